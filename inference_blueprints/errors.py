@@ -1,0 +1,59 @@
+"""Errors that a user reads: each says where, what was got, what is allowed and what to do."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Problem:
+    """One thing wrong, or doubtful, in a blueprint.
+
+    Parameters
+    ----------
+    file
+        The file as the user named it.
+    line, column
+        Position of the offending key or value, counted from 1; 0 where the file as a whole is meant.
+    path
+        Where in the document, such as ``spec.models[0].deployments[0].aggregated.pool``; empty for the file.
+    message
+        What was got, what is allowed and what to do, on one line.
+    severity
+        ``error`` stops every command, ``warning`` is only shown.
+    """
+
+    file: str
+    line: int
+    column: int
+    path: str
+    message: str
+    severity: Literal["error", "warning"] = "error"
+
+    def __str__(self) -> str:
+        """Return ``file:line:column: path: message``, without the parts that do not apply."""
+        position = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+        return ": ".join(part for part in (position, self.path, self.message) if part)
+
+    def as_dict(self) -> dict[str, str | int]:
+        """Return the fields that machines read: file, line, column, path, message."""
+        return {key: value for key, value in asdict(self).items() if key != "severity"}
+
+
+class UserError(Exception):
+    """Something the user can mend; the command line prints it as one line and exits with 1."""
+
+
+class BlueprintError(UserError):
+    """A blueprint that cannot be used.
+
+    Parameters
+    ----------
+    problems
+        Every error found, in the order of the file.
+    """
+
+    def __init__(self, problems: list[Problem]) -> None:
+        self.problems = sorted(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))

@@ -1,0 +1,326 @@
+"""The serving plan: every process that serves a model, decided once and independent of where it runs.
+
+Chart values, ECS task definitions and local processes are renderings of these types. Discovery and addresses
+are the target's business: a process only says that it needs its own address or that of a peer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Architecture = Literal["amd64", "arm64"]
+Role = Literal["frontend", "worker"]
+
+
+@dataclass(frozen=True, slots=True)
+class SecretValue:
+    """An environment value that is read from a secret where the process runs.
+
+    Parameters
+    ----------
+    arn
+        Secrets Manager ARN of the secret, whose whole string is the value.
+    """
+
+    arn: str
+
+
+@dataclass(frozen=True, slots=True)
+class OwnAddress:
+    """An environment value that is the process's own IP address."""
+
+
+@dataclass(frozen=True, slots=True)
+class PeerAddress:
+    """An environment value that is the address of another process of the same deployment.
+
+    Parameters
+    ----------
+    process
+        Name of that process.
+    port
+        Name of its port.
+    """
+
+    process: str
+    port: str
+
+
+#: A literal is a plain string.
+EnvironmentValue = str | SecretValue | OwnAddress | PeerAddress
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """A TCP port on which a process listens.
+
+    Parameters
+    ----------
+    name
+        Name of the port, unique in its process.
+    number
+        Port number in the container; a local target chooses free ones instead.
+    """
+
+    name: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class HttpProbe:
+    """A health check over HTTP.
+
+    Parameters
+    ----------
+    port
+        Name of the port.
+    path
+        Path that answers 200 when healthy.
+    period_seconds, timeout_seconds, failure_threshold
+        How often it is asked, how long an answer may take, and how many failures in a row count.
+    """
+
+    port: str
+    path: str
+    period_seconds: int
+    timeout_seconds: int
+    failure_threshold: int
+
+
+@dataclass(frozen=True, slots=True)
+class Probes:
+    """The health checks of a process; startup bounds how long loading the weights may take."""
+
+    startup: HttpProbe
+    readiness: HttpProbe
+    liveness: HttpProbe
+
+
+@dataclass(frozen=True, slots=True)
+class Accelerators:
+    """Accelerators of one process.
+
+    Parameters
+    ----------
+    resource_name
+        Kubernetes device resource, such as ``nvidia.com/gpu``.
+    count
+        Devices a process.
+    """
+
+    resource_name: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What one process needs of its node.
+
+    Parameters
+    ----------
+    cpu
+        vCPUs requested.
+    memory_mib
+        Memory requested and its limit, in MiB.
+    shared_memory_mib
+        Part of the memory that is mounted as /dev/shm, in MiB.
+    ephemeral_storage_mib
+        Disk for weights and caches, in MiB.
+    accelerators
+        Devices, or None for a process that needs none.
+    efa_interfaces
+        EFA interfaces, 0 where none are used.
+    """
+
+    cpu: int
+    memory_mib: int
+    shared_memory_mib: int = 0
+    ephemeral_storage_mib: int = 0
+    accelerators: Accelerators | None = None
+    efa_interfaces: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """How a new version replaces the old one.
+
+    Parameters
+    ----------
+    max_surge
+        Processes above `replicas` during a rollout; 0 where the pool has no accelerators to spare.
+    max_unavailable
+        Processes below `replicas` during a rollout, and in a voluntary disruption of nodes.
+    """
+
+    max_surge: int
+    max_unavailable: int
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """The figures behind a worker's engine arguments, for readers that do not parse arguments.
+
+    Parameters
+    ----------
+    engine
+        Catalogue key of the engine, such as ``vllm``.
+    block_size
+        KV cache block in tokens.
+    max_model_len
+        Prompt and answer together at the most, in tokens.
+    max_num_seqs
+        Sequences that a worker runs at once.
+    max_num_batched_tokens
+        Tokens that a worker processes in one step.
+    kv_blocks
+        KV cache blocks that fit a worker, from the memory arithmetic.
+    tensor_parallel_size
+        Accelerators over which the weights are split.
+    """
+
+    engine: str
+    block_size: int
+    max_model_len: int
+    max_num_seqs: int
+    max_num_batched_tokens: int
+    kv_blocks: int
+    tensor_parallel_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One kind of process and how many of it run.
+
+    Parameters
+    ----------
+    name
+        Name within the deployment, such as ``frontend`` or ``worker``.
+    role
+        What it does.
+    image
+        Container image, by digest where one is known.
+    command
+        Program and its fixed arguments.
+    arguments
+        Engine or router arguments, each flag and value a string of its own.
+    environment
+        Environment variables by name.
+    ports
+        Ports it listens on.
+    probes
+        Its health checks.
+    resources
+        What it needs of its node.
+    architecture
+        Processor architecture of the image.
+    pool
+        Pool whose nodes it runs on; None for the system nodes.
+    replicas
+        How many run.
+    rollout
+        How a new version replaces the old one.
+    termination_grace_seconds
+        Time for streams to end after SIGTERM.
+    engine
+        The figures behind a worker's arguments; None for a process without an engine.
+    """
+
+    name: str
+    role: Role
+    image: str
+    command: tuple[str, ...]
+    arguments: tuple[str, ...]
+    environment: Mapping[str, EnvironmentValue]
+    ports: tuple[Port, ...]
+    probes: Probes
+    resources: Resources
+    architecture: Architecture
+    pool: str | None
+    replicas: int
+    rollout: Rollout
+    termination_grace_seconds: int
+    engine: EngineSettings | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentPlan:
+    """The processes of one deployment of a model.
+
+    Parameters
+    ----------
+    name
+        Name of the deployment within its model.
+    release
+        Helm release and prefix of its objects: ``<model>-<deployment>``.
+    stack
+        Serving stack, such as ``dynamo``.
+    framework
+        The engine's name in the stack's words, such as ``vllm``.
+    processes
+        Its processes; the entry point comes first.
+    """
+
+    name: str
+    release: str
+    stack: str
+    framework: str
+    processes: tuple[Process, ...]
+
+    @property
+    def entry_point(self) -> Process:
+        """The process that answers the OpenAI API."""
+        return self.processes[0]
+
+    @property
+    def accelerator_count(self) -> int:
+        """Accelerators that all its processes hold together."""
+        return sum(
+            process.replicas * process.resources.accelerators.count
+            for process in self.processes
+            if process.resources.accelerators
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPlan:
+    """A model with all its deployments.
+
+    Parameters
+    ----------
+    name
+        Name under which the OpenAI API serves it.
+    catalog_name
+        Catalogue entry with its shape, such as ``Qwen/Qwen3-8B``.
+    deployments
+        Its deployments, behind one route.
+    """
+
+    name: str
+    catalog_name: str
+    deployments: tuple[DeploymentPlan, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ServingPlan:
+    """All that serves, computed once from the blueprint.
+
+    Parameters
+    ----------
+    models
+        The models in the blueprint's order.
+    """
+
+    models: tuple[ModelPlan, ...] = field(default_factory=tuple)
+
+    def model(self, name: str) -> ModelPlan:
+        """Return the plan of one model.
+
+        Raises
+        ------
+        KeyError
+            If the plan has no model of that name.
+        """
+        by_name = {model.name: model for model in self.models}
+        return by_name[name]

@@ -1,0 +1,306 @@
+"""The blueprint's types: what a YAML file may say, and nothing more.
+
+A section that is not named is off. Choices are one-of by key (``eks``, ``aggregated``), never a type field.
+Defaults that production needs are on. Keys are camelCase in YAML and snake_case here.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic.alias_generators import to_camel
+
+API_VERSION = "inference-blueprints/v1alpha1"
+KIND = "Blueprint"
+
+#: Kubernetes label values and CloudFormation stack names both take this form.
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$")]
+Region = Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")]
+AvailabilityZone = Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[a-z]+)+-\d[a-z]$")]
+AccountId = Annotated[str, StringConstraints(pattern=r"^\d{12}$")]
+Cidr = Annotated[str, StringConstraints(pattern=r"^\d{1,3}(\.\d{1,3}){3}/\d{1,2}$")]
+ArgumentValue = str | int | float | bool
+
+
+class Section(BaseModel):
+    """A mapping of the blueprint; keys that it does not name are errors."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        defer_build=True,
+        extra="forbid",
+        frozen=True,
+        populate_by_name=True,
+        strict=True,
+        use_attribute_docstrings=True,
+    )
+
+
+class Choice(Section):
+    """A section of which exactly one key is given; the loader reports none and several alike."""
+
+    one_of: ClassVar[bool] = True
+
+
+class Metadata(Section):
+    """What the platform is called."""
+
+    name: Name
+    """Name of the platform: prefix of every stack and name of the cluster, so two never meet in one account."""
+
+
+class Environment(Section):
+    """Where the platform is deployed."""
+
+    region: Region
+    """AWS region, such as us-west-2."""
+    account: AccountId | None = None
+    """Account that the stacks are bound to; without it the account of the credentials is used."""
+    availability_zones: list[AvailabilityZone] | None = Field(default=None, min_length=2, max_length=4)
+    """Zones to use, two to four of the region; without it the first three that the catalogue knows."""
+    data_removal: Literal["retain", "destroy"] = "retain"
+    """What becomes of buckets and tables on destroy: `retain` keeps them."""
+    tags: dict[str, str] = Field(default_factory=dict)
+    """Tags for every resource, beside the library's own."""
+
+
+class ExistingNetwork(Section):
+    """A VPC that is there already."""
+
+    vpc_id: Annotated[str, StringConstraints(pattern=r"^vpc-[0-9a-f]{8,17}$")]
+    """Id of the VPC."""
+    vpc_cidr: Cidr
+    """Its IPv4 range, which the models' load balancer admits unless `sourceCidrs` says otherwise."""
+    private_subnet_ids: list[Annotated[str, StringConstraints(pattern=r"^subnet-[0-9a-f]{8,17}$")]] = Field(
+        min_length=2, max_length=4
+    )
+    """Private subnets, one a zone, in the order of `environment.availabilityZones`."""
+
+
+class Network(Section):
+    """How the platform is reached; without this section a VPC of its own over plain HTTP inside it."""
+
+    cidr: Cidr | None = None
+    """IPv4 range of the new VPC, /16 to /20; without it 10.0.0.0/16."""
+    existing: ExistingNetwork | None = None
+    """Use this VPC and create none; mutually exclusive with `cidr`."""
+    source_cidrs: list[Cidr] | None = Field(default=None, min_length=1)
+    """Ranges that may call the models; without it the VPC alone."""
+    certificate_arn: Annotated[str, StringConstraints(pattern=r"^arn:aws[a-z-]*:acm:.+")] | None = None
+    """ACM certificate of the models' load balancer: HTTPS instead of HTTP; needs `domain`."""
+    domain: Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]+(\.[a-z0-9-]+)+$")] | None = None
+    """Private zone in which each model gets a name; without it `<metadata.name>.internal`."""
+
+
+class EksCluster(Section):
+    """An EKS cluster."""
+
+    version: Annotated[str, StringConstraints(pattern=r"^1\.\d{2}$")]
+    """Kubernetes version, quoted: "1.35"."""
+    endpoint_access: Literal["private", "publicAndPrivate"] = "private"
+    """Whether the Kubernetes API can be reached from outside the VPC."""
+
+
+class Cluster(Choice):
+    """What runs the containers."""
+
+    eks: EksCluster | None = None
+    """Amazon EKS with Karpenter."""
+
+
+class OnDemand(Section):
+    """Instances at the listed price."""
+
+
+class Spot(Section):
+    """Spare instances that AWS may take back with two minutes' notice."""
+
+    on_demand_fallback: bool = False
+    """Whether on-demand instances stand in where there is no spot capacity."""
+
+
+class Purchase(Choice):
+    """How the pool's instances are paid for."""
+
+    on_demand: OnDemand | None = None
+    """At the listed price."""
+    spot: Spot | None = None
+    """Spare capacity."""
+
+
+class NodeCount(Section):
+    """How many nodes a pool may hold."""
+
+    max: int = Field(ge=1, le=5000)
+    """Nodes at the most; Karpenter is limited to this many nodes' accelerators."""
+
+
+class Disk(Section):
+    """The EBS volume for images where an instance type has no NVMe, and for the operating system where it has."""
+
+    size_gib: int = Field(default=200, ge=50, le=16384)
+    """Size in GiB."""
+
+
+class Pool(Section):
+    """Nodes that are interchangeable for the models that name the pool."""
+
+    name: Name
+    """Name by which deployments refer to the pool."""
+    instance_types: list[Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]+\.[a-z0-9-]+$")]] = Field(min_length=1)
+    """EC2 instance types, of one architecture and one accelerator."""
+    purchase: Purchase = Field(default_factory=lambda: Purchase(on_demand=OnDemand()))
+    """How the instances are paid for; without it on demand."""
+    nodes: NodeCount
+    """How many nodes the pool may hold."""
+    disk: Disk = Field(default_factory=Disk)
+    """The nodes' EBS volume."""
+
+
+class Weights(Section):
+    """Where the weights come from: exactly one of `huggingFace` and `s3`."""
+
+    hugging_face: Annotated[str, StringConstraints(pattern=r"^[\w.-]+/[\w.-]+$")] | None = None
+    """Repository on the Hugging Face Hub."""
+    revision: Annotated[str, StringConstraints(pattern=r"^[\w./-]+$")] | None = None
+    """Commit or tag of that repository; pins what is served."""
+    token_secret_arn: Annotated[str, StringConstraints(pattern=r"^arn:aws[a-z-]*:secretsmanager:.+")] | None = None
+    """Secrets Manager secret with the Hub token of a gated model."""
+    s3: Annotated[str, StringConstraints(pattern=r"^s3://[a-z0-9.-]{3,63}/.*$")] | None = None
+    """Prefix in S3 with the model's files; streamed into the GPUs. Needs `catalog`."""
+    catalog: str | None = None
+    """Entry of the model catalogue whose shape the weights have, where it is not the repository's own name."""
+
+
+class VllmEngine(Section):
+    """vLLM."""
+
+    args: dict[str, ArgumentValue] = Field(default_factory=dict)
+    """Engine arguments without dashes, such as `max-model-len: 8192`; those that the plan owns are errors."""
+
+
+class Engine(Choice):
+    """The inference engine."""
+
+    vllm: VllmEngine | None = None
+    """vLLM at the release that the catalogue pins."""
+
+
+class DynamoStack(Section):
+    """NVIDIA Dynamo's frontend, router and operator."""
+
+
+class Stack(Choice):
+    """What stands before the engines."""
+
+    dynamo: DynamoStack | None = None
+    """NVIDIA Dynamo."""
+
+
+class KvAwareRouting(Section):
+    """Requests go to the worker that holds most of their prefix, weighed against its load."""
+
+
+class RoundRobinRouting(Section):
+    """Requests go to the workers in turn."""
+
+
+class Routing(Choice):
+    """How requests are spread over a deployment's workers."""
+
+    kv_aware: KvAwareRouting | None = None
+    """By KV cache and load."""
+    round_robin: RoundRobinRouting | None = None
+    """In turn."""
+
+
+class Workload(Section):
+    """What the model is asked; sizes the KV cache and the local replay."""
+
+    input_tokens: int = Field(ge=1, le=10_000_000)
+    """Mean prompt length in tokens."""
+    output_tokens: int = Field(ge=1, le=1_000_000)
+    """Mean answer length in tokens."""
+    shared_prefix_ratio: float = Field(default=0.0, ge=0.0, lt=1.0)
+    """Share of the prompt's tokens that other requests share, 0 to below 1."""
+    peak_requests_per_second: float = Field(gt=0.0, le=1_000_000.0)
+    """Requests per second in the busiest minute."""
+
+
+class Objectives(Section):
+    """Latencies that the deployment is to keep."""
+
+    time_to_first_token_p90_ms: float | None = Field(default=None, gt=0.0)
+    """Time to first token, 90th percentile, in milliseconds."""
+    time_per_output_token_p90_ms: float | None = Field(default=None, gt=0.0)
+    """Time per output token, 90th percentile, in milliseconds."""
+
+
+class Aggregated(Section):
+    """Every worker does prefill and decode."""
+
+    pool: Name
+    """Pool whose nodes the workers run on."""
+    replicas: int = Field(ge=1, le=10_000)
+    """Workers."""
+    tensor_parallel_size: int = Field(ge=1, le=64)
+    """Accelerators over which each worker's weights are split."""
+
+
+class Deployment(Section):
+    """One set of workers behind the model's route."""
+
+    name: Name
+    """Name of the deployment within its model."""
+    aggregated: Aggregated
+    """Prefill and decode in the same workers."""
+
+
+class Model(Section):
+    """A model that is served."""
+
+    name: Name
+    """Name under which the OpenAI API serves it."""
+    weights: Weights
+    """Where its weights come from."""
+    engine: Engine = Field(default_factory=lambda: Engine(vllm=VllmEngine()))
+    """The inference engine; without it vLLM."""
+    stack: Stack = Field(default_factory=lambda: Stack(dynamo=DynamoStack()))
+    """What stands before the engines; without it Dynamo."""
+    workload: Workload
+    """What it is asked."""
+    objectives: Objectives = Field(default_factory=Objectives)
+    """Latencies to keep."""
+    routing: Routing = Field(default_factory=lambda: Routing(kv_aware=KvAwareRouting()))
+    """How requests are spread; without it KV-aware."""
+    deployments: list[Deployment] = Field(min_length=1)
+    """Its sets of workers, side by side behind one route."""
+
+
+class Spec(Section):
+    """The platform."""
+
+    environment: Environment
+    """Where it is deployed."""
+    network: Network = Field(default_factory=Network)
+    """How it is reached."""
+    cluster: Cluster
+    """What runs the containers."""
+    pools: list[Pool] = Field(min_length=1)
+    """Accelerated nodes."""
+    models: list[Model] = Field(min_length=1)
+    """Models that are served."""
+
+
+class Blueprint(Section):
+    """A whole blueprint file."""
+
+    api_version: Literal["inference-blueprints/v1alpha1"]
+    """Version of this format."""
+    kind: Literal["Blueprint"]
+    """Always Blueprint."""
+    metadata: Metadata
+    """What the platform is called."""
+    spec: Spec
+    """The platform."""
