@@ -1,0 +1,29 @@
+"""Replaces itself by a command that the kernel kills when the parent dies.
+
+Run as ``python -I -S parent_bound.py PARENT_PID COMMAND [ARGUMENT …]``. A program of its own, because the
+kernel ties the death signal to the process that asks for it, and asking between fork and exec inside a
+multi-threaded parent is unsafe (``subprocess``: ``preexec_fn``). Source: prctl(2), PR_SET_PDEATHSIG.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+
+PR_SET_PDEATHSIG = 1
+CANNOT_EXECUTE = 127
+
+
+def main(parent: int, command: list[str]) -> None:
+    """Ask for the death signal, then become the command."""
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # the parent died before the request: no signal would come any more
+        sys.exit(1)
+    try:
+        os.execvp(command[0], command)  # noqa: S606 - becoming the command is this program's purpose
+    except OSError as error:
+        sys.exit(f"cannot start {command[0]}: {error.strerror}")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2:])
