@@ -41,6 +41,25 @@ class Problem:
         return {key: value for key, value in asdict(self).items() if key != "severity"}
 
 
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a rule found, before it is tied to a place in the file.
+
+    Parameters
+    ----------
+    path
+        Keys as the YAML file spells them, and list indexes: ``("spec", "models", 0, "weights")``.
+    message
+        What was got, what is allowed and what to do, on one line.
+    severity
+        ``error`` stops every command, ``warning`` is only shown.
+    """
+
+    path: tuple[str | int, ...]
+    message: str
+    severity: Literal["error", "warning"] = "error"
+
+
 class UserError(Exception):
     """Something the user can mend; the command line prints it as one line and exits with 1."""
 

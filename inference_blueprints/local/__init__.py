@@ -1,0 +1,1 @@
+"""The platform on this machine: emulated AWS, real router, simulated engines."""

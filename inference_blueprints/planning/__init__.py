@@ -1,0 +1,1 @@
+"""What a blueprint costs, whether it fits, and what it looks like."""

@@ -1,0 +1,1 @@
+"""From the blueprint to the processes that serve its models."""

@@ -20,6 +20,10 @@ Region = Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")]
 AvailabilityZone = Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[a-z]+)+-\d[a-z]$")]
 AccountId = Annotated[str, StringConstraints(pattern=r"^\d{12}$")]
 Cidr = Annotated[str, StringConstraints(pattern=r"^\d{1,3}(\.\d{1,3}){3}/\d{1,2}$")]
+InstanceTypeName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]+\.[a-z0-9-]+$")]
+SubnetId = Annotated[str, StringConstraints(pattern=r"^subnet-[0-9a-f]{8,17}$")]
+SecretArn = Annotated[str, StringConstraints(pattern=r"^arn:aws[a-z-]*:secretsmanager:.+")]
+CertificateArn = Annotated[str, StringConstraints(pattern=r"^arn:aws[a-z-]*:acm:.+")]
 ArgumentValue = str | int | float | bool
 
 
@@ -47,7 +51,7 @@ class Metadata(Section):
     """What the platform is called."""
 
     name: Name
-    """Name of the platform: prefix of every stack and name of the cluster, so two never meet in one account."""
+    """Prefix of every stack and name of the cluster, so two platforms never meet in one account."""
 
 
 class Environment(Section):
@@ -72,9 +76,7 @@ class ExistingNetwork(Section):
     """Id of the VPC."""
     vpc_cidr: Cidr
     """Its IPv4 range, which the models' load balancer admits unless `sourceCidrs` says otherwise."""
-    private_subnet_ids: list[Annotated[str, StringConstraints(pattern=r"^subnet-[0-9a-f]{8,17}$")]] = Field(
-        min_length=2, max_length=4
-    )
+    private_subnet_ids: list[SubnetId] = Field(min_length=2, max_length=4)
     """Private subnets, one a zone, in the order of `environment.availabilityZones`."""
 
 
@@ -87,7 +89,7 @@ class Network(Section):
     """Use this VPC and create none; mutually exclusive with `cidr`."""
     source_cidrs: list[Cidr] | None = Field(default=None, min_length=1)
     """Ranges that may call the models; without it the VPC alone."""
-    certificate_arn: Annotated[str, StringConstraints(pattern=r"^arn:aws[a-z-]*:acm:.+")] | None = None
+    certificate_arn: CertificateArn | None = None
     """ACM certificate of the models' load balancer: HTTPS instead of HTTP; needs `domain`."""
     domain: Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]+(\.[a-z0-9-]+)+$")] | None = None
     """Private zone in which each model gets a name; without it `<metadata.name>.internal`."""
@@ -137,7 +139,7 @@ class NodeCount(Section):
 
 
 class Disk(Section):
-    """The EBS volume for images where an instance type has no NVMe, and for the operating system where it has."""
+    """The EBS volume: for images where an instance type has no NVMe, else for the operating system alone."""
 
     size_gib: int = Field(default=200, ge=50, le=16384)
     """Size in GiB."""
@@ -148,7 +150,7 @@ class Pool(Section):
 
     name: Name
     """Name by which deployments refer to the pool."""
-    instance_types: list[Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]+\.[a-z0-9-]+$")]] = Field(min_length=1)
+    instance_types: list[InstanceTypeName] = Field(min_length=1)
     """EC2 instance types, of one architecture and one accelerator."""
     purchase: Purchase = Field(default_factory=lambda: Purchase(on_demand=OnDemand()))
     """How the instances are paid for; without it on demand."""
@@ -165,12 +167,12 @@ class Weights(Section):
     """Repository on the Hugging Face Hub."""
     revision: Annotated[str, StringConstraints(pattern=r"^[\w./-]+$")] | None = None
     """Commit or tag of that repository; pins what is served."""
-    token_secret_arn: Annotated[str, StringConstraints(pattern=r"^arn:aws[a-z-]*:secretsmanager:.+")] | None = None
+    token_secret_arn: SecretArn | None = None
     """Secrets Manager secret with the Hub token of a gated model."""
     s3: Annotated[str, StringConstraints(pattern=r"^s3://[a-z0-9.-]{3,63}/.*$")] | None = None
     """Prefix in S3 with the model's files; streamed into the GPUs. Needs `catalog`."""
     catalog: str | None = None
-    """Entry of the model catalogue whose shape the weights have, where it is not the repository's own name."""
+    """Model catalogue entry of the same shape, where the repository is not an entry itself."""
 
 
 class VllmEngine(Section):
