@@ -1,0 +1,106 @@
+"""Accelerators, instance types, models, engines and measured speeds as data.
+
+The functions read the catalogue that comes with the library, each file when it is first needed. ``Catalogue``
+reads any other directory of the same layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from inference_blueprints.catalog.catalogue import Catalogue, CatalogueError, UnknownEntryError, shipped
+from inference_blueprints.catalog.engine import Engine, Flag
+from inference_blueprints.catalog.hardware import Accelerator, InstanceType, PriceTable
+from inference_blueprints.catalog.latency import LatencyProfile
+from inference_blueprints.catalog.model import KV_CACHE_BYTES, WEIGHT_BYTES, Model
+
+__all__ = [
+    "KV_CACHE_BYTES",
+    "WEIGHT_BYTES",
+    "Accelerator",
+    "Catalogue",
+    "CatalogueError",
+    "Engine",
+    "Flag",
+    "InstanceType",
+    "LatencyProfile",
+    "Model",
+    "PriceTable",
+    "UnknownEntryError",
+    "accelerator",
+    "accelerators",
+    "engine",
+    "engines",
+    "instance_type",
+    "instance_types",
+    "latency_profile",
+    "model",
+    "models",
+    "prices",
+    "regions",
+]
+
+_Entry = TypeVar("_Entry")
+
+
+def accelerators() -> Mapping[str, Accelerator]:
+    """Return accelerator by name."""
+    return shipped().accelerators
+
+
+def accelerator(name: str) -> Accelerator:
+    """Return one accelerator; raises UnknownEntryError with close matches."""
+    return _find("accelerator", name, accelerators())
+
+
+def instance_types() -> Mapping[str, InstanceType]:
+    """Return instance type by name."""
+    return shipped().instance_types
+
+
+def instance_type(name: str) -> InstanceType:
+    """Return one instance type; raises UnknownEntryError with close matches."""
+    return _find("instance type", name, instance_types())
+
+
+def models() -> Mapping[str, Model]:
+    """Return model by Hugging Face id."""
+    return shipped().models
+
+
+def model(name: str) -> Model:
+    """Return one model; raises UnknownEntryError with close matches."""
+    return _find("model", name, models())
+
+
+def engines() -> Mapping[str, Engine]:
+    """Return engine by the blueprint's word for it."""
+    return shipped().engines
+
+
+def engine(name: str) -> Engine:
+    """Return one engine; raises UnknownEntryError with close matches."""
+    return _find("engine", name, engines())
+
+
+def latency_profile(model: str, accelerator: str, tensor_parallel_size: int) -> LatencyProfile | None:
+    """Return the profile recorded for exactly this combination; None when there is none."""
+    return shipped().latency_profile(model, accelerator, tensor_parallel_size)
+
+
+def prices() -> PriceTable:
+    """Return on-demand prices of the table's one region."""
+    return shipped().prices
+
+
+def regions() -> Mapping[str, tuple[str, ...]]:
+    """Return zone names by region, for synthesis without an account."""
+    return shipped().regions
+
+
+def _find(kind: str, name: str, entries: Mapping[str, _Entry]) -> _Entry:
+    """Look an entry up by name."""
+    if name not in entries:
+        raise UnknownEntryError(kind, name, entries)
+    return entries[name]

@@ -1,0 +1,189 @@
+"""Reads the catalogue's data files: each kind when it is first asked for, and no more than that."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, fields
+from functools import cache, cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from inference_blueprints.catalog.engine import Engine, Flag
+from inference_blueprints.catalog.hardware import Accelerator, InstanceType, PriceTable
+from inference_blueprints.catalog.latency import LatencyProfile
+from inference_blueprints.catalog.model import Model
+from inference_blueprints.errors import UserError
+
+_SHIPPED = Path(__file__).resolve().parent / "data"
+_Entry = TypeVar("_Entry")
+
+
+class CatalogueError(UserError):
+    """A data file of the catalogue that cannot be used: which file and entry, what is wrong with it."""
+
+
+class UnknownEntryError(UserError, LookupError):
+    """A name that the catalogue does not hold.
+
+    Parameters
+    ----------
+    kind
+        What was looked for, such as ``instance type``.
+    name
+        The name that was got.
+    known
+        The names that there are.
+    """
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        self.kind = kind
+        self.name = name
+        self.known = tuple(known)
+        self.close_matches = tuple(difflib.get_close_matches(name, self.known, n=3))
+        hint = f"; did you mean {' or '.join(repr(match) for match in self.close_matches)}?"
+        super().__init__(f"got {kind} {name!r}, not in the catalogue{hint if self.close_matches else ''}")
+
+
+class Catalogue:
+    """The catalogue in one directory.
+
+    Parameters
+    ----------
+    directory
+        Holds ``instance_types.csv``, ``accelerators.json``, ``models.json``, ``regions.json``,
+        ``engines/<name>.json`` and ``latency_profiles/<model>/<accelerator>-tp<N>.json``.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    @cached_property
+    def accelerators(self) -> Mapping[str, Accelerator]:
+        """Accelerator by name."""
+        return self._entries("accelerators.json", "accelerators", Accelerator)
+
+    @cached_property
+    def models(self) -> Mapping[str, Model]:
+        """Model by Hugging Face id."""
+        return self._entries("models.json", "models", Model)
+
+    @cached_property
+    def regions(self) -> Mapping[str, tuple[str, ...]]:
+        """Zone names by region, for synthesis without an account."""
+        document = self._json("regions.json")
+        return MappingProxyType({region: tuple(zones) for region, zones in document["regions"].items()})
+
+    @cached_property
+    def engines(self) -> Mapping[str, Engine]:
+        """Engine by the blueprint's word for it."""
+        engines = {}
+        for path in sorted((self._directory / "engines").glob("*.json")):
+            document = self._json(f"engines/{path.name}")
+            flags = [Flag(name=name, **flag) for name, flag in document.pop("flags").items()]
+            table = MappingProxyType({flag.name: flag for flag in flags})
+            engines[path.stem] = _build(Engine, {"name": path.stem, **document, "flags": table}, path)
+        return MappingProxyType(engines)
+
+    @cached_property
+    def instance_types(self) -> Mapping[str, InstanceType]:
+        """Instance type by name."""
+        return MappingProxyType({row["name"]: self._instance_type(row) for row in self._instance_table[1]})
+
+    @cached_property
+    def prices(self) -> PriceTable:
+        """On-demand prices of the table's one region."""
+        header, rows = self._instance_table
+        prices = {row["name"]: float(row["usd_per_hour"]) for row in rows if row["usd_per_hour"]}
+        return PriceTable(header["price region"], header["date"], header["source"], MappingProxyType(prices))
+
+    def latency_profile(
+        self, model: str, accelerator: str, tensor_parallel_size: int
+    ) -> LatencyProfile | None:
+        """Return the profile measured for exactly this combination; None when there is none."""
+        name = f"latency_profiles/{model}/{accelerator}-tp{tensor_parallel_size}.json"
+        path = self._directory / name
+        if not path.is_file():
+            return None
+        return _build(LatencyProfile, self._json(name), path)
+
+    @cached_property
+    def _instance_table(self) -> tuple[dict[str, str], list[dict[str, str]]]:
+        """Split the CSV file into its ``# key: value`` header and its rows."""
+        lines = self._text("instance_types.csv").splitlines()
+        comments = [line[1:].strip() for line in lines if line.startswith("#")]
+        header = dict(comment.split(": ", 1) for comment in comments if ": " in comment)
+        return header, list(csv.DictReader(line for line in lines if not line.startswith("#")))
+
+    def _instance_type(self, row: dict[str, str]) -> InstanceType:
+        """Turn one row of text into an instance type."""
+        accelerator = self.accelerators.get(row["accelerator"])
+        if row["accelerator"] and accelerator is None:
+            raise CatalogueError(
+                f"{self._directory / 'instance_types.csv'}: {row['name']}: got accelerator "
+                f"{row['accelerator']!r}, accelerators.json has {', '.join(self.accelerators)}"
+            )
+        return InstanceType(
+            name=row["name"],
+            family=row["family"],
+            architecture="arm64" if row["architecture"] == "arm64" else "amd64",
+            vcpu=int(row["vcpu"]),
+            memory_mib=int(row["memory_mib"]),
+            accelerator=accelerator,
+            accelerator_count=int(row["accelerator_count"]),
+            local_nvme_gb=int(row["local_nvme_gb"]) if row["local_nvme_gb"] else None,
+            ebs_bandwidth_mbps=int(row["ebs_bandwidth_mbps"]),
+            network_bandwidth_mbps=int(row["network_bandwidth_mbps"]),
+            network_cards=int(row["network_cards"]),
+            efa_interfaces=int(row["efa_interfaces"]),
+            max_pods=int(row["max_pods"]),
+            usd_per_hour=float(row["usd_per_hour"]) if row["usd_per_hour"] else None,
+        )
+
+    def _entries(self, file: str, key: str, kind: type[_Entry]) -> Mapping[str, _Entry]:
+        """Build every named entry of a JSON file."""
+        entries = self._json(file)[key]
+        path = self._directory / file
+        return MappingProxyType(
+            {name: _build(kind, {"name": name, **entry}, path) for name, entry in entries.items()}
+        )
+
+    def _json(self, name: str) -> dict[str, Any]:
+        """Read one JSON document."""
+        try:
+            document: dict[str, Any] = json.loads(self._text(name))
+        except json.JSONDecodeError as error:
+            position = f"{self._directory / name}:{error.lineno}:{error.colno}"
+            raise CatalogueError(f"{position}: {error.msg}") from error
+        return document
+
+    def _text(self, name: str) -> str:
+        return (self._directory / name).read_text(encoding="utf-8")
+
+
+def _build(kind: type[_Entry], values: Mapping[str, Any], path: Path) -> _Entry:
+    """Make one entry, naming every field that is missing or unknown."""
+    declared = fields(kind)  # type: ignore[arg-type]
+    required = {field.name for field in declared if field.default is MISSING}
+    missing = sorted(required - values.keys())
+    unknown = sorted(values.keys() - {field.name for field in declared})
+    if missing or unknown:
+        raise CatalogueError(
+            f"{path}: {values.get('name', '')}: missing fields: {', '.join(missing) or 'none'}; "
+            f"unknown fields: {', '.join(unknown) or 'none'}"
+        )
+    return kind(**{name: _tuples(value) for name, value in values.items()})
+
+
+def _tuples(value: Any) -> Any:
+    """Turn nested lists into nested tuples."""
+    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
+
+
+@cache
+def shipped() -> Catalogue:
+    """Return the catalogue that comes with the library."""
+    return Catalogue(_SHIPPED)

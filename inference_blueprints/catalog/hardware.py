@@ -1,0 +1,106 @@
+"""What EC2 sells: accelerators, instance types, what they cost and where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Accelerator:
+    """One kind of accelerator device.
+
+    Parameters
+    ----------
+    name
+        The catalogue's key, such as ``l40s``.
+    manufacturer
+        ``nvidia`` or ``aws``.
+    memory_mib
+        Memory of one device in MiB, as EC2's ``DescribeInstanceTypes`` reports it.
+    resource_name
+        What a Kubernetes pod requests, such as ``nvidia.com/gpu``.
+    performance_system
+        The name under which aiconfigurator's measured operator database knows it; None when it has no data.
+    gpudirect_rdma
+        Whether the network adapter reads the device's memory directly, so that KV moves without the host.
+    """
+
+    name: str
+    manufacturer: Literal["nvidia", "aws"]
+    memory_mib: int
+    resource_name: Literal["nvidia.com/gpu", "aws.amazon.com/neuron"]
+    performance_system: str | None
+    gpudirect_rdma: bool
+
+    @property
+    def memory_bytes(self) -> int:
+        """Memory of one device in bytes."""
+        return self.memory_mib * MIB
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceType:
+    """One EC2 instance type.
+
+    Parameters
+    ----------
+    name, family
+        Such as ``g6e.2xlarge`` and ``g6e``.
+    architecture
+        ``amd64`` or ``arm64``.
+    vcpu, memory_mib
+        Processors and memory of the host.
+    accelerator
+        Kind of its devices; None when it has none.
+    accelerator_count
+        Devices that a pod can request, in the unit of ``accelerator.resource_name``.
+    local_nvme_gb
+        Instance store in GB; None when it has none.
+    ebs_bandwidth_mbps, network_bandwidth_mbps
+        In Mbit/s; the EBS figure is the maximum.
+    network_cards, efa_interfaces
+        Cards, and the largest number of EFA interfaces; 0 where EFA is not offered.
+    max_pods
+        Pods a node takes under the VPC CNI without prefix delegation.
+    usd_per_hour
+        On demand in the price table's region; None when unknown.
+    """
+
+    name: str
+    family: str
+    architecture: Literal["amd64", "arm64"]
+    vcpu: int
+    memory_mib: int
+    accelerator: Accelerator | None
+    accelerator_count: int
+    local_nvme_gb: int | None
+    ebs_bandwidth_mbps: int
+    network_bandwidth_mbps: int
+    network_cards: int
+    efa_interfaces: int
+    max_pods: int
+    usd_per_hour: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PriceTable:
+    """On-demand prices of one region.
+
+    Parameters
+    ----------
+    region
+        The region that the prices hold for; elsewhere they differ.
+    date, source
+        When and from where they were read.
+    usd_per_hour
+        Instance type to US dollars an hour, Linux, shared tenancy; types without a known price are absent.
+    """
+
+    region: str
+    date: str
+    source: str
+    usd_per_hour: Mapping[str, float]
