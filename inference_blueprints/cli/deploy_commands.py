@@ -1,0 +1,56 @@
+"""Commands that turn a blueprint into CloudFormation: synth, deploy."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from inference_blueprints.cli.blueprint_commands import load
+from inference_blueprints.cli.options import NameOrPath
+from inference_blueprints.errors import UserError
+
+
+def register(app: typer.Typer) -> None:
+    """Add this module's commands to the command line.
+
+    Parameters
+    ----------
+    app
+        The command line's root.
+    """
+    app.command("synth")(synth)
+    app.command("deploy", context_settings={"ignore_unknown_options": True})(deploy)
+
+
+def synth(
+    name_or_path: NameOrPath,
+    directory: Annotated[Path, typer.Option("--directory", help="Folder for the templates.")] = Path(
+        "cdk.out"
+    ),
+) -> None:
+    """Write the CloudFormation templates of a blueprint; no account is needed."""
+    from inference_blueprints.synthesis import synthesise
+
+    load(name_or_path)
+    templates = synthesise(name_or_path, directory)
+    print(f"wrote {len(templates)} templates to {directory}: {', '.join(path.name for path in templates)}")
+
+
+def deploy(
+    name_or_path: NameOrPath,
+    cdk_arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="[CDK_ARGUMENTS]...", help="Passed on to `cdk deploy`.")
+    ] = None,
+) -> None:
+    """Deploy all stacks of a blueprint with the pinned CDK CLI and the environment's credentials."""
+    from inference_blueprints.synthesis import app_command, app_environment
+    from inference_blueprints.tools import cdk
+
+    load(name_or_path)
+    command = [*cdk(), "deploy", "--all", "--app", app_command(), *(cdk_arguments or [])]
+    code = subprocess.run(command, env=app_environment(name_or_path), check=False).returncode
+    if code:
+        raise UserError(f"cdk deploy ended with exit code {code}; its own lines above say why")

@@ -1,0 +1,59 @@
+"""The command `blueprints`: its groups, and the one place where errors become lines and exit codes.
+
+Commands import what they need when they run, so that `blueprints validate` answers in a fraction of a second.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+import typer
+
+from inference_blueprints.cli import blueprint_commands, deploy_commands, local_commands
+from inference_blueprints.cli.options import machine_output_wanted
+from inference_blueprints.errors import BlueprintError, UserError
+
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="blueprints",
+    help="One YAML file to an LLM inference platform on AWS.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+blueprint_commands.register(app)
+deploy_commands.register(app)
+app.add_typer(local_commands.app, name="local")
+
+
+def main() -> None:
+    """Run the command line; an error that the user can mend is one line on standard error and exit code 1."""
+    try:
+        app()
+    except UserError as error:
+        _report(error)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        # The reader has gone (`blueprints list | head`): nothing is left to say, at exit neither.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+
+
+def _report(error: UserError) -> None:
+    if machine_output_wanted(sys.argv[1:]):
+        problems = error.problems if isinstance(error, BlueprintError) else []
+        errors = [problem.as_dict() for problem in problems] or [{"message": str(error)}]
+        print(json.dumps({"valid": False, "errors": errors}, indent=2))
+        return
+    for line in str(error).splitlines():
+        print(line, file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

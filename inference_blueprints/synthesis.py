@@ -1,0 +1,59 @@
+"""Run the CDK app in a process of its own: its runtime is heavy, and it must see only one blueprint."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+from inference_blueprints.errors import UserError
+from inference_blueprints.resources import root
+from inference_blueprints.spec.shipped import find
+
+
+def app_command() -> str:
+    """Return the command line of the CDK app, as `cdk --app` takes it."""
+    return shlex.join([sys.executable, str(root() / "app.py")])
+
+
+def app_environment(name_or_path: str) -> dict[str, str]:
+    """Return the environment in which the CDK app reads one blueprint.
+
+    Parameters
+    ----------
+    name_or_path
+        Name of a shipped blueprint, or path of a YAML file.
+    """
+    return {**os.environ, "BLUEPRINT": str(find(name_or_path).resolve())}
+
+
+def synthesise(name_or_path: str, directory: Path) -> list[Path]:
+    """Write the cloud assembly of a blueprint.
+
+    Parameters
+    ----------
+    name_or_path
+        Name of a shipped blueprint, or path of a YAML file.
+    directory
+        Folder for the cloud assembly.
+
+    Returns
+    -------
+    list of Path
+        The templates written.
+
+    Raises
+    ------
+    UserError
+        If the app cannot synthesise; its message is the app's own.
+    """
+    environment = {**app_environment(name_or_path), "CDK_OUTDIR": str(directory.resolve())}
+    command = [sys.executable, str(root() / "app.py")]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if result.returncode:
+        raise UserError(
+            result.stderr.strip() or f"{' '.join(command)} ended with exit code {result.returncode}"
+        )
+    return sorted(directory.glob("*.template.json"))

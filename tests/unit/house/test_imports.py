@@ -1,0 +1,128 @@
+"""Who may import whom: the table of docs/architecture.md as data."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from inference_blueprints.resources import root
+
+LIBRARY = "inference_blueprints"
+
+#: Folder: the modules of the house, and of the AWS CDK, that its files may import.
+ALLOWED = {
+    f"{LIBRARY}/catalog": {f"{LIBRARY}.catalog", f"{LIBRARY}.errors", f"{LIBRARY}.resources"},
+    f"{LIBRARY}/spec": {f"{LIBRARY}.spec", f"{LIBRARY}.catalog", f"{LIBRARY}.errors", f"{LIBRARY}.resources"},
+    f"{LIBRARY}/serving": {
+        f"{LIBRARY}.serving",
+        f"{LIBRARY}.spec",
+        f"{LIBRARY}.catalog",
+        f"{LIBRARY}.errors",
+        f"{LIBRARY}.resources",
+    },
+    f"{LIBRARY}/planning": {
+        f"{LIBRARY}.planning",
+        f"{LIBRARY}.serving",
+        f"{LIBRARY}.spec",
+        f"{LIBRARY}.catalog",
+        f"{LIBRARY}.errors",
+        f"{LIBRARY}.resources",
+    },
+    f"{LIBRARY}/local": {LIBRARY},
+    f"{LIBRARY}/cli": {LIBRARY},
+    "constructs/inference_constructs": {"inference_constructs", "aws_cdk", "cdk_nag", f"{LIBRARY}.catalog"},
+    "stacks": {
+        "stacks",
+        "inference_constructs",
+        "aws_cdk",
+        "cdk_nag",
+        f"{LIBRARY}.spec",
+        f"{LIBRARY}.catalog",
+        f"{LIBRARY}.serving",
+        f"{LIBRARY}.resources",
+    },
+    "app.py": {LIBRARY, "stacks", "aws_cdk", "cdk_nag"},
+}
+HOUSE = (LIBRARY, "stacks", "inference_constructs", "aws_cdk", "cdk_nag", "runtime", "benchmarks", "tests")
+
+
+def imported_modules(file: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}: relative imports hide where a module lives"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def is_within(module: str, packages: set[str] | tuple[str, ...]) -> bool:
+    return any(module == package or module.startswith(f"{package}.") for package in packages)
+
+
+def files_of(room: str) -> list[Path]:
+    place = root() / room
+    return [place] if place.is_file() else sorted(place.rglob("*.py"))
+
+
+@pytest.mark.parametrize("room", ALLOWED)
+def test_a_room_imports_only_what_it_may(room: str) -> None:
+    files = files_of(room)
+    assert files, f"{room} has no Python file: the table names a room that is gone"
+    forbidden = [
+        f"{file.relative_to(root())} imports {module}"
+        for file in files
+        for module in imported_modules(file)
+        if is_within(module, HOUSE) and not is_within(module, ALLOWED[room])
+    ]
+    assert forbidden == []
+
+
+def test_every_python_room_is_in_the_table() -> None:
+    rooms = {
+        str(path.parent.relative_to(root()))
+        for package in (LIBRARY, "stacks", "constructs")
+        for path in (root() / package).rglob("*.py")
+    }
+    homeless = {
+        room
+        for room in rooms
+        if room != LIBRARY and not any(Path(room).is_relative_to(known) for known in ALLOWED)
+    }
+    assert homeless == set()
+
+
+@pytest.mark.parametrize("room", ["spec", "catalog", "serving", "planning"])
+def test_a_pure_room_does_not_load_the_cdk(room: str) -> None:
+    modules = [
+        ".".join(file.relative_to(root()).with_suffix("").parts)
+        for file in files_of(f"{LIBRARY}/{room}")
+        if file.name != "__init__.py"
+    ]
+    program = "import importlib, sys\n" + "".join(
+        f"importlib.import_module({module!r})\n" for module in modules
+    )
+    program += (
+        "print([name for name in sys.modules if name.split('.')[0] in ('aws_cdk', 'jsii', 'constructs')])"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", program], cwd=root(), capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "[]"
+
+
+def test_only_the_composition_root_reads_context_and_environment() -> None:
+    readers = [
+        str(file.relative_to(root()))
+        for room in ("stacks", "constructs/inference_constructs")
+        for file in files_of(room)
+        if any(
+            word in file.read_text(encoding="utf-8")
+            for word in ("os.environ", "os.getenv", "try_get_context")
+        )
+    ]
+    assert readers == []

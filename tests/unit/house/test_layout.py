@@ -1,0 +1,78 @@
+"""The layout of the house: where packages may be, how long a file may be, what no file may say."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+import pytest
+
+from inference_blueprints.resources import root
+
+MAXIMUM_LINES = 400
+SOURCE_ENDINGS = (".py", ".sh", ".j2", ".tpl", ".java")
+
+
+def tracked_files() -> list[str]:
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    result = subprocess.run(command, cwd=root(), capture_output=True, text=True, check=True)
+    return [name for name in result.stdout.splitlines() if (root() / name).is_file()]
+
+
+def test_constructs_holds_one_package_and_is_none_itself() -> None:
+    # PyPI's `constructs` merges a folder of this name into itself; an `__init__.py` here kills aws-cdk-lib.
+    entries = {path.name for path in (root() / "constructs").iterdir() if path.name != "__pycache__"}
+    assert entries == {"inference_constructs"}
+
+
+@pytest.mark.parametrize("module", ["aws_cdk", "inference_constructs", "constructs"])
+def test_the_source_root_does_not_shadow_the_library_constructs(module: str) -> None:
+    program = (
+        "import sys; sys.path[:0] = ['.', 'constructs']\n"
+        f"import {module}, constructs\n"
+        "assert 'site-packages' in constructs.__file__ and constructs.Construct"
+    )
+    command = [str(root() / ".venv/bin/python"), "-c", program]
+    result = subprocess.run(command, cwd=root(), capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+def test_no_source_file_is_longer_than_one_subject_needs() -> None:
+    lengths = {
+        name: len((root() / name).read_text(encoding="utf-8").splitlines())
+        for name in tracked_files()
+        if name.endswith(SOURCE_ENDINGS)
+    }
+    assert {name: lines for name, lines in lengths.items() if lines > MAXIMUM_LINES} == {}
+
+
+def test_no_file_names_a_registry_host_or_a_path_of_a_machine() -> None:
+    # Assembled from parts, so that this file does not find itself.
+    hosts = [
+        "pypi" + ".org",
+        "files.python" + "hosted.org",
+        "registry." + "npmjs.org",
+        "proxy." + "golang.org",
+    ]
+    pattern = re.compile("|".join([*map(re.escape, hosts), r"(?<![\w.])/(?:root|work|home/\w+)/"]))
+    found = []
+    for name in tracked_files():
+        try:
+            text = (root() / name).read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+        found += [f"{name}: {match.group()}" for match in pattern.finditer(text)]
+    assert found == []
+
+
+def test_there_is_one_lock_file_a_language() -> None:
+    locks = {name for name in tracked_files() if name.endswith((".lock", "-lock.json", "-lock.yaml"))}
+    assert locks == {"requirements.lock", "package-lock.json"}
+
+
+def test_every_locked_package_is_pinned_with_hashes() -> None:
+    text = (root() / "requirements.lock").read_text(encoding="utf-8").replace("\\\n", " ")
+    unpinned = [
+        line for line in text.splitlines() if line and not re.match(r"[\w.-]+==\S+ .*--hash=sha256:", line)
+    ]
+    assert unpinned == []

@@ -1,0 +1,22 @@
+"""Style and types are rules of the house like any other."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from inference_blueprints.resources import root
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["ruff", "check", "."], ["ruff", "format", "--check", "."], ["mypy"]],
+    ids=["lint", "format", "types"],
+)
+def test_the_checker_finds_nothing(command: list[str]) -> None:
+    result = subprocess.run(
+        [sys.executable, "-m", *command], cwd=root(), capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
