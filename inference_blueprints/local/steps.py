@@ -1,0 +1,90 @@
+"""The steps of a run as a person sees them: a moving bar in a terminal, a line a step elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+
+class Step:
+    """One step under way.
+
+    Parameters
+    ----------
+    progress
+        The bar, or None where there is no terminal.
+    title
+        What the step does.
+    """
+
+    def __init__(self, progress: Progress | None, title: str) -> None:
+        self._progress = progress
+        self._task = progress.add_task(title, total=None, detail="") if progress else None
+        self.result = ""
+
+    def update(self, done: float | None = None, total: float | None = None, detail: str = "") -> None:
+        """Show how far the step is.
+
+        Parameters
+        ----------
+        done, total
+            Units done and in all; without them the bar only moves.
+        detail
+            What is happening right now.
+        """
+        if self._progress and self._task is not None:
+            self._progress.update(self._task, completed=done, total=total, detail=detail)
+
+
+class Steps:
+    """Shows the steps of a run.
+
+    Parameters
+    ----------
+    console
+        Where they are shown.
+    count
+        How many there will be.
+    """
+
+    def __init__(self, console: Console, count: int) -> None:
+        self._console = console
+        self._count = count
+        self._number = 0
+
+    @contextmanager
+    def step(self, title: str) -> Iterator[Step]:
+        """Show one step from beginning to end; what the caller puts in `Step.result` is its last word.
+
+        Parameters
+        ----------
+        title
+            What the step does, in the imperative.
+        """
+        self._number += 1
+        label = f"[{self._number}/{self._count}] {title}"
+        started = time.monotonic()
+        if self._console.is_terminal:
+            columns = (
+                SpinnerColumn(),
+                TextColumn("{task.description}", markup=False),
+                BarColumn(bar_width=24),
+                TimeElapsedColumn(),
+                TextColumn("{task.fields[detail]}", markup=False),
+            )
+            with Progress(*columns, console=self._console, transient=True) as progress:
+                step = Step(progress, label)
+                yield step
+        else:
+            self._say(f"{label} ...")
+            step = Step(None, label)
+            yield step
+        outcome = f": {step.result}" if step.result else ""
+        self._say(f"{label}{outcome} ({time.monotonic() - started:.1f} s)")
+
+    def _say(self, text: str) -> None:
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)

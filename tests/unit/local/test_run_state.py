@@ -1,0 +1,75 @@
+"""A run directory has one owner at a time, and its death is noticed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from inference_blueprints.errors import UserError
+from inference_blueprints.local import run_state
+from inference_blueprints.local.run_state import RunningModel, RunState
+
+OWNER = """
+import sys, time
+from pathlib import Path
+from inference_blueprints.local.interruption import Interrupted, interruptible
+from inference_blueprints.local.run_state import RunState, claim
+import os
+try:
+    with interruptible(), claim(Path(sys.argv[1])) as right:
+        right.publish(RunState(pid=os.getpid(), blueprint="b.yaml", phase="ready"))
+        print("ready", flush=True)
+        time.sleep(60)
+except Interrupted as interruption:
+    sys.exit(interruption.exit_code)
+"""
+
+
+def start_owner(directory: Path) -> subprocess.Popen[str]:
+    owner = subprocess.Popen([sys.executable, "-c", OWNER, str(directory)], stdout=subprocess.PIPE, text=True)
+    assert owner.stdout is not None
+    assert owner.stdout.readline() == "ready\n"
+    return owner
+
+
+def test_nothing_runs_in_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    assert run_state.live_state(tmp_path / "none") is None
+    assert run_state.stop(tmp_path / "none") is False
+
+
+def test_what_is_published_is_read_back(tmp_path: Path) -> None:
+    state = RunState(os.getpid(), "b.yaml", "ready", (RunningModel("m", "http://127.0.0.1:1/v1"),))
+    with run_state.claim(tmp_path) as right:
+        assert run_state.live_state(tmp_path) is None
+        right.publish(state)
+        assert run_state.live_state(tmp_path) == state
+    assert run_state.live_state(tmp_path) is None
+
+
+def test_a_second_run_in_the_same_folder_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
+    with run_state.claim(tmp_path) as right:
+        right.publish(RunState(os.getpid(), "b.yaml"))
+        with pytest.raises(UserError, match="another run is using this folder"), run_state.claim(tmp_path):
+            pass
+        assert run_state.live_state(tmp_path) is not None
+
+
+def test_stop_ends_the_owner_and_waits_for_its_cleaning_up(tmp_path: Path) -> None:
+    owner = start_owner(tmp_path)
+    assert run_state.stop(tmp_path) is True
+    assert owner.wait(10) == 128 + 15
+    assert not (tmp_path / "state.json").exists()
+
+
+def test_a_killed_owner_leaves_no_live_state(tmp_path: Path) -> None:
+    owner = start_owner(tmp_path)
+    owner.kill()
+    owner.wait(10)
+    assert (tmp_path / "state.json").exists()
+    assert run_state.live_state(tmp_path) is None
+    with run_state.claim(tmp_path):
+        assert not (tmp_path / "state.json").exists()
