@@ -1,0 +1,167 @@
+"""From a blueprint and its serving plan to the figures that a person decides on."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from inference_blueprints import catalog
+from inference_blueprints.planning.placement import cheapest_placement, workers_of_pool
+from inference_blueprints.planning.types import (
+    PlanSummary,
+    PoolSummary,
+    Prices,
+    ProcessSummary,
+    Totals,
+)
+from inference_blueprints.serving.types import ServingPlan
+from inference_blueprints.spec.types import Blueprint, Network, Pool, Purchase
+
+#: Prices in the catalogue have five decimals; sums are rounded back to them.
+_PRICE_DECIMALS = 5
+
+
+def summarise(blueprint: Blueprint, plan: ServingPlan) -> PlanSummary:
+    """Sum up what a blueprint starts, needs and costs.
+
+    Parameters
+    ----------
+    blueprint
+        A valid blueprint.
+    plan
+        The serving plan computed from it.
+
+    Returns
+    -------
+    PlanSummary
+        Figures without a source are None, never guessed.
+    """
+    spec = blueprint.spec
+    pools = tuple(_summarise_pool(pool, plan) for pool in spec.pools)
+    return PlanSummary(
+        name=blueprint.metadata.name,
+        region=spec.environment.region,
+        pools=pools,
+        processes=_summarise_processes(plan),
+        memory=(),
+        totals=_total(pools),
+        prices=_prices(spec.environment.region, spec.network),
+    )
+
+
+def as_dict(summary: PlanSummary) -> dict[str, Any]:
+    """Return a summary as JSON values under camelCase keys.
+
+    Parameters
+    ----------
+    summary
+        What `summarise` returned.
+
+    Returns
+    -------
+    dict
+        The same figures; ``prices`` carries its note too.
+    """
+    document: dict[str, Any] = _camel_case(dataclasses.asdict(summary))
+    document["prices"]["note"] = summary.prices.note
+    return document
+
+
+def purchase_word(purchase: Purchase) -> str:
+    """Return how a pool's nodes are paid for, in the blueprint's word.
+
+    Parameters
+    ----------
+    purchase
+        The pool's choice.
+    """
+    return next(iter(purchase.model_dump(by_alias=True, exclude_none=True)))
+
+
+def _summarise_pool(pool: Pool, plan: ServingPlan) -> PoolSummary:
+    instance_types = [catalog.instance_type(name) for name in pool.instance_types]
+    workers = workers_of_pool(plan, pool.name)
+    nodes = cheapest_placement(workers, instance_types)
+    accelerator = instance_types[0].accelerator
+    prices = [kind.usd_per_hour for kind in instance_types]
+    known = [price for price in prices if price is not None]
+    price_used = nodes[0].instance_type.usd_per_hour if nodes else 0.0
+    return PoolSummary(
+        name=pool.name,
+        instance_types=tuple(pool.instance_types),
+        purchase=purchase_word(pool.purchase),
+        reckoned_instance_type=nodes[0].instance_type.name if nodes else None,
+        accelerator=accelerator.name if accelerator else None,
+        nodes_used=len(nodes),
+        nodes_max=pool.nodes.max,
+        accelerators_used=sum(worker.accelerator_count for worker in workers),
+        accelerators_max=pool.nodes.max * max(kind.accelerator_count for kind in instance_types),
+        usd_per_hour_used=_times(len(nodes), price_used),
+        usd_per_hour_max=_times(pool.nodes.max, max(known) if len(known) == len(prices) else None),
+    )
+
+
+def _times(nodes: int, usd_per_hour: float | None) -> float | None:
+    return None if usd_per_hour is None else round(nodes * usd_per_hour, _PRICE_DECIMALS)
+
+
+def _summarise_processes(plan: ServingPlan) -> tuple[ProcessSummary, ...]:
+    return tuple(
+        ProcessSummary(
+            model=model.name,
+            deployment=deployment.name,
+            name=process.name,
+            replicas=process.replicas,
+            accelerators=process.resources.accelerators.count if process.resources.accelerators else 0,
+            pool=process.pool,
+            image=process.image,
+        )
+        for model in plan.models
+        for deployment in model.deployments
+        for process in deployment.processes
+    )
+
+
+def _total(pools: tuple[PoolSummary, ...]) -> Totals:
+    return Totals(
+        nodes_used=sum(pool.nodes_used for pool in pools),
+        nodes_max=sum(pool.nodes_max for pool in pools),
+        accelerators_used=sum(pool.accelerators_used for pool in pools),
+        accelerators_max=sum(pool.accelerators_max for pool in pools),
+        usd_per_hour_used=round(sum(pool.usd_per_hour_used or 0.0 for pool in pools), _PRICE_DECIMALS),
+        usd_per_hour_max=round(sum(pool.usd_per_hour_max or 0.0 for pool in pools), _PRICE_DECIMALS),
+        without_used=tuple(pool.name for pool in pools if pool.usd_per_hour_used is None),
+        without_max=tuple(pool.name for pool in pools if pool.usd_per_hour_max is None),
+    )
+
+
+def _prices(blueprint_region: str, network: Network) -> Prices:
+    table = catalog.prices()
+    own_network = () if network.existing else ("NAT gateways and VPC endpoints",)
+    return Prices(
+        region=table.region,
+        date=table.date,
+        source=table.source,
+        blueprint_region=blueprint_region,
+        not_included=(
+            "EKS control plane",
+            "system nodes",
+            *own_network,
+            "load balancer",
+            "disks, buckets, logs and data transfer",
+        ),
+    )
+
+
+def _camel_case(value: Any) -> Any:
+    """Spell the keys of nested dictionaries in camelCase; tuples become lists."""
+    if isinstance(value, dict):
+        return {_camel_case_word(key): _camel_case(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_camel_case(item) for item in value]
+    return value
+
+
+def _camel_case_word(word: str) -> str:
+    first, *others = word.split("_")
+    return first + "".join(other.capitalize() for other in others)
