@@ -1,0 +1,106 @@
+"""Record models from their published ``config.json`` in the catalogue's ``models.json``.
+
+    .venv/bin/python scripts/record_models.py                     refresh every entry that comes from the bundle
+    .venv/bin/python scripts/record_models.py NAME --config config.json --source URL --licence Apache-2.0 [--gated]
+                                                                  add or replace one model from a file
+
+The bundle is the set of configurations inside the ``aiconfigurator-core`` wheel, read without downloading it.
+What a configuration cannot tell (licence, gated) stays as it is in ``models.json``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from parameter_count import count_parameters
+from remote_wheel import open_remote_wheel
+
+TARGET = Path(__file__).resolve().parents[1] / "inference_blueprints/catalog/data/models.json"
+BUNDLED = re.compile(r"(aiconfigurator-core) (\S+): (model_configs/\S+\.json)(?:, as (fp8))?")
+LIST = re.compile(r"\[([^]\[]*)\]")
+BYTES_IN_QUANTISED_LAYERS = {"bf16": 2, "fp8": 1 + 4 / 128**2, "mxfp4": 4.25 / 8}
+"""Scales included: FP8 has a 4-byte scale for 128 × 128 weights, MXFP4 one byte for 32 weights."""
+
+
+def describe(configuration: dict[str, Any], weight_type: str | None = None) -> dict[str, Any]:
+    """Turn a ``config.json`` into the numbers of a catalogue entry."""
+    text = configuration.get("text_config", configuration)
+    quantisation = configuration.get("quantization_config", {}).get("quant_method", "bf16")
+    weight_type = weight_type or quantisation
+    latent = text["kv_lora_rank"] + text["qk_rope_head_dim"] if "kv_lora_rank" in text else 0
+    count = count_parameters(configuration)
+    quantised = count.experts if weight_type == "mxfp4" else count.linear
+    weight_bytes = quantised * BYTES_IN_QUANTISED_LAYERS[weight_type] + (count.total - quantised) * 2
+    return {
+        "architecture": configuration["architectures"][0],
+        "parameters_billion": round(count.total / 1e9, 2),
+        "active_parameters_billion": round(count.active / 1e9, 2),
+        "layers": text["num_hidden_layers"],
+        "hidden_size": text["hidden_size"],
+        "vocabulary_size": text["vocab_size"],
+        "attention_heads": text["num_attention_heads"],
+        "kv_heads": text["num_key_value_heads"],
+        "head_size": text.get("v_head_dim")
+        or text.get("head_dim")
+        or text["hidden_size"] // text["num_attention_heads"],
+        "attention": "mla" if latent else "gqa",
+        "kv_latent_size": latent,
+        "experts": text.get("n_routed_experts")
+        or text.get("num_experts")
+        or text.get("num_local_experts")
+        or 0,
+        "weight_type": weight_type,
+        "weight_bytes": round(weight_bytes),
+        "context_length": text["max_position_embeddings"],
+        "modalities": ["text", "image"] if "vision_config" in configuration else ["text"],
+    }
+
+
+def refresh(models: dict[str, dict[str, Any]]) -> None:
+    """Read every bundled configuration again."""
+    wheels = {}
+    for name, entry in models.items():
+        match = BUNDLED.match(entry["source"])
+        if not match:
+            continue
+        package, version, path, weight_type = match.groups()
+        if version not in wheels:
+            wheels[version] = open_remote_wheel(f"{package}=={version}")
+        configuration = json.loads(wheels[version].read(f"aiconfigurator_core/{path}"))
+        models[name] = describe(configuration, weight_type) | {
+            key: entry[key] for key in ("gated", "licence", "source")
+        }
+
+
+def main() -> None:
+    """Refresh the bundled models, or record the one that is named."""
+    options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    options.add_argument(
+        "name", nargs="?", help="Hugging Face id; without it every bundled model is refreshed"
+    )
+    options.add_argument("--config", type=Path, help="its config.json")
+    options.add_argument("--source", help="where that file is published")
+    options.add_argument("--licence", help="SPDX identifier, or the publisher's name of it")
+    options.add_argument("--gated", action="store_true", help="Hugging Face asks for an accepted licence")
+    given = options.parse_args()
+    document = json.loads(TARGET.read_text(encoding="utf-8"))
+    if given.name is None:
+        refresh(document["models"])
+    elif given.config is None or given.source is None or given.licence is None:
+        options.error("a model needs --config, --source and --licence")
+    else:
+        configuration = json.loads(given.config.read_text(encoding="utf-8"))
+        facts = {"gated": given.gated, "licence": given.licence, "source": given.source}
+        document["models"][given.name] = describe(configuration) | facts
+    document["models"] = dict(sorted(document["models"].items()))
+    text = json.dumps(document, indent=2, ensure_ascii=False)
+    text = LIST.sub(lambda found: f"[{' '.join(found.group(1).split())}]", text)
+    TARGET.write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
