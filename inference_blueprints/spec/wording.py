@@ -1,0 +1,60 @@
+"""How messages say what was got, what is allowed and what was probably meant."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+
+_MAXIMUM_SHOWN = 60
+_MAXIMUM_LISTED = 12
+_PLAIN_KEY = re.compile(r"[\w.-]{1,60}")
+
+#: Keys and list indexes from the document's root.
+Path = tuple[str | int, ...]
+
+
+def quote(value: object) -> str:
+    """Return a value as the user would write it, on one line and never long."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return repr(value if len(value) <= _MAXIMUM_SHOWN else value[: _MAXIMUM_SHOWN - 1] + "…")
+    if isinstance(value, list):
+        return "a list"
+    if isinstance(value, dict):
+        return "a mapping"
+    return "nothing" if value is None else shorten(str(value))
+
+
+def shorten(text: str) -> str:
+    """Return text cut to what a message can show."""
+    return text if len(text) <= _MAXIMUM_SHOWN else text[: _MAXIMUM_SHOWN - 1] + "…"
+
+
+def listing(values: Iterable[object]) -> str:
+    """Return quoted values with commas; a long list ends with how many more there are."""
+    quoted = [quote(value) for value in values]
+    if len(quoted) <= _MAXIMUM_LISTED:
+        return ", ".join(quoted)
+    return f"{', '.join(quoted[:_MAXIMUM_LISTED])} and {len(quoted) - _MAXIMUM_LISTED} more"
+
+
+def suggestion(got: str, allowed: Iterable[str]) -> str:
+    """Return ``; did you mean 'x'?`` for the closest allowed value, or nothing when none is close."""
+    by_folded = {value.casefold(): value for value in allowed}
+    matches = difflib.get_close_matches(got.casefold()[:_MAXIMUM_SHOWN], by_folded, n=1)
+    return f"; did you mean {quote(by_folded[matches[0]])}?" if matches else ""
+
+
+def path_text(path: Path) -> str:
+    """Return a path as ``spec.models[0].weights``; unusual keys are quoted."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        elif _PLAIN_KEY.fullmatch(part):
+            text += f".{part}" if text else part
+        else:
+            text += f"[{quote(part)}]"
+    return text
