@@ -225,6 +225,9 @@ class Process:
         Time for streams to end after SIGTERM.
     engine
         The figures behind a worker's arguments; None for a process without an engine.
+    pre_stop_seconds
+        Time between the decision to stop and SIGTERM, in which load balancers stop sending; part of
+        `termination_grace_seconds`.
     """
 
     name: str
@@ -242,6 +245,7 @@ class Process:
     rollout: Rollout
     termination_grace_seconds: int
     engine: EngineSettings | None = None
+    pre_stop_seconds: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,26 @@
+"""Command-line arguments: flags and values by name, to the words that a program is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+ArgumentValue = str | int | float | bool
+
+
+def words(arguments: Mapping[str, ArgumentValue]) -> tuple[str, ...]:
+    """Return the command line of named arguments, each flag and each value a word of its own.
+
+    A boolean is ``--name`` or ``--no-name``: Python's ``BooleanOptionalAction`` accepts no value.
+
+    Parameters
+    ----------
+    arguments
+        Value by name without dashes, in the order of the command line.
+    """
+    line: list[str] = []
+    for name, value in arguments.items():
+        if isinstance(value, bool):
+            line.append(f"--{name}" if value else f"--no-{name}")
+        else:
+            line += [f"--{name}", str(value)]
+    return tuple(line)

@@ -1,0 +1,36 @@
+"""Inference engines: one module each, found by the blueprint's key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Protocol
+
+from inference_blueprints.serving.arguments import ArgumentValue
+from inference_blueprints.serving.engines import vllm
+from inference_blueprints.serving.engines.worker import Sizing
+from inference_blueprints.serving.resolved import ResolvedDeployment
+from inference_blueprints.serving.types import EnvironmentValue
+
+
+class EngineModule(Protocol):
+    """What a module of this package provides."""
+
+    #: Arguments that a user may not set, with what to set in the blueprint instead.
+    OWNED_ARGUMENTS: Mapping[str, str]
+
+    def user_arguments(self, resolved: ResolvedDeployment) -> Mapping[str, ArgumentValue]:
+        """Return the engine arguments that the blueprint gives, by name without dashes."""
+
+    def size(self, resolved: ResolvedDeployment) -> Sizing:
+        """Return lengths, batch sizes and KV blocks of a worker."""
+
+    def arguments(self, resolved: ResolvedDeployment, sizing: Sizing) -> Mapping[str, ArgumentValue]:
+        """Return a worker's arguments by name without dashes, the user's merged in."""
+
+    def environment(self, resolved: ResolvedDeployment) -> Mapping[str, EnvironmentValue]:
+        """Return a worker's environment as far as it is the engine's business."""
+
+
+#: Engine module by the blueprint's key; the catalogue has an entry of the same name.
+ENGINES: Mapping[str, EngineModule] = MappingProxyType({"vllm": vllm})

@@ -1,0 +1,164 @@
+"""vLLM: how a worker is sized and which arguments it gets.
+
+Flags and defaults are those of the release that the catalogue pins (``vllm/engine/arg_utils.py``).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TypeVar
+
+from inference_blueprints.serving.arguments import ArgumentValue
+from inference_blueprints.serving.engines.worker import Sizing
+from inference_blueprints.serving.memory import estimate_memory
+from inference_blueprints.serving.resolved import ResolvedDeployment, chosen
+from inference_blueprints.serving.types import EnvironmentValue, SecretValue
+from inference_blueprints.serving.workload import longest_request_tokens, unique_tokens
+
+OWNED_ARGUMENTS: Mapping[str, str] = MappingProxyType(
+    {
+        "model": "weights.huggingFace or weights.s3",
+        "revision": "weights.revision",
+        "hf-token": "weights.tokenSecretArn",
+        "load-format": "weights.s3 for weights that are streamed",
+        "model-loader-extra-config": "weights.s3 for weights that are streamed",
+        "served-model-name": "the model's name",
+        "tensor-parallel-size": "tensorParallelSize of the deployment",
+        "kv-events-config": "routing.kvAware",
+        "disaggregation-mode": "aggregated of the deployment",
+    }
+)
+
+# Dynamo's router and vLLM hash blocks of this many tokens; FlashMLA accepts no other size.
+_BLOCK_SIZE = 64
+# vLLM's own default; the rest is for CUDA contexts, graphs and fragmentation.
+_GPU_MEMORY_UTILIZATION = 0.9
+# vLLM's own choice for an API server: 8192 from 70 GiB of device memory, else 2048.
+_LARGE_DEVICE_BYTES = 70 * 1024**3
+_BATCHED_TOKENS_LARGE, _BATCHED_TOKENS_SMALL = 8192, 2048
+_FEWEST_SEQUENCES, _MOST_SEQUENCES = 8, 256
+# vLLM binds where the host is "*"; Dynamo's publisher in the same pod connects to it on loopback.
+_KV_EVENTS = {
+    "publisher": "zmq",
+    "topic": "kv-events",
+    "endpoint": "tcp://*:20080",
+    "enable_kv_cache_events": True,
+}
+_STREAMER = {"concurrency": 16, "distributed": True}
+
+_Number = TypeVar("_Number", int, float)
+
+
+def user_arguments(resolved: ResolvedDeployment) -> Mapping[str, ArgumentValue]:
+    """Return the engine arguments that the blueprint gives, by name without dashes."""
+    section = resolved.model.engine.vllm
+    return section.args if section else {}
+
+
+def size(resolved: ResolvedDeployment) -> Sizing:
+    """Return lengths, batch sizes and KV cache of a worker.
+
+    The longest request is that of the workload with its tail, within the model's context and the KV cache.
+    As many sequences run at once as KV cache holds mean requests, rounded down to a power of two: more would
+    only preempt each other. What the user sets is taken as it is.
+
+    Parameters
+    ----------
+    resolved
+        The deployment.
+    """
+    arguments = user_arguments(resolved)
+    block_size = _number(arguments, "block-size", _BLOCK_SIZE)
+    large = resolved.accelerator.memory_bytes >= _LARGE_DEVICE_BYTES
+    batched = _BATCHED_TOKENS_LARGE if large else _BATCHED_TOKENS_SMALL
+    max_num_batched_tokens = _number(arguments, "max-num-batched-tokens", batched)
+    utilization = _number(arguments, "gpu-memory-utilization", _GPU_MEMORY_UTILIZATION)
+    wanted = min(longest_request_tokens(resolved.model.workload), resolved.shape.context_length)
+    max_model_len = _number(arguments, "max-model-len", wanted)
+    memory = estimate_memory(
+        resolved.shape,
+        resolved.accelerator,
+        resolved.tensor_parallel_size,
+        max_model_len,
+        max_num_batched_tokens,
+        utilization,
+    )
+    kv_tokens = max(0, memory.kv_tokens // block_size * block_size)
+    if "max-model-len" not in arguments:
+        max_model_len = min(wanted, kv_tokens)
+    sequences = kv_tokens / unique_tokens(resolved.model.workload)
+    return Sizing(
+        block_size=block_size,
+        max_model_len=max_model_len,
+        max_num_seqs=_number(arguments, "max-num-seqs", _power_of_two(sequences)),
+        max_num_batched_tokens=max_num_batched_tokens,
+        gpu_memory_utilization=utilization,
+        kv_tokens=kv_tokens,
+    )
+
+
+def arguments(resolved: ResolvedDeployment, sizing: Sizing) -> Mapping[str, ArgumentValue]:
+    """Return a worker's arguments by name without dashes, the user's merged in.
+
+    Parameters
+    ----------
+    resolved
+        The deployment.
+    sizing
+        The figures from `size`.
+    """
+    weights = resolved.model.weights
+    planned: dict[str, ArgumentValue] = {"model": weights.s3 or weights.hugging_face or ""}
+    planned["served-model-name"] = resolved.model.name
+    if weights.revision and not weights.s3:
+        planned["revision"] = weights.revision
+    if weights.s3:
+        planned["load-format"] = "runai_streamer"
+        planned["model-loader-extra-config"] = _json(_STREAMER)
+    planned |= {
+        "tensor-parallel-size": resolved.tensor_parallel_size,
+        "block-size": sizing.block_size,
+        "max-model-len": sizing.max_model_len,
+        "max-num-seqs": sizing.max_num_seqs,
+        "max-num-batched-tokens": sizing.max_num_batched_tokens,
+        "gpu-memory-utilization": sizing.gpu_memory_utilization,
+        "enable-prefix-caching": True,
+    }
+    if chosen(resolved.model.routing) == "kvAware":
+        planned["kv-events-config"] = _json(_KV_EVENTS)
+    return planned | dict(user_arguments(resolved))
+
+
+def environment(resolved: ResolvedDeployment) -> Mapping[str, EnvironmentValue]:
+    """Return a worker's environment as far as it is the engine's business.
+
+    Parameters
+    ----------
+    resolved
+        The deployment.
+    """
+    values: dict[str, EnvironmentValue] = {"VLLM_NO_USAGE_STATS": "1"}
+    token = resolved.model.weights.token_secret_arn
+    if token:
+        values["HF_TOKEN"] = SecretValue(token)
+    return values
+
+
+def _number(arguments: Mapping[str, ArgumentValue], name: str, default: _Number) -> _Number:
+    """Return a number that the user gave, or the default."""
+    value = arguments.get(name, default)
+    return type(default)(value)
+
+
+def _power_of_two(sequences: float) -> int:
+    """Round down to a power of two within the bounds."""
+    bounded = min(float(_MOST_SEQUENCES), max(float(_FEWEST_SEQUENCES), sequences))
+    return 1 << int(math.log2(bounded))
+
+
+def _json(value: Mapping[str, object]) -> str:
+    """Render a JSON argument, the same each time."""
+    return json.dumps(value, separators=(",", ":"))

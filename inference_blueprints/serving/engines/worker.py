@@ -1,0 +1,38 @@
+"""The figures behind a worker, whatever its engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Sizing:
+    """Lengths, batch sizes and KV cache of one worker.
+
+    Parameters
+    ----------
+    block_size
+        KV cache block in tokens.
+    max_model_len
+        Prompt and answer together at the most, in tokens.
+    max_num_seqs
+        Sequences that run at once.
+    max_num_batched_tokens
+        Tokens of one step.
+    gpu_memory_utilization
+        Share of the device's memory that the engine takes, 0 to 1.
+    kv_tokens
+        Tokens of KV cache that fit.
+    """
+
+    block_size: int
+    max_model_len: int
+    max_num_seqs: int
+    max_num_batched_tokens: int
+    gpu_memory_utilization: float
+    kv_tokens: int
+
+    @property
+    def kv_blocks(self) -> int:
+        """Whole KV cache blocks that fit."""
+        return self.kv_tokens // self.block_size

@@ -1,0 +1,70 @@
+"""What one replica may take of its node, after the system and the daemon sets had theirs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from inference_blueprints.catalog import InstanceType
+
+# Karpenter takes this share off a type's memory before it believes that a pod fits
+# (`vmMemoryOverheadPercent`, karpenter.sh documentation, "Settings").
+_VM_MEMORY_OVERHEAD = 0.075
+# kubelet's reservation on EKS: 255 MiB and 11 MiB for each pod that the node may hold
+# (awslabs/amazon-eks-ami, `getMemoryMebibytesToReserve`; Bottlerocket reserves the same).
+_KUBE_RESERVED_MIB = 255
+_KUBE_RESERVED_MIB_PER_POD = 11
+# kubelet's default hard eviction threshold, `memory.available<100Mi`.
+_EVICTION_MIB = 100
+# Room for vpc-cni, kube-proxy, the pod identity agent, the node monitoring agent and a log shipper.
+_DAEMON_SETS_MIB = 1024
+_DAEMON_SETS_AND_KUBELET_CPU = 1
+
+
+@dataclass(frozen=True, slots=True)
+class NodeShare:
+    """A replica's part of a node.
+
+    Parameters
+    ----------
+    cpu
+        Whole vCPUs.
+    memory_mib
+        Memory in MiB, a multiple of 1024.
+    """
+
+    cpu: int
+    memory_mib: int
+
+
+def replicas_per_node(instance_type: InstanceType, accelerators: int) -> int:
+    """Return how many replicas with that many accelerators one node holds."""
+    return instance_type.accelerator_count // accelerators
+
+
+def node_share(instance_types: tuple[InstanceType, ...], accelerators: int) -> NodeShare:
+    """Return what a replica can request on every instance type of its pool.
+
+    Accelerators are what a node is paid for, so the host's memory and processors are divided among as many
+    replicas as its accelerators allow; the smallest such share of the pool's types fits all of them.
+
+    Parameters
+    ----------
+    instance_types
+        The pool's types, each with at least `accelerators` devices.
+    accelerators
+        Devices of one replica.
+
+    Returns
+    -------
+    NodeShare
+        vCPUs and memory of one replica; at least 1 vCPU and 1024 MiB.
+    """
+    cpus, memories = [], []
+    for instance_type in instance_types:
+        replicas = max(1, replicas_per_node(instance_type, accelerators))
+        kube_reserved = _KUBE_RESERVED_MIB + _KUBE_RESERVED_MIB_PER_POD * instance_type.max_pods
+        usable_mib = instance_type.memory_mib * (1 - _VM_MEMORY_OVERHEAD)
+        usable_mib -= kube_reserved + _EVICTION_MIB + _DAEMON_SETS_MIB
+        memories.append(int(usable_mib / replicas))
+        cpus.append((instance_type.vcpu - _DAEMON_SETS_AND_KUBELET_CPU) // replicas)
+    return NodeShare(cpu=max(1, min(cpus)), memory_mib=max(1024, min(memories) // 1024 * 1024))

@@ -1,0 +1,22 @@
+"""Serving stacks: what stands before the engines. One module each, found by the blueprint's key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Protocol
+
+from inference_blueprints.serving.resolved import ResolvedDeployment
+from inference_blueprints.serving.stacks import dynamo
+from inference_blueprints.serving.types import Process, Rollout
+
+
+class StackModule(Protocol):
+    """What a module of this package provides."""
+
+    def processes(self, resolved: ResolvedDeployment, rollout: Rollout) -> tuple[Process, ...]:
+        """Return the processes of a deployment, its entry point first."""
+
+
+#: Stack module by the blueprint's key.
+STACKS: Mapping[str, StackModule] = MappingProxyType({"dynamo": dynamo})
