@@ -30,7 +30,7 @@ class ParameterCount:
 
 
 def count_parameters(configuration: dict[str, Any]) -> ParameterCount:
-    """Count the parameters of decoder models with grouped-query or latent attention, dense or with experts."""
+    """Count the parameters of decoder models with grouped-query or latent attention, dense or not."""
     text = configuration.get("text_config", configuration)
     hidden, layers = text["hidden_size"], text["num_hidden_layers"]
     tied = text.get("tie_word_embeddings", configuration.get("tie_word_embeddings", False))

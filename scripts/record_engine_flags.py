@@ -114,8 +114,8 @@ def main() -> None:
         "digest": digest,
         "engine_version": engine_version,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "source": f"ai-dynamo {dynamo_version} (argument parsers of dynamo.vllm) and the vllm {engine_version} "
-        f"wheel ({ENGINE_ARGUMENTS})",
+        "source": f"ai-dynamo {dynamo_version} (argument parsers of dynamo.vllm) and vllm {engine_version} "
+        f"({ENGINE_ARGUMENTS}), from their wheels",
     }
     head = json.dumps(document, indent=2).removesuffix("\n}")
     lines = ",\n".join(f"    {json.dumps(name)}: {json.dumps(flags[name])}" for name in sorted(flags))

@@ -1,8 +1,9 @@
 """Record models from their published ``config.json`` in the catalogue's ``models.json``.
 
-    .venv/bin/python scripts/record_models.py                     refresh every entry that comes from the bundle
-    .venv/bin/python scripts/record_models.py NAME --config config.json --source URL --licence Apache-2.0 [--gated]
-                                                                  add or replace one model from a file
+Refresh every entry that comes from the bundle, or add or replace one model from a file:
+
+    .venv/bin/python scripts/record_models.py
+    .venv/bin/python scripts/record_models.py NAME --config FILE --source URL --licence SPDX [--gated]
 
 The bundle is the set of configurations inside the ``aiconfigurator-core`` wheel, read without downloading it.
 What a configuration cannot tell (licence, gated) stays as it is in ``models.json``.
@@ -23,7 +24,7 @@ TARGET = Path(__file__).resolve().parents[1] / "inference_blueprints/catalog/dat
 BUNDLED = re.compile(r"(aiconfigurator-core) (\S+): (model_configs/\S+\.json)(?:, as (fp8))?")
 LIST = re.compile(r"\[([^]\[]*)\]")
 BYTES_IN_QUANTISED_LAYERS = {"bf16": 2, "fp8": 1 + 4 / 128**2, "mxfp4": 4.25 / 8}
-"""Scales included: FP8 has a 4-byte scale for 128 × 128 weights, MXFP4 one byte for 32 weights."""
+"""Scales included: FP8 has a 4-byte scale for 128 by 128 weights, MXFP4 one byte for 32 weights."""
 
 
 def describe(configuration: dict[str, Any], weight_type: str | None = None) -> dict[str, Any]:

@@ -77,6 +77,6 @@ def open_remote_wheel(requirement: str) -> zipfile.ZipFile:
     """
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed", "--no-deps"]
     command = [*pip, "--only-binary", ":all:", "--report", "-", requirement]
-    report = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603
+    report = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     url = json.loads(report)["install"][0]["download_info"]["url"]
     return zipfile.ZipFile(RemoteFile(url))
