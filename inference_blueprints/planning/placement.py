@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from inference_blueprints.catalog import InstanceType
 from inference_blueprints.serving.types import Process, ServingPlan
@@ -55,14 +56,9 @@ class Node:
 
     def has_room(self, worker: Worker) -> bool:
         """Return whether the worker fits beside those that are there."""
-        size = capacity(self.instance_type)
-        demands = [placed.demand for placed in (*self.workers, worker)]
-        return all(sum(amounts) <= limit for amounts, limit in zip(zip(*demands, strict=True), size, strict=True))
-
-
-def capacity(instance_type: InstanceType) -> tuple[int, int, int]:
-    """Return the devices, vCPUs and MiB of a node."""
-    return instance_type.accelerator_count, instance_type.vcpu, instance_type.memory_mib
+        size = self.instance_type.accelerator_count, self.instance_type.vcpu, self.instance_type.memory_mib
+        demands = zip(*(placed.demand for placed in (*self.workers, worker)), strict=True)
+        return all(sum(demand) <= limit for demand, limit in zip(demands, size, strict=True))
 
 
 def workers_of_pool(plan: ServingPlan, pool: str) -> list[Worker]:
@@ -95,14 +91,17 @@ def place(workers: Iterable[Worker], instance_type: InstanceType) -> list[Node] 
         The nodes; None when a worker is larger than a node of this type.
     """
     nodes: list[Node] = []
-    for worker in sorted(workers, key=lambda worker: worker.demand, reverse=True):
-        node = next((node for node in nodes if node.has_room(worker)), None)
-        if node is None:
-            node = Node(instance_type)
-            if not node.has_room(worker):
-                return None
-            nodes.append(node)
-        node.workers.append(worker)
+    by_demand = sorted(workers, key=lambda worker: worker.demand, reverse=True)
+    for _, alike in groupby(by_demand, key=lambda worker: worker.demand):
+        first_with_room = 0
+        for worker in alike:
+            while first_with_room < len(nodes) and not nodes[first_with_room].has_room(worker):
+                first_with_room += 1
+            if first_with_room == len(nodes):
+                nodes.append(Node(instance_type))
+                if not nodes[-1].has_room(worker):
+                    return None
+            nodes[first_with_room].workers.append(worker)
     return nodes
 
 

@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 from inference_blueprints import catalog
+from inference_blueprints.planning.memory import summarise_memory
 from inference_blueprints.planning.placement import cheapest_placement, workers_of_pool
 from inference_blueprints.planning.types import (
     PlanSummary,
@@ -14,8 +15,9 @@ from inference_blueprints.planning.types import (
     ProcessSummary,
     Totals,
 )
+from inference_blueprints.serving.resolved import chosen
 from inference_blueprints.serving.types import ServingPlan
-from inference_blueprints.spec.types import Blueprint, Network, Pool, Purchase
+from inference_blueprints.spec.types import Blueprint, Network, Pool
 
 #: Prices in the catalogue have five decimals; sums are rounded back to them.
 _PRICE_DECIMALS = 5
@@ -43,7 +45,7 @@ def summarise(blueprint: Blueprint, plan: ServingPlan) -> PlanSummary:
         region=spec.environment.region,
         pools=pools,
         processes=_summarise_processes(plan),
-        memory=(),
+        memory=summarise_memory(blueprint),
         totals=_total(pools),
         prices=_prices(spec.environment.region, spec.network),
     )
@@ -67,17 +69,6 @@ def as_dict(summary: PlanSummary) -> dict[str, Any]:
     return document
 
 
-def purchase_word(purchase: Purchase) -> str:
-    """Return how a pool's nodes are paid for, in the blueprint's word.
-
-    Parameters
-    ----------
-    purchase
-        The pool's choice.
-    """
-    return next(iter(purchase.model_dump(by_alias=True, exclude_none=True)))
-
-
 def _summarise_pool(pool: Pool, plan: ServingPlan) -> PoolSummary:
     instance_types = [catalog.instance_type(name) for name in pool.instance_types]
     workers = workers_of_pool(plan, pool.name)
@@ -89,7 +80,7 @@ def _summarise_pool(pool: Pool, plan: ServingPlan) -> PoolSummary:
     return PoolSummary(
         name=pool.name,
         instance_types=tuple(pool.instance_types),
-        purchase=purchase_word(pool.purchase),
+        purchase=chosen(pool.purchase),
         reckoned_instance_type=nodes[0].instance_type.name if nodes else None,
         accelerator=accelerator.name if accelerator else None,
         nodes_used=len(nodes),

@@ -9,7 +9,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from inference_blueprints.planning.types import MemorySummary, PlanSummary, PoolSummary, ProcessSummary, Totals
+from inference_blueprints.planning.types import (
+    MemorySummary,
+    PlanSummary,
+    PoolSummary,
+    ProcessSummary,
+    Totals,
+)
 
 _GIB = 1024**3
 
@@ -32,11 +38,13 @@ def print_plan(summary: PlanSummary, console: Console) -> None:
             [*map(_pool_row, summary.pools), _total_row(summary.totals)],
         )
     )
-    console.print(_table(("process", "pool"), ("count", "devices each"), map(_process_row, summary.processes)))
+    console.print(
+        _table(("process", "pool"), ("count", "devices each"), map(_process_row, summary.processes))
+    )
     console.print(
         _table(
-            ("GiB a device",),
-            ("memory", "weights", "KV cache", "activation", "KV tokens", "requests"),
+            ("GiB of a device",),
+            ("memory", "weights", "engine", "KV cache", "KV tokens", "requests"),
             map(_memory_row, summary.memory),
         )
     )
@@ -91,11 +99,11 @@ def _process_row(process: ProcessSummary) -> tuple[str, ...]:
 
 def _memory_row(memory: MemorySummary) -> tuple[str, ...]:
     return (
-        f"{memory.model}/{memory.deployment}/{memory.process}",
+        f"{memory.model}/{memory.deployment}",
         _gib(memory.accelerator_bytes),
         _gib(memory.weights_bytes),
+        _gib(memory.activation_bytes + memory.reserved_bytes),
         _gib(memory.kv_cache_bytes),
-        _gib(memory.activation_bytes),
         f"{memory.kv_cache_tokens:,}",
         f"{memory.concurrent_requests:,}",
     )

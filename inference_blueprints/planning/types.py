@@ -76,12 +76,12 @@ class MemorySummary:
 
     Parameters
     ----------
-    model, deployment, process
-        Which worker.
+    model, deployment
+        Whose worker.
     accelerator_bytes
         Memory of one device.
-    weights_bytes, activation_bytes, kv_cache_bytes
-        Its parts on one device, in bytes.
+    weights_bytes, activation_bytes, reserved_bytes, kv_cache_bytes
+        Its parts on one device, in bytes; what the engine is not allowed to use is in none of them.
     kv_cache_tokens
         Tokens that the worker's KV cache holds.
     concurrent_requests
@@ -91,10 +91,10 @@ class MemorySummary:
 
     model: str
     deployment: str
-    process: str
     accelerator_bytes: int
     weights_bytes: int
     activation_bytes: int
+    reserved_bytes: int
     kv_cache_bytes: int
     kv_cache_tokens: int
     concurrent_requests: int
