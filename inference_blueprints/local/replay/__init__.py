@@ -1,0 +1,18 @@
+"""Replays a recorded trace, scaled to a workload, against an OpenAI endpoint."""
+
+from inference_blueprints.local.replay.open_loop import Progress
+from inference_blueprints.local.replay.outcome import Outcome, ReplayResult, Usage
+from inference_blueprints.local.replay.run import DEFAULT_SECONDS, replay, replay_async
+from inference_blueprints.local.replay.scale import ReplayError, ScalingFactors
+
+__all__ = [
+    "DEFAULT_SECONDS",
+    "Outcome",
+    "Progress",
+    "ReplayError",
+    "ReplayResult",
+    "ScalingFactors",
+    "Usage",
+    "replay",
+    "replay_async",
+]

@@ -1,0 +1,153 @@
+"""What a replay measured."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from inference_blueprints.local.replay.scale import ScaledTrace
+from inference_blueprints.local.replay.trace import Trace
+from inference_blueprints.spec.types import Workload
+
+_MILLISECONDS = 1000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Token counts as the endpoint states them in ``usage``.
+
+    Parameters
+    ----------
+    prompt_tokens, completion_tokens
+        Tokens of the prompt, chat template included, and of the answer.
+    cached_tokens
+        Prompt tokens found in the KV cache; None where the endpoint does not say.
+    """
+
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One request as it went. Times are seconds since the start of the replay.
+
+    Parameters
+    ----------
+    due_seconds, sent_seconds
+        When it was to be sent, and when it was.
+    first_token_seconds, last_token_seconds
+        When the first and the last piece of the answer came; None where none did.
+    ended_seconds
+        When nothing more was to come.
+    usage
+        Token counts; None where the endpoint did not send any.
+    failure
+        Why it failed, in words that are the same for the same cause; None for a complete answer.
+    failure_detail
+        What the endpoint or the operating system said about it.
+    """
+
+    due_seconds: float
+    sent_seconds: float
+    first_token_seconds: float | None
+    last_token_seconds: float | None
+    ended_seconds: float
+    usage: Usage | None
+    failure: str | None = None
+    failure_detail: str = ""
+
+    @property
+    def time_to_first_token_ms(self) -> float | None:
+        """From sending to the first piece of the answer, in milliseconds."""
+        if self.first_token_seconds is None:
+            return None
+        return (self.first_token_seconds - self.sent_seconds) * _MILLISECONDS
+
+    @property
+    def end_to_end_ms(self) -> float | None:
+        """From sending to the last piece of the answer, in milliseconds."""
+        if self.last_token_seconds is None:
+            return None
+        return (self.last_token_seconds - self.sent_seconds) * _MILLISECONDS
+
+    @property
+    def time_per_output_token_ms(self) -> float | None:
+        """From the first token to the last over the tokens after the first, in milliseconds."""
+        if self.first_token_seconds is None or self.last_token_seconds is None or self.usage is None:
+            return None
+        if self.usage.completion_tokens < 2:  # noqa: PLR2004 - there is no token after the first
+            return None
+        span = self.last_token_seconds - self.first_token_seconds
+        return span / (self.usage.completion_tokens - 1) * _MILLISECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayResult:
+    """A finished replay of one model.
+
+    Parameters
+    ----------
+    model
+        Name under which the endpoint serves it.
+    trace, workload, scaled
+        What was recorded, what it was scaled to, and what was sent.
+    outcomes
+        One a request, in the order of sending.
+    template_tokens
+        Tokens that the chat template adds to a prompt, measured before the replay.
+    elapsed_seconds
+        From the first request's sending to the end of the last.
+    client_cpu_share
+        Share of one processor that the client itself used; above 0.8 it slows what it measures.
+    lateness_p99_ms
+        99th percentile of how much later than due requests were sent, in milliseconds.
+    seed
+        Of the prompts' text.
+    """
+
+    model: str
+    trace: Trace
+    workload: Workload
+    scaled: ScaledTrace
+    outcomes: tuple[Outcome, ...]
+    template_tokens: int
+    elapsed_seconds: float
+    client_cpu_share: float
+    lateness_p99_ms: float
+    seed: int
+
+    @property
+    def answered(self) -> tuple[Outcome, ...]:
+        """The requests that were answered completely; latencies are theirs alone."""
+        return tuple(outcome for outcome in self.outcomes if outcome.failure is None)
+
+    @property
+    def failure_reasons(self) -> dict[str, int]:
+        """Failed requests by reason, the most frequent first."""
+        return dict(Counter(outcome.failure for outcome in self.outcomes if outcome.failure).most_common())
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Return what makes the figures doubtful, one sentence each."""
+        found = []
+        if self.client_cpu_share > BUSY_CLIENT_SHARE:
+            found.append(
+                f"the client used {self.client_cpu_share:.0%} of a processor: latencies include its own delay"
+            )
+        if self.lateness_p99_ms > LATE_MS:
+            found.append(
+                f"1 % of the requests were sent {self.lateness_p99_ms:.0f} ms late or later: "
+                "this machine was too busy to keep the arrival times"
+            )
+        without_usage = sum(outcome.usage is None for outcome in self.answered)
+        if without_usage:
+            found.append(
+                f"{without_usage} answers came without token counts and are missing from token figures"
+            )
+        return tuple(found)
+
+
+BUSY_CLIENT_SHARE = 0.8
+LATE_MS = 100.0

@@ -1,0 +1,50 @@
+"""The text of a replayed prompt: an exact number of tokens, equal where the recorded prompts were equal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from inference_blueprints.local.replay.scale import PrefixBlock, ScaledRequest
+
+#: Text of so many tokens from a seed: equal seeds give equal text, of which a shorter one is the start.
+TextOf = Callable[[int, int], str]
+_BLOCKS_KEPT = 4096
+#: Room for the block ids of any trace between one replay's seed and the next.
+_SEED_STRIDE = 2**32
+
+
+class PromptWriter:
+    """Writes prompts from prefix blocks.
+
+    Parameters
+    ----------
+    text_of
+        Gives one-token words, each with a space before it, as
+        ``inference_blueprints.local.serving.vocabulary.text_of`` does.
+    seed
+        Replays of different seeds share no text, so that one finds nothing in the cache of another.
+    """
+
+    def __init__(self, text_of: TextOf, seed: int) -> None:
+        self._seed = seed
+        self._text_of = lru_cache(maxsize=_BLOCKS_KEPT)(text_of)
+
+    def prompt(self, request: ScaledRequest) -> str:
+        """Return the request's text, without the chat template.
+
+        Parameters
+        ----------
+        request
+            Its blocks are the text.
+
+        Returns
+        -------
+        str
+            As many one-token words as the blocks have tokens.
+        """
+        return "".join(self._block(block) for block in request.blocks)
+
+    def _block(self, block: PrefixBlock) -> str:
+        """Return the text of one block; identities start at -1."""
+        return self._text_of(block.tokens, self._seed * _SEED_STRIDE + block.identity + 1)

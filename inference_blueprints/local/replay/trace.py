@@ -1,0 +1,108 @@
+"""The recorded requests that a replay starts from."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+_DATA = Path(__file__).parent / "data"
+_MILLISECONDS = 1000.0
+
+
+@dataclass(frozen=True, slots=True)
+class TraceRequest:
+    """One recorded request.
+
+    Parameters
+    ----------
+    timestamp_seconds
+        When it arrived, counted from the start of the trace.
+    input_tokens, output_tokens
+        Length of its prompt and of its answer.
+    block_ids
+        Its prompt in blocks of `Trace.block_tokens` tokens, the last one shorter: equal ids, equal content.
+    """
+
+    timestamp_seconds: float
+    input_tokens: int
+    output_tokens: int
+    block_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Recorded requests and where they come from.
+
+    Parameters
+    ----------
+    name, source, licence, cut
+        For whoever reads a figure made from it: what it is, from where, under what licence, which part.
+    block_tokens
+        Tokens of a prefix block.
+    timestamp_step_seconds
+        Resolution to which the publisher rounded the arrival times.
+    requests
+        In the order of arrival.
+    """
+
+    name: str
+    source: str
+    licence: str
+    cut: str
+    block_tokens: int
+    timestamp_step_seconds: float
+    requests: tuple[TraceRequest, ...]
+
+    def arrivals_seconds(self) -> list[float]:
+        """Return each request's arrival in seconds, the first at 0.
+
+        Requests that share a rounded time are spread evenly over the step, in their order: replayed as
+        published, a dozen would arrive in the same instant every few seconds, which no service saw.
+        """
+        step = self.timestamp_step_seconds
+        steps = [round(request.timestamp_seconds / step) for request in self.requests]
+        together = {number: steps.count(number) for number in set(steps)}
+        seen: dict[int, int] = {}
+        arrivals = []
+        for number in steps:
+            position = seen.get(number, 0)
+            seen[number] = position + 1
+            arrivals.append((number + position / together[number]) * step)
+        return [arrival - arrivals[0] for arrival in arrivals]
+
+
+@cache
+def shipped_trace() -> Trace:
+    """Return the excerpt that comes with the library.
+
+    Returns
+    -------
+    Trace
+        The first minutes of Mooncake's conversation trace; ``scripts/record_trace_excerpt.py`` cuts it.
+    """
+    description = json.loads((_DATA / "mooncake_conversation.json").read_text(encoding="utf-8"))
+    with gzip.open(_DATA / "mooncake_conversation.jsonl.gz", "rt", encoding="utf-8") as lines:
+        requests = tuple(_request(line) for line in lines)
+    return Trace(
+        name=description["name"],
+        source=description["source"],
+        licence=description["licence"],
+        cut=description["cut"],
+        block_tokens=description["blockTokens"],
+        timestamp_step_seconds=description["timestampStepSeconds"],
+        requests=requests,
+    )
+
+
+def _request(line: str) -> TraceRequest:
+    """Read one record; its timestamp is in milliseconds."""
+    record = json.loads(line)
+    return TraceRequest(
+        timestamp_seconds=record["timestamp"] / _MILLISECONDS,
+        input_tokens=record["input_length"],
+        output_tokens=record["output_length"],
+        block_ids=tuple(record["hash_ids"]),
+    )

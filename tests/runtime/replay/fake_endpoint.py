@@ -1,0 +1,96 @@
+"""An OpenAI endpoint in this process that misbehaves when it is told to."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from aiohttp import web
+
+TEMPLATE_TOKENS = 7
+
+
+@dataclass
+class FakeEndpoint:
+    """Answers with as many one-word pieces as asked for; `faults` says what becomes of each request in turn.
+
+    The first request of a replay measures the chat template, so `faults` counts from the second.
+    """
+
+    faults: list[str] = field(default_factory=list)
+    prompts: list[str] = field(default_factory=list)
+    bodies: list[dict] = field(default_factory=list)
+    first_token_seconds: float = 0.0
+    cached_tokens: int | None = 3
+    base_url: str = ""
+    runner: web.AppRunner | None = None
+
+    async def completions(self, request: web.Request) -> web.StreamResponse:
+        body = await request.json()
+        self.bodies.append(body)
+        number = len(self.bodies) - 2
+        fault = self.faults[number] if 0 <= number < len(self.faults) else ""
+        if fault == "http 500":
+            return web.Response(status=500, text="the worker is gone")
+        if fault == "hang":
+            await asyncio.Event().wait()
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        if fault == "slow":
+            await asyncio.sleep(self.first_token_seconds)
+        await self._stream(response, request, body, fault)
+        return response
+
+    async def _stream(self, response, request, body, fault) -> None:
+        prompt = body["messages"][0]["content"]
+        await response.write(b": keep-alive\n\n")
+        await _event(response, {"choices": [{"delta": {"role": "assistant", "content": ""}}]})
+        for position in range(0 if fault == "no tokens" else body["max_tokens"]):
+            if position == 1 and fault == "reset":
+                request.transport.abort()
+                return
+            if position == 1 and fault == "malformed":
+                await response.write(b"data: {not json\n\n")
+            if position == 1 and fault == "wrong shape":
+                await _event(response, {"choices": [{"text": "not a chat"}]})
+            if position == 1 and fault == "error event":
+                await response.write(b"event: error\n: no worker left\n\n")
+            if position == 1 and fault == "error object":
+                await _event(response, {"error": {"message": "out of blocks"}})
+            await _event(response, {"choices": [{"delta": {"content": "word "}}]})
+        if fault != "no usage":
+            usage = {
+                "prompt_tokens": len(prompt.split()) + TEMPLATE_TOKENS,
+                "completion_tokens": body["max_tokens"],
+                "prompt_tokens_details": {"cached_tokens": self.cached_tokens},
+            }
+            await _event(response, {"choices": [], "usage": usage})
+        if fault != "no done":
+            await response.write(b"data: [DONE]\n\n")
+
+    async def stop(self) -> None:
+        await self.runner.cleanup()
+
+
+async def _event(response: web.StreamResponse, value: dict) -> None:
+    await response.write(f"data: {json.dumps(value)}\n\n".encode())
+
+
+@asynccontextmanager
+async def serving(**settings) -> AsyncIterator[FakeEndpoint]:
+    """Serve on a port that the operating system chooses."""
+    endpoint = FakeEndpoint(**settings)
+    application = web.Application(client_max_size=64 * 1024 * 1024)
+    application.router.add_post("/v1/chat/completions", endpoint.completions)
+    endpoint.runner = web.AppRunner(application, shutdown_timeout=0)
+    await endpoint.runner.setup()
+    site = web.TCPSite(endpoint.runner, "127.0.0.1", 0)
+    await site.start()
+    endpoint.base_url = f"http://127.0.0.1:{endpoint.runner.addresses[0][1]}"
+    try:
+        yield endpoint
+    finally:
+        await endpoint.stop()
