@@ -20,8 +20,8 @@ class LatencyProfile:
         aiconfigurator's names: its system, engine and the engine release that its data was measured with.
     date, source
         When and with what the profile was made.
-    decode_fit_error_percent
-        Largest error of the decode plane against the database's own points.
+    largest_error_percent
+        Largest error of reading the tables half way between their nodes, against the database itself.
     prefill_isl
         Input lengths in tokens.
     prefill_ttft_ms
@@ -40,7 +40,7 @@ class LatencyProfile:
     backend_version: str
     date: str
     source: str
-    decode_fit_error_percent: float
+    largest_error_percent: float
     prefill_isl: tuple[float, ...]
     prefill_ttft_ms: tuple[float, ...]
     decode_active_kv_tokens: tuple[float, ...]

@@ -84,7 +84,7 @@ def size(resolved: ResolvedDeployment) -> Sizing:
         resolved.tensor_parallel_size,
         max_model_len,
         max_num_batched_tokens,
-        utilization,
+        gpu_memory_utilization=utilization,
     )
     kv_tokens = max(0, memory.kv_tokens // block_size * block_size)
     if "max-model-len" not in arguments:

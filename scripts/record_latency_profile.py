@@ -1,0 +1,172 @@
+# /// script
+# requires-python = ">=3.11,<3.12"
+# dependencies = ["aiconfigurator==0.12.0"]
+# ///
+"""Record how fast a model runs on an accelerator, from aiconfigurator's database of measured operators.
+
+Writes ``inference_blueprints/catalog/data/latency_profiles/MODEL/ACCELERATOR-tpN.json``:
+
+    .venv/bin/uv run --script scripts/record_latency_profile.py Qwen/Qwen3-8B l40s 1
+
+Model and accelerator are entries of the catalogue. Every node of the tables is a prediction of the database;
+the error of reading half way between the nodes is measured and recorded with the profile.
+aiconfigurator (0.7 GB installed) is needed here only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import itertools
+import json
+import logging
+import re
+import sys
+from bisect import bisect_right
+from collections.abc import Sequence
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(REPOSITORY))
+
+from aiconfigurator.cli.api import cli_estimate  # noqa: E402 -- after the repository is on the path
+
+from inference_blueprints import catalog  # noqa: E402
+from inference_blueprints.serving.memory import estimate_memory  # noqa: E402
+
+PROFILES = REPOSITORY / "inference_blueprints/catalog/data/latency_profiles"
+BACKEND = "vllm"
+BACKEND_VERSION = "0.24.0"
+PREFILL_TOKENS = (1, *(round(64 * 2 ** (step / 2)) for step in range(19)))
+KV_TOKENS = (0, *(512 * 2**step for step in range(14)))
+CONTEXT_TOKENS = (1, *(128 * 2**step for step in range(9)))
+LARGEST_BATCH = 512
+LARGEST_STEP_TOKENS = 8192
+ANSWER_TOKENS = 8
+BUNDLED = re.compile(r"model_configs/(\S+)_config\.json")
+
+
+class Database:
+    """Latencies of one model on one system, as aiconfigurator predicts them.
+
+    Parameters
+    ----------
+    model_path
+        The name under which aiconfigurator knows the model, or a folder with its ``config.json``.
+    system
+        aiconfigurator's name of the accelerator.
+    tensor_parallel_size
+        Devices that share each layer; experts are divided the same way, as vLLM does by default.
+    has_experts
+        Whether the model has routed experts.
+    """
+
+    def __init__(self, model_path: str, system: str, tensor_parallel_size: int, *, has_experts: bool) -> None:
+        self._fixed: dict[str, object] = {
+            "model_path": model_path,
+            "system_name": system,
+            "backend_name": BACKEND,
+            "backend_version": BACKEND_VERSION,
+            "tp_size": tensor_parallel_size,
+        }
+        if has_experts:
+            self._fixed |= {"moe_tp_size": tensor_parallel_size, "moe_ep_size": 1}
+
+    def prefill_ms(self, input_tokens: float) -> float:
+        """Time to first token of one request alone."""
+        return float(cli_estimate(**self._fixed, isl=round(input_tokens), osl=2, batch_size=1).ttft)
+
+    def decode_ms(self, kv_tokens: float, context_tokens: float) -> float:
+        """One decode step of as many equal requests as hold the KV tokens at this context length."""
+        batch = max(1, min(LARGEST_BATCH, round(kv_tokens / context_tokens)))
+        context = max(1, round(kv_tokens / batch))
+        step = {"mode": "static_gen", "isl": context, "osl": ANSWER_TOKENS, "batch_size": batch}
+        return float(cli_estimate(**self._fixed, **step).tpot)
+
+
+def between(axis: Sequence[float], values: Sequence[float], at: float) -> float:
+    """Read a table linearly between its nodes, as the simulated engine does."""
+    upper = min(max(bisect_right(axis, at), 1), len(axis) - 1)
+    share = (at - axis[upper - 1]) / (axis[upper] - axis[upper - 1])
+    return values[upper - 1] * (1 - share) + values[upper] * share
+
+
+def middles(axis: Sequence[float]) -> list[float]:
+    """Return the points half way between the nodes, without the interval that starts at nothing."""
+    return [(low + high) / 2 for low, high in itertools.pairwise(axis[1:])]
+
+
+def covering(nodes: Sequence[int], largest: int) -> list[int]:
+    """Return the nodes up to the first that is not below the largest value to be read."""
+    return list(nodes[: next((i for i, node in enumerate(nodes) if node >= largest), len(nodes)) + 1])
+
+
+def record(database: Database, context_length: int, kv_capacity: int) -> dict[str, object]:
+    """Fill the tables of a profile and measure the error of reading them."""
+    lengths = covering(PREFILL_TOKENS, context_length)
+    prefill = [database.prefill_ms(length) for length in lengths]
+    kv_axis, context_axis = covering(KV_TOKENS, kv_capacity), covering(CONTEXT_TOKENS, context_length)
+    decode = [[database.decode_ms(kv, context) for context in context_axis] for kv in kv_axis]
+    errors = [between(lengths, prefill, at) / database.prefill_ms(at) - 1 for at in middles(lengths)]
+    for kv, context in itertools.product(middles(kv_axis), middles(context_axis)):
+        if context <= kv <= context * LARGEST_BATCH:
+            columns = [between(context_axis, row, context) for row in decode]
+            errors.append(between(kv_axis, columns, kv) / database.decode_ms(kv, context) - 1)
+    return {
+        "largest_error_percent": round(max(map(abs, errors)) * 100, 1),
+        "prefill_isl": lengths,
+        "prefill_ttft_ms": [round(value, 2) for value in prefill],
+        "decode_active_kv_tokens": kv_axis,
+        "decode_context_length": context_axis,
+        "decode_itl": [[round(value, 2) for value in row] for row in decode],
+    }
+
+
+def main() -> None:
+    """Record the profile that is named."""
+    options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    options.add_argument("model", help="model of the catalogue")
+    options.add_argument("accelerator", help="accelerator of the catalogue")
+    options.add_argument("tensor_parallel_size", type=int, help="devices that share each layer")
+    options.add_argument("--model-path", help="folder with config.json, for a model that is not bundled")
+    given = options.parse_args()
+    logging.disable(logging.WARNING)
+    model, accelerator = catalog.model(given.model), catalog.accelerator(given.accelerator)
+    if accelerator.performance_system is None:
+        options.error(f"aiconfigurator has no data for {accelerator.name}")
+    bundled = BUNDLED.search(model.source)
+    if not (bundled or given.model_path):
+        options.error(f"{model.name} is not bundled with aiconfigurator: give --model-path")
+    path = given.model_path or bundled.group(1).replace("--", "/", 1)
+    size = given.tensor_parallel_size
+    memory = estimate_memory(
+        model,
+        accelerator,
+        tensor_parallel_size=size,
+        max_model_len=1,
+        max_num_batched_tokens=LARGEST_STEP_TOKENS,
+    )
+    if not memory.fits:
+        options.error(f"{model.name} does not fit {size} x {accelerator.name}")
+    database = Database(path, accelerator.performance_system, size, has_experts=model.experts > 0)
+    profile = {
+        "model": model.name,
+        "accelerator": accelerator.name,
+        "tensor_parallel_size": size,
+        "system": accelerator.performance_system,
+        "backend": BACKEND,
+        "backend_version": BACKEND_VERSION,
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "source": f"aiconfigurator 0.12.0, measured operators of {BACKEND} {BACKEND_VERSION}",
+        **record(database, model.context_length, memory.kv_tokens),
+    }
+    target = PROFILES / model.name / f"{accelerator.name}-tp{size}.json"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    lines = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in profile.items()]
+    text = "{\n" + ",\n".join(lines).replace("], [", "],\n    [") + "\n}\n"
+    target.write_text(text, encoding="utf-8")
+    print(f"{target}: reading between the nodes errs by up to {profile['largest_error_percent']} %")
+
+
+if __name__ == "__main__":
+    main()
