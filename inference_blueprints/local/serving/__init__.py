@@ -1,0 +1,1 @@
+"""A serving plan on this machine: Dynamo's real frontend and router before simulated engines."""

@@ -1,0 +1,124 @@
+"""The plan's processes as commands for this machine.
+
+Options and variables are those of ``python -m dynamo.frontend --help`` and ``python -m dynamo.mocker --help``,
+release 1.6.1.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from inference_blueprints.serving.types import EngineSettings, EnvironmentValue, Process, SecretValue
+
+_LOOPBACK = "127.0.0.1"
+_DISCOVERY = ("--discovery-backend", "file")
+# A local run ends at once: no load balancer is still sending, and no stream is worth waiting for.
+_SHUTDOWN_SECONDS = {
+    "DYN_HTTP_GRACEFUL_SHUTDOWN_TIMEOUT_SECS": "0",
+    "DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS": "0",
+    "DYN_RUNTIME_GRACEFUL_SHUTDOWN_TIMEOUT_SECS": "0",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedEngine:
+    """What a worker process on this machine pretends to be.
+
+    Parameters
+    ----------
+    model_name
+        Name under which it registers.
+    model_directory
+        Tokenizer and configuration.
+    settings
+        The plan's figures.
+    kv_bytes_per_token
+        Bytes of KV cache a token on one accelerator.
+    profile_file
+        Latencies, or None for the simulator's own curve.
+    """
+
+    model_name: str
+    model_directory: Path
+    settings: EngineSettings
+    kv_bytes_per_token: int
+    profile_file: Path | None
+
+
+def frontend_command(process: Process, port: int) -> list[str]:
+    """Return the plan's frontend with this machine's address and discovery.
+
+    Parameters
+    ----------
+    process
+        The frontend of the plan.
+    port
+        Where it listens. Of an option given twice the last one counts, so the plan's port gives way.
+    """
+    program = [sys.executable, *process.command[1:]]
+    return [*program, *process.arguments, "--http-host", _LOOPBACK, "--http-port", str(port), *_DISCOVERY]
+
+
+def worker_command(engine: SimulatedEngine, workers: int) -> list[str]:
+    """Return a simulated engine with the figures of the plan's worker.
+
+    Parameters
+    ----------
+    engine
+        What it pretends to be.
+    workers
+        How many of them share the process.
+    """
+    settings = engine.settings
+    options: dict[str, str | int | Path] = {
+        "--model-path": engine.model_directory,
+        "--model-name": engine.model_name,
+        "--num-workers": workers,
+        "--block-size": settings.block_size,
+        "--max-model-len": settings.max_model_len,
+        "--max-num-seqs": settings.max_num_seqs,
+        "--max-num-batched-tokens": settings.max_num_batched_tokens,
+        "--num-gpu-blocks-override": settings.kv_blocks,
+        "--kv-bytes-per-token": engine.kv_bytes_per_token,
+    }
+    if engine.profile_file:
+        options["--planner-profile-data"] = engine.profile_file
+    arguments = [str(word) for option in options.items() for word in option]
+    return [sys.executable, "-m", "dynamo.mocker", *arguments, *_DISCOVERY]
+
+
+def environment(planned: Mapping[str, EnvironmentValue], home: Path) -> dict[str, str]:
+    """Return the whole environment of a process.
+
+    Parameters
+    ----------
+    planned
+        The plan's variables. Addresses become the loopback address; secrets are left out, because nothing
+        is downloaded here.
+    home
+        A folder of the deployment alone: its processes find each other in it, and Dynamo's cache goes there.
+    """
+    values = {
+        name: value if isinstance(value, str) else _LOOPBACK
+        for name, value in planned.items()
+        if not isinstance(value, SecretValue)
+    }
+    return {
+        **values,
+        **_SHUTDOWN_SECONDS,
+        "HOME": str(home),
+        "HF_HUB_OFFLINE": "1",
+        "DYN_LOG": "warn",
+        "DYN_LOGGING_JSONL": "false",
+        "DYN_SDK_DISABLE_ANSI_LOGGING": "1",
+        "DYN_FILE_KV": str(home / "discovery"),
+        "DYN_SELF_HOST_METADATA": "0",
+        "DYN_REQUEST_PLANE": "tcp",
+        "DYN_EVENT_PLANE": "zmq",
+        "DYN_EVENT_PLANE_HOST": _LOOPBACK,
+        "DYN_TCP_RPC_HOST": _LOOPBACK,
+        "DYN_TCP_RESPONSE_STREAM_HOST": _LOOPBACK,
+    }

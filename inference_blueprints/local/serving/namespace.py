@@ -1,0 +1,83 @@
+"""Runs commands in a network namespace that has only a loopback interface.
+
+A program of its own that needs the standard library alone: a process can move itself into a namespace only
+while it has one thread, and what it starts stays there. Sources: network_namespaces(7), user_namespaces(7),
+netdevice(7).
+
+``python -I -S namespace.py hold FD`` creates the namespace, says on the file descriptor whether it did
+(``isolated``, or why not), and waits. ``python -I -S namespace.py join PID COMMAND …`` becomes a command in
+the namespace of that process.
+"""
+
+import ctypes
+import fcntl
+import os
+import signal
+import socket
+import struct
+import sys
+from pathlib import Path
+
+ISOLATED = "isolated"
+
+_CLONE_NEWUSER = 0x10000000
+_CLONE_NEWNET = 0x40000000
+_SIOCSIFFLAGS = 0x8914
+_IFF_UP = 0x1
+_INTERFACE_REQUEST = "16sh22x"  # struct ifreq: name, flags, padding
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def hold(status_fd: int) -> None:
+    """Create the namespace, report, and keep it until a signal ends this process."""
+    try:
+        _create()
+        status = ISOLATED
+    except OSError as error:
+        status = error.strerror or str(error)
+    os.write(status_fd, status.encode())
+    os.close(status_fd)
+    signal.pause()
+
+
+def join(holder: int, command: list[str]) -> None:
+    """Become a command inside the namespace that a process holds."""
+    namespaces = Path(f"/proc/{holder}/ns")
+    if (namespaces / "user").readlink() != Path("/proc/self/ns/user").readlink():
+        _enter(namespaces / "user", _CLONE_NEWUSER)
+    _enter(namespaces / "net", _CLONE_NEWNET)
+    os.execvp(command[0], command)  # noqa: S606 - becoming the command is this program's purpose
+
+
+def _create() -> None:
+    """Move this process into a new network namespace and bring its loopback interface up."""
+    user, group = os.geteuid(), os.getegid()
+    try:
+        _call(_LIBC.unshare, _CLONE_NEWNET)
+    except PermissionError:  # an ordinary user needs a user namespace, in which it may do this
+        _call(_LIBC.unshare, _CLONE_NEWUSER | _CLONE_NEWNET)
+        Path("/proc/self/setgroups").write_text("deny")
+        Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
+        Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as interfaces:
+        fcntl.ioctl(interfaces, _SIOCSIFFLAGS, struct.pack(_INTERFACE_REQUEST, b"lo", _IFF_UP))
+
+
+def _enter(namespace: Path, kind: int) -> None:
+    descriptor = os.open(namespace, os.O_RDONLY)
+    _call(_LIBC.setns, descriptor, kind)
+    os.close(descriptor)
+
+
+def _call(function: "ctypes._NamedFuncPointer", *arguments: int) -> None:
+    """Call a function of the C library that answers 0, or sets errno."""
+    if function(*arguments) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "hold":
+        hold(int(sys.argv[2]))
+    else:
+        join(int(sys.argv[2]), sys.argv[3:])

@@ -1,0 +1,35 @@
+"""A latency profile as the file that the simulated engine reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy
+
+from inference_blueprints.catalog import LatencyProfile
+
+
+def write_profile(profile: LatencyProfile, path: Path) -> Path:
+    """Write the arrays of ``dynamo.mocker --planner-profile-data``.
+
+    Parameters
+    ----------
+    profile
+        The measured latencies.
+    path
+        The file, which ends in ``.npz``.
+
+    Returns
+    -------
+    Path
+        The file.
+    """
+    numpy.savez(
+        path,
+        prefill_isl=numpy.asarray(profile.prefill_isl, float),
+        prefill_ttft_ms=numpy.asarray(profile.prefill_ttft_ms, float),
+        decode_active_kv_tokens=numpy.asarray(profile.decode_active_kv_tokens, float),
+        decode_context_length=numpy.asarray(profile.decode_context_length, float),
+        decode_itl=numpy.asarray(profile.decode_itl, float),
+    )
+    return path

@@ -1,0 +1,94 @@
+"""Waits until a frontend knows its model and all of its workers."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+from collections.abc import Callable
+
+_PERIOD_SECONDS = 0.05
+_REQUEST_SECONDS = 5.0
+
+
+class NotReady(Exception):  # noqa: N818 - the name says what happened
+    """Serving did not become ready in time.
+
+    Parameters
+    ----------
+    name
+        The frontend.
+    seconds
+        How long was waited.
+    found, expected
+        Workers registered, and workers that should be.
+    """
+
+    def __init__(self, name: str, seconds: float, found: int, expected: int) -> None:
+        super().__init__(
+            f"{name} is not ready after {seconds:.0f} s: {found} of {expected} workers have registered"
+        )
+
+
+def wait_until_ready(
+    name: str, port: int, model: str, workers: int, *, seconds: float, check: Callable[[], None]
+) -> None:
+    """Poll a frontend.
+
+    Parameters
+    ----------
+    name
+        The frontend, for messages.
+    port
+        Its port on this machine.
+    model
+        Name of the model that it must list.
+    workers
+        Workers that it must know.
+    seconds
+        How long at the most.
+    check
+        Raises when a process has died.
+
+    Raises
+    ------
+    NotReady
+        When the time is over.
+    """
+    deadline = time.monotonic() + seconds
+    while (found := registered_workers(port, model)) < workers:
+        check()
+        if time.monotonic() > deadline:
+            raise NotReady(name, seconds, found, workers)
+        time.sleep(_PERIOD_SECONDS)
+
+
+def registered_workers(port: int, model: str) -> int:
+    """Return how many workers a frontend knows; 0 while it does not list the model or does not answer.
+
+    Parameters
+    ----------
+    port
+        Its port on this machine.
+    model
+        Name of the model.
+    """
+    listed = {entry["id"] for entry in _get(port, "/v1/models").get("data", [])}
+    if model not in listed:
+        return 0
+    instances = _get(port, "/health").get("instances", [])
+    return sum(instance["endpoint"] == "generate" for instance in instances)
+
+
+def _get(port: int, path: str) -> dict[str, list[dict[str, str]]]:
+    """Return a JSON answer, empty when the frontend is not there yet."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_REQUEST_SECONDS)
+    try:
+        connection.request("GET", path)
+        response = connection.getresponse()
+        body = response.read()
+        return json.loads(body) if response.status == http.client.OK else {}
+    except (OSError, http.client.HTTPException):
+        return {}
+    finally:
+        connection.close()
