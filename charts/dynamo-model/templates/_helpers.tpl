@@ -1,0 +1,56 @@
+{{/* Labels that select the pods of one process; called with a dict of `root` and `process`. */}}
+{{- define "dynamo-model.selector" -}}
+app.kubernetes.io/name: {{ .root.Chart.Name }}
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/component: {{ .process.name }}
+{{- end }}
+
+{{/* Labels of every object. */}}
+{{- define "dynamo-model.labels" -}}
+{{ include "dynamo-model.selector" . }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+helm.sh/chart: {{ .root.Chart.Name }}-{{ .root.Chart.Version }}
+{{- end }}
+
+{{/* Name of the SecretProviderClass and of the Secret that it fills. */}}
+{{- define "dynamo-model.secrets" -}}
+{{ .Release.Name }}-secrets
+{{- end }}
+
+{{/* A health check; called with one of the process's probes. */}}
+{{- define "dynamo-model.probe" -}}
+httpGet:
+  path: {{ .path | quote }}
+  port: {{ .port }}
+periodSeconds: {{ .periodSeconds }}
+timeoutSeconds: {{ .timeoutSeconds }}
+failureThreshold: {{ .failureThreshold }}
+{{- end }}
+
+{{/* Where a pod may run; called with a process. */}}
+{{- define "dynamo-model.placement" -}}
+{{- with .tolerations }}
+tolerations:
+  {{- range . }}
+  - key: {{ .key | quote }}
+    operator: Equal
+    value: {{ .value | quote }}
+    effect: {{ .effect }}
+  {{- end }}
+{{- end }}
+affinity:
+  nodeAffinity:
+    requiredDuringSchedulingIgnoredDuringExecution:
+      nodeSelectorTerms:
+        - matchExpressions:
+            - key: kubernetes.io/arch
+              operator: In
+              values: [{{ .architecture }}]
+            - key: {{ .poolLabel | quote }}
+              {{- if .pool }}
+              operator: In
+              values: [{{ .pool | quote }}]
+              {{- else }}
+              operator: DoesNotExist
+              {{- end }}
+{{- end }}
