@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -35,10 +36,11 @@ def register(app: typer.Typer) -> None:
 
 def list_blueprints(output: OutputOption = Output.TEXT) -> None:
     """List the shipped blueprints."""
-    from inference_blueprints.spec.shipped import describe, shipped
+    from inference_blueprints.spec.shipped import shipped
 
     rows = [
-        {"name": name, "description": describe(path), "path": str(path)} for name, path in shipped().items()
+        {"name": name, "description": _description(path), "path": str(path)}
+        for name, path in shipped().items()
     ]
     if output is Output.JSON:
         _print_json(rows)
@@ -78,11 +80,9 @@ def init(
 ) -> None:
     """Copy a shipped blueprint to FILE, and its JSON Schema beside it so that editors complete and check."""
     from inference_blueprints.resources import blueprints_directory, schema_path
-    from inference_blueprints.spec.shipped import shipped, unknown_name
+    from inference_blueprints.spec.shipped import find
 
-    source = shipped().get(name)
-    if source is None:
-        raise unknown_name(name)
+    source = find(name)
     if file.exists():
         raise UserError(f"{file}: exists already; name another file, or remove it first")
     # The same relative place as in the library, so that the file's `$schema` line needs no change.
@@ -164,6 +164,13 @@ def load(name_or_path: str) -> LoadedBlueprint:
     loaded = load_blueprint(name_or_path)
     _print_lines(loaded.warnings, prefix="warning: ")
     return loaded
+
+
+def _description(path: Path) -> str:
+    """Return the comment that introduces a shipped blueprint, without the editors' line."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    comments = takewhile(lambda line: line.startswith("#"), lines)
+    return " ".join(line.lstrip("# ") for line in comments if "yaml-language-server" not in line)
 
 
 def _write(path: Path, text: str) -> None:

@@ -13,7 +13,7 @@ import typer
 
 from inference_blueprints.cli import blueprint_commands, deploy_commands, local_commands
 from inference_blueprints.cli.options import machine_output_wanted
-from inference_blueprints.errors import BlueprintError, UserError
+from inference_blueprints.errors import BlueprintError, Problem, UserError
 
 INTERRUPTED = 130
 
@@ -47,9 +47,10 @@ def main() -> None:
 
 def _report(error: UserError) -> None:
     if machine_output_wanted(sys.argv[1:]):
-        problems = error.problems if isinstance(error, BlueprintError) else []
-        errors = [problem.as_dict() for problem in problems] or [{"message": str(error)}]
-        print(json.dumps({"valid": False, "errors": errors}, indent=2))
+        problems = (
+            error.problems if isinstance(error, BlueprintError) else [Problem("", 0, 0, "", str(error))]
+        )
+        print(json.dumps({"valid": False, "errors": [problem.as_dict() for problem in problems]}, indent=2))
         return
     for line in str(error).splitlines():
         print(line, file=sys.stderr)
