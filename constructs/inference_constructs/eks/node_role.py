@@ -1,0 +1,37 @@
+"""The role of nodes."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from inference_constructs.findings import acknowledge
+
+
+class NodeRole(iam.CfnRole):
+    """What a node itself may do: join the cluster and pull images.
+
+    Pods have rights of their own through Pod Identity, the network plug-in too
+    (https://docs.aws.amazon.com/eks/latest/userguide/create-node-role.html).
+    """
+
+    def __init__(self, scope: Construct, construct_id: str) -> None:
+        partition = cdk.Stack.of(scope).partition
+        policies = ("AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly")
+        super().__init__(
+            scope,
+            construct_id,
+            assume_role_policy_document={
+                "Version": "2012-10-17",
+                "Statement": [
+                    {
+                        "Effect": "Allow",
+                        "Principal": {"Service": "ec2.amazonaws.com"},
+                        "Action": "sts:AssumeRole",
+                    }
+                ],
+            },
+            managed_policy_arns=[f"arn:{partition}:iam::aws:policy/{policy}" for policy in policies],
+        )
+        acknowledge(self, {"IAM4": "AWS maintains what a node needs of EKS and ECR in these two policies."})

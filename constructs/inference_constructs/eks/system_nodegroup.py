@@ -1,0 +1,87 @@
+"""The nodes that the platform's own controllers run on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_eks_v2 as eks
+from constructs import Construct
+
+from inference_constructs.eks.node_role import NodeRole
+
+
+class SystemNodegroup(Construct):
+    """A small managed node group on Bottlerocket, for what must run before Karpenter can start nodes.
+
+    Parameters
+    ----------
+    cluster_name
+        Cluster that it joins.
+    subnet_ids
+        Private subnets.
+    instance_type
+        EC2 instance type, x86-64.
+    nodes
+        How many nodes; one may be away during an update.
+    disk_gib
+        Size of the data volume in GiB.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        cluster_name: str,
+        subnet_ids: Sequence[str],
+        instance_type: str = "m7i.xlarge",
+        nodes: int = 2,
+        disk_gib: int = 80,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        template = self._launch_template(instance_type, disk_gib)
+        self.nodegroup = eks.CfnNodegroup(
+            self,
+            "Nodegroup",
+            cluster_name=cluster_name,
+            node_role=NodeRole(self, "Role").attr_arn,
+            subnets=list(subnet_ids),
+            ami_type="BOTTLEROCKET_x86_64",
+            launch_template=eks.CfnNodegroup.LaunchTemplateSpecificationProperty(
+                id=template.ref, version=template.attr_latest_version_number
+            ),
+            node_repair_config=eks.CfnNodegroup.NodeRepairConfigProperty(enabled=True),
+            scaling_config=eks.CfnNodegroup.ScalingConfigProperty(
+                min_size=nodes, desired_size=nodes, max_size=nodes + 1
+            ),
+            update_config=eks.CfnNodegroup.UpdateConfigProperty(max_unavailable=1),
+        )
+
+    def _launch_template(self, instance_type: str, disk_gib: int) -> ec2.CfnLaunchTemplate:
+        """Require IMDSv2 without a hop to containers, and encrypt both of Bottlerocket's volumes."""
+        data = ec2.CfnLaunchTemplate.LaunchTemplateDataProperty
+        return ec2.CfnLaunchTemplate(
+            self,
+            "LaunchTemplate",
+            launch_template_data=data(
+                instance_type=instance_type,
+                metadata_options=ec2.CfnLaunchTemplate.MetadataOptionsProperty(
+                    http_tokens="required", http_put_response_hop_limit=1
+                ),
+                block_device_mappings=[
+                    _encrypted_volume("/dev/xvda", 4),
+                    _encrypted_volume("/dev/xvdb", disk_gib),
+                ],
+            ),
+        )
+
+
+def _encrypted_volume(device: str, size_gib: int) -> ec2.CfnLaunchTemplate.BlockDeviceMappingProperty:
+    """Describe one gp3 volume."""
+    return ec2.CfnLaunchTemplate.BlockDeviceMappingProperty(
+        device_name=device,
+        ebs=ec2.CfnLaunchTemplate.EbsProperty(
+            volume_size=size_gib, volume_type="gp3", encrypted=True, delete_on_termination=True
+        ),
+    )

@@ -1,0 +1,1 @@
+"""Charts from registries and of this library."""

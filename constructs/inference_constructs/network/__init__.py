@@ -1,0 +1,1 @@
+"""The VPC, its endpoints, and the way to the models."""

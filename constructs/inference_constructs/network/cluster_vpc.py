@@ -1,0 +1,120 @@
+"""A VPC for a cluster whose nodes are all private."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+#: What private nodes and controllers call all the time. Over an endpoint it neither passes a NAT gateway nor
+#: stops when one does. Image layers of ECR come through the free S3 gateway endpoint.
+_INTERFACE_ENDPOINTS = {
+    "Ec2": ec2.InterfaceVpcEndpointAwsService.EC2,
+    "EcrApi": ec2.InterfaceVpcEndpointAwsService.ECR,
+    "EcrDocker": ec2.InterfaceVpcEndpointAwsService.ECR_DOCKER,
+    "Eks": ec2.InterfaceVpcEndpointAwsService.EKS,
+    "EksAuth": ec2.InterfaceVpcEndpointAwsService.EKS_AUTH,
+    "Sqs": ec2.InterfaceVpcEndpointAwsService.SQS,
+    "Sts": ec2.InterfaceVpcEndpointAwsService.STS,
+}
+_PUBLIC_SUBNET_PREFIX = 27
+
+
+class ClusterVpc(ec2.Vpc):
+    """Private subnets for nodes, small public ones for a NAT gateway a zone, endpoints and flow logs.
+
+    Parameters
+    ----------
+    cidr
+        IPv4 range, /16 to /20; the private subnets share what the public /27s leave.
+    availability_zones
+        Zones by name, so that synthesis asks no account.
+    log_bucket
+        Where flow logs go.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        cidr: str,
+        availability_zones: Sequence[str],
+        log_bucket: s3.IBucket,
+    ) -> None:
+        super().__init__(
+            scope,
+            construct_id,
+            availability_zones=list(availability_zones),
+            flow_logs={
+                "FlowLogs": ec2.FlowLogOptions(
+                    destination=ec2.FlowLogDestination.to_s3(log_bucket, "vpc-flow-logs/"),
+                    traffic_type=ec2.FlowLogTrafficType.REJECT,
+                )
+            },
+            gateway_endpoints={
+                "S3": ec2.GatewayVpcEndpointOptions(service=ec2.GatewayVpcEndpointAwsService.S3)
+            },
+            ip_addresses=ec2.IpAddresses.cidr(cidr),
+            nat_gateways=len(availability_zones),
+            # Nothing is attached to the default group; emptying it would take a Lambda function of its own.
+            restrict_default_security_group=False,
+            subnet_configuration=[
+                ec2.SubnetConfiguration(
+                    name="Public",
+                    subnet_type=ec2.SubnetType.PUBLIC,
+                    cidr_mask=_PUBLIC_SUBNET_PREFIX,
+                    map_public_ip_on_launch=False,
+                ),
+                ec2.SubnetConfiguration(
+                    name="Private",
+                    subnet_type=ec2.SubnetType.PRIVATE_WITH_EGRESS,
+                    cidr_mask=private_subnet_prefix(cidr, len(availability_zones)),
+                ),
+            ],
+        )
+        self._add_interface_endpoints(cidr)
+
+    def _add_interface_endpoints(self, cidr: str) -> None:
+        """Put every endpoint behind one security group that admits the VPC."""
+        security_group = ec2.SecurityGroup(
+            self,
+            "Endpoints",
+            vpc=self,
+            allow_all_outbound=False,
+            description="HTTPS from the VPC to AWS endpoints",
+        )
+        security_group.add_ingress_rule(ec2.Peer.ipv4(cidr), ec2.Port.tcp(443))
+        subnets = ec2.SubnetSelection(subnets=self.private_subnets)
+        for name, service in _INTERFACE_ENDPOINTS.items():
+            ec2.InterfaceVpcEndpoint(
+                self,
+                name,
+                vpc=self,
+                service=service,
+                open=False,
+                security_groups=[security_group],
+                subnets=subnets,
+            )
+
+
+def private_subnet_prefix(cidr: str, zones: int) -> int:
+    """Return the prefix length of the largest equal private subnets that leave room for the public ones.
+
+    Parameters
+    ----------
+    cidr
+        IPv4 range of the VPC.
+    zones
+        How many zones, 2 to 4.
+
+    Returns
+    -------
+    int
+        Prefix length of each private subnet.
+    """
+    # The public subnets take less than one more private one would.
+    return ipaddress.ip_network(cidr).prefixlen + zones.bit_length()

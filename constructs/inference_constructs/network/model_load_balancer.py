@@ -1,0 +1,100 @@
+"""The one way to the models: an internal load balancer with a private zone of names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import aws_cdk as cdk
+from aws_cdk import aws_certificatemanager as acm
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_elasticloadbalancingv2 as elbv2
+from aws_cdk import aws_route53 as route53
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from inference_constructs.findings import acknowledge
+
+#: A connection may be silent this long. A prompt that waits in the queue and an answer that is not streamed send
+#: nothing until they are done, so this bounds the longest request; 4000 s is the service's own limit.
+IDLE_TIMEOUT_SECONDS = 3600
+
+_NO_SUCH_MODEL = '{"error":{"message":"no model answers to this host name","type":"not_found_error","code":404}}'
+
+
+class ModelLoadBalancer(Construct):
+    """An internal Application Load Balancer, its listener, and the private zone of the models' names.
+
+    It belongs to the network and not to the cluster, so its address stays when the cluster is replaced and
+    nothing is left behind when the cluster goes.
+
+    Parameters
+    ----------
+    vpc, subnets
+        Where it listens; the zone is visible in the VPC.
+    source_cidrs
+        Ranges that may call the models.
+    zone_name
+        Name of the private zone.
+    certificate_arn
+        ACM certificate for HTTPS; without it the listener speaks HTTP.
+    log_bucket
+        Where access logs go.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        vpc: ec2.IVpc,
+        subnets: ec2.SubnetSelection,
+        source_cidrs: Sequence[str],
+        zone_name: str,
+        certificate_arn: str | None,
+        log_bucket: s3.IBucket,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        port = 443 if certificate_arn else 80
+        self.security_group = ec2.SecurityGroup(
+            self,
+            "SecurityGroup",
+            vpc=vpc,
+            allow_all_outbound=False,
+            description="Callers of the models",
+        )
+        for cidr in source_cidrs:
+            self.security_group.add_ingress_rule(ec2.Peer.ipv4(cidr), ec2.Port.tcp(port))
+        self.load_balancer = elbv2.ApplicationLoadBalancer(
+            self,
+            "LoadBalancer",
+            vpc=vpc,
+            vpc_subnets=subnets,
+            internet_facing=False,
+            security_group=self.security_group,
+            drop_invalid_header_fields=True,
+            idle_timeout=cdk.Duration.seconds(IDLE_TIMEOUT_SECONDS),
+        )
+        self.load_balancer.log_access_logs(log_bucket, "models")
+        self.listener = self.load_balancer.add_listener(
+            "Listener",
+            port=port,
+            protocol=elbv2.ApplicationProtocol.HTTPS if certificate_arn else elbv2.ApplicationProtocol.HTTP,
+            certificates=self._certificates(certificate_arn),
+            default_action=elbv2.ListenerAction.fixed_response(
+                404, content_type="application/json", message_body=_NO_SUCH_MODEL
+            ),
+            open=False,
+        )
+        self.zone = route53.PrivateHostedZone(self, "Zone", vpc=vpc, zone_name=zone_name)
+        if "0.0.0.0/0" in source_cidrs:
+            acknowledge(
+                self.security_group,
+                {"EC23": "The blueprint names 0.0.0.0/0 itself, and the load balancer has no public address."},
+            )
+
+    def _certificates(self, arn: str | None) -> list[elbv2.IListenerCertificate] | None:
+        """Import the certificate, where there is one."""
+        if arn is None:
+            return None
+        certificate = acm.Certificate.from_certificate_arn(self, "Certificate", arn)
+        return [elbv2.ListenerCertificate.from_certificate_manager(certificate)]

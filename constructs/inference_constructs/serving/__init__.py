@@ -1,0 +1,1 @@
+"""What a served model needs of AWS: its route and its rights."""

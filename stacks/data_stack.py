@@ -1,0 +1,38 @@
+"""What must survive everything else: the key and the buckets."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+from aws_cdk import aws_kms as kms
+from constructs import Construct
+
+from inference_constructs.storage.data_bucket import DataBucket
+from inference_constructs.storage.log_bucket import LogBucket
+
+
+class DataStack(cdk.Stack):
+    """The platform's key, its buckets for weights and logs.
+
+    Parameters
+    ----------
+    retain
+        Whether the data outlives the stack.
+    env
+        Account and region.
+    """
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, retain: bool, env: cdk.Environment
+    ) -> None:
+        super().__init__(scope, construct_id, env=env, termination_protection=True)
+        self.encryption_key = kms.Key(
+            self,
+            "Key",
+            description="Weights and Kubernetes secrets of the inference platform",
+            enable_key_rotation=True,
+            removal_policy=cdk.RemovalPolicy.RETAIN if retain else cdk.RemovalPolicy.DESTROY,
+        )
+        self.log_bucket = LogBucket(self, "Logs", retain=retain)
+        self.weights_bucket = DataBucket(
+            self, "Weights", encryption_key=self.encryption_key, log_bucket=self.log_bucket, retain=retain
+        )

@@ -1,0 +1,76 @@
+"""Where everything runs, and how callers reach the models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from inference_blueprints.spec.types import ExistingNetwork, Network
+from inference_constructs.network.cluster_vpc import ClusterVpc
+from inference_constructs.network.model_load_balancer import ModelLoadBalancer
+
+_DEFAULT_CIDR = "10.0.0.0/16"
+
+
+class NetworkStack(cdk.Stack):
+    """A VPC of the platform's own or the one that exists, and the models' load balancer and zone.
+
+    Parameters
+    ----------
+    network
+        The blueprint's section.
+    platform
+        `metadata.name`, of which the zone is named unless the section names a domain.
+    availability_zones
+        Zones by name.
+    log_bucket
+        Where flow and access logs go.
+    env
+        Account and region.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        network: Network,
+        platform: str,
+        availability_zones: Sequence[str],
+        log_bucket: s3.IBucket,
+        env: cdk.Environment,
+    ) -> None:
+        super().__init__(scope, construct_id, env=env)
+        if network.existing:
+            cidr = network.existing.vpc_cidr
+            self.vpc = self._existing_vpc(network.existing, availability_zones)
+        else:
+            cidr = network.cidr or _DEFAULT_CIDR
+            self.vpc = ClusterVpc(
+                self, "Vpc", cidr=cidr, availability_zones=availability_zones, log_bucket=log_bucket
+            )
+        self.models = ModelLoadBalancer(
+            self,
+            "Models",
+            vpc=self.vpc,
+            subnets=ec2.SubnetSelection(subnets=self.vpc.private_subnets),
+            source_cidrs=network.source_cidrs or [cidr],
+            zone_name=network.domain or f"{platform}.internal",
+            certificate_arn=network.certificate_arn,
+            log_bucket=log_bucket,
+        )
+
+    def _existing_vpc(self, existing: ExistingNetwork, availability_zones: Sequence[str]) -> ec2.IVpc:
+        """Refer to a VPC by its ids alone, so that synthesis asks no account."""
+        return ec2.Vpc.from_vpc_attributes(
+            self,
+            "Vpc",
+            vpc_id=existing.vpc_id,
+            vpc_cidr_block=existing.vpc_cidr,
+            availability_zones=list(availability_zones),
+            private_subnet_ids=list(existing.private_subnet_ids),
+        )
