@@ -1,0 +1,1 @@
+"""The AWS emulator: real `cdk bootstrap` and `cdk deploy` without an account."""

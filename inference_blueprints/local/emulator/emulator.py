@@ -1,0 +1,183 @@
+"""Starts and stops the AWS emulator."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from inference_blueprints import tools
+from inference_blueprints.errors import UserError
+from inference_blueprints.local.emulator.records import RecordedRelease, recorded_releases
+from inference_blueprints.local.processes import ProcessGroup, log_tail
+
+LOOPBACK = "127.0.0.1"
+DEFAULT_ACCOUNT = "123456789012"
+_START_SECONDS = 60.0
+_POLL_SECONDS = 0.05
+
+
+class Emulator:
+    """The AWS emulator on a free loopback port; use it as a context manager.
+
+    All its state is in memory and below the run folder.
+
+    Parameters
+    ----------
+    run_directory
+        Where logs, temporary files and recorded Kubernetes objects go.
+    region
+        The region that it answers for.
+    account
+        The account that it answers for, 12 digits.
+    """
+
+    def __init__(self, run_directory: Path, *, region: str, account: str = DEFAULT_ACCOUNT) -> None:
+        self._run_directory = run_directory.resolve()
+        self._region = region
+        self._account = account
+        self._processes = ProcessGroup()
+        self._port = 0
+
+    def __enter__(self) -> Self:
+        self._processes.__enter__()
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    @property
+    def account(self) -> str:
+        """The account that it answers for."""
+        return self._account
+
+    @property
+    def region(self) -> str:
+        """The region that it answers for."""
+        return self._region
+
+    @property
+    def endpoint_url(self) -> str:
+        """Where it listens."""
+        return f"http://{LOOPBACK}:{self._port}"
+
+    @property
+    def pid(self) -> int:
+        """The process id of the emulator."""
+        return self._processes.processes[0].pid
+
+    @property
+    def log_path(self) -> Path:
+        """The emulator's log."""
+        return self._run_directory / "emulator.log"
+
+    @property
+    def records_directory(self) -> Path:
+        """Where Kubernetes objects and Helm releases are recorded, see `records`."""
+        return self._run_directory / "kubernetes"
+
+    def environment(self) -> dict[str, str]:
+        """Return the variables that point any AWS client at the emulator and at nothing else.
+
+        The credentials are no secret: the emulator takes the access key for the account number.
+        """
+        return {
+            "AWS_ENDPOINT_URL": self.endpoint_url,
+            "AWS_ENDPOINT_URL_S3": self.endpoint_url,
+            "AWS_ACCESS_KEY_ID": self._account,
+            "AWS_SECRET_ACCESS_KEY": "emulator",
+            "AWS_REGION": self._region,
+            "AWS_DEFAULT_REGION": self._region,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_CONFIG_FILE": os.devnull,
+            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        }
+
+    def recorded_releases(self) -> tuple[RecordedRelease, ...]:
+        """Return the Helm releases; those that are not ``rendered`` are recorded only."""
+        return recorded_releases(self.records_directory)
+
+    def check(self) -> None:
+        """Make sure that it still runs.
+
+        Raises
+        ------
+        ProcessDied
+            When it has exited.
+        """
+        self._processes.check()
+
+    def stop(self) -> None:
+        """End the emulator and its workers."""
+        self._processes.stop()
+
+    def _start(self) -> None:
+        temporary = self._run_directory / "tmp"
+        temporary.mkdir(parents=True, exist_ok=True)
+        self.records_directory.mkdir(exist_ok=True)
+        with socket.create_server((LOOPBACK, 0)) as listener:
+            self._port = listener.getsockname()[1]
+            self._processes.start(
+                "AWS emulator",
+                [
+                    *(sys.executable, "-m", "inference_blueprints.local.emulator.launcher"),
+                    *("--socket", str(listener.fileno()), "--records", self.records_directory),
+                ],
+                environment=self._process_environment(temporary),
+                log_path=self.log_path,
+                pass_fds=(listener.fileno(),),
+            )
+        self._wait_until_healthy()
+
+    def _process_environment(self, temporary: Path) -> dict[str, str]:
+        path = f"{tools.node().parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+        kept = {name: os.environ[name] for name in ("XDG_CACHE_HOME", "PYTHONPATH") if name in os.environ}
+        return {
+            **kept,
+            "PATH": path,
+            "HOME": os.environ.get("HOME", str(self._run_directory)),
+            "TMPDIR": str(temporary),
+            "GATEWAY_PORT": str(self._port),
+            "BIND_HOST": LOOPBACK,
+            "MINISTACK_HOST": LOOPBACK,
+            "MINISTACK_REGION": self._region,
+            "MINISTACK_ACCOUNT_ID": self._account,
+            # Listeners beside the gateway, on all interfaces.
+            "IOT_MTLS_ENABLED": "0",
+            "SFTP_ENABLED": "0",
+        }
+
+    def _wait_until_healthy(self) -> None:
+        deadline = time.monotonic() + _START_SECONDS
+        while not self._is_healthy():
+            self.check()
+            if time.monotonic() > deadline:
+                raise UserError(
+                    f"the AWS emulator did not answer within {_START_SECONDS:.0f} s; the end of {self.log_path}:\n"
+                    f"{log_tail(self.log_path)}"
+                )
+            time.sleep(_POLL_SECONDS)
+
+    def _is_healthy(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self.endpoint_url}/_ministack/health", timeout=2) as response:  # noqa: S310 - our own address
+                return isinstance(json.load(response), dict)
+        except (urllib.error.URLError, ConnectionError, TimeoutError):
+            return False

@@ -1,0 +1,63 @@
+"""Renders a chart with real helm."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from inference_blueprints.local.emulator.kubernetes import KubernetesRejection
+
+_TIMEOUT_SECONDS = 60
+
+
+def render(
+    helm: Path,
+    chart: Path,
+    *,
+    release: str,
+    namespace: str,
+    values: Mapping[str, Any],
+    kubernetes_version: str,
+) -> list[dict[str, Any]]:
+    """Return the objects that installing a chart makes, its custom resource definitions included.
+
+    Parameters
+    ----------
+    helm
+        The helm executable.
+    chart
+        Folder of the chart.
+    release
+        Name of the release.
+    namespace
+        Namespace of the release.
+    values
+        Override the chart's own; ``values.schema.json`` of the chart is enforced by helm.
+    kubernetes_version
+        What the chart's templates see as the version of the cluster, such as ``1.35``.
+
+    Raises
+    ------
+    KubernetesRejection
+        With helm's own words when it does not render.
+    """
+    command = [
+        *(str(helm), "template", release, str(chart), "--namespace", namespace),
+        *("--kube-version", kubernetes_version, "--include-crds", "--values", "-"),
+    ]
+    result = subprocess.run(  # noqa: S603 - our own helm; the chart and values are data to it
+        command,
+        input=json.dumps(values),
+        capture_output=True,
+        text=True,
+        timeout=_TIMEOUT_SECONDS,
+        check=False,
+    )
+    if result.returncode:
+        raise KubernetesRejection(f"helm cannot render release {release}: {result.stderr.strip()}")
+    return [document for document in yaml.safe_load_all(result.stdout) if document]

@@ -1,0 +1,114 @@
+"""The seam between CloudFormation and a Kubernetes cluster.
+
+CDK's custom resources for manifests and charts do not run their kubectl Lambda here: `resource_handlers`
+hands them to one `ClusterBackend`. Another backend, such as a real API server, replaces `RecordingCluster`
+and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+KubernetesObject = Mapping[str, Any]
+
+
+class KubernetesRejection(Exception):  # noqa: N818 - CloudFormation shows it as the reason of a failed resource
+    """The cluster refuses an object, a chart or a removal; the text says which and why."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The cluster that is spoken to.
+
+    Parameters
+    ----------
+    name
+        Name of the EKS cluster.
+    kubernetes_version
+        Such as ``1.35``.
+    """
+
+    name: str
+    kubernetes_version: str
+
+
+@dataclass(frozen=True)
+class ChartReference:
+    """A chart in a registry.
+
+    Parameters
+    ----------
+    repository
+        Address of the repository; an ``oci://`` address names the chart too.
+    chart
+        Name in the repository.
+    version
+        Version; the newest when empty.
+    """
+
+    repository: str
+    chart: str
+    version: str
+
+
+@dataclass(frozen=True)
+class ChartArchive:
+    """A chart that was deployed as an asset.
+
+    Parameters
+    ----------
+    content
+        Bytes of the zip file with the chart's folder as its root.
+    """
+
+    content: bytes
+
+
+@dataclass(frozen=True)
+class Release:
+    """A Helm release.
+
+    Parameters
+    ----------
+    name
+        Name of the release.
+    namespace
+        Where it is installed.
+    create_namespace
+        Whether the namespace is made when it is missing.
+    chart
+        What is installed.
+    values
+        The values that override the chart's own.
+    """
+
+    name: str
+    namespace: str
+    create_namespace: bool
+    chart: ChartReference | ChartArchive
+    values: Mapping[str, Any]
+
+
+class ClusterBackend(Protocol):
+    """What stands for the Kubernetes API of each EKS cluster; refusals are `KubernetesRejection`."""
+
+    def apply_manifest(
+        self,
+        cluster: Cluster,
+        objects: Sequence[KubernetesObject],
+        *,
+        must_be_new: bool,
+        prune_label: str | None,
+    ) -> None:
+        """Create or change objects, in order, and remove those that carry the label and are not named."""
+
+    def delete_manifest(self, cluster: Cluster, objects: Sequence[KubernetesObject]) -> None:
+        """Remove objects; one that is not there is no error."""
+
+    def install_chart(self, cluster: Cluster, release: Release) -> None:
+        """Install a release, or upgrade it when it exists."""
+
+    def uninstall_chart(self, cluster: Cluster, namespace: str, release: str) -> None:
+        """Remove a release and its objects; one that is not there is no error."""

@@ -1,0 +1,42 @@
+"""The emulator's own process: `python -m inference_blueprints.local.emulator.launcher`.
+
+Applies the project's patches and handlers to ministack, then serves on a socket that it was handed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from pathlib import Path
+
+from hypercorn.asyncio import serve
+from hypercorn.config import Config
+from ministack import app
+
+from inference_blueprints import tools
+from inference_blueprints.local.emulator.patches import PATCHES
+from inference_blueprints.local.emulator.recording_cluster import RecordingCluster
+from inference_blueprints.local.emulator.resource_handlers.kubernetes_resources import register_kubernetes
+from inference_blueprints.local.emulator.resource_handlers.registry import register_stubs
+
+_SHUTDOWN_SECONDS = 1.0
+
+
+def main() -> None:
+    """Serve until SIGTERM."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--socket", type=int, required=True, help="file descriptor of a listening socket")
+    parser.add_argument("--records", type=Path, required=True, help="folder for Kubernetes objects")
+    arguments = parser.parse_args()
+    for apply in PATCHES:
+        apply()
+    register_stubs()
+    register_kubernetes(RecordingCluster(arguments.records, tools.helm()))
+    configuration = Config()
+    configuration.bind = [f"fd://{arguments.socket}"]
+    configuration.graceful_timeout = _SHUTDOWN_SECONDS
+    asyncio.run(serve(app.app, configuration))
+
+
+if __name__ == "__main__":
+    main()

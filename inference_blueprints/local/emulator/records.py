@@ -1,0 +1,129 @@
+"""The folder in which a cluster's objects are recorded, one YAML file each, for people and for tests.
+
+``<folder>/<cluster>/<namespace>/<kind>-<name>.yaml``; objects without a namespace are in ``_cluster``, Helm
+releases in ``_releases``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+CLUSTER_SCOPE = "_cluster"
+_RELEASES = "_releases"
+
+
+@dataclass(frozen=True)
+class RecordedRelease:
+    """A Helm release that was accepted.
+
+    Parameters
+    ----------
+    name
+        Name of the release.
+    namespace
+        Where it is installed.
+    chart
+        Repository and chart, or ``asset`` for a chart of our own.
+    version
+        Version of a chart in a registry, empty for an asset.
+    rendered
+        Whether real helm rendered it and its objects were validated; a chart in a registry is recorded only.
+    values
+        The values that override the chart's own.
+    objects
+        The files of its objects, relative to the cluster's folder.
+    """
+
+    name: str
+    namespace: str
+    chart: str
+    version: str
+    rendered: bool
+    values: Mapping[str, Any]
+    objects: tuple[str, ...] = ()
+
+
+class Records:
+    """The recorded objects and releases of one cluster.
+
+    Parameters
+    ----------
+    folder
+        The folder of the cluster; it is created when something is recorded.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def path_of(self, kubernetes_object: Mapping[str, Any], namespace: str | None) -> str:
+        """Return the place of an object, relative to the folder, whether it is recorded or not."""
+        group, _, _ = kubernetes_object["apiVersion"].rpartition("/")
+        kind = ".".join(part for part in (kubernetes_object["kind"].lower(), group) if part)
+        return f"{namespace or CLUSTER_SCOPE}/{kind}-{kubernetes_object['metadata']['name']}.yaml"
+
+    def has(self, path: str) -> bool:
+        """Tell whether an object is recorded."""
+        return (self._folder / path).is_file()
+
+    def write(self, path: str, kubernetes_object: Mapping[str, Any]) -> None:
+        """Record an object."""
+        self._write(self._folder / path, kubernetes_object)
+
+    def remove(self, path: str) -> None:
+        """Forget an object."""
+        (self._folder / path).unlink(missing_ok=True)
+
+    def objects(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield place and content of every recorded object."""
+        for file in sorted(self._folder.glob("*/*.yaml")):
+            if file.parent.name != _RELEASES:
+                yield str(file.relative_to(self._folder)), yaml.safe_load(file.read_text())
+
+    def release(self, namespace: str, name: str) -> RecordedRelease | None:
+        """Return a recorded release."""
+        file = self._release_file(namespace, name)
+        if not file.is_file():
+            return None
+        content = yaml.safe_load(file.read_text())
+        return RecordedRelease(**{**content, "objects": tuple(content["objects"])})
+
+    def releases(self) -> tuple[RecordedRelease, ...]:
+        """Return every recorded release."""
+        names = (file.stem.split(".", 1) for file in sorted((self._folder / _RELEASES).glob("*.yaml")))
+        found = (self.release(namespace, name) for namespace, name in names)
+        return tuple(release for release in found if release is not None)
+
+    def write_release(self, release: RecordedRelease) -> None:
+        """Record a release."""
+        content = {**asdict(release), "objects": list(release.objects)}
+        self._write(self._release_file(release.namespace, release.name), content)
+
+    def remove_release(self, namespace: str, name: str) -> None:
+        """Forget a release."""
+        self._release_file(namespace, name).unlink(missing_ok=True)
+
+    def _release_file(self, namespace: str, name: str) -> Path:
+        return self._folder / _RELEASES / f"{namespace}.{name}.yaml"
+
+    @staticmethod
+    def _write(file: Path, content: Mapping[str, Any]) -> None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(yaml.safe_dump(dict(content), sort_keys=False))
+
+
+def recorded_releases(folder: Path) -> tuple[RecordedRelease, ...]:
+    """Return the Helm releases of every cluster below a record folder.
+
+    Parameters
+    ----------
+    folder
+        The folder that the emulator records into.
+    """
+    return tuple(
+        release for cluster in sorted(folder.glob("*")) for release in Records(cluster).releases()
+    )

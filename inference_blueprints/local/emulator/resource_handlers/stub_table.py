@@ -1,0 +1,83 @@
+"""Resource types that the emulator lacks and that a deployment can do without here, as data.
+
+Identifiers and attributes are those of the AWS CloudFormation resource and property types reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+
+@dataclass(frozen=True)
+class Stub:
+    """A resource type that is accepted and makes nothing.
+
+    Parameters
+    ----------
+    purpose
+        One sentence for the run report: what is accepted and what does not happen.
+    identifier
+        The physical id (``Ref``), as a format string over the resource's properties, ``{account}``,
+        ``{region}`` and ``{unique}`` (17 hexadecimal digits that belong to this resource of this stack).
+    attributes
+        Values of ``Fn::GetAtt``, as format strings over the same and ``{id}``, the physical id.
+    required
+        Properties without which AWS refuses the resource; so does the stub.
+    """
+
+    purpose: str
+    identifier: str
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    required: tuple[str, ...] = ()
+
+
+STUBS: Mapping[str, Stub] = MappingProxyType(
+    {
+        "AWS::EC2::EIP": Stub(
+            "an elastic address is recorded; no address is allocated",
+            "203.0.113.1",  # RFC 5737: a documentation address that is never routed
+            {"AllocationId": "eipalloc-{unique}", "PublicIp": "{id}"},
+        ),
+        "AWS::EC2::NatGateway": Stub(
+            "a NAT gateway is recorded; no traffic is routed",
+            "nat-{unique}",
+            {"NatGatewayId": "{id}"},
+            ("SubnetId",),
+        ),
+        "AWS::EC2::FlowLog": Stub(
+            "a flow log is recorded; there are no flows to log",
+            "fl-{unique}",
+            {"Id": "{id}"},
+            ("ResourceId", "ResourceType"),
+        ),
+        "AWS::EC2::SecurityGroupIngress": Stub(
+            "a rule is recorded; no traffic is filtered", "sgr-{unique}", {"Id": "{id}"}, ("IpProtocol",)
+        ),
+        "AWS::EC2::SecurityGroupEgress": Stub(
+            "a rule is recorded; no traffic is filtered",
+            "sgr-{unique}",
+            {"Id": "{id}"},
+            ("GroupId", "IpProtocol"),
+        ),
+        "AWS::EKS::Addon": Stub(
+            "an add-on is recorded; nothing is installed into the cluster",
+            "{ClusterName}|{AddonName}",
+            {"Arn": "arn:aws:eks:{region}:{account}:addon/{ClusterName}/{AddonName}/{unique}"},
+            ("AddonName", "ClusterName"),
+        ),
+        "AWS::EKS::AccessEntry": Stub(
+            "an access entry is recorded; nobody is let in or kept out",
+            "{PrincipalArn}|{ClusterName}",
+            {"AccessEntryArn": "arn:aws:eks:{region}:{account}:access-entry/{ClusterName}/{unique}"},
+            ("ClusterName", "PrincipalArn"),
+        ),
+        "AWS::EKS::PodIdentityAssociation": Stub(
+            "an association is recorded; no pod runs that could assume the role",
+            "arn:aws:eks:{region}:{account}:podidentityassociation/{ClusterName}/a-{unique}",
+            {"AssociationArn": "{id}", "AssociationId": "a-{unique}"},
+            ("ClusterName", "Namespace", "RoleArn", "ServiceAccount"),
+        ),
+    }
+)

