@@ -12,7 +12,10 @@ from inference_blueprints.planning.glyphs import Glyph
 SMALL, NORMAL = 12, 13
 _LINE = 18
 _PADDING = 14
-_GLYPH = 34
+_GLYPH, _SMALL_GLYPH = 34, 24
+
+#: Pixels between blocks that an arrow joins; its number sits in the middle.
+ARROW_GAP = 56
 
 
 @dataclass(slots=True)
@@ -188,6 +191,28 @@ class Paragraph:
 
 
 @dataclass(frozen=True, slots=True)
+class Lines:
+    """Lines of text, each cut to the width.
+
+    Parameters
+    ----------
+    lines
+        From top to bottom.
+    """
+
+    lines: Sequence[str]
+
+    def height(self, width: float) -> float:  # noqa: ARG002 - a block's signature
+        """Return the height of all lines."""
+        return _LINE * len(self.lines)
+
+    def draw(self, area: Area, canvas: Canvas) -> None:
+        """Draw the lines."""
+        for index, line in enumerate(self.lines):
+            canvas.text(area.x, area.y + 13 + index * _LINE, line, area.width, size=SMALL)
+
+
+@dataclass(frozen=True, slots=True)
 class Card:
     """A glyph with a title and lines.
 
@@ -210,20 +235,20 @@ class Card:
 
     def height(self, width: float) -> float:
         """Return the height of the text or the glyph, whichever is higher."""
-        return max(_GLYPH, _LINE * (len(self._title(width)) + len(self.lines))) + _PADDING
+        return max(self._glyph, _LINE * (len(self._title(width)) + len(self.lines))) + _PADDING
 
     def draw(self, area: Area, canvas: Canvas) -> None:
         """Draw glyph and text in a rounded box."""
         canvas.anchors[self.anchor] = area
         canvas.shapes.append(Rectangle(area, fill="#ffffff", stroke="#c6cdd3", radius=6, stroke_width=1))
-        draw_glyph(canvas, self.glyph, area.x + _PADDING / 2, area.y + _PADDING / 2, _GLYPH)
+        draw_glyph(canvas, self.glyph, area.x + _PADDING / 2, area.y + _PADDING / 2, self._glyph)
         titles = self._title(area.width)
         text_height = _LINE * (len(titles) + len(self.lines))
         y = area.y + (area.height - text_height) / 2 + 13
         for index, line in enumerate([*titles, *self.lines]):
             is_title = index < len(titles)
             canvas.text(
-                area.x + _GLYPH + _PADDING,
+                area.x + self._glyph + _PADDING,
                 y + index * _LINE,
                 line,
                 self._room(area.width),
@@ -235,9 +260,13 @@ class Card:
     def _title(self, width: float) -> list[str]:
         return wrap(self.title, NORMAL * 1.09, self._room(width))
 
-    @staticmethod
-    def _room(width: float) -> float:
-        return width - _GLYPH - 1.5 * _PADDING
+    def _room(self, width: float) -> float:
+        return width - self._glyph - 1.5 * _PADDING
+
+    @property
+    def _glyph(self) -> float:
+        """The glyph's size: a title alone takes a small one."""
+        return _GLYPH if self.lines else _SMALL_GLYPH
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,8 +319,7 @@ class Frame:
         if self.note and isinstance(title, Text):
             used = title.area.width + 10
             canvas.text(area.x + _PADDING + used, area.y + 20, self.note, room - used, size=SMALL)
-        inner = Area(area.x + _PADDING, area.y + 30, room, area.height - 30 - _PADDING)
-        self.child.draw(inner, canvas)
+        self.child.draw(Area(area.x + _PADDING, area.y + 30, room, area.height - 30 - _PADDING), canvas)
 
 
 def draw_glyph(canvas: Canvas, glyph: Glyph, x: float, y: float, size: float) -> None:

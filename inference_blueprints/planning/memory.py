@@ -39,7 +39,7 @@ def _summarise_worker(resolved: ResolvedDeployment) -> MemorySummary:
         resolved.tensor_parallel_size,
         sizing.max_model_len,
         sizing.max_num_batched_tokens,
-        sizing.gpu_memory_utilization,
+        gpu_memory_utilization=sizing.gpu_memory_utilization,
     )
     return MemorySummary(
         model=resolved.model.name,

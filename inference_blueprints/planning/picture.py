@@ -1,0 +1,208 @@
+"""The picture of what a blueprint builds, drawn from the blueprint and its serving plan alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from inference_blueprints.planning import glyphs
+from inference_blueprints.planning.drawing import INK, Area, document
+from inference_blueprints.planning.layout import (
+    ARROW_GAP,
+    Block,
+    Canvas,
+    Card,
+    Frame,
+    Paragraph,
+    Row,
+    Stack,
+    Style,
+    grid,
+)
+from inference_blueprints.planning.legend import Legend
+from inference_blueprints.planning.nodes_block import Tag, TaggedLines, tags
+from inference_blueprints.planning.picture_flows import draw_flows, flows
+from inference_blueprints.planning.picture_pools import pools_frame
+from inference_blueprints.planning.scene import Scene, counted
+from inference_blueprints.serving.resolved import chosen
+from inference_blueprints.serving.types import ServingPlan
+from inference_blueprints.spec.types import Blueprint, Workload
+
+WIDTH = 1000
+_MARGIN = 24
+_HEADER = 76
+_ACTOR_WIDTH = 168
+
+_ROUTER_NOUNS = {"kvAware": "KV-aware frontend", "roundRobin": "round-robin frontend"}
+
+_ACCOUNT = Style("#232f3e")
+_VPC = Style("#8c4fff", fill="#fcfaff")
+_PUBLIC = Style("#4d7c0f", fill="#f6faef")
+_PRIVATE = Style("#006f80", fill="#f2fafb")
+_CLUSTER = Style("#a34a00", fill="#ffffff")
+_GROUP = Style("#49525c", fill="#fafbfc", dashes="5 4")
+
+
+def picture(blueprint: Blueprint, plan: ServingPlan) -> str:
+    """Draw what a blueprint builds.
+
+    Parameters
+    ----------
+    blueprint
+        A valid blueprint.
+    plan
+        The serving plan computed from it.
+
+    Returns
+    -------
+    str
+        A self-contained SVG, 1000 pixels wide; the same blueprint gives the same text.
+    """
+    scene = Scene(blueprint, plan)
+    canvas, height = draw(scene)
+    sentences = " ".join(f"{number}. {flow.sentence}" for number, flow in enumerate(flows(scene), start=1))
+    return document(
+        canvas.shapes,
+        width=WIDTH,
+        height=height,
+        title=f"What the blueprint {scene.title} builds",
+        description=f"{scene.subtitle}. {sentences}",
+    )
+
+
+def draw(scene: Scene) -> tuple[Canvas, float]:
+    """Lay the picture out.
+
+    Parameters
+    ----------
+    scene
+        The blueprint and its plan.
+
+    Returns
+    -------
+    tuple of Canvas and float
+        The shapes with their places, and the height in pixels.
+    """
+    canvas = Canvas()
+    inner = WIDTH - 2 * _MARGIN
+    canvas.text(_MARGIN, 42, scene.title, inner, size=24, bold=True, colour=INK)
+    canvas.text(_MARGIN, 64, scene.subtitle, inner, size=14)
+    account = _account(scene)
+    left = _MARGIN + _ACTOR_WIDTH + ARROW_GAP
+    area = Area(left, _HEADER + 8, WIDTH - _MARGIN - left, 0)
+    height = account.height(area.width)
+    account.draw(Area(area.x, area.y, area.width, height), canvas)
+    _draw_actors(scene, canvas)
+    arrows = flows(scene)
+    draw_flows(arrows, canvas)
+    notes = Stack([*(Paragraph(flow.sentence, n) for n, flow in enumerate(arrows, start=1)), Legend()], gap=6)
+    notes_height = notes.height(inner)
+    notes.draw(Area(_MARGIN, area.y + height + 22, inner, notes_height), canvas)
+    return canvas, area.y + height + 22 + notes_height + _MARGIN
+
+
+def _draw_actors(scene: Scene, canvas: Canvas) -> None:
+    """Draw those outside AWS on the left, each level with what it talks to."""
+    internet = ("Hugging Face Hub,", *scene.registries) if scene.uses_hugging_face else scene.registries
+    actors = {
+        "gateway" if scene.has_own_vpc else "pools": Card("Internet", internet, glyphs.INTERNET, "internet"),
+        "balancer": Card("Applications", ("OpenAI API",), glyphs.APPLICATIONS, "applications"),
+        "stacks": Card("Engineers", ("blueprints deploy",), glyphs.ENGINEER, "engineers"),
+    }
+    for anchor, card in actors.items():
+        level = canvas.anchors[anchor]
+        height = card.height(_ACTOR_WIDTH)
+        card.draw(Area(_MARGIN, level.y + (level.height - height) / 2, _ACTOR_WIDTH, height), canvas)
+
+
+def _account(scene: Scene) -> Block:
+    """Return everything in the account."""
+    return Frame(
+        scene.account, Stack([_vpc(scene), _services(scene)], gap=ARROW_GAP), _ACCOUNT, note=scene.region
+    )
+
+
+def _services(scene: Scene) -> Block:
+    """Return the services beside the VPC; the arrows need the first ones in the upper row."""
+    weights = [Card("Weights in S3", scene.buckets, glyphs.BUCKET, "weights")] if scene.buckets else []
+    cards = [
+        Card("CloudFormation", ("stacks of the blueprint",), glyphs.STACKS, "stacks"),
+        *weights,
+        Card("EKS control plane", (scene.cluster_endpoint,), glyphs.CONTROL_PLANE),
+        Card("KMS key", ("data, Kubernetes secrets",), glyphs.KEY),
+        Card("Interruption queue", ("SQS, for Karpenter",), glyphs.QUEUE),
+    ]
+    return grid(cards, columns=3 if weights else 2)
+
+
+def _vpc(scene: Scene) -> Block:
+    """Return the VPC with its subnets."""
+    private = Frame(
+        "Private subnets",
+        Stack([_entrance(scene), _cluster(scene)], gap=ARROW_GAP),
+        _PRIVATE,
+        note=", ".join(scene.zones),
+    )
+    if not scene.has_own_vpc:
+        return Frame("VPC", private, _VPC, note=scene.vpc)
+    gateway = Card("NAT gateways", ("one a zone, the only way out",), glyphs.NAT_GATEWAY, "gateway")
+    public = Frame("Public subnets", gateway, _PUBLIC)
+    return Frame("VPC", Stack([public, private]), _VPC, note=scene.vpc)
+
+
+def _entrance(scene: Scene) -> Block:
+    """Return how requests come in."""
+    port = "HTTPS, port 443" if scene.scheme == "https" else "HTTP, port 80"
+    lines = (port, f"from {scene.sources}")
+    return Row(
+        [
+            Card("Internal Application Load Balancer", lines, glyphs.LOAD_BALANCER, "balancer"),
+            Card(f"Private zone {scene.zone}", ("a name for each model",), glyphs.PRIVATE_ZONE),
+        ]
+    )
+
+
+def _cluster(scene: Scene) -> Block:
+    """Return the cluster with what runs on its system nodes and its pools."""
+    model_tags = tags([model.name for model in scene.plan.models])
+    system = Row([_frontends(scene, model_tags), _controllers()], weights=(7, 4), gap=16)
+    return Frame(
+        scene.cluster_name,
+        Stack([system, pools_frame(scene, model_tags)], gap=ARROW_GAP),
+        _CLUSTER,
+    )
+
+
+def _frontends(scene: Scene, model_tags: Mapping[str, Tag]) -> Block:
+    """Return each model's entry points."""
+    cards = [
+        TaggedLines(
+            model_tags[model.name],
+            model.name if len(plan.deployments) == 1 else f"{model.name}/{deployment.name}",
+            (
+                plan.catalog_name,
+                counted(deployment.entry_point.replicas, _ROUTER_NOUNS[chosen(model.routing)]),
+                _workload_words(model.workload),
+            ),
+        )
+        for model, plan in zip(scene.blueprint.spec.models, scene.plan.models, strict=True)
+        for deployment in plan.deployments
+    ]
+    child = grid(cards, columns=2 if len(cards) > 1 else 1, gap=8)
+    return Frame("Frontends and routers", child, _GROUP, note="on system nodes", anchor="frontends")
+
+
+def _workload_words(workload: Workload) -> str:
+    """Return such as ``3,000 → 200 tokens, 2/s``."""
+    rate = f"{workload.peak_requests_per_second:g}/s"
+    return f"{workload.input_tokens:,} → {workload.output_tokens:,} tokens, {rate}"
+
+
+def _controllers() -> Block:
+    """Return what runs the cluster itself."""
+    cards = [
+        Card("Karpenter", (), glyphs.CONTROLLER),
+        Card("Dynamo operator", (), glyphs.ROUTER),
+        Card("Load Balancer Controller", (), glyphs.LOAD_BALANCER),
+    ]
+    child = Stack(cards, gap=8)
+    return Frame("Controllers", child, _GROUP, note="on system nodes", anchor="controllers")
