@@ -43,7 +43,7 @@ CONTEXT_TOKENS = (1, *(128 * 2**step for step in range(9)))
 LARGEST_BATCH = 512
 LARGEST_STEP_TOKENS = 8192
 ANSWER_TOKENS = 8
-BUNDLED = re.compile(r"model_configs/(\S+)_config\.json")
+BUNDLED = re.compile(r"model_configs/(\S+)_config\.json(, as fp8)?")
 
 
 class Database:
@@ -57,20 +57,27 @@ class Database:
         aiconfigurator's name of the accelerator.
     tensor_parallel_size
         Devices that share each layer; experts are divided the same way, as vLLM does by default.
-    has_experts
-        Whether the model has routed experts.
+    experts
+        Routed experts a layer, 0 when dense.
+    quantisation
+        aiconfigurator's word for the type of the layers, where the configuration found does not say it.
     """
 
-    def __init__(self, model_path: str, system: str, tensor_parallel_size: int, *, has_experts: bool) -> None:
+    def __init__(
+        self, model_path: str, system: str, tensor_parallel_size: int, experts: int, quantisation: str | None
+    ) -> None:
         self._fixed: dict[str, object] = {
             "model_path": model_path,
             "system_name": system,
             "backend_name": BACKEND,
             "backend_version": BACKEND_VERSION,
             "tp_size": tensor_parallel_size,
+            "kvcache_quant_mode": "bfloat16",  # as `--kv-cache-dtype auto` gives, for FP8 weights too
+            "gemm_quant_mode": quantisation,
         }
-        if has_experts:
-            self._fixed |= {"moe_tp_size": tensor_parallel_size, "moe_ep_size": 1}
+        if experts:
+            sharding = {"moe_tp_size": tensor_parallel_size, "moe_ep_size": 1}
+            self._fixed |= sharding | {"moe_quant_mode": quantisation}
 
     def prefill_ms(self, input_tokens: float) -> float:
         """Time to first token of one request alone."""
@@ -113,6 +120,7 @@ def record(database: Database, context_length: int, kv_capacity: int) -> dict[st
             columns = [between(context_axis, row, context) for row in decode]
             errors.append(between(kv_axis, columns, kv) / database.decode_ms(kv, context) - 1)
     return {
+        "mean_error_percent": round(sum(map(abs, errors)) / len(errors) * 100, 1),
         "largest_error_percent": round(max(map(abs, errors)) * 100, 1),
         "prefill_isl": lengths,
         "prefill_ttft_ms": [round(value, 2) for value in prefill],
@@ -138,6 +146,7 @@ def main() -> None:
     if not (bundled or given.model_path):
         options.error(f"{model.name} is not bundled with aiconfigurator: give --model-path")
     path = given.model_path or bundled.group(1).replace("--", "/", 1)
+    quantisation = "fp8_block" if bundled and bundled.group(2) else None
     size = given.tensor_parallel_size
     memory = estimate_memory(
         model,
@@ -148,7 +157,7 @@ def main() -> None:
     )
     if not memory.fits:
         options.error(f"{model.name} does not fit {size} x {accelerator.name}")
-    database = Database(path, accelerator.performance_system, size, has_experts=model.experts > 0)
+    database = Database(path, accelerator.performance_system, size, model.experts, quantisation)
     profile = {
         "model": model.name,
         "accelerator": accelerator.name,
@@ -165,7 +174,8 @@ def main() -> None:
     lines = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in profile.items()]
     text = "{\n" + ",\n".join(lines).replace("], [", "],\n    [") + "\n}\n"
     target.write_text(text, encoding="utf-8")
-    print(f"{target}: reading between the nodes errs by up to {profile['largest_error_percent']} %")
+    mean, largest = profile["mean_error_percent"], profile["largest_error_percent"]
+    print(f"{target}: reading between the nodes errs by {mean} %, at most {largest} %")
 
 
 if __name__ == "__main__":

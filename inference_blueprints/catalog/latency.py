@@ -20,8 +20,9 @@ class LatencyProfile:
         aiconfigurator's names: its system, engine and the engine release that its data was measured with.
     date, source
         When and with what the profile was made.
-    largest_error_percent
-        Largest error of reading the tables half way between their nodes, against the database itself.
+    mean_error_percent, largest_error_percent
+        Errors of reading the tables half way between their nodes, against the database itself. The largest
+        ones are steps of the hardware, such as a batch that needs one more wave of blocks.
     prefill_isl
         Input lengths in tokens.
     prefill_ttft_ms
@@ -40,6 +41,7 @@ class LatencyProfile:
     backend_version: str
     date: str
     source: str
+    mean_error_percent: float
     largest_error_percent: float
     prefill_isl: tuple[float, ...]
     prefill_ttft_ms: tuple[float, ...]
