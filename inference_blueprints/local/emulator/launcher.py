@@ -16,6 +16,7 @@ from ministack import app
 from inference_blueprints import tools
 from inference_blueprints.local.emulator.patches import PATCHES
 from inference_blueprints.local.emulator.recording_cluster import RecordingCluster
+from inference_blueprints.local.emulator.resource_handlers.emptied_bucket import register_emptied_bucket
 from inference_blueprints.local.emulator.resource_handlers.kubernetes_resources import register_kubernetes
 from inference_blueprints.local.emulator.resource_handlers.registry import register_stubs
 
@@ -31,6 +32,7 @@ def main() -> None:
     for apply in PATCHES:
         apply()
     register_stubs()
+    register_emptied_bucket()
     register_kubernetes(RecordingCluster(arguments.records, tools.helm()))
     configuration = Config()
     configuration.bind = [f"fd://{arguments.socket}"]

@@ -2,6 +2,10 @@
 
 from collections.abc import Callable
 
-from inference_blueprints.local.emulator.patches import no_docker, worker_lifetime
+from inference_blueprints.local.emulator.patches import custom_resource_errors, no_docker, worker_lifetime
 
-PATCHES: tuple[Callable[[], None], ...] = (no_docker.apply, worker_lifetime.apply)
+PATCHES: tuple[Callable[[], None], ...] = (
+    custom_resource_errors.apply,
+    no_docker.apply,
+    worker_lifetime.apply,
+)

@@ -79,5 +79,11 @@ STUBS: Mapping[str, Stub] = MappingProxyType(
             {"AssociationArn": "{id}", "AssociationId": "a-{unique}"},
             ("ClusterName", "Namespace", "RoleArn", "ServiceAccount"),
         ),
+        "Custom::VpcRestrictDefaultSG": Stub(
+            "the default security group keeps its rules; no traffic is filtered",
+            "restrict-{DefaultSecurityGroupId}",
+            {},
+            ("DefaultSecurityGroupId",),
+        ),
     }
 )

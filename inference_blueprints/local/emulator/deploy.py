@@ -1,0 +1,242 @@
+"""Runs the pinned CDK command line against the emulator."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from inference_blueprints import tools
+from inference_blueprints.errors import UserError
+from inference_blueprints.local.emulator.emulator import Emulator
+from inference_blueprints.local.processes import ProcessGroup, RunningProcess, log_tail
+
+_POLL_SECONDS = 0.05
+_CONCURRENT_STACKS = 4
+# `stack |  3/15 | 8:58:17 AM | CREATE_FAILED        | AWS::EC2::VPC | Vpc/Resource (Vpc8378EB38) reason`
+_EVENT = re.compile(
+    r"^(?P<stack>\S+) \| +\S+ \| [^|]+ \| (?P<status>[A-Z_]+) +\| (?P<type>\S+) +\| (?P<resource>\S+)(?P<reason>.*)$"
+)
+
+
+@dataclass(frozen=True)
+class ResourceEvent:
+    """One line of a deployment's progress.
+
+    Parameters
+    ----------
+    stack
+        Name of the stack.
+    status
+        Such as ``CREATE_COMPLETE``.
+    resource_type
+        Such as ``AWS::EC2::VPC``.
+    resource
+        Path of the construct, or the logical id.
+    reason
+        Why it failed; empty otherwise.
+    """
+
+    stack: str
+    status: str
+    resource_type: str
+    resource: str
+    reason: str
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the resource is ready; the stack itself counts as a resource of its own."""
+        return self.status in ("CREATE_COMPLETE", "UPDATE_COMPLETE")
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether the resource failed."""
+        return self.status.endswith("_FAILED")
+
+
+class DeployError(UserError):
+    """The CDK command line failed.
+
+    Parameters
+    ----------
+    message
+        Which command.
+    failures
+        The resources that failed, the first of which is the cause.
+    log_path
+        The whole output.
+    """
+
+    def __init__(self, message: str, failures: Sequence[ResourceEvent], log_path: Path) -> None:
+        self.failures = tuple(failures)
+        self.log_path = log_path
+        cause = (
+            "; ".join(
+                f"{event.stack}: {event.resource_type} {event.resource}: {event.reason}" for event in failures
+            )
+            or log_tail(log_path)
+        )
+        super().__init__(f"{message}: {cause}; the whole output is in {log_path}")
+
+
+def resource_count(assembly_directory: Path) -> int:
+    """Return how many resources the stacks of a synthesised app have, for a progress bar.
+
+    Parameters
+    ----------
+    assembly_directory
+        The folder that ``cdk synth`` wrote, usually ``cdk.out``.
+    """
+    templates = sorted(assembly_directory.glob("*.template.json"))
+    return sum(len(json.loads(file.read_text()).get("Resources", {})) for file in templates)
+
+
+def bootstrap(emulator: Emulator, *, log_path: Path, on_line: Callable[[str], None]) -> None:
+    """Run ``cdk bootstrap`` for the emulator's account and region.
+
+    Parameters
+    ----------
+    emulator
+        A running emulator.
+    log_path
+        Where the output goes.
+    on_line
+        Called with each line of output.
+
+    Raises
+    ------
+    DeployError
+        When it fails.
+    """
+    target = f"aws://{emulator.account}/{emulator.region}"
+    _run(emulator, ["bootstrap", target], log_path=log_path, on_line=on_line, on_event=lambda _: None)
+
+
+def deploy(
+    emulator: Emulator,
+    assembly_directory: Path,
+    *,
+    log_path: Path,
+    on_line: Callable[[str], None],
+    on_event: Callable[[ResourceEvent], None],
+) -> None:
+    """Run ``cdk deploy --all`` on an app that is synthesised already.
+
+    Parameters
+    ----------
+    emulator
+        A running, bootstrapped emulator.
+    assembly_directory
+        The folder that ``cdk synth`` wrote, usually ``cdk.out``.
+    log_path
+        Where the output goes.
+    on_line
+        Called with each line of output.
+    on_event
+        Called with each resource that changes its state.
+
+    Raises
+    ------
+    DeployError
+        When it fails, with the failed resources and their reasons.
+    """
+    options = [
+        *("--app", str(assembly_directory.resolve()), "--all", "--require-approval", "never"),
+        *("--progress", "events", "--concurrency", str(_CONCURRENT_STACKS)),
+    ]
+    _run(emulator, ["deploy", *options], log_path=log_path, on_line=on_line, on_event=on_event)
+
+
+def destroy(
+    emulator: Emulator, assembly_directory: Path, *, log_path: Path, on_line: Callable[[str], None]
+) -> None:
+    """Run ``cdk destroy --all`` on an app that is synthesised already.
+
+    Parameters
+    ----------
+    emulator
+        A running emulator.
+    assembly_directory
+        The folder that ``cdk synth`` wrote, usually ``cdk.out``.
+    log_path
+        Where the output goes.
+    on_line
+        Called with each line of output.
+
+    Raises
+    ------
+    DeployError
+        When it fails.
+    """
+    options = ["--app", str(assembly_directory.resolve()), "--all", "--force"]
+    _run(emulator, ["destroy", *options], log_path=log_path, on_line=on_line, on_event=lambda _: None)
+
+
+def _run(
+    emulator: Emulator,
+    arguments: Sequence[str],
+    *,
+    log_path: Path,
+    on_line: Callable[[str], None],
+    on_event: Callable[[ResourceEvent], None],
+) -> None:
+    home = log_path.parent.resolve() / "cdk-home"
+    home.mkdir(parents=True, exist_ok=True)
+    environment = {
+        **emulator.environment(),
+        "PATH": str(tools.node().parent),
+        "HOME": str(home),
+        "CDK_HOME": str(home),
+        "CDK_DISABLE_CLI_TELEMETRY": "true",
+        "CDK_DISABLE_VERSION_CHECK": "1",
+    }
+    log_path.unlink(missing_ok=True)
+    failures: list[ResourceEvent] = []
+    with ProcessGroup() as group:
+        command = [*tools.cdk(), *arguments, "--ci", "--no-color", "--no-notices"]
+        process = group.start(
+            "cdk", command, environment=environment, log_path=log_path, working_directory=home
+        )
+        for line in _lines(process, emulator):
+            on_line(line)
+            event = _parse_event(line)
+            if event is not None:
+                on_event(event)
+                if event.is_failure and event.reason:
+                    failures.append(event)
+        exit_code = process.popen.wait()
+    if exit_code:
+        raise DeployError(f"cdk {arguments[0]} failed with code {exit_code}", failures, log_path)
+
+
+def _lines(process: RunningProcess, emulator: Emulator) -> Iterator[str]:
+    """Yield the lines of a log while the process writes them; the emulator must live as long."""
+    with process.log_path.open(encoding="utf-8", errors="replace") as log:
+        part = ""
+        while True:
+            has_ended = process.popen.poll() is not None
+            part += log.read()
+            *lines, part = part.split("\n")
+            yield from lines
+            if has_ended:
+                break
+            emulator.check()
+            time.sleep(_POLL_SECONDS)
+        if part:
+            yield part
+
+
+def _parse_event(line: str) -> ResourceEvent | None:
+    match = _EVENT.match(line)
+    if match is None:
+        return None
+    return ResourceEvent(
+        stack=match["stack"],
+        status=match["status"],
+        resource_type=match["type"],
+        resource=match["resource"],
+        reason=match["reason"].strip(),
+    )
