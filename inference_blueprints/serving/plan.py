@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from inference_blueprints.catalog import InstanceType
 from inference_blueprints.serving.node_share import replicas_per_node
-from inference_blueprints.serving.resolved import ResolvedDeployment, catalog_name, chosen, resolve
+from inference_blueprints.serving.resolved import ResolvedDeployment, catalog_name, resolve
 from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.serving.types import DeploymentPlan, ModelPlan, Rollout, ServingPlan
 from inference_blueprints.spec import types as spec
@@ -50,12 +50,12 @@ def _model_plan(blueprint: spec.Blueprint, index: int) -> ModelPlan:
 
 def _deployment_plan(resolved: ResolvedDeployment) -> DeploymentPlan:
     """Plan the processes of one deployment."""
-    stack = chosen(resolved.model.stack)
+    stack = resolved.model.stack.chosen
     return DeploymentPlan(
         name=resolved.deployment.name,
         release=resolved.release,
         stack=stack,
-        framework=chosen(resolved.model.engine),
+        framework=resolved.model.engine.chosen,
         processes=STACKS[stack].processes(resolved, _rollout(resolved)),
     )
 

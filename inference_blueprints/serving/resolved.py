@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pydantic.alias_generators import to_camel
-
 from inference_blueprints import catalog
 from inference_blueprints.spec import types as spec
 
@@ -68,25 +66,6 @@ class ResolvedDeployment:
         return (*self.model_path, "deployments", self.deployment_index)
 
 
-def chosen(choice: spec.Choice) -> str:
-    """Return the one key that a choice has, as the YAML file spells it, such as ``kvAware``.
-
-    Parameters
-    ----------
-    choice
-        A section of which exactly one key is given.
-
-    Raises
-    ------
-    UnresolvedError
-        If none is given, which the loader reports.
-    """
-    for name in type(choice).model_fields:
-        if getattr(choice, name) is not None:
-            return to_camel(name)
-    raise UnresolvedError(f"no key of {type(choice).__name__} is given")
-
-
 def catalog_name(weights: spec.Weights) -> str:
     """Return the model catalogue's key for these weights.
 
@@ -133,7 +112,7 @@ def resolve(blueprint: spec.Blueprint, model_index: int, deployment_index: int) 
         pool = pools[deployment.aggregated.pool]
         shape = catalog.model(catalog_name(model.weights))
         instance_types = tuple(catalog.instance_type(name) for name in pool.instance_types)
-        engine = catalog.engine(chosen(model.engine))
+        engine = catalog.engine(model.engine.chosen)
     except LookupError as error:
         raise UnresolvedError(str(error)) from error
     return ResolvedDeployment(

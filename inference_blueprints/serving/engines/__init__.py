@@ -9,6 +9,7 @@ from typing import Protocol
 from inference_blueprints.serving.arguments import ArgumentValue
 from inference_blueprints.serving.engines import vllm
 from inference_blueprints.serving.engines.worker import Sizing
+from inference_blueprints.serving.memory import MemoryEstimate
 from inference_blueprints.serving.resolved import ResolvedDeployment
 from inference_blueprints.serving.types import EnvironmentValue
 
@@ -21,6 +22,15 @@ class EngineModule(Protocol):
 
     def user_arguments(self, resolved: ResolvedDeployment) -> Mapping[str, ArgumentValue]:
         """Return the engine arguments that the blueprint gives, by name without dashes."""
+
+    def value_message(self, name: str, value: ArgumentValue) -> str | None:
+        """Return what is wrong with the value of an argument that the plan computes with, or None."""
+
+    def insisted_length(self, resolved: ResolvedDeployment) -> int | None:
+        """Return the longest request that the user asks for by argument, or None."""
+
+    def memory(self, resolved: ResolvedDeployment) -> MemoryEstimate:
+        """Return how a worker's accelerator memory is spent."""
 
     def size(self, resolved: ResolvedDeployment) -> Sizing:
         """Return lengths, batch sizes and KV blocks of a worker."""

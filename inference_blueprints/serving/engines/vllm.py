@@ -11,24 +11,33 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TypeVar
 
+from inference_blueprints.catalog import KV_CACHE_BYTES
 from inference_blueprints.serving.arguments import ArgumentValue
 from inference_blueprints.serving.engines.worker import Sizing
-from inference_blueprints.serving.memory import estimate_memory
-from inference_blueprints.serving.resolved import ResolvedDeployment, chosen
+from inference_blueprints.serving.memory import MemoryEstimate, estimate_memory
+from inference_blueprints.serving.resolved import ResolvedDeployment
 from inference_blueprints.serving.types import EnvironmentValue, SecretValue
 from inference_blueprints.serving.workload import longest_request_tokens, unique_tokens
 
+_ONE_NODE = "a worker is one node's tensorParallelSize accelerators"
+_DISCOVERY = "Dynamo's operator does"
 OWNED_ARGUMENTS: Mapping[str, str] = MappingProxyType(
     {
-        "model": "weights.huggingFace or weights.s3",
-        "revision": "weights.revision",
-        "hf-token": "weights.tokenSecretArn",
-        "load-format": "weights.s3 for weights that are streamed",
-        "model-loader-extra-config": "weights.s3 for weights that are streamed",
-        "served-model-name": "the model's name",
-        "tensor-parallel-size": "tensorParallelSize of the deployment",
-        "kv-events-config": "routing.kvAware",
-        "disaggregation-mode": "aggregated of the deployment",
+        "model": "set weights.huggingFace or weights.s3",
+        "revision": "set weights.revision",
+        "hf-token": "set weights.tokenSecretArn",
+        "load-format": "set weights.s3 for weights that are streamed",
+        "model-loader-extra-config": "set weights.s3 for weights that are streamed",
+        "served-model-name": "set the model's name",
+        "tensor-parallel-size": "set tensorParallelSize of the deployment",
+        "pipeline-parallel-size": _ONE_NODE,
+        "data-parallel-size": _ONE_NODE,
+        "kv-events-config": "set routing: {kvAware: {}}",
+        "disaggregation-mode": "deployments are aggregated",
+        "discovery-backend": _DISCOVERY,
+        "namespace": _DISCOVERY,
+        "endpoint": _DISCOVERY,
+        "config": "write its arguments here",
     }
 )
 
@@ -47,6 +56,7 @@ _KV_EVENTS = {
     "endpoint": "tcp://*:20080",
     "enable_kv_cache_events": True,
 }
+_COUNTS = frozenset({"max-model-len", "max-num-seqs", "max-num-batched-tokens", "block-size"})
 _STREAMER = {"concurrency": 16, "distributed": True}
 
 _Number = TypeVar("_Number", int, float)
@@ -56,6 +66,51 @@ def user_arguments(resolved: ResolvedDeployment) -> Mapping[str, ArgumentValue]:
     """Return the engine arguments that the blueprint gives, by name without dashes."""
     section = resolved.model.engine.vllm
     return section.args if section else {}
+
+
+def value_message(name: str, value: ArgumentValue) -> str | None:
+    """Return what is wrong with the value of an argument that the plan computes with; None when nothing is.
+
+    Parameters
+    ----------
+    name
+        Argument without dashes.
+    value
+        What the user gave; not a boolean.
+    """
+    if name == "kv-cache-dtype" and value not in KV_CACHE_BYTES:
+        return f"got {value!r}, allowed are {', '.join(KV_CACHE_BYTES)}"
+    if name in _COUNTS and not (isinstance(value, int) and value > 0):
+        return f"got {value!r}, must be a whole number above 0"
+    if name == "gpu-memory-utilization" and not (isinstance(value, int | float) and 0 < value <= 1):
+        return f"got {value!r}, must be a number above 0 and at most 1"
+    return None
+
+
+def insisted_length(resolved: ResolvedDeployment) -> int | None:
+    """Return the longest request that the user asks for by argument; None without."""
+    value = user_arguments(resolved).get("max-model-len")
+    return None if value is None else int(value)
+
+
+def memory(resolved: ResolvedDeployment) -> MemoryEstimate:
+    """Return how a worker's accelerator memory is spent.
+
+    Parameters
+    ----------
+    resolved
+        The deployment.
+    """
+    arguments = user_arguments(resolved)
+    return estimate_memory(
+        resolved.shape,
+        resolved.accelerator,
+        resolved.tensor_parallel_size,
+        insisted_length(resolved) or _wanted_length(resolved),
+        _max_num_batched_tokens(resolved),
+        gpu_memory_utilization=_number(arguments, "gpu-memory-utilization", _GPU_MEMORY_UTILIZATION),
+        kv_cache_dtype=str(arguments.get("kv-cache-dtype", "auto")),
+    )
 
 
 def size(resolved: ResolvedDeployment) -> Sizing:
@@ -72,30 +127,14 @@ def size(resolved: ResolvedDeployment) -> Sizing:
     """
     arguments = user_arguments(resolved)
     block_size = _number(arguments, "block-size", _BLOCK_SIZE)
-    large = resolved.accelerator.memory_bytes >= _LARGE_DEVICE_BYTES
-    batched = _BATCHED_TOKENS_LARGE if large else _BATCHED_TOKENS_SMALL
-    max_num_batched_tokens = _number(arguments, "max-num-batched-tokens", batched)
-    utilization = _number(arguments, "gpu-memory-utilization", _GPU_MEMORY_UTILIZATION)
-    wanted = min(longest_request_tokens(resolved.model.workload), resolved.shape.context_length)
-    max_model_len = _number(arguments, "max-model-len", wanted)
-    memory = estimate_memory(
-        resolved.shape,
-        resolved.accelerator,
-        resolved.tensor_parallel_size,
-        max_model_len,
-        max_num_batched_tokens,
-        gpu_memory_utilization=utilization,
-    )
-    kv_tokens = max(0, memory.kv_tokens // block_size * block_size)
-    if "max-model-len" not in arguments:
-        max_model_len = min(wanted, kv_tokens)
+    kv_tokens = memory(resolved).kv_tokens // block_size * block_size
     sequences = kv_tokens / unique_tokens(resolved.model.workload)
     return Sizing(
         block_size=block_size,
-        max_model_len=max_model_len,
+        max_model_len=insisted_length(resolved) or min(_wanted_length(resolved), kv_tokens),
         max_num_seqs=_number(arguments, "max-num-seqs", _power_of_two(sequences)),
-        max_num_batched_tokens=max_num_batched_tokens,
-        gpu_memory_utilization=utilization,
+        max_num_batched_tokens=_max_num_batched_tokens(resolved),
+        gpu_memory_utilization=_number(arguments, "gpu-memory-utilization", _GPU_MEMORY_UTILIZATION),
         kv_tokens=kv_tokens,
     )
 
@@ -127,7 +166,7 @@ def arguments(resolved: ResolvedDeployment, sizing: Sizing) -> Mapping[str, Argu
         "gpu-memory-utilization": sizing.gpu_memory_utilization,
         "enable-prefix-caching": True,
     }
-    if chosen(resolved.model.routing) == "kvAware":
+    if resolved.model.routing.chosen == "kvAware":
         planned["kv-events-config"] = _json(_KV_EVENTS)
     return planned | dict(user_arguments(resolved))
 
@@ -145,6 +184,18 @@ def environment(resolved: ResolvedDeployment) -> Mapping[str, EnvironmentValue]:
     if token:
         values["HF_TOKEN"] = SecretValue(token)
     return values
+
+
+def _wanted_length(resolved: ResolvedDeployment) -> int:
+    """Return the longest request of the workload that the model's context allows."""
+    return min(longest_request_tokens(resolved.model.workload), resolved.shape.context_length)
+
+
+def _max_num_batched_tokens(resolved: ResolvedDeployment) -> int:
+    """Return the tokens of one step: the user's, else vLLM's choice by the size of the device."""
+    large = resolved.accelerator.memory_bytes >= _LARGE_DEVICE_BYTES
+    default = _BATCHED_TOKENS_LARGE if large else _BATCHED_TOKENS_SMALL
+    return _number(user_arguments(resolved), "max-num-batched-tokens", default)
 
 
 def _number(arguments: Mapping[str, ArgumentValue], name: str, default: _Number) -> _Number:

@@ -14,7 +14,7 @@ from inference_blueprints.serving.arguments import ArgumentValue, words
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.engines.worker import Sizing
 from inference_blueprints.serving.node_share import node_share
-from inference_blueprints.serving.resolved import ResolvedDeployment, chosen
+from inference_blueprints.serving.resolved import ResolvedDeployment
 from inference_blueprints.serving.types import (
     Accelerators,
     EngineSettings,
@@ -68,10 +68,22 @@ def processes(resolved: ResolvedDeployment, rollout: Rollout) -> tuple[Process, 
     return (_frontend(resolved), _worker(resolved, rollout))
 
 
+def worker_disk_mib(resolved: ResolvedDeployment) -> int:
+    """Return the disk that a worker needs beside its image: caches, and weights unless they are streamed.
+
+    Parameters
+    ----------
+    resolved
+        The deployment.
+    """
+    weights_mib = 0 if resolved.model.weights.s3 else resolved.shape.weight_bytes // 2**20
+    return _CACHE_MIB + weights_mib
+
+
 def _frontend(resolved: ResolvedDeployment) -> Process:
     """Describe the process that answers the OpenAI API and routes."""
     stream = longest_stream_seconds(resolved.model.workload, resolved.model.objectives)
-    routing = _ROUTER_MODES[chosen(resolved.model.routing)]
+    routing = _ROUTER_MODES[resolved.model.routing.chosen]
     arguments = {"http-port": _HTTP.number, **routing, "migration-limit": _MIGRATION_LIMIT}
     environment: dict[str, EnvironmentValue] = {
         "DYN_TCP_RPC_HOST": OwnAddress(),
@@ -99,7 +111,7 @@ def _frontend(resolved: ResolvedDeployment) -> Process:
 
 def _worker(resolved: ResolvedDeployment, rollout: Rollout) -> Process:
     """Describe the process that runs the engine."""
-    key = chosen(resolved.model.engine)
+    key = resolved.model.engine.chosen
     engine = ENGINES[key]
     sizing = engine.size(resolved)
     stream = longest_stream_seconds(resolved.model.workload, resolved.model.objectives)
@@ -152,14 +164,13 @@ def _engine_settings(resolved: ResolvedDeployment, sizing: Sizing, key: str) -> 
 
 
 def _worker_resources(resolved: ResolvedDeployment) -> Resources:
-    """Return the worker's share of its node; downloaded weights need disk, streamed ones do not."""
+    """Return the worker's share of its node."""
     share = node_share(resolved.instance_types, resolved.tensor_parallel_size)
-    weights_mib = 0 if resolved.model.weights.s3 else resolved.shape.weight_bytes // 2**20
     return Resources(
         cpu=share.cpu,
         memory_mib=share.memory_mib,
         shared_memory_mib=min(_LARGEST_SHARED_MEMORY_MIB, share.memory_mib // 4),
-        ephemeral_storage_mib=_CACHE_MIB + weights_mib,
+        ephemeral_storage_mib=worker_disk_mib(resolved),
         accelerators=Accelerators(resolved.accelerator.resource_name, resolved.tensor_parallel_size),
     )
 

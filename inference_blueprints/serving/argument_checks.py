@@ -1,0 +1,94 @@
+"""Whether engine arguments are known to the pinned engine and left open by the plan."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+
+from inference_blueprints import catalog
+from inference_blueprints.errors import Finding
+from inference_blueprints.serving.arguments import ArgumentValue
+from inference_blueprints.serving.engines import ENGINES
+from inference_blueprints.spec import types as spec
+
+
+def argument_findings(model: spec.Model, model_path: tuple[str | int, ...]) -> list[Finding]:
+    """Check a model's engine arguments, each against the flags of the engine's release.
+
+    Parameters
+    ----------
+    model
+        The blueprint's section.
+    model_path
+        Its place in the blueprint.
+
+    Returns
+    -------
+    list[Finding]
+        An error for each argument that is unknown, owned by the plan, or has a value that does not do.
+    """
+    key = model.engine.chosen
+    engine = catalog.engine(key)
+    arguments: Mapping[str, ArgumentValue] = getattr(model.engine, key).args
+    path = (*model_path, "engine", key, "args")
+    messages = ((name, _message(name, value, engine)) for name, value in arguments.items())
+    found = [Finding((*path, name), message) for name, message in messages if message]
+    return [*found, *(Finding((*path, name), message) for name, message in _conflicts(model, arguments))]
+
+
+def _message(name: str, value: ArgumentValue, engine: catalog.Engine) -> str | None:
+    """Return what is wrong with one argument; None when nothing is."""
+    module = ENGINES[engine.name]
+    if name in module.OWNED_ARGUMENTS:
+        return f"the plan sets '{name}' itself; {module.OWNED_ARGUMENTS[name]}"
+    flag = engine.flags.get(f"--{name}")
+    if flag is None:
+        return _unknown(name, engine)
+    if not flag.takes_value:
+        return _switch_message(name, value, flag)
+    if isinstance(value, bool):
+        return f"got {str(value).lower()}, but '{name}' takes a value; give one or leave the argument out"
+    return module.value_message(name, value)
+
+
+def _unknown(name: str, engine: catalog.Engine) -> str:
+    """Say that there is no such argument, and which one may be meant."""
+    positive = engine.flags.get("--" + name.removeprefix("no-"))
+    if name.startswith("no-") and positive and positive.negatable:
+        return f"got '{name}'; set '{name.removeprefix('no-')}: false' instead"
+    known = [flag.removeprefix("--") for flag in engine.flags if flag.startswith("--")]
+    spelled = name.lstrip("-").replace("_", "-")
+    close = [spelled] if spelled in known else difflib.get_close_matches(spelled, known, n=1)
+    hint = f"; did you mean '{close[0]}'?" if close else ""
+    return f"got '{name}', which {engine.name} {engine.engine_version} does not know as an argument{hint}"
+
+
+def _switch_message(name: str, value: ArgumentValue, flag: catalog.Flag) -> str | None:
+    """Return what is wrong with the value of a flag that takes none."""
+    if not isinstance(value, bool):
+        return f"got {value!r}, but '{name}' takes no value; allowed are true and false"
+    if value is False and not flag.negatable:
+        return f"got false, but '{name}' can only be switched on; leave the argument out"
+    return None
+
+
+def _conflicts(model: spec.Model, arguments: Mapping[str, ArgumentValue]) -> Iterator[tuple[str, str]]:
+    """Yield arguments that contradict another part of the model."""
+    shape = catalog.models().get(model.weights.catalog or model.weights.hugging_face or "")
+    length = arguments.get("max-model-len")
+    if (
+        shape
+        and isinstance(length, int)
+        and length > shape.context_length
+        and "hf-overrides" not in arguments
+    ):
+        yield (
+            "max-model-len",
+            f"got {length}, but the context of {shape.name} is {shape.context_length}; lower it, or stretch the "
+            "position encoding with 'hf-overrides'",
+        )
+    if model.routing.kv_aware is not None and arguments.get("enable-prefix-caching") is False:
+        yield (
+            "enable-prefix-caching",
+            "got false, but KV-aware routing needs the cache; remove it or set 'routing: {roundRobin: {}}'",
+        )

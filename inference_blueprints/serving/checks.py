@@ -1,0 +1,94 @@
+"""What can be known before paying: whether what the blueprint describes would start and serve."""
+
+from __future__ import annotations
+
+from inference_blueprints.errors import Finding
+from inference_blueprints.serving.argument_checks import argument_findings
+from inference_blueprints.serving.memory_checks import memory_findings
+from inference_blueprints.serving.node_share import replicas_per_node
+from inference_blueprints.serving.resolved import ResolvedDeployment, UnresolvedError, resolve
+from inference_blueprints.serving.stacks.dynamo import worker_disk_mib
+from inference_blueprints.spec import types as spec
+
+_MIB_PER_GIB = 1024
+_BYTES_PER_GB, _BYTES_PER_MIB = 10**9, 2**20
+# The runtime image unpacked, and the operating system's own.
+_IMAGES_MIB = 40 * _MIB_PER_GIB
+
+
+def findings(blueprint: spec.Blueprint) -> list[Finding]:
+    """Check everything that the serving plan depends on.
+
+    A name that leads nowhere (a pool, an instance type, a model) is passed over: the blueprint's own rules
+    report it at its place.
+
+    Parameters
+    ----------
+    blueprint
+        A blueprint of the right types, whose references may be wrong.
+
+    Returns
+    -------
+    list[Finding]
+        Errors, in the order of the blueprint.
+    """
+    found: list[Finding] = []
+    for model_index, model in enumerate(blueprint.spec.models):
+        wrong_arguments = argument_findings(model, ("spec", "models", model_index))
+        found += wrong_arguments
+        for deployment_index in range(len(model.deployments)):
+            try:
+                resolved = resolve(blueprint, model_index, deployment_index)
+            except UnresolvedError:
+                continue
+            found += _deployment_findings(resolved, arguments_are_right=not wrong_arguments)
+    return found
+
+
+def _deployment_findings(resolved: ResolvedDeployment, *, arguments_are_right: bool) -> list[Finding]:
+    """Check one deployment, each thing only where what it builds on is right."""
+    found = _head_findings(resolved)
+    if not found and arguments_are_right:
+        found = memory_findings(resolved)
+    return found or _disk_findings(resolved)
+
+
+def _head_findings(resolved: ResolvedDeployment) -> list[Finding]:
+    """Check that attention heads divide evenly, and KV heads divide or are replicated evenly."""
+    size, shape = resolved.tensor_parallel_size, resolved.shape
+    replicated = shape.attention == "mla" or shape.kv_heads % size == 0 or size % shape.kv_heads == 0
+    if shape.attention_heads % size == 0 and replicated:
+        return []
+    allowed = [
+        each
+        for each in range(1, shape.attention_heads + 1)
+        if shape.attention_heads % each == 0
+        and (shape.attention == "mla" or shape.kv_heads % each == 0 or each % shape.kv_heads == 0)
+    ]
+    heads = f"{shape.attention_heads} attention heads"
+    if shape.attention == "gqa":
+        heads += f" and {shape.kv_heads} KV heads"
+    message = (
+        f"got {size}, but {shape.name} has {heads}, which must divide evenly; allowed are "
+        f"{', '.join(str(each) for each in allowed)}"
+    )
+    return [Finding((*resolved.deployment_path, "aggregated", "tensorParallelSize"), message)]
+
+
+def _disk_findings(resolved: ResolvedDeployment) -> list[Finding]:
+    """Check that the nodes' disk holds images and the weights of every replica on a node."""
+    for instance_type in resolved.instance_types:
+        replicas = max(1, replicas_per_node(instance_type, resolved.tensor_parallel_size))
+        needed = _IMAGES_MIB + replicas * worker_disk_mib(resolved)
+        nvme = (instance_type.local_nvme_gb or 0) * _BYTES_PER_GB // _BYTES_PER_MIB
+        available = nvme or resolved.pool.disk.size_gib * _MIB_PER_GIB
+        if needed > available:
+            gib = -(-needed // _MIB_PER_GIB)
+            remedy = "take an instance type with more" if nvme else f"set its disk.sizeGib to {gib}"
+            message = (
+                f"got pool '{resolved.pool.name}', whose {instance_type.name} has "
+                f"{available // _MIB_PER_GIB} GiB of disk; images and the weights of {replicas} replicas "
+                f"take {gib} GiB; {remedy}, or stream the weights from S3"
+            )
+            return [Finding((*resolved.deployment_path, "aggregated", "pool"), message)]
+    return []

@@ -1,0 +1,158 @@
+"""Whether a model fits the accelerators of its pool, with the KV cache that its workload needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from inference_blueprints import catalog
+from inference_blueprints.errors import Finding
+from inference_blueprints.serving.engines import ENGINES
+from inference_blueprints.serving.memory import MemoryEstimate, kv_tokens_needed
+from inference_blueprints.serving.resolved import ResolvedDeployment
+from inference_blueprints.serving.workload import request_seconds
+
+_GIB = 1024**3
+_TENSOR_PARALLEL_SIZES = (1, 2, 4, 8, 16)
+_SUGGESTED_INSTANCE_TYPES = 3
+
+
+def memory_findings(resolved: ResolvedDeployment) -> list[Finding]:
+    """Check that weights, one request and the stated workload fit a deployment's workers.
+
+    Parameters
+    ----------
+    resolved
+        The deployment; its engine arguments are free of errors.
+
+    Returns
+    -------
+    list[Finding]
+        At most one error: that one request does not fit, or else that the workload does not.
+    """
+    workload = resolved.model.workload
+    if workload.input_tokens + workload.output_tokens > resolved.shape.context_length:
+        return []  # the blueprint's own rules say so: no worker of any size serves this
+    if resolved.accelerator.manufacturer != "nvidia":
+        return []  # they say this too: the engine does not run there
+    memory = _engine_memory(resolved)
+    if not _fits(memory, resolved):
+        path = (*resolved.deployment_path, "aggregated", "tensorParallelSize")
+        return [Finding(path, f"{_does_not_fit(memory, resolved)}; {_remedy(resolved)}")]
+    return _workload_findings(memory, resolved)
+
+
+def _engine_memory(resolved: ResolvedDeployment) -> MemoryEstimate:
+    """Return the estimate that the plan is made with."""
+    return ENGINES[resolved.model.engine.chosen].memory(resolved)
+
+
+def _fits(memory: MemoryEstimate, resolved: ResolvedDeployment) -> bool:
+    """Whether the weights and one request fit: the longest that the user insists on, else a mean one."""
+    return memory.kv_tokens >= _request_tokens(resolved)
+
+
+def _request_tokens(resolved: ResolvedDeployment) -> int:
+    """Return the length that a worker must be able to hold whatever happens."""
+    insisted = ENGINES[resolved.model.engine.chosen].insisted_length(resolved)
+    return insisted or resolved.model.workload.input_tokens + resolved.model.workload.output_tokens
+
+
+def _does_not_fit(memory: MemoryEstimate, resolved: ResolvedDeployment) -> str:
+    """Say what is needed on one accelerator and what there is."""
+    tokens = _request_tokens(resolved)
+    request = tokens * memory.kv_bytes_per_token
+    overhead = memory.activation_bytes + memory.reserved_bytes
+    return (
+        f"got {resolved.tensor_parallel_size}, with which {resolved.shape.name} does not fit: each "
+        f"{resolved.accelerator.name} must hold {_gib(memory.weights_bytes)} of weights, {_gib(overhead)} of "
+        f"activations and reserve and {_gib(request)} of KV cache for one request of {tokens} tokens, and "
+        f"offers {_gib(memory.total_bytes)}"
+    )
+
+
+def _remedy(resolved: ResolvedDeployment) -> str:
+    """Name the smallest size that fits the pool's nodes, else the cheapest instance types that fit."""
+    devices = min(instance_type.accelerator_count for instance_type in resolved.instance_types)
+    size = _smallest_size(resolved, resolved.accelerator, devices)
+    if size:
+        return f"set tensorParallelSize: {size}"
+    fitting = [
+        f"{instance_type.name} with {size}"
+        for instance_type in sorted(catalog.instance_types().values(), key=_price)
+        if instance_type.accelerator
+        and instance_type.accelerator.resource_name == resolved.accelerator.resource_name
+        and (size := _smallest_size(resolved, instance_type.accelerator, instance_type.accelerator_count))
+    ]
+    if not fitting:
+        return "no instance type of the catalogue holds it on one node; take a smaller model or weight type"
+    return (
+        f"no size fits this pool's nodes; cheapest that do: {', '.join(fitting[:_SUGGESTED_INSTANCE_TYPES])}"
+    )
+
+
+def _smallest_size(
+    resolved: ResolvedDeployment, accelerator: catalog.Accelerator, devices: int
+) -> int | None:
+    """Return the smallest tensor parallel size that fits so many devices; None when none does."""
+    for size in _TENSOR_PARALLEL_SIZES:
+        if size <= devices and resolved.shape.attention_heads % size == 0:
+            candidate = _with_size(replace(resolved, accelerator=accelerator), size)
+            if _fits(_engine_memory(candidate), candidate):
+                return size
+    return None
+
+
+def _with_size(resolved: ResolvedDeployment, size: int) -> ResolvedDeployment:
+    """Return the deployment with another tensor parallel size."""
+    aggregated = resolved.deployment.aggregated.model_copy(update={"tensor_parallel_size": size})
+    return replace(resolved, deployment=resolved.deployment.model_copy(update={"aggregated": aggregated}))
+
+
+def _workload_findings(memory: MemoryEstimate, resolved: ResolvedDeployment) -> list[Finding]:
+    """Check that the KV cache of all workers holds the requests in flight at the peak."""
+    model = resolved.model
+    workers = sum(deployment.aggregated.replicas for deployment in model.deployments)
+    needed = {replicas: _kv_tokens(resolved, replicas) for replicas in (workers, *_more(workers))}
+    if memory.kv_tokens >= needed[workers]:
+        return []
+    enough = next((replicas for replicas, tokens in needed.items() if tokens <= memory.kv_tokens), None)
+    remedy = f"{enough} replicas would do" if enough else "lower the peak or raise tensorParallelSize"
+    message = (
+        f"got {resolved.deployment.aggregated.replicas}, but at the peak of "
+        f"{model.workload.peak_requests_per_second:g} requests a second each worker must hold "
+        f"{needed[workers]} tokens of KV cache (requests a second times "
+        f"{request_seconds(model.workload, model.objectives):.1f} s a request, by Little's law) and has room "
+        f"for {memory.kv_tokens}; {remedy}"
+    )
+    return [Finding((*resolved.deployment_path, "aggregated", "replicas"), message)]
+
+
+def _more(workers: int) -> Iterator[int]:
+    """Yield growing numbers of workers to try."""
+    tried = workers
+    while tried < workers * 1000:
+        tried += max(1, tried // 10)
+        yield tried
+
+
+def _kv_tokens(resolved: ResolvedDeployment, workers: int) -> int:
+    """Return the tokens that each of so many workers must hold at the peak."""
+    workload = resolved.model.workload
+    return kv_tokens_needed(
+        input_tokens=workload.input_tokens,
+        output_tokens=workload.output_tokens,
+        requests_per_second=workload.peak_requests_per_second / workers,
+        seconds_per_request=request_seconds(workload, resolved.model.objectives),
+        shared_prefix_ratio=workload.shared_prefix_ratio,
+    )
+
+
+def _price(instance_type: catalog.InstanceType) -> float:
+    """Sort types without a known price last."""
+    return instance_type.usd_per_hour or float("inf")
+
+
+def _gib(count: float) -> str:
+    """Write bytes as GiB."""
+    return f"{count / _GIB:.1f} GiB"
