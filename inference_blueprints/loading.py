@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from inference_blueprints.errors import BlueprintError, Problem
-from inference_blueprints.spec import document, shipped, source, typed
+from inference_blueprints.errors import BlueprintError, Finding, Problem
+from inference_blueprints.spec import composer, shipped, source, typed
+from inference_blueprints.spec.rules import table
 from inference_blueprints.spec.types import Blueprint
 
 
@@ -44,10 +45,37 @@ def load_blueprint(name_or_path: str) -> LoadedBlueprint:
         If the file cannot be used, with every problem found.
     """
     path = shipped.find(name_or_path)
-    file = str(path)
-    parsed = document.parse(source.read(path, file), file)
-    result = typed.validate(parsed)
-    problems = [*parsed.problems, *result.problems]
-    if problems or result.blueprint is None:
+    return parse_blueprint(source.read(path, str(path)), str(path))
+
+
+def parse_blueprint(text: str, file: str) -> LoadedBlueprint:
+    """Load a blueprint from its text.
+
+    Parameters
+    ----------
+    text
+        YAML.
+    file
+        Its name in messages.
+
+    Raises
+    ------
+    BlueprintError
+        If the text cannot be used, with every problem found.
+    """
+    parsed = composer.parse(text, file)
+    version = typed.other_version(parsed)
+    if version:
+        raise BlueprintError([*parsed.problems, version])
+    checked = typed.validate(parsed)
+    found = [parsed.tie(finding) for finding in _findings(checked)]
+    errors = [problem for problem in found if problem.severity == "error"]
+    problems = [*parsed.problems, *checked.problems, *errors]
+    if problems or checked.blueprint is None:
         raise BlueprintError(problems)
-    return LoadedBlueprint(result.blueprint, file, ())
+    return LoadedBlueprint(checked.blueprint, file, tuple(sorted(found)))
+
+
+def _findings(checked: typed.Typed) -> list[Finding]:
+    """Return what the rules find, on the parts that fit the types."""
+    return table.findings(checked.sections)

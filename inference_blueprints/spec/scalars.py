@@ -19,7 +19,9 @@ _CONSTANTS: dict[str, bool | None] = {
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
-_DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]*)(\.[0-9]*)?([eE][-+]?[0-9]{1,3})?|[-+]?\.[0-9]+([eE][-+]?[0-9]{1,3})?")
+_DECIMAL = re.compile(
+    r"[-+]?(0|[1-9][0-9]*)(\.[0-9]*)?([eE][-+]?[0-9]{1,3})?|[-+]?\.[0-9]+([eE][-+]?[0-9]{1,3})?"
+)
 
 #: Pattern of a word, and why it is refused.
 _AMBIGUOUS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
@@ -27,10 +29,16 @@ _AMBIGUOUS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     for pattern, reason in (
         (r"(?i:y|yes|on)", "which YAML may read as true; write true, or quote it if it is a text"),
         (r"(?i:n|no|off)", "which YAML may read as false; write false, or quote it if it is a text"),
-        (r"(?i:[-+]?\.inf|\.nan)", "which is no finite number; write a finite one, or quote it if it is a text"),
+        (
+            r"(?i:[-+]?\.inf|\.nan)",
+            "which is no finite number; write a finite one, or quote it if it is a text",
+        ),
         (r"[-+]?0[0-9_]+", "which YAML may read as octal; write it without the leading 0, or quote it"),
         (r"[-+]?0[oxb][0-9a-fA-F_]+", "which YAML may read as a number; write it in decimal, or quote it"),
-        (r"[-+]?[0-9]+(_[0-9]*)+(\.[0-9_]*)?", "which YAML may read as a number; leave out the _, or quote it"),
+        (
+            r"[-+]?[0-9]+(_[0-9]*)+(\.[0-9_]*)?",
+            "which YAML may read as a number; leave out the _, or quote it",
+        ),
         (r"[-+]?[0-9]+(:[0-5]?[0-9])+(\.[0-9]*)?", "which YAML may read in base 60; quote it"),
         (r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt \t].*)?", "which YAML may read as a date; quote it"),
         (r"=|<<", "which has a meaning of its own in YAML; quote it"),

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from inference_blueprints import resources
 from inference_blueprints.errors import UserError
-from inference_blueprints.spec.wording import listing, quote, suggestion
+from inference_blueprints.spec.wording import allowed, quote, suggestion
 
+_EDITOR_COMMENT = "yaml-language-server:"
 _SUFFIXES = (".yaml", ".yml")
 
 
@@ -36,7 +37,24 @@ def find(name_or_path: str) -> Path:
         return blueprints[name_or_path]
     if "/" in name_or_path or name_or_path.endswith(_SUFFIXES):
         return Path(name_or_path)
-    raise UserError(
-        f"got blueprint {quote(name_or_path)}, shipped are {listing(blueprints)}"
-        f"{suggestion(name_or_path, blueprints)}; a file of your own is named with its .yaml or a /"
+    raise unknown_name(name_or_path)
+
+
+def unknown_name(name: str) -> UserError:
+    """Return the error for a name that no shipped blueprint has: it lists them and guesses."""
+    names = shipped()
+    return UserError(
+        f"got blueprint {quote(name)}, {allowed('shipped blueprint', names)}{suggestion(name, names)}; "
+        "a file of your own is named with its .yaml or a /"
     )
+
+
+def describe(path: Path) -> str:
+    """Return what a blueprint says of itself: the first comment that is not for the editor."""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        words = line.removeprefix("#").strip()
+        if not line.startswith("#"):
+            break
+        if not words.startswith(_EDITOR_COMMENT):
+            return words
+    return ""

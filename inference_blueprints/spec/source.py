@@ -8,7 +8,9 @@ from pathlib import Path
 from inference_blueprints.errors import BlueprintError, Problem
 
 MAXIMUM_BYTES = 1024 * 1024
-_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+_UNPRINTABLE = re.compile(
+    "[^\t\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+)
 
 
 def read(path: Path, file: str) -> str:

@@ -6,24 +6,32 @@ Defaults that production needs are on. Keys are camelCase in YAML and snake_case
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+from inference_blueprints.spec import formats
 
 API_VERSION = "inference-blueprints/v1alpha1"
 KIND = "Blueprint"
 
-#: Kubernetes label values and CloudFormation stack names both take this form.
-Name = Annotated[str, StringConstraints(pattern=r"^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$")]
-Region = Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")]
-AvailabilityZone = Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[a-z]+)+-\d[a-z]$")]
-AccountId = Annotated[str, StringConstraints(pattern=r"^\d{12}$")]
-Cidr = Annotated[str, StringConstraints(pattern=r"^\d{1,3}(\.\d{1,3}){3}/\d{1,2}$")]
-InstanceTypeName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]+\.[a-z0-9-]+$")]
-SubnetId = Annotated[str, StringConstraints(pattern=r"^subnet-[0-9a-f]{8,17}$")]
-SecretArn = Annotated[str, StringConstraints(pattern=r"^arn:aws[a-z-]*:secretsmanager:.+")]
-CertificateArn = Annotated[str, StringConstraints(pattern=r"^arn:aws[a-z-]*:acm:.+")]
+Name = Annotated[str, StringConstraints(pattern=formats.NAME)]
+Region = Annotated[str, StringConstraints(pattern=formats.REGION)]
+AvailabilityZone = Annotated[str, StringConstraints(pattern=formats.AVAILABILITY_ZONE)]
+AccountId = Annotated[str, StringConstraints(pattern=formats.ACCOUNT_ID)]
+Cidr = Annotated[str, StringConstraints(pattern=formats.CIDR)]
+InstanceTypeName = Annotated[str, StringConstraints(pattern=formats.INSTANCE_TYPE)]
+VpcId = Annotated[str, StringConstraints(pattern=formats.VPC_ID)]
+SubnetId = Annotated[str, StringConstraints(pattern=formats.SUBNET_ID)]
+SecretArn = Annotated[str, StringConstraints(pattern=formats.SECRET_ARN)]
+CertificateArn = Annotated[str, StringConstraints(pattern=formats.CERTIFICATE_ARN)]
+Domain = Annotated[str, StringConstraints(pattern=formats.DOMAIN)]
+KubernetesVersion = Annotated[str, StringConstraints(pattern=formats.KUBERNETES_VERSION)]
+HuggingFaceRepository = Annotated[str, StringConstraints(pattern=formats.HUGGING_FACE_REPOSITORY)]
+Revision = Annotated[str, StringConstraints(pattern=formats.REVISION)]
+S3Prefix = Annotated[str, StringConstraints(pattern=formats.S3_PREFIX)]
 ArgumentValue = str | int | float | bool
 
 
@@ -37,14 +45,34 @@ class Section(BaseModel):
         frozen=True,
         populate_by_name=True,
         strict=True,
-        use_attribute_docstrings=True,
     )
 
 
 class Choice(Section):
-    """A section of which exactly one key is given; the loader reports none and several alike."""
+    """A section of which exactly one key is given."""
 
-    one_of: ClassVar[bool] = True
+    @model_validator(mode="before")
+    @classmethod
+    def _exactly_one(cls, value: Any) -> Any:
+        """Refuse none and several; an unknown key alone is left to the error that names it."""
+        if not isinstance(value, dict):
+            return value
+        names = {field.alias or name for name, field in cls.model_fields.items()} | set(cls.model_fields)
+        given = [key for key in value if key in names]
+        if len(given) > 1 or not value:
+            raise PydanticCustomError("one_of", "exactly one key is needed", {"given": given})
+        return value
+
+    @property
+    def chosen(self) -> str:
+        """The key that is given, as the YAML file spells it."""
+        [name] = [name for name in type(self).model_fields if getattr(self, name) is not None]
+        return to_camel(name)
+
+
+def _default(yaml: dict[str, Any]) -> Any:
+    """Make a field whose default is what a file could say in its place."""
+    return Field(default=yaml, validate_default=True)
 
 
 class Metadata(Section):
@@ -72,7 +100,7 @@ class Environment(Section):
 class ExistingNetwork(Section):
     """A VPC that is there already."""
 
-    vpc_id: Annotated[str, StringConstraints(pattern=r"^vpc-[0-9a-f]{8,17}$")]
+    vpc_id: VpcId
     """Id of the VPC."""
     vpc_cidr: Cidr
     """Its IPv4 range, which the models' load balancer admits unless `sourceCidrs` says otherwise."""
@@ -91,14 +119,14 @@ class Network(Section):
     """Ranges that may call the models; without it the VPC alone."""
     certificate_arn: CertificateArn | None = None
     """ACM certificate of the models' load balancer: HTTPS instead of HTTP; needs `domain`."""
-    domain: Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]+(\.[a-z0-9-]+)+$")] | None = None
+    domain: Domain | None = None
     """Private zone in which each model gets a name; without it `<metadata.name>.internal`."""
 
 
 class EksCluster(Section):
     """An EKS cluster."""
 
-    version: Annotated[str, StringConstraints(pattern=r"^1\.\d{2}$")]
+    version: KubernetesVersion
     """Kubernetes version, quoted: "1.35"."""
     endpoint_access: Literal["private", "publicAndPrivate"] = "private"
     """Whether the Kubernetes API can be reached from outside the VPC."""
@@ -152,24 +180,24 @@ class Pool(Section):
     """Name by which deployments refer to the pool."""
     instance_types: list[InstanceTypeName] = Field(min_length=1)
     """EC2 instance types, of one architecture and one accelerator."""
-    purchase: Purchase = Field(default_factory=lambda: Purchase(on_demand=OnDemand()))
+    purchase: Purchase = _default({"onDemand": {}})
     """How the instances are paid for; without it on demand."""
     nodes: NodeCount
     """How many nodes the pool may hold."""
-    disk: Disk = Field(default_factory=Disk)
+    disk: Disk = _default({})
     """The nodes' EBS volume."""
 
 
 class Weights(Section):
     """Where the weights come from: exactly one of `huggingFace` and `s3`."""
 
-    hugging_face: Annotated[str, StringConstraints(pattern=r"^[\w.-]+/[\w.-]+$")] | None = None
+    hugging_face: HuggingFaceRepository | None = None
     """Repository on the Hugging Face Hub."""
-    revision: Annotated[str, StringConstraints(pattern=r"^[\w./-]+$")] | None = None
+    revision: Revision | None = None
     """Commit or tag of that repository; pins what is served."""
     token_secret_arn: SecretArn | None = None
     """Secrets Manager secret with the Hub token of a gated model."""
-    s3: Annotated[str, StringConstraints(pattern=r"^s3://[a-z0-9.-]{3,63}/.*$")] | None = None
+    s3: S3Prefix | None = None
     """Prefix in S3 with the model's files; streamed into the GPUs. Needs `catalog`."""
     catalog: str | None = None
     """Model catalogue entry of the same shape, where the repository is not an entry itself."""
@@ -266,15 +294,15 @@ class Model(Section):
     """Name under which the OpenAI API serves it."""
     weights: Weights
     """Where its weights come from."""
-    engine: Engine = Field(default_factory=lambda: Engine(vllm=VllmEngine()))
+    engine: Engine = _default({"vllm": {}})
     """The inference engine; without it vLLM."""
-    stack: Stack = Field(default_factory=lambda: Stack(dynamo=DynamoStack()))
+    stack: Stack = _default({"dynamo": {}})
     """What stands before the engines; without it Dynamo."""
     workload: Workload
     """What it is asked."""
-    objectives: Objectives = Field(default_factory=Objectives)
+    objectives: Objectives = _default({})
     """Latencies to keep."""
-    routing: Routing = Field(default_factory=lambda: Routing(kv_aware=KvAwareRouting()))
+    routing: Routing = _default({"kvAware": {}})
     """How requests are spread; without it KV-aware."""
     deployments: list[Deployment] = Field(min_length=1)
     """Its sets of workers, side by side behind one route."""
@@ -285,7 +313,7 @@ class Spec(Section):
 
     environment: Environment
     """Where it is deployed."""
-    network: Network = Field(default_factory=Network)
+    network: Network = _default({})
     """How it is reached."""
     cluster: Cluster
     """What runs the containers."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 _MAXIMUM_SHOWN = 60
 _MAXIMUM_LISTED = 12
@@ -58,3 +58,17 @@ def path_text(path: Path) -> str:
         else:
             text += f"[{quote(part)}]"
     return text
+
+
+def allowed(noun: str, values: Collection[str]) -> str:
+    """Return ``pools are 'a', 'b'``, in the singular for one."""
+    return f"the only {noun} is {listing(values)}" if len(values) == 1 else f"{noun}s are {listing(values)}"
+
+
+def duplicates(values: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """Yield index and value of whatever occurred before."""
+    seen: set[str] = set()
+    for index, value in enumerate(values):
+        if value in seen:
+            yield index, value
+        seen.add(value)

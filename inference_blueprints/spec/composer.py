@@ -1,0 +1,233 @@
+"""YAML text into a document.
+
+Only the events of PyYAML's parser are used: its own composer ends the process on deep nesting and keeps the
+last of duplicate keys silently. What is read is plain data: one document, no tags, no merge keys; aliases are
+followed as long as the whole stays small.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+import yaml
+
+from inference_blueprints.errors import BlueprintError, Problem
+from inference_blueprints.spec.document import INVALID, Document, Node, Position
+from inference_blueprints.spec.scalars import AmbiguousScalarError, resolve
+from inference_blueprints.spec.wording import Path, path_text, quote
+
+MAXIMUM_DEPTH = 32
+MAXIMUM_NODES = 50_000
+
+
+def parse(text: str, file: str) -> Document:
+    """Read one YAML document.
+
+    Parameters
+    ----------
+    text
+        The file's text.
+    file
+        Its name in messages.
+
+    Raises
+    ------
+    BlueprintError
+        If the text is no YAML, empty, no mapping, too deep or too large to go on with.
+    """
+    composer = _Composer(text, file)
+    try:
+        root = composer.root()
+    except _StopError:
+        raise BlueprintError(composer.problems) from None
+    except yaml.YAMLError as error:
+        raise BlueprintError([*composer.problems, _syntax_problem(error, text, file)]) from error
+    return Document(file, root, tuple(composer.problems))
+
+
+class _StopError(Exception):
+    """Nothing can be read beyond this point; the problem is recorded."""
+
+
+class _Composer:
+    """Builds nodes from the events of YAML's parser."""
+
+    def __init__(self, text: str, file: str) -> None:
+        self.problems: list[Problem] = []
+        self._file = file
+        self._loader = yaml.CSafeLoader(text)
+        self._anchors: dict[str, tuple[Node, int]] = {}
+        self._count = 0
+
+    def root(self) -> Node:
+        """Compose the root and see that nothing follows it."""
+        self._event()
+        if self._next_is(yaml.StreamEndEvent):
+            message = "is empty; `blueprints init` copies a blueprint to start from"
+            self.problems.append(Problem(self._file, 0, 0, "", message))
+            raise _StopError
+        self._event()
+        root = self._compose(self._event(), ())
+        self._event()
+        if not isinstance(root.value, dict) and root.value is not INVALID:
+            message = f"got {quote(root.value)}, a blueprint is a mapping that begins with `apiVersion:`"
+            self._stop(root.start, (), message)
+        if not self._next_is(yaml.StreamEndEvent):
+            message = "got a second document; a file holds one blueprint, remove the `---`"
+            self._report(_position(self._event()), (), message)
+        return root
+
+    def _compose(self, event: yaml.Event, path: Path) -> Node:
+        """Compose the node that an event begins."""
+        start = _position(event)
+        if len(path) > MAXIMUM_DEPTH:
+            self._stop(start, path, f"is nested over {MAXIMUM_DEPTH} levels deep; a blueprint needs about 10")
+        if isinstance(event, yaml.AliasEvent):
+            return self._alias(str(event.anchor), start, path)
+        count = self._count
+        self._add_to_count(1, start, path)
+        if isinstance(event, yaml.ScalarEvent):
+            node = self._scalar(event, start, path)
+        elif isinstance(event, yaml.SequenceStartEvent):
+            node = self._sequence(start, path)
+        else:
+            node = self._mapping(start, path)
+        opening = cast("yaml.ScalarEvent | yaml.CollectionStartEvent", event)
+        if opening.tag is not None:
+            node = self._invalid(
+                start, path, f"got the tag {quote(opening.tag)}; tags are not read, remove it"
+            )
+        if opening.anchor is not None:
+            self._anchors[opening.anchor] = node, self._count - count
+        return node
+
+    def _alias(self, anchor: str, start: Position, path: Path) -> Node:
+        """Return the anchored node, placed where the alias stands."""
+        if anchor not in self._anchors:
+            message = f"got the alias {quote('*' + anchor)}, no finished value before it has that anchor"
+            return self._invalid(start, path, message)
+        node, count = self._anchors[anchor]
+        self._add_to_count(count, start, path)
+        return replace(node, start=start)
+
+    def _scalar(self, event: yaml.ScalarEvent, start: Position, path: Path) -> Node:
+        """Compose a text, number or truth value."""
+        if not event.implicit[0]:
+            return Node(event.value, start)
+        try:
+            value = resolve(event.value)
+        except AmbiguousScalarError as error:
+            return self._invalid(start, path, f"got {quote(event.value)}, {error}")
+        if value is None:
+            return self._invalid(start, path, "has no value; give it one or remove the key")
+        return Node(value, start, event.value)
+
+    def _sequence(self, start: Position, path: Path) -> Node:
+        """Compose a list."""
+        children: dict[str | int, Node] = {}
+        while not self._next_is(yaml.SequenceEndEvent):
+            index = len(children)
+            children[index] = self._compose(self._event(), (*path, index))
+        self._event()
+        return Node([child.value for child in children.values()], start, children=children)
+
+    def _mapping(self, start: Position, path: Path) -> Node:
+        """Compose a mapping; of a key given twice the first counts."""
+        children: dict[str | int, Node] = {}
+        is_merged = False
+        while not self._next_is(yaml.MappingEndEvent):
+            event = self._event()
+            key = self._key(event, path)
+            is_merged = is_merged or key == "<<"
+            place = path if key is None else (*path, key)
+            child = replace(self._compose(self._event(), place), key=_position(event))
+            if key in children:
+                message = (
+                    f"got the key {quote(key)} twice, first in line {_line(children[key])}; keep one of them"
+                )
+                self._report(_position(event), place, message)
+            elif key is not None:
+                children[key] = child
+        self._event()
+        # What a merge key would have added is unknown, so nothing is said of the rest.
+        value = INVALID if is_merged else {key: child.value for key, child in children.items()}
+        return Node(value, start, children=children)
+
+    def _key(self, event: yaml.Event, path: Path) -> str | None:
+        """Return a mapping's key; None for one that is no text, which is reported."""
+        position = _position(event)
+        if not isinstance(event, yaml.ScalarEvent):
+            self._compose(event, path)
+            self._report(position, path, "got a key that is no text; write `key: value`")
+            return None
+        key = str(event.value)
+        fault = f"tag {quote(event.tag)}; tags are not read, remove it" if event.tag else ""
+        if event.implicit[0]:
+            fault = _plain_key_fault(key)
+        if fault:
+            self._report(position, (*path, key), f"got the {fault}")
+        return None if fault and key != "<<" else key
+
+    def _add_to_count(self, nodes: int, start: Position, path: Path) -> None:
+        """Stop at a document that is too large, which aliases within aliases make out of a few lines."""
+        self._count += nodes
+        if self._count > MAXIMUM_NODES:
+            message = (
+                f"comes after {MAXIMUM_NODES} values, the most that is read, aliases written out; use fewer"
+            )
+            self._stop(start, path, message)
+
+    def _invalid(self, start: Position, path: Path, message: str) -> Node:
+        """Report a value and return what stands for it."""
+        self._report(start, path, message)
+        return Node(INVALID, start)
+
+    def _report(self, position: Position, path: Path, message: str) -> None:
+        """Record a problem and go on."""
+        self.problems.append(Problem(self._file, *position, path_text(path), message))
+
+    def _stop(self, position: Position, path: Path, message: str) -> None:
+        """Record a problem and give up."""
+        self._report(position, path, message)
+        raise _StopError
+
+    def _event(self) -> yaml.Event:
+        return cast("yaml.Event", self._loader.get_event())
+
+    def _next_is(self, kind: type[yaml.Event]) -> bool:
+        return bool(self._loader.check_event(kind))
+
+
+def _position(event: yaml.Event) -> Position:
+    """Return where an event begins; the parser always says."""
+    mark = cast("yaml.Mark", event.start_mark)
+    return Position(mark.line + 1, mark.column + 1)
+
+
+def _line(node: Node) -> int:
+    return node.key.line if node.key else node.start.line
+
+
+def _plain_key_fault(key: str) -> str:
+    """Return what is wrong with an unquoted key; empty when YAML reads it as text."""
+    if key == "<<":
+        return "merge key '<<'; merge keys are not read, write the keys out"
+    try:
+        is_text = isinstance(resolve(key), str)
+    except AmbiguousScalarError as error:
+        return f"key {quote(key)}, {error}"
+    return "" if is_text else f"key {quote(key)}, which is no text in YAML; quote it"
+
+
+def _syntax_problem(error: yaml.YAMLError, text: str, file: str) -> Problem:
+    """Return what YAML's own parser refused."""
+    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
+        return Problem(file, 0, 0, "", f"is no YAML: {quote(str(error))}")
+    mark = error.problem_mark
+    lines = text.splitlines()
+    indentation = lines[mark.line][: mark.column + 1] if mark.line < len(lines) else ""
+    message = " ".join(part for part in ("is no YAML:", error.problem, error.context) if part)
+    if indentation.endswith("\t") and not indentation.strip():
+        message = "got a tab in the indentation; YAML takes spaces only"
+    return Problem(file, mark.line + 1, mark.column + 1, "", message)

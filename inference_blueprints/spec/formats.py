@@ -1,0 +1,47 @@
+"""The forms that texts of a blueprint take, and how a message describes them.
+
+The patterns keep to what JSON Schema, Rust's and Python's regular expressions understand alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+#: Kubernetes label values and CloudFormation stack names both take this form.
+NAME = r"^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$"
+REGION = r"^[a-z]{2}(-[a-z]+)+-[0-9]$"
+AVAILABILITY_ZONE = r"^[a-z]{2}(-[a-z]+)+-[0-9][a-z]$"
+ACCOUNT_ID = r"^[0-9]{12}$"
+CIDR = r"^[0-9]{1,3}(\.[0-9]{1,3}){3}/[0-9]{1,2}$"
+INSTANCE_TYPE = r"^[a-z0-9-]+\.[a-z0-9-]+$"
+VPC_ID = r"^vpc-[0-9a-f]{8,17}$"
+SUBNET_ID = r"^subnet-[0-9a-f]{8,17}$"
+SECRET_ARN = r"^arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]+$"  # noqa: S105 (a pattern)
+CERTIFICATE_ARN = r"^arn:aws[a-z-]*:acm:[a-z0-9-]+:[0-9]{12}:certificate/[A-Za-z0-9-]+$"
+DOMAIN = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)+$"
+KUBERNETES_VERSION = r"^1\.[0-9]{2}$"
+HUGGING_FACE_REPOSITORY = r"^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+$"
+REVISION = r"^[A-Za-z0-9_./-]+$"
+S3_PREFIX = r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/([A-Za-z0-9!_.*'()/-]*)$"
+
+#: What a text of each form looks like.
+WORDS: Mapping[str, str] = MappingProxyType(
+    {
+        NAME: "up to 40 lower-case letters, digits and inner hyphens, a letter first, such as qwen3-8b",
+        REGION: "an AWS region such as us-west-2",
+        AVAILABILITY_ZONE: "an availability zone such as us-west-2a",
+        ACCOUNT_ID: "the 12 digits of an AWS account, in quotes",
+        CIDR: "an IPv4 range such as 10.0.0.0/16",
+        INSTANCE_TYPE: "an EC2 instance type such as g6e.2xlarge",
+        VPC_ID: "the id of a VPC such as vpc-0a1b2c3d",
+        SUBNET_ID: "the id of a subnet such as subnet-0a1b2c3d",
+        SECRET_ARN: "the ARN of a secret, arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME",
+        CERTIFICATE_ARN: "the ARN of a certificate, arn:aws:acm:REGION:ACCOUNT:certificate/ID",
+        DOMAIN: "a domain in lower case such as models.example.com",
+        KUBERNETES_VERSION: 'a Kubernetes version in quotes such as "1.35"',
+        HUGGING_FACE_REPOSITORY: "a Hugging Face repository, ORGANISATION/MODEL",
+        REVISION: "a commit, branch or tag of the repository",
+        S3_PREFIX: "an S3 prefix such as s3://bucket/folder/",
+    }
+)

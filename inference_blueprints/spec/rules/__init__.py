@@ -1,0 +1,1 @@
+"""What makes a well-typed blueprint sensible: rules by subject, listed in one table."""

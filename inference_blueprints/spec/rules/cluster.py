@@ -1,0 +1,21 @@
+"""Rules on what runs the containers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from inference_blueprints.errors import Finding
+from inference_blueprints.spec.types import Cluster
+from inference_blueprints.spec.wording import allowed, quote
+
+#: kubectl 1.35 applies the manifests and keeps to servers one minor version older or newer
+#: (kubernetes.io, "Version Skew Policy"); aws-cdk-lib 2.275's eks_v2 ends at 1.36.
+KUBERNETES_VERSIONS = ("1.34", "1.35", "1.36")
+
+
+def version_is_supported(cluster: Cluster) -> Iterator[Finding]:
+    """Check that the library has been made for the Kubernetes version."""
+    if cluster.eks and cluster.eks.version not in KUBERNETES_VERSIONS:
+        version = cluster.eks.version
+        message = f"got {quote(version)}, {allowed('version', KUBERNETES_VERSIONS)}"
+        yield Finding(("spec", "cluster", "eks", "version"), message)

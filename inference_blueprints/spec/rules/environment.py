@@ -1,0 +1,63 @@
+"""Rules on where the platform is deployed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from inference_blueprints import catalog
+from inference_blueprints.errors import Finding
+from inference_blueprints.spec.types import Environment
+from inference_blueprints.spec.wording import allowed, duplicates, quote, suggestion
+
+_PATH = ("spec", "environment")
+_ZONES_PATH = (*_PATH, "availabilityZones")
+
+#: AWS's limits on tags (AWS General Reference, "Tagging your AWS resources"), less ten of the library's own.
+_MAXIMUM_TAGS = 40
+_MAXIMUM_TAG_KEY = 128
+_MAXIMUM_TAG_VALUE = 256
+
+
+def region_is_known(environment: Environment) -> Iterator[Finding]:
+    """Check that the catalogue knows the region's zones."""
+    regions = catalog.regions()
+    if environment.region not in regions:
+        region = environment.region
+        message = f"got {quote(region)}, {allowed('region', regions)}{suggestion(region, regions)}"
+        yield Finding((*_PATH, "region"), message)
+
+
+def zones_are_of_the_region(environment: Environment) -> Iterator[Finding]:
+    """Check that each zone is one of the region's."""
+    known = catalog.regions().get(environment.region)
+    if known is None:
+        return
+    for index, zone in enumerate(environment.availability_zones or ()):
+        if zone not in known:
+            zones = f"in {environment.region} {allowed('zone', known)}"
+            message = f"got {quote(zone)}, {zones}{suggestion(zone, known)}"
+            yield Finding((*_ZONES_PATH, index), message)
+
+
+def zones_differ(environment: Environment) -> Iterator[Finding]:
+    """Check that no zone is named twice."""
+    for index, zone in duplicates(environment.availability_zones or ()):
+        yield Finding((*_ZONES_PATH, index), f"got {quote(zone)} twice; name each zone once")
+
+
+def tags_are_allowed(environment: Environment) -> Iterator[Finding]:
+    """Check that AWS accepts the tags."""
+    path = (*_PATH, "tags")
+    if len(environment.tags) > _MAXIMUM_TAGS:
+        yield Finding(
+            path, f"got {len(environment.tags)} tags, at most {_MAXIMUM_TAGS} are allowed; remove some"
+        )
+    for key, value in environment.tags.items():
+        if key.lower().startswith("aws:") or not 0 < len(key) <= _MAXIMUM_TAG_KEY:
+            message = (
+                f"got the key {quote(key)}, expected 1 to {_MAXIMUM_TAG_KEY} characters, not aws: at first"
+            )
+            yield Finding((*path, key), message)
+        if len(value) > _MAXIMUM_TAG_VALUE:
+            message = f"got {len(value)} characters, at most {_MAXIMUM_TAG_VALUE} are allowed; shorten it"
+            yield Finding((*path, key), message)

@@ -1,0 +1,122 @@
+"""Rules on how the platform is reached."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from ipaddress import IPv4Network
+
+from inference_blueprints.errors import Finding
+from inference_blueprints.spec.types import Environment, Network
+from inference_blueprints.spec.wording import duplicates, quote
+
+_PATH = ("spec", "network")
+
+#: A VPC takes /16 to /28 (Amazon VPC User Guide, "VPC CIDR blocks"); beyond /20 a few nodes' pods fill it.
+_SHORTEST_PREFIX = 16
+_LONGEST_PREFIX = 20
+_EVERYWHERE = "0.0.0.0/0"
+
+
+def new_or_existing(network: Network) -> Iterator[Finding]:
+    """Check that a range is given to a new VPC only."""
+    if network.cidr and network.existing:
+        yield Finding(
+            (*_PATH, "cidr"), "got both 'cidr' and 'existing'; remove 'cidr', or 'existing' for a new VPC"
+        )
+
+
+def range_is_valid(network: Network) -> Iterator[Finding]:
+    """Check that the new VPC's range is one, and of a size that fits."""
+    if network.cidr is None:
+        return
+    path = (*_PATH, "cidr")
+    fault = _fault(network.cidr)
+    if fault:
+        yield Finding(path, fault)
+    elif not _SHORTEST_PREFIX <= IPv4Network(network.cidr).prefixlen <= _LONGEST_PREFIX:
+        yield Finding(
+            path, f"got {quote(network.cidr)}, /{_SHORTEST_PREFIX} to /{_LONGEST_PREFIX} are allowed"
+        )
+
+
+def existing_range_is_valid(network: Network) -> Iterator[Finding]:
+    """Check that the existing VPC's range is one."""
+    fault = _fault(network.existing.vpc_cidr) if network.existing else ""
+    if fault:
+        yield Finding((*_PATH, "existing", "vpcCidr"), fault)
+
+
+def sources_are_valid(network: Network) -> Iterator[Finding]:
+    """Check that the ranges that may call are ranges, and not everywhere."""
+    for index, cidr in enumerate(network.source_cidrs or ()):
+        path = (*_PATH, "sourceCidrs", index)
+        fault = _fault(cidr)
+        if fault:
+            yield Finding(path, fault)
+        elif cidr == _EVERYWHERE:
+            message = f"{_EVERYWHERE} admits whoever can reach the VPC; name the ranges that call the models"
+            yield Finding(path, message, "warning")
+
+
+def subnets_match_zones(network: Network, environment: Environment) -> Iterator[Finding]:
+    """Check that an existing VPC's subnets have a zone each."""
+    if network.existing is None:
+        return
+    zones = environment.availability_zones
+    subnets = len(network.existing.private_subnet_ids)
+    if zones is None:
+        message = f"is missing: the zones of the {subnets} subnets of `network.existing`, in their order"
+        yield Finding(("spec", "environment", "availabilityZones"), message)
+    elif len(zones) != subnets:
+        message = f"got {subnets} subnets, `environment.availabilityZones` has {len(zones)}; give one a zone"
+        yield Finding((*_PATH, "existing", "privateSubnetIds"), message)
+
+
+def subnets_differ(network: Network) -> Iterator[Finding]:
+    """Check that no subnet is named twice."""
+    for index, subnet in duplicates(network.existing.private_subnet_ids if network.existing else ()):
+        path = (*_PATH, "existing", "privateSubnetIds", index)
+        yield Finding(path, f"got {quote(subnet)} twice; name each subnet once")
+
+
+def certificate_has_a_domain(network: Network) -> Iterator[Finding]:
+    """Check that HTTPS needs names that the certificate is for."""
+    if network.certificate_arn and network.domain is None:
+        message = "is missing: with 'certificateArn' the domain that the certificate is for"
+        yield Finding((*_PATH, "domain"), message)
+
+
+def certificate_is_in_the_region(network: Network, environment: Environment) -> Iterator[Finding]:
+    """Check that a load balancer takes certificates of its own region."""
+    arn = network.certificate_arn
+    if arn and _region(arn) != environment.region:
+        yield Finding((*_PATH, "certificateArn"), in_wrong_region("certificate", arn, environment.region))
+
+
+def connections_are_encrypted(network: Network) -> Iterator[Finding]:
+    """Check that without a certificate prompts cross the VPC in the clear."""
+    if network.certificate_arn is None:
+        message = "models answer over HTTP inside the VPC; 'certificateArn' and 'domain' make it HTTPS"
+        yield Finding(_PATH, message, "warning")
+
+
+def in_wrong_region(kind: str, arn: str, region: str) -> str:
+    """Return the message for an ARN of another region than the platform's."""
+    return f"got a {kind} in {quote(_region(arn))}, it must be in {quote(region)} like `environment.region`"
+
+
+def _region(arn: str) -> str:
+    return arn.split(":")[3]
+
+
+def _fault(cidr: str) -> str:
+    """Return what is wrong with an IPv4 range; empty when nothing is."""
+    try:
+        IPv4Network(cidr)
+    except ValueError:
+        try:
+            network = IPv4Network(cidr, strict=False)
+        except ValueError:
+            return f"got {quote(cidr)}, expected an IPv4 range such as 10.0.0.0/16"
+        return f"got {quote(cidr)}, which is an address within a range; did you mean '{network}'?"
+    return ""

@@ -1,0 +1,116 @@
+"""The table of rules, and how they are run on as much of a blueprint as fits the types.
+
+A new rule is a function in the file of its subject and a line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from inference_blueprints.errors import Finding
+from inference_blueprints.spec.rules import (
+    capacity,
+    cluster,
+    environment,
+    names,
+    network,
+    pools,
+    weights,
+    workload,
+)
+from inference_blueprints.spec.sections import Sections
+from inference_blueprints.spec.types import Blueprint
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule and the parts of the blueprint that it is given.
+
+    Parameters
+    ----------
+    check
+        Yields findings; takes the parts as positional arguments.
+    reads
+        Names of the parts. Of ``pools`` and ``models`` it gets the items that fit, by their index.
+    whole
+        Parts in which everything has to fit, because the rule concludes from what is absent there.
+    """
+
+    check: Callable[..., Iterable[Finding]]
+    reads: tuple[str, ...]
+    whole: tuple[str, ...] = ()
+
+    def applies(self, sections: Sections) -> bool:
+        """Return whether there is enough of the blueprint for a verdict."""
+        return all(getattr(sections, name) is not None for name in self.reads) and sections.whole.issuperset(
+            self.whole
+        )
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(environment.region_is_known, ("environment",)),
+    Rule(environment.zones_are_of_the_region, ("environment",)),
+    Rule(environment.zones_differ, ("environment",)),
+    Rule(environment.tags_are_allowed, ("environment",)),
+    Rule(network.new_or_existing, ("network",)),
+    Rule(network.range_is_valid, ("network",)),
+    Rule(network.existing_range_is_valid, ("network",)),
+    Rule(network.sources_are_valid, ("network",)),
+    Rule(network.subnets_match_zones, ("network", "environment")),
+    Rule(network.subnets_differ, ("network",)),
+    Rule(network.certificate_has_a_domain, ("network",)),
+    Rule(network.certificate_is_in_the_region, ("network", "environment")),
+    Rule(network.connections_are_encrypted, ("network",)),
+    Rule(cluster.version_is_supported, ("cluster",)),
+    Rule(names.pools_differ, ("pools",)),
+    Rule(names.models_differ, ("models",)),
+    Rule(names.deployments_differ, ("models",)),
+    Rule(names.releases_differ, ("models",)),
+    Rule(names.releases_are_short, ("models",)),
+    Rule(pools.instance_types_are_known, ("pools",)),
+    Rule(pools.instance_types_differ, ("pools",)),
+    Rule(pools.instance_types_are_alike, ("pools",)),
+    Rule(pools.pool_exists, ("models", "pools"), whole=("pools",)),
+    Rule(pools.pool_suits_the_engine, ("models", "pools")),
+    Rule(pools.pool_is_used, ("models", "pools"), whole=("models",)),
+    Rule(weights.one_source, ("models",)),
+    Rule(weights.hub_keys_go_with_the_hub, ("models",)),
+    Rule(weights.shape_is_known, ("models",)),
+    Rule(weights.gated_model_has_a_token, ("models",)),
+    Rule(weights.secret_is_in_the_region, ("models", "environment")),
+    Rule(weights.revision_is_pinned, ("models",)),
+    Rule(workload.requests_fit_the_context, ("models",)),
+    Rule(workload.requests_fit_the_engine, ("models",)),
+    Rule(capacity.replica_fits_a_node, ("models", "pools")),
+    Rule(capacity.replicas_fit_the_pool, ("models", "pools")),
+    Rule(capacity.pool_has_headroom, ("models", "pools"), whole=("models",)),
+    Rule(capacity.deployment_survives_a_node, ("models", "pools")),
+)
+
+
+def findings(sections: Sections) -> list[Finding]:
+    """Return what the rules find in the parts that fit the types.
+
+    Parameters
+    ----------
+    sections
+        The parts.
+    """
+    return [
+        finding
+        for rule in RULES
+        if rule.applies(sections)
+        for finding in rule.check(*(getattr(sections, name) for name in rule.reads))
+    ]
+
+
+def rules(blueprint: Blueprint) -> list[Finding]:
+    """Return what the rules find in a blueprint.
+
+    Parameters
+    ----------
+    blueprint
+        A blueprint in which everything fits the types.
+    """
+    return findings(Sections.of(blueprint))

@@ -1,0 +1,92 @@
+"""Rules on where weights come from and what the catalogue knows of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from inference_blueprints import catalog
+from inference_blueprints.errors import Finding
+from inference_blueprints.spec.rules.network import in_wrong_region
+from inference_blueprints.spec.types import Environment, Model, Weights
+from inference_blueprints.spec.wording import Path, quote, suggestion
+
+_ENTRY_IN_CATALOGUE = "'catalog' names the entry of the same shape, or add one to the model catalogue"
+
+
+def one_source(models: Mapping[int, Model]) -> Iterator[Finding]:
+    """Check that weights come from one place."""
+    for path, weights in _each(models):
+        given = [key for key, value in (("huggingFace", weights.hugging_face), ("s3", weights.s3)) if value]
+        if len(given) != 1:
+            got = " and ".join(quote(key) for key in given) or "neither"
+            yield Finding(path, f"got {got}, expected exactly one of 'huggingFace', 's3'")
+
+
+def hub_keys_go_with_the_hub(models: Mapping[int, Model]) -> Iterator[Finding]:
+    """Check that a revision and a token mean nothing to S3."""
+    for path, weights in _each(models):
+        for key, value in (("revision", weights.revision), ("tokenSecretArn", weights.token_secret_arn)):
+            if value and weights.hugging_face is None:
+                yield Finding((*path, key), "goes with 'huggingFace' only; remove it")
+
+
+def shape_is_known(models: Mapping[int, Model]) -> Iterator[Finding]:
+    """Check that the catalogue knows the model's layers and heads, from which everything is sized."""
+    known = catalog.models()
+    for path, weights in _each(models):
+        repository, entry = weights.hugging_face, weights.catalog
+        if entry is not None:
+            yield from _entry_findings((*path, "catalog"), entry, repository)
+        elif repository is not None and repository not in known:
+            meant = suggestion(repository, known)
+            message = f"got {quote(repository)}, not in the catalogue{meant}; {_ENTRY_IN_CATALOGUE}"
+            yield Finding((*path, "huggingFace"), message)
+        elif repository is None and weights.s3 is not None:
+            yield Finding((*path, "catalog"), f"is missing: the model's shape; {_ENTRY_IN_CATALOGUE}")
+
+
+def gated_model_has_a_token(models: Mapping[int, Model]) -> Iterator[Finding]:
+    """Check that the Hub gives a gated model's weights to accounts that accepted its licence."""
+    for path, weights in _each(models):
+        entry = catalog.models().get(weights.hugging_face or "")
+        if entry and entry.gated and weights.token_secret_arn is None:
+            message = (
+                f"is missing: {quote(entry.name)} is gated ({entry.licence}); accept its licence on the Hub "
+                "and name the secret that holds your token"
+            )
+            yield Finding((*path, "tokenSecretArn"), message)
+
+
+def secret_is_in_the_region(models: Mapping[int, Model], environment: Environment) -> Iterator[Finding]:
+    """Check that pods read the token in their own region."""
+    for path, weights in _each(models):
+        arn = weights.token_secret_arn
+        if arn and arn.split(":")[3] != environment.region:
+            yield Finding((*path, "tokenSecretArn"), in_wrong_region("secret", arn, environment.region))
+
+
+def revision_is_pinned(models: Mapping[int, Model]) -> Iterator[Finding]:
+    """Check that without a revision two nodes may serve different weights."""
+    for path, weights in _each(models):
+        if weights.hugging_face and weights.revision is None:
+            message = (
+                f"{quote(weights.hugging_face)} is served at whatever its main branch holds; pin 'revision'"
+            )
+            yield Finding(path, message, "warning")
+
+
+def _each(models: Mapping[int, Model]) -> Iterator[tuple[Path, Weights]]:
+    """Yield each model's weights with their place."""
+    for index, model in models.items():
+        yield ("spec", "models", index, "weights"), model.weights
+
+
+def _entry_findings(path: Path, entry: str, repository: str | None) -> Iterator[Finding]:
+    """Check a catalogue entry that is named beside the source of the weights."""
+    known = catalog.models()
+    if entry not in known:
+        yield Finding(path, f"got {quote(entry)}, not in the catalogue{suggestion(entry, known)}")
+    elif repository in known and repository != entry:
+        yield Finding(
+            path, f"got {quote(entry)}, but {quote(repository)} is an entry itself; remove 'catalog'"
+        )

@@ -1,0 +1,40 @@
+"""Rules on requests: they fit what the model and its engine take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from inference_blueprints import catalog
+from inference_blueprints.errors import Finding
+from inference_blueprints.spec.types import Model, Workload
+
+
+def requests_fit_the_context(models: Mapping[int, Model]) -> Iterator[Finding]:
+    """Check that a mean prompt and answer fit the model's context."""
+    for index, model in models.items():
+        entry = catalog.models().get(model.weights.catalog or model.weights.hugging_face or "")
+        if entry and _tokens(model.workload) > entry.context_length:
+            message = (
+                f"{_sum(model.workload)}, the context of {entry.name} is {entry.context_length}; "
+                "lower inputTokens or outputTokens, or serve a model with a longer context"
+            )
+            yield Finding(("spec", "models", index, "workload"), message)
+
+
+def requests_fit_the_engine(models: Mapping[int, Model]) -> Iterator[Finding]:
+    """Check that a mean prompt and answer fit the length that the engine is limited to."""
+    for index, model in models.items():
+        limit = model.engine.vllm.args.get("max-model-len") if model.engine.vllm else None
+        if isinstance(limit, int) and not isinstance(limit, bool) and 0 < limit < _tokens(model.workload):
+            message = f"got {limit}, the workload needs more: {_sum(model.workload)}; raise it or lower them"
+            yield Finding(("spec", "models", index, "engine", "vllm", "args", "max-model-len"), message)
+
+
+def _tokens(workload: Workload) -> int:
+    return workload.input_tokens + workload.output_tokens
+
+
+def _sum(workload: Workload) -> str:
+    """Return the arithmetic."""
+    terms = f"inputTokens {workload.input_tokens} + outputTokens {workload.output_tokens}"
+    return f"{terms} = {_tokens(workload)} tokens"

@@ -1,0 +1,157 @@
+"""What the types say about themselves: the keys of each section, their kinds, words and defaults."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal, Union, get_args, get_origin
+
+from pydantic.fields import FieldInfo
+
+from inference_blueprints.spec import types
+from inference_blueprints.spec.types import Blueprint, Choice, Section
+from inference_blueprints.spec.wording import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key of a section.
+
+    Parameters
+    ----------
+    name
+        As YAML spells it.
+    section
+        The section that has the key.
+    field
+        What pydantic knows of it.
+    attribute
+        Its name in Python.
+    """
+
+    name: str
+    section: type[Section]
+    field: FieldInfo
+    attribute: str
+
+    @property
+    def description(self) -> str:
+        """The words below the attribute in the types."""
+        return descriptions(self.section)[self.attribute]
+
+    @property
+    def required(self) -> bool:
+        """Whether a file has to name it."""
+        return self.field.is_required()
+
+    @property
+    def child(self) -> type[Section] | None:
+        """The section that the key holds, or that each of its list's items is."""
+        kind = _innermost(self.field.annotation)
+        return kind if inspect.isclass(kind) and issubclass(kind, Section) else None
+
+    @property
+    def is_list(self) -> bool:
+        """Whether the key holds a list."""
+        return get_origin(_without_none(self.field.annotation)) is list
+
+    @property
+    def literals(self) -> tuple[str, ...]:
+        """The words that are allowed, where the type lists them."""
+        kind = _without_none(self.field.annotation)
+        return get_args(kind) if get_origin(kind) is Literal else ()
+
+
+@cache
+def keys(section: type[Section]) -> Mapping[str, Key]:
+    """Return the keys of a section by their name in YAML, in the order of the type."""
+    return {
+        field.alias or name: Key(field.alias or name, section, field, name)
+        for name, field in section.model_fields.items()
+    }
+
+
+def section_at(path: Path) -> type[Section] | None:
+    """Return the section that a path of the document leads to; None where there is none."""
+    section: type[Section] | None = Blueprint
+    for part in path:
+        if isinstance(part, int):
+            continue
+        key = keys(section).get(part) if section else None
+        section = key.child if key else None
+    return section
+
+
+def key_at(path: Path) -> Key | None:
+    """Return the key that a path, less its list indexes, ends with; None where the types have no such key."""
+    names = [part for part in path if isinstance(part, str)]
+    section = section_at(tuple(names[:-1])) if names else None
+    return keys(section).get(names[-1]) if section else None
+
+
+def places_of(name: str) -> list[str]:
+    """Return where the types have a key of this name, such as ``spec.models[].weights``."""
+    return [path for path, section, _ in walk() if name in keys(section)]
+
+
+def walk(
+    section: type[Section] = Blueprint, path: str = "", key: Key | None = None
+) -> Iterator[tuple[str, type[Section], Key | None]]:
+    """Yield every section below one, itself first, with its path and the key that holds it."""
+    yield path, section, key
+    for name, child in keys(section).items():
+        if child.child:
+            below = f"{path}.{name}" if path else name
+            yield from walk(child.child, f"{below}[]" if child.is_list else below, child)
+
+
+@cache
+def descriptions(section: type[Section]) -> Mapping[str, str]:
+    """Return the text below each attribute of a section, on one line.
+
+    Read from the source when asked for: pydantic reading it would double the time to import the types.
+    """
+    [text] = [
+        {
+            statement.target.id: " ".join(inspect.cleandoc(words.value.value).split())
+            for statement, words in zip(node.body, node.body[1:], strict=False)
+            if isinstance(statement, ast.AnnAssign)
+            and isinstance(statement.target, ast.Name)
+            and isinstance(words, ast.Expr)
+            and isinstance(words.value, ast.Constant)
+            and isinstance(words.value.value, str)
+        }
+        for node in _module().body
+        if isinstance(node, ast.ClassDef) and node.name == section.__name__
+    ]
+    return text
+
+
+def is_choice(section: type[Section]) -> bool:
+    """Return whether exactly one key of the section is to be given."""
+    return issubclass(section, Choice)
+
+
+@cache
+def _module() -> ast.Module:
+    return ast.parse(inspect.getsource(types))
+
+
+def _without_none(annotation: Any) -> Any:
+    """Return ``X`` of ``X | None``."""
+    members = [member for member in get_args(annotation) if member is not type(None)]
+    is_optional = _is_union(annotation) and len(members) == 1
+    return members[0] if is_optional else annotation
+
+
+def _is_union(annotation: Any) -> bool:
+    return get_origin(annotation) is Union or type(annotation).__name__ == "UnionType"
+
+
+def _innermost(annotation: Any) -> Any:
+    """Return the item's type of a list, the type itself of anything else."""
+    kind = _without_none(annotation)
+    return get_args(kind)[0] if get_origin(kind) is list else kind
