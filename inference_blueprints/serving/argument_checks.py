@@ -84,8 +84,8 @@ def _conflicts(model: spec.Model, arguments: Mapping[str, ArgumentValue]) -> Ite
     ):
         yield (
             "max-model-len",
-            f"got {length}, but the context of {shape.name} is {shape.context_length}; lower it, or stretch the "
-            "position encoding with 'hf-overrides'",
+            f"got {length}, but the context of {shape.name} is {shape.context_length}; lower it, or stretch "
+            "the position encoding with 'hf-overrides'",
         )
     if model.routing.kv_aware is not None and arguments.get("enable-prefix-caching") is False:
         yield (

@@ -1,0 +1,163 @@
+"""Record JSON Schemas of the custom resources that the library writes, from their own projects.
+
+Writes ``inference_blueprints/local/kubernetes_schemas/<group>_<version>_<Kind>.json``; run it again after moving
+a version below. It needs ``go``, which fetches each module from the Go module proxy and checks its sum:
+
+    .venv/bin/python scripts/record_kubernetes_schemas.py
+
+Fields that a definition does not name become errors. Rules in CEL (``x-kubernetes-validations``), defaults
+and formats are not carried over: only an API server checks them. Definitions that no module proxy has
+(Dynamo's operator, the Secrets Store CSI driver) are written by hand beside the recorded ones and left alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+TARGET = Path(__file__).resolve().parents[1] / "inference_blueprints/local/kubernetes_schemas"
+KARPENTER = "github.com/aws/karpenter-provider-aws"
+LOAD_BALANCER_CONTROLLER = "github.com/kubernetes-sigs/aws-load-balancer-controller"
+
+METADATA: Mapping[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["name"],
+    "properties": {
+        "name": {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", "maxLength": 253},
+        "namespace": {"type": "string"},
+        "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+        "annotations": {"type": "object", "additionalProperties": {"type": "string"}},
+    },
+}
+KEPT = (
+    "enum",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+    "pattern",
+    "required",
+    "type",
+    "uniqueItems",
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A custom resource definition in a Go module.
+
+    Parameters
+    ----------
+    module, version
+        The module at its version.
+    path
+        The definition's file in it.
+    licence
+        SPDX identifier of the module's licence.
+    """
+
+    module: str
+    version: str
+    path: str
+    licence: str
+
+
+SOURCES = (
+    Source(KARPENTER, "v1.14.1", "pkg/apis/crds/karpenter.sh_nodepools.yaml", "Apache-2.0"),
+    Source(KARPENTER, "v1.14.1", "pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml", "Apache-2.0"),
+    # The proxy has no release of it. This commit's file is that of v3.5.0, byte for byte.
+    Source(
+        LOAD_BALANCER_CONTROLLER,
+        "v0.0.0-20260423195125-93ff3b5fdaad",
+        "config/crd/bases/elbv2.k8s.aws_targetgroupbindings.yaml",
+        "Apache-2.0",
+    ),
+)
+
+
+def main() -> int:
+    """Write every schema."""
+    for source in SOURCES:
+        definition = yaml.safe_load((module_directory(source) / source.path).read_text(encoding="utf-8"))
+        group, kind = definition["spec"]["group"], definition["spec"]["names"]["kind"]
+        for version in definition["spec"]["versions"]:
+            if version["storage"]:
+                file = TARGET / f"{group}_{version['name']}_{kind}.json"
+                schema = manifest_schema(group, version, kind, source)
+                file.write_text(json.dumps(schema, indent=1) + "\n", encoding="utf-8")
+                print(f"{file.name}: {file.stat().st_size} bytes")
+    return 0
+
+
+def module_directory(source: Source) -> Path:
+    """Return where ``go`` keeps the module, after it has fetched it and checked its sum."""
+    with tempfile.TemporaryDirectory() as empty:
+        result = subprocess.run(
+            [shutil.which("go") or "go", "mod", "download", "-json", f"{source.module}@{source.version}"],
+            cwd=empty,
+            env={**os.environ, "GOFLAGS": "-mod=mod"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    return Path(json.loads(result.stdout)["Dir"])
+
+
+def manifest_schema(group: str, version: Mapping[str, Any], kind: str, source: Source) -> dict[str, Any]:
+    """Return the JSON Schema of a whole manifest; a manifest has no status."""
+    spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$comment": f"From {source.path} of {source.module} {source.version} ({source.licence}), by "
+        "scripts/record_kubernetes_schemas.py. Unknown fields are errors; rules in CEL are not checked.",
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["apiVersion", "kind", "metadata", "spec"],
+        "properties": {
+            "apiVersion": {"const": f"{group}/{version['name']}"},
+            "kind": {"const": kind},
+            "metadata": dict(METADATA),
+            "spec": convert(spec),
+        },
+    }
+
+
+def convert(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Turn an OpenAPI v3 schema of Kubernetes into JSON Schema that rejects unknown fields."""
+    converted = {key: schema[key] for key in KEPT if key in schema}
+    if schema.get("x-kubernetes-int-or-string"):
+        converted["type"] = ["integer", "string"]
+    if schema.get("nullable"):
+        converted["type"] = [converted["type"], "null"]
+    if "items" in schema:
+        converted["items"] = convert(schema["items"])
+    if "properties" in schema:
+        converted["properties"] = {name: convert(child) for name, child in schema["properties"].items()}
+    additional = schema.get("additionalProperties")
+    if isinstance(additional, Mapping):
+        converted["additionalProperties"] = convert(additional)
+    elif "properties" in schema and not schema.get("x-kubernetes-preserve-unknown-fields"):
+        converted["additionalProperties"] = False
+    return converted
+
+
+if __name__ == "__main__":
+    sys.exit(main())
