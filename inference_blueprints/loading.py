@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from inference_blueprints.errors import BlueprintError, Finding, Problem
+from inference_blueprints.serving import checks
 from inference_blueprints.spec import composer, shipped, source, typed
 from inference_blueprints.spec.rules import table
 from inference_blueprints.spec.types import Blueprint
@@ -77,5 +78,11 @@ def parse_blueprint(text: str, file: str) -> LoadedBlueprint:
 
 
 def _findings(checked: typed.Typed) -> list[Finding]:
-    """Return what the rules find, on the parts that fit the types."""
-    return table.findings(checked.sections)
+    """Return what the rules and the serving checks find in the parts that fit the types."""
+    sections = checked.sections
+    found = table.findings(sections)
+    blueprint = sections.blueprint()
+    if blueprint:
+        serving = checks.findings(blueprint)
+        found += [replace(finding, path=sections.path_in_file(finding.path)) for finding in serving]
+    return found

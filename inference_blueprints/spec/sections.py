@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from inference_blueprints.spec.types import (
+    API_VERSION,
+    KIND,
     Blueprint,
     Cluster,
     Environment,
@@ -15,6 +17,7 @@ from inference_blueprints.spec.types import (
     Pool,
     Spec,
 )
+from inference_blueprints.spec.wording import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,29 @@ class Sections:
     pools: Mapping[int, Pool]
     models: Mapping[int, Model]
     whole: frozenset[str]
+
+    def blueprint(self) -> Blueprint | None:
+        """Return a blueprint of the pools and models that fit; None when another section does not."""
+        if not (self.metadata and self.environment and self.network and self.cluster):
+            return None
+        spec = Spec.model_construct(
+            environment=self.environment,
+            network=self.network,
+            cluster=self.cluster,
+            pools=list(self.pools.values()),
+            models=list(self.models.values()),
+        )
+        return Blueprint.model_construct(
+            api_version=API_VERSION, kind=KIND, metadata=self.metadata, spec=spec
+        )
+
+    def path_in_file(self, path: Path) -> Path:
+        """Return the path in the file of a path in that blueprint, whose lists lack what does not fit."""
+        for name, items in (("pools", self.pools), ("models", self.models)):
+            match path:
+                case ("spec", str(key), int(index), *rest) if key == name:
+                    return ("spec", name, list(items)[index], *rest)
+        return path
 
     @classmethod
     def of(cls, blueprint: Blueprint) -> Sections:

@@ -14,8 +14,8 @@ from pydantic_core import PydanticCustomError
 
 from inference_blueprints.spec import formats
 
-API_VERSION = "inference-blueprints/v1alpha1"
-KIND = "Blueprint"
+API_VERSION: Literal["inference-blueprints/v1alpha1"] = "inference-blueprints/v1alpha1"
+KIND: Literal["Blueprint"] = "Blueprint"
 
 Name = Annotated[str, StringConstraints(pattern=formats.NAME)]
 Region = Annotated[str, StringConstraints(pattern=formats.REGION)]
