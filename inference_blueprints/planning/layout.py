@@ -48,6 +48,12 @@ class Canvas:
         self.shapes.append(Text(x, y, cut(line, size, width, bold=bold), size, bold, colour, whole=line))
 
 
+    def remember(self, anchor: str, area: Area) -> None:
+        """Note where a block is, if it has a name."""
+        if anchor:
+            self.anchors[anchor] = area
+
+
 class Block(Protocol):
     """A part of the picture."""
 
@@ -239,7 +245,7 @@ class Card:
 
     def draw(self, area: Area, canvas: Canvas) -> None:
         """Draw glyph and text in a rounded box."""
-        canvas.anchors[self.anchor] = area
+        canvas.remember(self.anchor, area)
         canvas.shapes.append(Rectangle(area, fill="#ffffff", stroke="#c6cdd3", radius=6, stroke_width=1))
         draw_glyph(canvas, self.glyph, area.x + _PADDING / 2, area.y + _PADDING / 2, self._glyph)
         titles = self._title(area.width)
@@ -309,7 +315,7 @@ class Frame:
     def draw(self, area: Area, canvas: Canvas) -> None:
         """Draw border, title and child."""
         style = self.style
-        canvas.anchors[self.anchor] = area
+        canvas.remember(self.anchor, area)
         canvas.shapes.append(
             Rectangle(area, fill=style.fill, stroke=style.stroke, dashes=style.dashes, radius=4)
         )

@@ -30,7 +30,7 @@ from inference_blueprints.spec.types import Blueprint, Workload
 WIDTH = 1000
 _MARGIN = 24
 _HEADER = 76
-_ACTOR_WIDTH = 168
+_ACTOR_WIDTH = 156
 
 _ROUTER_NOUNS = {"kvAware": "KV-aware frontend", "roundRobin": "round-robin frontend"}
 
@@ -102,7 +102,7 @@ def draw(scene: Scene) -> tuple[Canvas, float]:
 
 def _draw_actors(scene: Scene, canvas: Canvas) -> None:
     """Draw those outside AWS on the left, each level with what it talks to."""
-    internet = ("Hugging Face Hub,", *scene.registries) if scene.uses_hugging_face else scene.registries
+    internet = ("Hugging Face Hub", *scene.registries) if scene.uses_hugging_face else scene.registries
     actors = {
         "gateway" if scene.has_own_vpc else "pools": Card("Internet", internet, glyphs.INTERNET, "internet"),
         "balancer": Card("Applications", ("OpenAI API",), glyphs.APPLICATIONS, "applications"),

@@ -73,9 +73,9 @@ def _devices(instance_type: InstanceType) -> str:
 
 
 def _worker_words(worker: Worker) -> str:
-    """Return such as ``2 workers, 1 GPU each``."""
+    """Return such as ``2 workers of 1 GPU``."""
     workers = counted(worker.process.replicas, "worker")
     accelerators = worker.process.resources.accelerators
     if accelerators is None:
         return workers
-    return f"{workers}, {counted(accelerators.count, _DEVICE_NOUNS[accelerators.resource_name])} each"
+    return f"{workers} of {counted(accelerators.count, _DEVICE_NOUNS[accelerators.resource_name])}"

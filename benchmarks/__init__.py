@@ -1,0 +1,1 @@
+"""Headline figures: one file each, found and run by ``python -m benchmarks``."""

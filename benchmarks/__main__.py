@@ -1,0 +1,69 @@
+"""Runs the benchmarks and writes their results: ``python -m benchmarks [--only NAME,…]``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import benchmarks
+from benchmarks.harness.discovery import UnknownBenchmarkError, choose, discover
+from benchmarks.harness.figure import Figure
+from benchmarks.harness.measure import ROOT, BenchmarkError
+from benchmarks.harness.results import markdown, merge
+
+
+def main(arguments: list[str]) -> int:
+    """Run benchmarks, print each figure as it comes, and write results and page.
+
+    Parameters
+    ----------
+    arguments
+        The command line without the program.
+
+    Returns
+    -------
+    int
+        Exit code: 1 when a goal is missed or a benchmark fails, 2 when there is no such benchmark.
+    """
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument(
+        "--only", default="", metavar="NAME,…", help="measure these and keep the others' results"
+    )
+    parser.add_argument("--results", type=Path, default=ROOT / "build" / "bench" / "results.json")
+    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "benchmarks.md")
+    options = parser.parse_args(arguments)
+    found = discover(benchmarks)
+    try:
+        chosen = choose(found, [name for name in options.only.split(",") if name])
+    except UnknownBenchmarkError as error:
+        print(f"benchmarks: {error}", file=sys.stderr)
+        return 2
+    missed = False
+    for benchmark in chosen:
+        try:
+            figures = benchmark.measure()
+        except BenchmarkError as error:
+            print(f"{benchmark.name}: {error}", file=sys.stderr)
+            missed = True
+            continue
+        for figure in figures:
+            print(_line(figure), flush=True)
+        missed = missed or any(figure.met is False for figure in figures)
+        entries = merge(options.results, figures)
+        descriptions = {name: each.description for name, each in found.items()}
+        options.page.write_text(markdown(entries, descriptions), encoding="utf-8")
+    return int(missed)
+
+
+def _line(figure: Figure) -> str:
+    """Return a figure on one line."""
+    ratio = "" if figure.ratio is None else f", {figure.ratio:.2f} of {figure.baseline:.3g} {figure.unit}"
+    goal = (
+        "" if figure.goal is None else f", goal at most {figure.goal:g}: {'met' if figure.met else 'MISSED'}"
+    )
+    return f"{figure.name}: {figure.value:.3g} {figure.unit}{ratio}{goal}"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""What the figures share: their type, measuring in turns, and writing results."""

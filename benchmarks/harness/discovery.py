@@ -1,0 +1,74 @@
+"""Finds the benchmarks: every module of a package that has a function ``measure``."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+
+from benchmarks.harness.figure import Figure
+
+
+class UnknownBenchmarkError(Exception):
+    """A benchmark that there is not: says what was asked for and what there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """One file of the folder.
+
+    Parameters
+    ----------
+    name
+        The file's name.
+    description
+        Its docstring.
+    measure
+        Takes the measurement and returns its figures.
+    """
+
+    name: str
+    description: str
+    measure: Callable[[], list[Figure]]
+
+
+def discover(package: ModuleType) -> dict[str, Benchmark]:
+    """Return a package's benchmarks by name.
+
+    Parameters
+    ----------
+    package
+        Its modules beginning with an underscore and its packages are passed over.
+    """
+    found = {}
+    for module_info in pkgutil.iter_modules(package.__path__):
+        if module_info.ispkg or module_info.name.startswith("_"):
+            continue
+        module = importlib.import_module(f"{package.__name__}.{module_info.name}")
+        description = inspect.getdoc(module) or ""
+        found[module_info.name] = Benchmark(module_info.name, description, module.measure)
+    return found
+
+
+def choose(found: dict[str, Benchmark], only: Sequence[str]) -> list[Benchmark]:
+    """Return the benchmarks of the given names, or all of them when none is given.
+
+    Parameters
+    ----------
+    found
+        Benchmarks by name.
+    only
+        Names.
+
+    Raises
+    ------
+    UnknownBenchmarkError
+        If there is none of a name.
+    """
+    unknown = [name for name in only if name not in found]
+    if unknown:
+        raise UnknownBenchmarkError(f"got benchmark {', '.join(unknown)}; there are {', '.join(found)}")
+    return [found[name] for name in only] if only else list(found.values())

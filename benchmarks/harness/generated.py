@@ -1,0 +1,61 @@
+"""Blueprints of any size, made by rule, for measuring how the work grows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+#: Instance type and devices of one worker, taken in turn by the pools.
+_POOL_KINDS = (("g6e.2xlarge", 1), ("g6e.12xlarge", 4), ("g6e.48xlarge", 2), ("p5.48xlarge", 4))
+_REPLICAS = 2
+
+
+def generated_blueprint(pools: int, models: int) -> dict[str, Any]:
+    """Return a valid blueprint of the size that is asked for.
+
+    Parameters
+    ----------
+    pools, models
+        How many; each model runs on one pool, and every pool has at most as many models as it has room for.
+
+    Returns
+    -------
+    dict
+        The blueprint as YAML would give it.
+    """
+    kinds = [_POOL_KINDS[index % len(_POOL_KINDS)] for index in range(pools)]
+    return {
+        "apiVersion": "inference-blueprints/v1alpha1",
+        "kind": "Blueprint",
+        "metadata": {"name": f"generated-{pools}-{models}"},
+        "spec": {
+            "environment": {"region": "us-west-2"},
+            "cluster": {"eks": {"version": "1.35"}},
+            "pools": [
+                {
+                    "name": f"pool-{index}",
+                    "instanceTypes": [instance_type],
+                    "nodes": {"max": _REPLICAS * -(-models // pools)},
+                }
+                for index, (instance_type, _) in enumerate(kinds)
+            ],
+            "models": [_model(index, index % pools, kinds[index % pools][1]) for index in range(models)],
+        },
+    }
+
+
+def _model(index: int, pool: int, tensor_parallel_size: int) -> dict[str, Any]:
+    return {
+        "name": f"model-{index}",
+        "weights": {"huggingFace": "Qwen/Qwen3-8B"},
+        "workload": {"inputTokens": 3000, "outputTokens": 200, "peakRequestsPerSecond": 2},
+        "deployments": [
+            {
+                "name": "main",
+                "aggregated": {
+                    "pool": f"pool-{pool}",
+                    "replicas": _REPLICAS,
+                    "tensorParallelSize": tensor_parallel_size,
+                },
+            }
+        ],
+    }

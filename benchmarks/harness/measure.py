@@ -1,0 +1,110 @@
+"""Measuring whole processes, in turns, so that a slow moment of the machine touches all of them alike."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BLUEPRINTS = ROOT / ".venv" / "bin" / "blueprints"
+
+_KIB_PER_MIB = 1024
+
+
+class BenchmarkError(Exception):
+    """A measured command that failed; a figure from it would mean nothing."""
+
+
+def interleaved_medians(measures: Sequence[Callable[[], float]], rounds: int) -> list[float]:
+    """Take several measurements in turns, A B A B, and return the median of each.
+
+    Parameters
+    ----------
+    measures
+        Each returns one measurement.
+    rounds
+        How often each is taken.
+
+    Returns
+    -------
+    list of float
+        Medians in the order of `measures`.
+    """
+    taken = [[measure() for measure in measures] for _ in range(rounds)]
+    return [statistics.median(column) for column in zip(*taken, strict=True)]
+
+
+def wall_seconds(command: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> float:
+    """Run a command to its end and return how long it took.
+
+    Parameters
+    ----------
+    command
+        Program and arguments; it runs in the project's folder.
+    environment
+        Variables beside those of this process.
+
+    Returns
+    -------
+    float
+        Seconds.
+
+    Raises
+    ------
+    BenchmarkError
+        If it fails.
+    """
+    start = time.perf_counter()
+    _run(command, environment)
+    return time.perf_counter() - start
+
+
+def peak_memory_mib(command: Sequence[str | Path]) -> float:
+    """Run a command to its end and return the most memory that it held at once.
+
+    A small parent process runs it and asks the kernel for the largest resident set of its children
+    (``getrusage``), so that earlier children of this process do not count.
+
+    Parameters
+    ----------
+    command
+        Program and arguments; it runs in the project's folder.
+
+    Returns
+    -------
+    float
+        Peak resident memory in MiB.
+
+    Raises
+    ------
+    BenchmarkError
+        If it fails.
+    """
+    parent = (
+        "import resource, subprocess, sys\n"
+        "subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)\n"
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)\n"
+    )
+    output = _run([sys.executable, "-S", "-c", parent, *command], None)
+    return int(output) / _KIB_PER_MIB
+
+
+def _run(command: Sequence[str | Path], environment: Mapping[str, str] | None) -> str:
+    """Run a command and return what it printed."""
+    ran = subprocess.run(
+        [str(word) for word in command],
+        cwd=ROOT,
+        env={**os.environ, **(environment or {})},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if ran.returncode:
+        words = " ".join(str(word) for word in command)
+        raise BenchmarkError(f"{words} ended with {ran.returncode}:\n{ran.stderr.strip()}")
+    return ran.stdout

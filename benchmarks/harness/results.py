@@ -1,0 +1,89 @@
+"""Results on disk: the list that machines read, and the page that people read."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.harness.figure import Figure
+
+_HEADER = """# Benchmarks
+
+Written by `make bench`; changes by hand are lost with its next run. `make bench ONLY=name,…` measures some
+again and keeps the others.
+
+A ratio compares two things measured in turns in one run on the same machine, as medians; it carries from
+machine to machine better than the values do. *Simulated* figures come from simulated engines, not from
+accelerators.
+"""
+_COLUMNS = ("figure", "value", "baseline", "ratio", "goal", "met")
+
+Entry = dict[str, Any]
+
+
+def merge(path: Path, figures: Sequence[Figure]) -> list[Entry]:
+    """Write figures into a results file, in place of earlier ones of the same name.
+
+    Parameters
+    ----------
+    path
+        The file; it need not exist.
+    figures
+        What was measured now.
+
+    Returns
+    -------
+    list of dict
+        All entries of the file, sorted by name.
+    """
+    earlier: list[Entry] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    by_name = {entry["name"]: entry for entry in earlier}
+    cores = os.cpu_count()
+    by_name |= {figure.name: {**figure.as_dict(), "cores": cores} for figure in figures}
+    entries = [by_name[name] for name in sorted(by_name)]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(entries, indent=2) + "\n", encoding="utf-8")
+    return entries
+
+
+def markdown(entries: Sequence[Entry], descriptions: Mapping[str, str]) -> str:
+    """Return the page for people.
+
+    Parameters
+    ----------
+    entries
+        Entries of the results file.
+    descriptions
+        What each benchmark measures, by its name.
+
+    Returns
+    -------
+    str
+        Markdown: a table of the figures, and a paragraph a benchmark.
+    """
+    rows = [_row(entry) for entry in entries]
+    rule = tuple("---" for _ in _COLUMNS)
+    table = "\n".join(f"| {' | '.join(cells)} |" for cells in (_COLUMNS, rule, *rows))
+    cores = sorted({entry["cores"] for entry in entries})
+    machine = f"Measured on a machine with {' and '.join(map(str, cores))} cores."
+    paragraphs = [f"## {name}\n\n{description}\n" for name, description in sorted(descriptions.items())]
+    return "\n".join([_HEADER, f"{machine}\n", f"{table}\n", *paragraphs])
+
+
+def _row(entry: Entry) -> tuple[str, ...]:
+    """Return one line of the table."""
+    unit = entry["unit"]
+    baseline, ratio, goal = entry["baseline"], entry["ratio"], entry["goal"]
+    name = entry["name"] + (" (simulated)" if entry["simulated"] else "")
+    limit = "" if goal is None else f"at most {goal:g}" + ("" if ratio is not None else f" {unit}")
+    return (
+        name,
+        f"{entry['value']:.3g} {unit}",
+        "" if baseline is None else f"{baseline:.3g} {unit}",
+        "" if ratio is None else f"{ratio:.2f}",
+        limit,
+        {True: "yes", False: "**no**", None: ""}[entry["met"]],
+    )

