@@ -12,10 +12,11 @@ from constructs import Construct
 from inference_blueprints.spec.types import EksCluster
 from inference_constructs.capacity.karpenter_identity import KarpenterIdentity
 from inference_constructs.eks.add_ons import AFTER_NODES, BEFORE_NODES, AddOns
+from inference_constructs.eks.cluster_access import ClusterAccess
 from inference_constructs.eks.inference_cluster import InferenceCluster
 from inference_constructs.eks.pod_identity import PodIdentity
 from inference_constructs.eks.system_nodegroup import SystemNodegroup
-from inference_constructs.findings import acknowledge
+from inference_constructs.findings import acknowledge_managed_policies
 
 
 class ClusterStack(cdk.Stack):
@@ -67,18 +68,27 @@ class ClusterStack(cdk.Stack):
         self.karpenter = KarpenterIdentity(self, "Karpenter", cluster_name=cluster_name)
         self._add_system_nodes(cluster_name, [subnet.subnet_id for subnet in subnets])
         self._admit(load_balancer_security_group, model_ports)
+        handler = self.cluster.kubectl_provider
+        self.access = ClusterAccess(
+            cluster_name=cluster_name,
+            service_token=handler.service_token,
+            handler_role_arn=handler.role.role_arn,
+        )
 
     def _add_system_nodes(self, cluster_name: str, subnet_ids: list[str]) -> None:
         """Install daemons, then nodes, then the add-ons that need nodes."""
+        policy = f"arn:{self.partition}:iam::aws:policy/AmazonEKS_CNI_Policy"
         network_plugin = PodIdentity(
             self,
             "NetworkPlugin",
             cluster_name=cluster_name,
             namespace="kube-system",
-            service_account="aws-node",
-            managed_policy_arns=[f"arn:{self.partition}:iam::aws:policy/AmazonEKS_CNI_Policy"],
+            service_accounts=["aws-node"],
+            managed_policy_arns=[policy],
         )
-        acknowledge(network_plugin, {"IAM4": "AWS maintains what its network plug-in needs in this policy."})
+        acknowledge_managed_policies(
+            network_plugin, [policy], "AWS maintains what its network plug-in needs in this policy."
+        )
         daemons = AddOns(self, "Daemons", cluster_name=cluster_name, add_ons=BEFORE_NODES)
         nodes = SystemNodegroup(self, "SystemNodes", cluster_name=cluster_name, subnet_ids=subnet_ids)
         deployments = AddOns(self, "Deployments", cluster_name=cluster_name, add_ons=AFTER_NODES)

@@ -7,9 +7,11 @@ import aws_cdk as cdk
 from inference_blueprints import catalog
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Blueprint
+from inference_constructs.tags import PLATFORM_TAG
 from stacks.cluster_stack import ClusterStack
 from stacks.data_stack import DataStack
 from stacks.network_stack import NetworkStack
+from stacks.platform_stack import PlatformStack
 
 _DEFAULT_ZONES = 3
 
@@ -41,7 +43,7 @@ def add_platform(app: cdk.App, blueprint: Blueprint, plan: ServingPlan) -> None:
         env=env,
     )
     if spec.cluster.eks:
-        ClusterStack(
+        cluster = ClusterStack(
             app,
             f"{name}-Cluster",
             eks=spec.cluster.eks,
@@ -52,3 +54,12 @@ def add_platform(app: cdk.App, blueprint: Blueprint, plan: ServingPlan) -> None:
             secrets_key=data.encryption_key,
             env=env,
         )
+        PlatformStack(
+            app,
+            f"{name}-Platform",
+            access=cluster.access,
+            vpc=network.vpc,
+            interruption_queue_name=cluster.karpenter.queue.queue_name,
+            env=env,
+        )
+    cdk.Tags.of(app).add(PLATFORM_TAG, name)

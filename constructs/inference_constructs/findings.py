@@ -1,8 +1,13 @@
-"""Findings of cdk-nag that stand, each with its reason beside the code that causes it."""
+"""Findings of cdk-nag that stand, each with its reason beside the code that causes it.
+
+Rules and findings are named as https://github.com/cdklabs/cdk-nag/blob/main/RULES.md has them; a finding of a rule
+that looks at IAM has the offending part in brackets, and each is acknowledged by itself.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import aws_cdk as cdk
 from constructs import IConstruct
@@ -16,12 +21,55 @@ def acknowledge(scope: IConstruct, findings: Mapping[str, str]) -> None:
     scope
         Construct that causes them; holds for everything below it.
     findings
-        Reason by rule, such as ``IAM5[Resource::*]``; the rules are listed at
-        https://github.com/cdklabs/cdk-nag/blob/main/RULES.md.
+        Reason by finding, such as ``SQS3`` or ``IAM5[Resource::*]``.
     """
     cdk.Validations.of(scope).acknowledge(
         *(
-            cdk.Acknowledgment(id=f"AwsSolutions::AwsSolutions-{rule}", reason=reason)
-            for rule, reason in findings.items()
+            cdk.Acknowledgment(id=f"AwsSolutions::AwsSolutions-{finding}", reason=reason)
+            for finding, reason in findings.items()
         )
     )
+
+
+def acknowledge_managed_policies(scope: IConstruct, policies: Iterable[str], reason: str) -> None:
+    """Let policies that AWS maintains be attached below a construct.
+
+    Parameters
+    ----------
+    scope
+        Construct whose roles carry them.
+    policies
+        ARNs, in the words of the template.
+    reason
+        Why they may stand.
+    """
+    acknowledge(scope, {f"IAM4[Policy::{policy}]": reason for policy in policies})
+
+
+def acknowledge_wildcards(scope: IConstruct, statements: Iterable[Mapping[str, Any]], reason: str) -> None:
+    """Let the wildcards of these very statements stand below a construct, and no others.
+
+    Parameters
+    ----------
+    scope
+        Construct whose policies hold them.
+    statements
+        Statements of IAM policy documents.
+    reason
+        Why they may stand.
+    """
+    account = cdk.Stack.of(scope).account
+    shown = "<AWS::AccountId>" if cdk.Token.is_unresolved(account) else account
+    findings = {
+        f"IAM5[{element}::{value.replace(account, shown)}]"
+        for statement in statements
+        for element in ("Action", "Resource")
+        for value in _strings(statement[element])
+        if "*" in value
+    }
+    acknowledge(scope, {finding: reason for finding in sorted(findings)})
+
+
+def _strings(value: str | list[str]) -> Iterator[str]:
+    """Iterate over one string or several."""
+    yield from [value] if isinstance(value, str) else value

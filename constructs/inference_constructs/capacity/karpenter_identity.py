@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import aws_cdk as cdk
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
@@ -11,7 +13,7 @@ from inference_constructs.capacity.interruption_queue import InterruptionQueue
 from inference_constructs.capacity.karpenter_policies import KarpenterScope, karpenter_policies
 from inference_constructs.eks.node_role import NodeRole
 from inference_constructs.eks.pod_identity import PodIdentity, policy_document
-from inference_constructs.findings import acknowledge
+from inference_constructs.findings import acknowledge_wildcards
 
 NAMESPACE = "kube-system"
 SERVICE_ACCOUNT = "karpenter"
@@ -39,26 +41,26 @@ class KarpenterIdentity(Construct):
             node_role_arn=self.node_role.attr_arn,
             queue_arn=self.queue.queue_arn,
         )
+        documents = karpenter_policies(rights)
         policies = [
             iam.CfnManagedPolicy(self, f"{name}Policy", policy_document=policy_document(statements))
-            for name, statements in karpenter_policies(rights).items()
+            for name, statements in documents.items()
         ]
         self.controller = PodIdentity(
             self,
             "Controller",
             cluster_name=cluster_name,
             namespace=NAMESPACE,
-            service_account=SERVICE_ACCOUNT,
+            service_accounts=[SERVICE_ACCOUNT],
             managed_policy_arns=[policy.ref for policy in policies],
         )
         # Without this entry nodes start and never join.
         eks.CfnAccessEntry(
             self, "Nodes", cluster_name=cluster_name, principal_arn=self.node_role.attr_arn, type="EC2_LINUX"
         )
-        acknowledge(
+        acknowledge_wildcards(
             self,
-            {
-                "IAM5": "Karpenter names nodes only when it starts them: rights to change are bound to the "
-                "cluster's tags, rights to read to the region, as its own template has it."
-            },
+            chain.from_iterable(documents.values()),
+            "Nodes have no names before Karpenter starts them: rights to change are bound to the cluster's "
+            "tags, rights to read to the region, as Karpenter's own template has it.",
         )

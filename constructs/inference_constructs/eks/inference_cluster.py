@@ -10,7 +10,11 @@ from aws_cdk import aws_kms as kms
 from aws_cdk.lambda_layer_kubectl_v35 import KubectlV35Layer
 from constructs import Construct
 
-from inference_constructs.findings import acknowledge
+from inference_constructs.findings import (
+    acknowledge,
+    acknowledge_managed_policies,
+    acknowledge_wildcards,
+)
 
 _CONTROL_PLANE_LOGS = [
     eks.ClusterLoggingTypes.API,
@@ -19,6 +23,12 @@ _CONTROL_PLANE_LOGS = [
     eks.ClusterLoggingTypes.CONTROLLER_MANAGER,
     eks.ClusterLoggingTypes.SCHEDULER,
 ]
+_LIBRARY_POLICIES = (
+    "AmazonEKSClusterPolicy",
+    "AmazonEC2ContainerRegistryReadOnly",
+    "service-role/AWSLambdaBasicExecutionRole",
+    "service-role/AWSLambdaVPCAccessExecutionRole",
+)
 
 
 class InferenceCluster(eks.Cluster):
@@ -75,30 +85,48 @@ class InferenceCluster(eks.Cluster):
             vpc_subnets=[subnets],
         )
         self._let_handler_read_charts()
-        self._acknowledge_handler(public_endpoint=public_endpoint)
+        self._acknowledge_library(public_endpoint=public_endpoint)
 
     def _let_handler_read_charts(self) -> None:
         """Admit the handler to chart assets of every stack here, so that no model's stack changes this one."""
         stack = cdk.Stack.of(self)
-        qualifier = stack.synthesizer.bootstrap_qualifier
-        bucket = f"cdk-{qualifier}-assets-{stack.account}-{stack.region}"
-        self.kubectl_provider.role.add_to_principal_policy(
-            iam.PolicyStatement(
-                actions=["s3:GetObject"], resources=[f"arn:{stack.partition}:s3:::{bucket}/*.zip"]
-            )
-        )
+        bucket = f"cdk-{stack.synthesizer.bootstrap_qualifier}-assets-{stack.account}-{stack.region}"
+        statement = {
+            "Effect": "Allow",
+            "Action": "s3:GetObject",
+            "Resource": f"arn:{stack.partition}:s3:::{bucket}/*.zip",
+        }
+        self.kubectl_provider.role.add_to_principal_policy(iam.PolicyStatement.from_json(statement))
+        acknowledge_wildcards(self, [statement], "Chart assets are named by their content.")
 
-    def _acknowledge_handler(self, *, public_endpoint: bool) -> None:
+    def _acknowledge_library(self, *, public_endpoint: bool) -> None:
         """Say why what aws-cdk-lib builds here may stand."""
+        handler = self._logical_id("KubectlProvider/Handler/Resource")
+        registry = self._logical_id("KubectlProvider/Handler/HasEcrPublic")
+        prefix = "arn:<AWS::Partition>:iam::aws:policy/"
+        public_registry = (
+            f'{{"Fn::If":["{registry}",{{"Fn::Join":["",["arn:",{{"Ref":"AWS::Partition"}},'
+            '":iam::aws:policy/AmazonElasticContainerRegistryPublicReadOnly"]]},{"Ref":"AWS::NoValue"}]}'
+        )
+        acknowledge_managed_policies(
+            self,
+            [*(f"{prefix}{policy}" for policy in _LIBRARY_POLICIES), public_registry],
+            "aws-cdk-lib attaches AWS's own policies for the control plane, Lambda and pulling charts from ECR.",
+        )
         acknowledge(
             self,
             {
-                "IAM4": "aws-cdk-lib attaches AWS's own policies for the control plane, for Lambda and for "
-                "pulling charts from ECR; AWS keeps them in step with what the services need.",
-                "IAM5": "The provider framework invokes every version of its one function; the handler reads "
-                "charts (*.zip) from the bootstrap bucket.",
+                f"IAM5[Resource::<{handler}.Arn>:*]": "The provider framework invokes versions of its function.",
                 "L1": "aws-cdk-lib chooses the runtime that its handler is tested with.",
             },
         )
         if public_endpoint:
             acknowledge(self, {"EKS1": "The blueprint says endpointAccess: publicAndPrivate."})
+
+    def _logical_id(self, path: str) -> str:
+        """Return the logical id of what aws-cdk-lib makes below this construct."""
+        node = self.node
+        for part in path.split("/"):
+            element = node.find_child(part)
+            node = element.node
+        return str(cdk.Stack.of(self).resolve(element.logical_id))

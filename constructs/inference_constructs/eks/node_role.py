@@ -6,7 +6,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from inference_constructs.findings import acknowledge
+from inference_constructs.findings import acknowledge_managed_policies
 
 
 class NodeRole(iam.CfnRole):
@@ -17,8 +17,8 @@ class NodeRole(iam.CfnRole):
     """
 
     def __init__(self, scope: Construct, construct_id: str) -> None:
-        partition = cdk.Stack.of(scope).partition
-        policies = ("AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly")
+        prefix = f"arn:{cdk.Stack.of(scope).partition}:iam::aws:policy/"
+        policies = [f"{prefix}AmazonEKSWorkerNodePolicy", f"{prefix}AmazonEC2ContainerRegistryPullOnly"]
         super().__init__(
             scope,
             construct_id,
@@ -32,6 +32,8 @@ class NodeRole(iam.CfnRole):
                     }
                 ],
             },
-            managed_policy_arns=[f"arn:{partition}:iam::aws:policy/{policy}" for policy in policies],
+            managed_policy_arns=policies,
         )
-        acknowledge(self, {"IAM4": "AWS maintains what a node needs of EKS and ECR in these two policies."})
+        acknowledge_managed_policies(
+            self, policies, "AWS maintains what a node needs of EKS and ECR in these two policies."
+        )

@@ -1,4 +1,4 @@
-"""AWS rights of a Kubernetes service account."""
+"""AWS rights of Kubernetes service accounts."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _TRUST = {
 
 
 class PodIdentity(Construct):
-    """A role that the pods of one service account take on through EKS Pod Identity.
+    """A role that the pods of some service accounts take on through EKS Pod Identity.
 
-    The service account itself belongs to the chart that uses it.
+    The service accounts themselves belong to the charts that use them.
 
     Parameters
     ----------
     cluster_name
         Name of the cluster, a plain string.
-    namespace, service_account
+    namespace, service_accounts
         Whose pods.
     statements
         What they may do, as statements of one policy.
@@ -48,7 +48,7 @@ class PodIdentity(Construct):
         *,
         cluster_name: str,
         namespace: str,
-        service_account: str,
+        service_accounts: Sequence[str],
         statements: Sequence[Statement] = (),
         managed_policy_arns: Sequence[str] = (),
     ) -> None:
@@ -57,7 +57,6 @@ class PodIdentity(Construct):
             self,
             "Role",
             assume_role_policy_document=_TRUST,
-            description=f"Pods of {namespace}/{service_account} in {cluster_name}",
             managed_policy_arns=list(managed_policy_arns) or None,
             policies=[
                 iam.CfnRole.PolicyProperty(policy_name="Rights", policy_document=policy_document(statements))
@@ -65,14 +64,15 @@ class PodIdentity(Construct):
             if statements
             else None,
         )
-        self.association = eks.CfnPodIdentityAssociation(
-            self,
-            "Association",
-            cluster_name=cluster_name,
-            namespace=namespace,
-            service_account=service_account,
-            role_arn=role.attr_arn,
-        )
+        for service_account in service_accounts:
+            eks.CfnPodIdentityAssociation(
+                self,
+                f"Association-{service_account}",
+                cluster_name=cluster_name,
+                namespace=namespace,
+                service_account=service_account,
+                role_arn=role.attr_arn,
+            )
 
 
 def policy_document(statements: Sequence[Statement]) -> dict[str, Any]:

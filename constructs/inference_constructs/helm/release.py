@@ -1,0 +1,72 @@
+"""Helm releases of pinned charts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import aws_cdk as cdk
+from aws_cdk import aws_eks_v2 as eks
+from aws_cdk import aws_s3_assets as s3_assets
+from constructs import Construct
+
+from inference_blueprints.catalog.charts import Chart
+
+#: Longer, and a release that fails sticks in pending-upgrade (https://github.com/aws/aws-cdk/issues/22257).
+_WAIT_SECONDS = 600
+
+
+class HelmRelease(eks.HelmChart):
+    """One release of a chart of the catalogue, from its repository or from this library.
+
+    Parameters
+    ----------
+    cluster
+        Where it is installed.
+    chart
+        The chart, with version and namespace.
+    values
+        Its values.
+    release
+        Name of the release; without it the chart's own.
+    wait
+        Whether the deployment waits until its pods are ready; never for pods that wait for accelerators.
+    create_namespace
+        Whether Helm makes the chart's namespace.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        cluster: eks.ICluster,
+        chart: Chart,
+        values: Mapping[str, Any],
+        release: str | None = None,
+        wait: bool = False,
+        create_namespace: bool = False,
+    ) -> None:
+        name, repository = _source(chart)
+        super().__init__(
+            scope,
+            construct_id,
+            cluster=cluster,
+            chart=name,
+            chart_asset=s3_assets.Asset(scope, f"{construct_id}Chart", path=str(chart.directory))
+            if chart.directory
+            else None,
+            repository=repository,
+            version=chart.version if repository else None,
+            namespace=chart.namespace,
+            release=release or chart.release,
+            values=dict(values) or None,
+            create_namespace=create_namespace,
+            timeout=cdk.Duration.seconds(_WAIT_SECONDS) if wait else None,
+            wait=wait,
+        )
+
+
+def _source(chart: Chart) -> tuple[str | None, str | None]:
+    """Return chart and repository as CDK's handler takes them: an OCI address is the repository whole."""
+    return (None, None) if chart.directory else (chart.name, chart.repository)

@@ -1,0 +1,75 @@
+"""What the AWS Load Balancer Controller may do here: register pods with target groups, and no more."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+from constructs import Construct
+
+from inference_constructs.eks.pod_identity import PodIdentity, Statement
+from inference_constructs.findings import acknowledge_wildcards
+from inference_constructs.tags import PLATFORM_TAG
+
+NAMESPACE = "kube-system"
+SERVICE_ACCOUNT = "aws-load-balancer-controller"
+
+#: Reads of the controller's own policy that TargetGroupBinding takes part in; none of them knows resources
+#: (https://github.com/kubernetes-sigs/aws-load-balancer-controller/blob/v3.5.0/docs/install/iam_policy.json).
+_READS = [
+    "ec2:DescribeAvailabilityZones",
+    "ec2:DescribeInstances",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribeSecurityGroups",
+    "ec2:DescribeSubnets",
+    "ec2:DescribeVpcs",
+    "elasticloadbalancing:DescribeTargetGroupAttributes",
+    "elasticloadbalancing:DescribeTargetGroups",
+    "elasticloadbalancing:DescribeTargetHealth",
+]
+
+
+class LoadBalancerControllerIdentity(PodIdentity):
+    """The controller's role: the load balancer itself belongs to CloudFormation.
+
+    Parameters
+    ----------
+    cluster_name
+        Cluster that it runs in; it also bounds the target groups, by their tag.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, cluster_name: str) -> None:
+        statements = _statements(cdk.Stack.of(scope), cluster_name)
+        super().__init__(
+            scope,
+            construct_id,
+            cluster_name=cluster_name,
+            namespace=NAMESPACE,
+            service_accounts=[SERVICE_ACCOUNT],
+            statements=statements,
+        )
+        acknowledge_wildcards(
+            self,
+            statements,
+            "Describe calls know no resources; target groups come with their models and are bound by the "
+            "platform's tag.",
+        )
+
+
+def _statements(stack: cdk.Stack, cluster_name: str) -> list[Statement]:
+    """Read in the region, register with target groups of the platform."""
+    groups = f"arn:{stack.partition}:elasticloadbalancing:{stack.region}:{stack.account}:targetgroup/*"
+    return [
+        {
+            "Sid": "Read",
+            "Effect": "Allow",
+            "Action": _READS,
+            "Resource": "*",
+            "Condition": {"StringEquals": {"aws:RequestedRegion": stack.region}},
+        },
+        {
+            "Sid": "RegisterPods",
+            "Effect": "Allow",
+            "Action": ["elasticloadbalancing:DeregisterTargets", "elasticloadbalancing:RegisterTargets"],
+            "Resource": groups,
+            "Condition": {"StringEquals": {f"aws:ResourceTag/{PLATFORM_TAG}": cluster_name}},
+        },
+    ]

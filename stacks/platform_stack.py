@@ -1,0 +1,98 @@
+"""The controllers: what starts nodes, binds pods to the load balancer, and runs serving graphs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_eks_v2 as eks
+from constructs import Construct
+
+from inference_blueprints.catalog.charts import charts
+from inference_blueprints.serving.chart_values import chart_values
+from inference_constructs.eks.cluster_access import ClusterAccess
+from inference_constructs.helm.release import HelmRelease
+from inference_constructs.network.load_balancer_controller_identity import LoadBalancerControllerIdentity
+
+MODEL_NAMESPACE = charts()["dynamo-model"].namespace
+
+
+class PlatformStack(cdk.Stack):
+    """Charts in the order in which they need one another, and the namespace of the models.
+
+    Parameters
+    ----------
+    access
+        The cluster.
+    vpc
+        Where its load balancer is.
+    interruption_queue_name
+        Queue that Karpenter reads.
+    env
+        Account and region.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        access: ClusterAccess,
+        vpc: ec2.IVpc,
+        interruption_queue_name: str,
+        env: cdk.Environment,
+    ) -> None:
+        super().__init__(scope, construct_id, env=env)
+        self._cluster = access.cluster_in(self)
+        name = access.cluster_name
+        definitions = self._install("KarpenterDefinitions", "karpenter-crd")
+        karpenter = self._install(
+            "Karpenter",
+            "karpenter",
+            cluster_name=name,
+            interruption_queue=interruption_queue_name,
+        )
+        identity = LoadBalancerControllerIdentity(self, "LoadBalancerIdentity", cluster_name=name)
+        load_balancer = self._install(
+            "LoadBalancerController",
+            "aws-load-balancer-controller",
+            cluster_name=name,
+            region=self.region,
+            vpc_id=vpc.vpc_id,
+        )
+        dynamo = self._install("Dynamo", "dynamo-platform")
+        load_balancer.node.add_dependency(identity)
+        # The load balancer controller's webhooks watch what later charts create, so it goes before them.
+        for earlier, later in ((definitions, karpenter), (karpenter, load_balancer), (load_balancer, dynamo)):
+            later.node.add_dependency(earlier)
+        self._add_model_namespace()
+
+    def _install(self, construct_id: str, name: str, **variables: Any) -> HelmRelease:
+        """Install one chart with its values and wait for its pods."""
+        chart = charts()[name]
+        return HelmRelease(
+            self,
+            construct_id,
+            cluster=self._cluster,
+            chart=chart,
+            values=chart_values(name, **variables),
+            wait=True,
+            create_namespace=chart.namespace != "kube-system",
+        )
+
+    def _add_model_namespace(self) -> None:
+        """Make the models' namespace, in which a pod is ready only when the load balancer says so too."""
+        labels = {"elbv2.k8s.aws/pod-readiness-gate-inject": "enabled"}
+        eks.KubernetesManifest(
+            self,
+            "ModelNamespace",
+            cluster=self._cluster,
+            manifest=[
+                {
+                    "apiVersion": "v1",
+                    "kind": "Namespace",
+                    "metadata": {"name": MODEL_NAMESPACE, "labels": labels},
+                }
+            ],
+        )
