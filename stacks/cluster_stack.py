@@ -11,7 +11,7 @@ from constructs import Construct
 
 from inference_blueprints.spec.types import EksCluster
 from inference_constructs.capacity.karpenter_identity import KarpenterIdentity
-from inference_constructs.eks.add_ons import AFTER_NODES, BEFORE_NODES, AddOns
+from inference_constructs.eks.add_ons import AFTER_NODES, BEFORE_NODES, SECRETS, AddOns
 from inference_constructs.eks.cluster_access import ClusterAccess
 from inference_constructs.eks.inference_cluster import InferenceCluster
 from inference_constructs.eks.pod_identity import PodIdentity
@@ -36,6 +36,8 @@ class ClusterStack(cdk.Stack):
         TCP ports on which models answer, 1 to 65535.
     secrets_key
         Key of Kubernetes secrets.
+    secrets_in_pods
+        Whether pods read secrets of Secrets Manager.
     env
         Account and region.
     """
@@ -51,10 +53,12 @@ class ClusterStack(cdk.Stack):
         load_balancer_security_group: ec2.ISecurityGroup,
         model_ports: Iterable[int],
         secrets_key: kms.IKey,
+        secrets_in_pods: bool,
         env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env, termination_protection=True)
         subnets = vpc.private_subnets
+        self.subnet_ids = [subnet.subnet_id for subnet in subnets]
         self.cluster = InferenceCluster(
             self,
             "Cluster",
@@ -66,7 +70,8 @@ class ClusterStack(cdk.Stack):
             secrets_key=secrets_key,
         )
         self.karpenter = KarpenterIdentity(self, "Karpenter", cluster_name=cluster_name)
-        self._add_system_nodes(cluster_name, [subnet.subnet_id for subnet in subnets])
+        self.security_group_id = self.cluster.cluster_security_group_id
+        self._add_system_nodes(cluster_name, secrets_in_pods=secrets_in_pods)
         self._admit(load_balancer_security_group, model_ports)
         handler = self.cluster.kubectl_provider
         self.access = ClusterAccess(
@@ -75,7 +80,7 @@ class ClusterStack(cdk.Stack):
             handler_role_arn=handler.role.role_arn,
         )
 
-    def _add_system_nodes(self, cluster_name: str, subnet_ids: list[str]) -> None:
+    def _add_system_nodes(self, cluster_name: str, *, secrets_in_pods: bool) -> None:
         """Install daemons, then nodes, then the add-ons that need nodes."""
         policy = f"arn:{self.partition}:iam::aws:policy/AmazonEKS_CNI_Policy"
         network_plugin = PodIdentity(
@@ -90,8 +95,9 @@ class ClusterStack(cdk.Stack):
             network_plugin, [policy], "AWS maintains what its network plug-in needs in this policy."
         )
         daemons = AddOns(self, "Daemons", cluster_name=cluster_name, add_ons=BEFORE_NODES)
-        nodes = SystemNodegroup(self, "SystemNodes", cluster_name=cluster_name, subnet_ids=subnet_ids)
-        deployments = AddOns(self, "Deployments", cluster_name=cluster_name, add_ons=AFTER_NODES)
+        nodes = SystemNodegroup(self, "SystemNodes", cluster_name=cluster_name, subnet_ids=self.subnet_ids)
+        add_ons = [*AFTER_NODES, SECRETS] if secrets_in_pods else AFTER_NODES
+        deployments = AddOns(self, "Deployments", cluster_name=cluster_name, add_ons=add_ons)
         for earlier, later in (
             (self.cluster, self.karpenter),
             (self.cluster, network_plugin),
@@ -104,7 +110,6 @@ class ClusterStack(cdk.Stack):
 
     def _admit(self, load_balancer: ec2.ISecurityGroup, ports: Iterable[int]) -> None:
         """Let the models' load balancer reach pods, which carry the cluster's security group, and no other."""
-        cluster = self.cluster.cluster_security_group_id
         for port in sorted(set(ports)):
             ec2.CfnSecurityGroupIngress(
                 self,
@@ -112,7 +117,7 @@ class ClusterStack(cdk.Stack):
                 description="Models, from their load balancer",
                 from_port=port,
                 to_port=port,
-                group_id=cluster,
+                group_id=self.security_group_id,
                 ip_protocol="tcp",
                 source_security_group_id=load_balancer.security_group_id,
             )
@@ -124,5 +129,5 @@ class ClusterStack(cdk.Stack):
                 to_port=port,
                 group_id=load_balancer.security_group_id,
                 ip_protocol="tcp",
-                destination_security_group_id=cluster,
+                destination_security_group_id=self.security_group_id,
             )

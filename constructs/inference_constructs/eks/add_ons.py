@@ -41,6 +41,19 @@ BEFORE_NODES = (
 #: Deployments; they become active only where there are nodes.
 AFTER_NODES = (AddOn("CoreDns", "coredns"), AddOn("MetricsServer", "metrics-server"))
 
+#: Secrets of Secrets Manager as Kubernetes secrets of the pods that mount them, on accelerated nodes too.
+SECRETS = AddOn(
+    "Secrets",
+    "aws-secrets-store-csi-driver-provider",
+    {
+        "secrets-store-csi-driver": {
+            "linux": {"tolerations": [{"operator": "Exists"}]},
+            "syncSecret": {"enabled": True},
+        },
+        "tolerations": [{"operator": "Exists"}],
+    },
+)
+
 
 class AddOns(Construct):
     """A set of EKS add-ons.

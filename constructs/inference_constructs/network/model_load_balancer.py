@@ -13,6 +13,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from inference_constructs.findings import acknowledge
+from inference_constructs.serving.model_route import Gateway
 
 #: A connection may be silent this long. A prompt that waits in the queue and an answer that is not streamed send
 #: nothing until they are done, so this bounds the longest request; 4000 s is the service's own limit.
@@ -86,6 +87,15 @@ class ModelLoadBalancer(Construct):
             open=False,
         )
         self.zone = route53.PrivateHostedZone(self, "Zone", vpc=vpc, zone_name=zone_name)
+        self.gateway = Gateway(
+            vpc_id=vpc.vpc_id,
+            listener_arn=self.listener.listener_arn,
+            dns_name=self.load_balancer.load_balancer_dns_name,
+            canonical_zone_id=self.load_balancer.load_balancer_canonical_hosted_zone_id,
+            zone_id=self.zone.hosted_zone_id,
+            zone_name=zone_name,
+            scheme="https" if certificate_arn else "http",
+        )
         if "0.0.0.0/0" in source_cidrs:
             acknowledge(
                 self.security_group,

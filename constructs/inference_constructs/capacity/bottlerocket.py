@@ -1,0 +1,23 @@
+"""Bottlerocket for nodes that pull large images: release and settings."""
+
+from __future__ import annotations
+
+#: Pinned, so that a new release is a change of this line and not of the night: drift replaces nodes. NVIDIA
+#: variants have drivers and device plug-in on board (https://github.com/bottlerocket-os/bottlerocket/releases).
+RELEASE = "v1.66.0"
+
+#: SOCI parallel pull, for every image and without an index: several parts of a layer at once, unpacked while others
+#: still come, and no layer kept twice (https://bottlerocket.dev/en/os/latest/#/api/settings/container-runtime-plugins/).
+PARALLEL_PULL = """\
+[settings.container-runtime]
+snapshotter = "soci"
+
+[settings.container-runtime-plugins.soci-snapshotter]
+pull-mode = "parallel-pull-unpack"
+
+[settings.container-runtime-plugins.soci-snapshotter.parallel-pull-unpack]
+max-concurrent-downloads-per-image = 20
+concurrent-download-chunk-size = "16mb"
+max-concurrent-unpacks-per-image = 12
+discard-unpacked-layers = true
+"""

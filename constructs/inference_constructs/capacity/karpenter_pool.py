@@ -1,0 +1,43 @@
+"""A pool of nodes that Karpenter starts and ends."""
+
+from __future__ import annotations
+
+from aws_cdk import aws_eks_v2 as eks
+from constructs import Construct
+
+from inference_constructs.capacity.pool_manifests import (
+    NodeProperties,
+    PoolProperties,
+    node_class,
+    node_pool,
+)
+
+
+class KarpenterPool(eks.KubernetesManifest):
+    """A NodePool with its EC2NodeClass.
+
+    One manifest a pool, for CDK does not remove an object that merely vanishes from a manifest
+    (https://github.com/aws/aws-cdk/issues/22085).
+
+    Parameters
+    ----------
+    cluster
+        Where Karpenter runs.
+    pool
+        The pool.
+    nodes
+        What its nodes share with those of other pools.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        cluster: eks.ICluster,
+        pool: PoolProperties,
+        nodes: NodeProperties,
+    ) -> None:
+        super().__init__(
+            scope, construct_id, cluster=cluster, manifest=[node_class(pool, nodes), node_pool(pool)]
+        )

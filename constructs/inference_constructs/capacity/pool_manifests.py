@@ -1,0 +1,213 @@
+"""What Karpenter is told about a pool: an EC2NodeClass (what a node is) and a NodePool (which and how many).
+
+Fields as in Karpenter 1.14 (https://karpenter.sh/v1.14/concepts/nodepools/ and …/nodeclasses/).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from inference_blueprints.catalog import InstanceType, placement
+from inference_constructs.capacity import bottlerocket
+
+Manifest = dict[str, Any]
+
+#: A gp3 volume gives 0.25 MiB/s an operation, 125 MiB/s and 3,000 operations for nothing, 1,000 MiB/s at the most
+#: (https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html).
+_LEAST_GP3_MIB_PER_SECOND, _MOST_GP3_MIB_PER_SECOND = 125, 1000
+_LEAST_GP3_OPERATIONS = 3000
+_ROOT_VOLUME_GIB = 4
+_PODS_PER_NODE = 110
+
+
+@dataclass(frozen=True)
+class PoolProperties:
+    """One pool of interchangeable nodes.
+
+    Parameters
+    ----------
+    name
+        Name of the NodePool and its node class, and value of the pool label.
+    instance_types
+        Types of one architecture and one accelerator, or none.
+    capacity_types
+        Karpenter's words: ``on-demand``, ``spot``; with both, spot comes first where there is any.
+    max_nodes
+        Nodes at the most.
+    disk_gib
+        EBS data volume of a node in GiB.
+    labelled
+        Whether nodes carry the pool label; pods without a pool run where there is none.
+    """
+
+    name: str
+    instance_types: Sequence[InstanceType]
+    capacity_types: Sequence[str]
+    max_nodes: int
+    disk_gib: int
+    labelled: bool = True
+
+    @property
+    def has_instance_store(self) -> bool:
+        """Whether every type has NVMe of its own."""
+        return all(instance_type.local_nvme_gb for instance_type in self.instance_types)
+
+
+@dataclass(frozen=True)
+class NodeProperties:
+    """What all nodes of a platform share.
+
+    Parameters
+    ----------
+    role_name
+        Role of the nodes.
+    subnet_ids, security_group_ids
+        Where they are and what admits them.
+    tags
+        Tags of instances and volumes.
+    """
+
+    role_name: str
+    subnet_ids: Sequence[str]
+    security_group_ids: Sequence[str]
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+def node_class(pool: PoolProperties, nodes: NodeProperties) -> Manifest:
+    """Return the EC2NodeClass of a pool.
+
+    Parameters
+    ----------
+    pool
+        The pool.
+    nodes
+        What its nodes share with those of other pools.
+    """
+    specification = {
+        "amiSelectorTerms": [{"alias": f"bottlerocket@{bottlerocket.RELEASE}"}],
+        "blockDeviceMappings": [
+            _volume("/dev/xvda", _ROOT_VOLUME_GIB),
+            _volume("/dev/xvdb", pool.disk_gib, **_image_volume_speed(pool)),
+        ],
+        "kubelet": {"maxPods": _PODS_PER_NODE},
+        "metadataOptions": {
+            "httpEndpoint": "enabled",
+            "httpPutResponseHopLimit": 1,
+            "httpTokens": "required",
+        },
+        "role": nodes.role_name,
+        "securityGroupSelectorTerms": [{"id": group} for group in nodes.security_group_ids],
+        "subnetSelectorTerms": [{"id": subnet} for subnet in nodes.subnet_ids],
+        "tags": dict(nodes.tags),
+        "userData": bottlerocket.PARALLEL_PULL,
+    }
+    if pool.has_instance_store:
+        specification["instanceStorePolicy"] = "RAID0"
+    return {
+        "apiVersion": "karpenter.k8s.aws/v1",
+        "kind": "EC2NodeClass",
+        "metadata": {"name": pool.name},
+        "spec": specification,
+    }
+
+
+def node_pool(pool: PoolProperties) -> Manifest:
+    """Return the NodePool of a pool.
+
+    Parameters
+    ----------
+    pool
+        The pool.
+    """
+    metadata = {"labels": {placement.POOL_LABEL: pool.name}} if pool.labelled else {}
+    return {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": pool.name},
+        "spec": {
+            "disruption": _disruption(pool),
+            "limits": _limits(pool),
+            "template": {
+                "metadata": metadata,
+                "spec": {
+                    "expireAfter": "720h",
+                    "nodeClassRef": {
+                        "group": "karpenter.k8s.aws",
+                        "kind": "EC2NodeClass",
+                        "name": pool.name,
+                    },
+                    "requirements": _requirements(pool),
+                    "taints": _taints(pool),
+                    # A node that waits for a budget for an hour goes anyway: image, weights and warm-up of its
+                    # replacement take minutes.
+                    "terminationGracePeriod": "1h",
+                },
+            },
+        },
+    }
+
+
+def _disruption(pool: PoolProperties) -> Manifest:
+    """Give empty nodes back soon; replace nodes in use one at a time, and never move pods to save money."""
+    return {
+        "budgets": [{"nodes": "100%", "reasons": ["Empty"]}, {"nodes": "1", "reasons": ["Drifted"]}],
+        "consolidateAfter": "5m",
+        "consolidationPolicy": "WhenEmpty",
+    }
+
+
+def _limits(pool: PoolProperties) -> Manifest:
+    """Bound the pool by nodes, and by accelerators, which Karpenter knows before a node has joined."""
+    accelerators = max(instance_type.accelerator_count for instance_type in pool.instance_types)
+    limits: Manifest = {"nodes": str(pool.max_nodes)}
+    if accelerators:
+        limits[_accelerator_resource(pool)] = str(pool.max_nodes * accelerators)
+    return limits
+
+
+def _requirements(pool: PoolProperties) -> list[Manifest]:
+    """Name instance types, how they are paid for, and their architecture."""
+    requirements = {
+        "node.kubernetes.io/instance-type": [instance_type.name for instance_type in pool.instance_types],
+        "karpenter.sh/capacity-type": list(pool.capacity_types),
+        "kubernetes.io/arch": sorted({instance_type.architecture for instance_type in pool.instance_types}),
+        "kubernetes.io/os": ["linux"],
+    }
+    return [{"key": key, "operator": "In", "values": values} for key, values in requirements.items()]
+
+
+def _taints(pool: PoolProperties) -> list[Manifest]:
+    """Keep pods that ask for no accelerator off nodes that have some."""
+    if not pool.instance_types[0].accelerator:
+        return []
+    return [
+        {
+            "key": _accelerator_resource(pool),
+            "value": placement.ACCELERATOR_TAINT_VALUE,
+            "effect": placement.ACCELERATOR_TAINT_EFFECT,
+        }
+    ]
+
+
+def _accelerator_resource(pool: PoolProperties) -> str:
+    """Return the device resource of the pool's accelerator."""
+    accelerator = pool.instance_types[0].accelerator
+    return accelerator.resource_name if accelerator else ""
+
+
+def _image_volume_speed(pool: PoolProperties) -> Manifest:
+    """Return throughput and operations of the data volume: as fast as every type can use where images lie on it."""
+    if pool.has_instance_store:
+        return {}
+    slowest = min(instance_type.ebs_bandwidth_mbps for instance_type in pool.instance_types)
+    usable = slowest * 10**6 // 8 // 2**20
+    throughput = max(_LEAST_GP3_MIB_PER_SECOND, min(_MOST_GP3_MIB_PER_SECOND, usable))
+    return {"throughput": throughput, "iops": max(_LEAST_GP3_OPERATIONS, throughput * 4)}
+
+
+def _volume(device: str, size_gib: int, **speed: int) -> Manifest:
+    """Return one encrypted gp3 volume."""
+    volume = {"volumeSize": f"{size_gib}Gi", "volumeType": "gp3", "encrypted": True, **speed}
+    return {"deviceName": device, "ebs": {**volume, "deleteOnTermination": True}}

@@ -1,0 +1,236 @@
+"""The way from the models' load balancer to the pods of one model."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aws_cdk import aws_eks_v2 as eks
+from aws_cdk import aws_elasticloadbalancingv2 as elbv2
+from aws_cdk import aws_route53 as route53
+from constructs import Construct
+
+#: Bounds of Application Load Balancers (https://docs.aws.amazon.com/elasticloadbalancing/latest/APIReference/).
+_LAST_PRIORITY = 50_000
+_LARGEST_WEIGHT = 999
+_LONGEST_DEREGISTRATION_SECONDS = 3600
+
+
+@dataclass(frozen=True)
+class Gateway:
+    """The models' load balancer, as a model's stack refers to it.
+
+    Parameters
+    ----------
+    vpc_id
+        Where target groups are.
+    listener_arn
+        Listener that routes by host name.
+    dns_name, canonical_zone_id
+        What the model's name is an alias of.
+    zone_id, zone_name
+        Private zone of the models' names.
+    scheme
+        ``http`` or ``https``.
+    """
+
+    vpc_id: str
+    listener_arn: str
+    dns_name: str
+    canonical_zone_id: str
+    zone_id: str
+    zone_name: str
+    scheme: str
+
+
+@dataclass(frozen=True)
+class Backend:
+    """The entry point of one deployment.
+
+    Parameters
+    ----------
+    name
+        Name of the deployment.
+    service
+        Kubernetes Service of its entry point.
+    port
+        Port of Service and pods.
+    health_path
+        Path that answers 200 when the pod may take requests.
+    weight
+        Share of the requests, in proportion to those of the other deployments.
+    drain_seconds
+        Time for streams to end once a pod is to go.
+    """
+
+    name: str
+    service: str
+    port: int
+    health_path: str
+    weight: int
+    drain_seconds: int
+
+
+class ModelRoute(Construct):
+    """A target group a deployment, the listener's rule by host name, and the name itself.
+
+    Parameters
+    ----------
+    cluster
+        Where TargetGroupBindings attach pods to the target groups.
+    namespace
+        Kubernetes namespace of the Services.
+    host_name
+        Name under which the model is called.
+    gateway
+        The models' load balancer.
+    priority
+        Priority of the rule, unique on the listener; the order is of no account, hosts are distinct.
+    backends
+        The deployments' entry points.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        cluster: eks.ICluster,
+        namespace: str,
+        host_name: str,
+        gateway: Gateway,
+        priority: int,
+        backends: Sequence[Backend],
+    ) -> None:
+        super().__init__(scope, construct_id)
+        groups = {backend.name: self._target_group(backend, gateway.vpc_id) for backend in backends}
+        weights = listener_weights({backend.name: backend.weight for backend in backends})
+        rule = self._rule(gateway.listener_arn, host_name, priority, groups, weights)
+        eks.KubernetesManifest(
+            self,
+            "Bindings",
+            cluster=cluster,
+            manifest=[_binding(backend, namespace, groups[backend.name].ref) for backend in backends],
+        ).node.add_dependency(rule)
+        route53.CfnRecordSet(
+            self,
+            "Name",
+            name=host_name,
+            type="A",
+            hosted_zone_id=gateway.zone_id,
+            alias_target=route53.CfnRecordSet.AliasTargetProperty(
+                dns_name=gateway.dns_name,
+                hosted_zone_id=gateway.canonical_zone_id,
+                evaluate_target_health=True,
+            ),
+        )
+
+    def _target_group(self, backend: Backend, vpc_id: str) -> elbv2.CfnTargetGroup:
+        """Hold the pods of one deployment; each gets time to end its streams."""
+        drain = min(backend.drain_seconds, _LONGEST_DEREGISTRATION_SECONDS)
+        attribute = elbv2.CfnTargetGroup.TargetGroupAttributeProperty
+        return elbv2.CfnTargetGroup(
+            self,
+            f"Targets-{backend.name}",
+            vpc_id=vpc_id,
+            target_type="ip",
+            port=backend.port,
+            protocol="HTTP",
+            health_check_path=backend.health_path,
+            health_check_interval_seconds=10,
+            health_check_timeout_seconds=5,
+            healthy_threshold_count=2,
+            unhealthy_threshold_count=2,
+            target_group_attributes=[
+                attribute(key="deregistration_delay.timeout_seconds", value=str(drain)),
+                attribute(key="load_balancing.algorithm.type", value="least_outstanding_requests"),
+            ],
+        )
+
+    def _rule(
+        self,
+        listener_arn: str,
+        host_name: str,
+        priority: int,
+        groups: Mapping[str, elbv2.CfnTargetGroup],
+        weights: Mapping[str, int],
+    ) -> elbv2.CfnListenerRule:
+        """Send requests for the host to the target groups by weight."""
+        rule = elbv2.CfnListenerRule
+        targets = [
+            rule.TargetGroupTupleProperty(target_group_arn=group.ref, weight=weights[name])
+            for name, group in groups.items()
+        ]
+        return rule(
+            self,
+            "Rule",
+            listener_arn=listener_arn,
+            priority=priority,
+            conditions=[
+                rule.RuleConditionProperty(
+                    field="host-header",
+                    host_header_config=rule.HostHeaderConfigProperty(values=[host_name]),
+                )
+            ],
+            actions=[
+                rule.ActionProperty(
+                    type="forward", forward_config=rule.ForwardConfigProperty(target_groups=targets)
+                )
+            ],
+        )
+
+
+def listener_priorities(names: Sequence[str]) -> dict[str, int]:
+    """Return a listener priority for each name that hardly ever depends on the other names.
+
+    Parameters
+    ----------
+    names
+        Names of all models on the listener.
+
+    Returns
+    -------
+    dict
+        Distinct priorities, 1 to 50,000, from a hash of the name; where two meet, the later name in
+        alphabetical order takes the next free one.
+    """
+    taken: dict[int, str] = {}
+    for name in sorted(names):
+        priority = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") % _LAST_PRIORITY
+        while priority in taken:
+            priority = (priority + 1) % _LAST_PRIORITY
+        taken[priority] = name
+    return {name: priority + 1 for priority, name in taken.items()}
+
+
+def listener_weights(shares: Mapping[str, int]) -> dict[str, int]:
+    """Scale shares to what a listener takes.
+
+    Parameters
+    ----------
+    shares
+        Positive shares by name, of any size.
+
+    Returns
+    -------
+    dict
+        Weights in the same proportions, 1 to 999.
+    """
+    scale = min(1.0, _LARGEST_WEIGHT / max(shares.values()))
+    return {name: max(1, round(share * scale)) for name, share in shares.items()}
+
+
+def _binding(backend: Backend, namespace: str, target_group_arn: str) -> dict[str, Any]:
+    """Attach the pods of a Service to a target group; security groups are CloudFormation's business."""
+    return {
+        "apiVersion": "elbv2.k8s.aws/v1beta1",
+        "kind": "TargetGroupBinding",
+        "metadata": {"name": backend.service, "namespace": namespace},
+        "spec": {
+            "serviceRef": {"name": backend.service, "port": backend.port},
+            "targetGroupARN": target_group_arn,
+            "targetType": "ip",
+        },
+    }

@@ -1,0 +1,91 @@
+"""The nodes that models run on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import aws_cdk as cdk
+from constructs import Construct
+
+from inference_blueprints import catalog
+from inference_blueprints.spec.types import Pool, Purchase
+from inference_constructs.capacity.karpenter_pool import KarpenterPool
+from inference_constructs.capacity.pool_manifests import NodeProperties, PoolProperties
+from inference_constructs.eks.cluster_access import ClusterAccess
+
+#: Where routers run that the system nodes have no room for. No blueprint can name it: it has a dot.
+_SYSTEM_POOL = PoolProperties(
+    name="inference-blueprints.system",
+    instance_types=[catalog.instance_type(name) for name in ("m7i.xlarge", "m7i.2xlarge", "m7i.4xlarge")],
+    capacity_types=["on-demand"],
+    max_nodes=20,
+    disk_gib=80,
+    labelled=False,
+)
+
+
+class CapacityStack(cdk.Stack):
+    """A Karpenter pool for each of the blueprint's, and one without accelerators for the routers.
+
+    Parameters
+    ----------
+    access
+        The cluster.
+    pools
+        The blueprint's section.
+    node_role_name
+        Role of the nodes.
+    subnet_ids
+        Private subnets, by id: tags could match subnets of others.
+    security_group_id
+        The cluster's security group, which admits its members.
+    instance_tags
+        Tags of instances and volumes.
+    env
+        Account and region.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        access: ClusterAccess,
+        pools: Sequence[Pool],
+        node_role_name: str,
+        subnet_ids: Sequence[str],
+        security_group_id: str,
+        instance_tags: Mapping[str, str],
+        env: cdk.Environment,
+    ) -> None:
+        super().__init__(scope, construct_id, env=env)
+        cluster = access.cluster_in(self)
+        nodes = NodeProperties(
+            role_name=node_role_name,
+            subnet_ids=subnet_ids,
+            security_group_ids=[security_group_id],
+            tags=instance_tags,
+        )
+        KarpenterPool(self, "SystemPool", cluster=cluster, pool=_SYSTEM_POOL, nodes=nodes)
+        for pool in pools:
+            KarpenterPool(
+                self, f"Pool-{pool.name}", cluster=cluster, pool=_pool_properties(pool), nodes=nodes
+            )
+
+
+def _pool_properties(pool: Pool) -> PoolProperties:
+    """Translate a pool of the blueprint."""
+    return PoolProperties(
+        name=pool.name,
+        instance_types=[catalog.instance_type(name) for name in pool.instance_types],
+        capacity_types=_capacity_types(pool.purchase),
+        max_nodes=pool.nodes.max,
+        disk_gib=pool.disk.size_gib,
+    )
+
+
+def _capacity_types(purchase: Purchase) -> list[str]:
+    """Return Karpenter's words for a way of paying."""
+    if purchase.spot is None:
+        return ["on-demand"]
+    return ["spot", "on-demand"] if purchase.spot.on_demand_fallback else ["spot"]
