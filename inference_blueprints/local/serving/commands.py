@@ -1,7 +1,7 @@
 """The plan's processes as commands for this machine.
 
-Options and variables are those of ``python -m dynamo.frontend --help`` and ``python -m dynamo.mocker --help``,
-release 1.6.1.
+Options and variables are those of ``python -m dynamo.frontend --help`` and ``python -m dynamo.mocker
+--help``, release 1.6.1.
 """
 
 from __future__ import annotations

@@ -19,45 +19,50 @@ def describe(deployments: Iterable[LocalDeployment], isolation: Isolation) -> tu
     isolation
         Where its processes run.
     """
-    lines = [line for deployment in deployments for line in (_frontend(deployment), _engines(deployment))]
-    return (*lines, _weights(), _network(isolation))
+    lines = [line(deployment) for deployment in deployments for line in (_frontend, _engines, _answers)]
+    return (*lines, _network(isolation))
 
 
 def _frontend(deployment: LocalDeployment) -> Part:
-    frontend = deployment.frontend
     return Part(
-        f"Frontend and router of {deployment.plan.release}",
+        f"Frontends and router of {deployment.plan.release}",
         "real",
-        f"{frontend.replicas} × NVIDIA Dynamo's own, with the arguments of the plan: "
-        f"{' '.join(frontend.arguments)}; in place of the load balancer a relay takes turns by connection",
+        f"{deployment.frontend.replicas} of NVIDIA Dynamo's own, with the plan's arguments; "
+        "a relay stands for the load balancer and takes turns by connection",
     )
 
 
 def _engines(deployment: LocalDeployment) -> Part:
-    accelerator = deployment.accelerator.name if deployment.accelerator else "no accelerator"
     processes = deployment.workers_by_process
-    shared = "one process each" if max(processes) == 1 else f"in {len(processes)} processes"
-    profile = deployment.profile
-    latencies = (
-        f"latencies simulated for {profile.model} on {profile.accelerator} × {profile.tensor_parallel_size} "
-        f"from {profile.source} ({profile.date}; within {profile.largest_error_percent:.0f} % of its points)"
-        if profile
-        else f"latencies are the simulator's default curve and not those of {accelerator}: "
-        "no throughput or price follows from them"
-    )
+    shared = "a process each" if max(processes) == 1 else f"in {len(processes)} processes"
     return Part(
         f"Engines of {deployment.plan.release}",
         "simulated",
-        f"{deployment.worker.replicas} × {deployment.settings.engine} by Dynamo's mocker, {shared}; {latencies}",
+        f"{deployment.worker.replicas} of Dynamo's mocker for {deployment.settings.engine}, {shared}; "
+        f"{_latencies(deployment)}",
     )
 
 
-def _weights() -> Part:
+def _latencies(deployment: LocalDeployment) -> str:
+    profile = deployment.profile
+    if profile is None:
+        accelerator = deployment.accelerator.name if deployment.accelerator else "the processors"
+        return (
+            f"latencies are the simulator's default curve and not those of {accelerator}: "
+            "no throughput or price follows from them"
+        )
+    return (
+        f"latencies simulated for {profile.model} on {profile.tensor_parallel_size} {profile.accelerator} "
+        f"({profile.source}, {profile.date}, read within {profile.largest_error_percent:g} %)"
+    )
+
+
+def _answers(deployment: LocalDeployment) -> Part:
     return Part(
-        "Weights and tokenizer",
+        f"Weights and tokenizer of {deployment.plan.release}",
         "simulated",
-        "answers are random words, a tokenizer of our own counts tokens; an answer's length must be asked for "
-        "(max_tokens)",
+        "no weights: answers are random words, counted by a tokenizer of our own; "
+        f"a request without max_tokens gets {deployment.answer_tokens}, the workload's mean",
     )
 
 
@@ -66,11 +71,11 @@ def _network(isolation: Isolation) -> Part:
         return Part(
             "Network of the models",
             "real",
-            "a network namespace with loopback alone; its endpoint is relayed to 127.0.0.1",
+            "a network namespace with loopback alone, relayed to 127.0.0.1",
         )
     return Part(
         "Network of the models",
         "stubbed",
-        f"not isolated ({isolation.reason}): Dynamo's event sockets listen on all interfaces of this machine; "
-        "the endpoint itself is on 127.0.0.1",
+        f"no namespace ({isolation.reason}): Dynamo's event sockets listen on all interfaces of this "
+        "machine; the endpoint is on 127.0.0.1",
     )

@@ -14,7 +14,7 @@ from inference_blueprints.spec.types import Blueprint
 
 #: Up to this many workers of a deployment have a process each, so that one can be lost alone.
 WORKER_PROCESSES = 8
-#: Workers of all deployments together; each takes some 15 MB beside its process, and a share of the processors.
+#: Workers of all deployments together; each takes memory and a share of this machine's processors.
 WORKER_LIMIT = 256
 
 
@@ -36,6 +36,8 @@ class LocalDeployment:
         What its workers would run on; None where they need none.
     profile
         Its latencies; None where nothing was measured.
+    answer_tokens
+        Length of an answer whose request states none: the workload's mean.
     """
 
     model: ModelPlan
@@ -45,6 +47,7 @@ class LocalDeployment:
     settings: EngineSettings
     accelerator: Accelerator | None
     profile: LatencyProfile | None
+    answer_tokens: int
 
     @property
     def workers_by_process(self) -> tuple[int, ...]:
@@ -74,11 +77,8 @@ def layout(plan: ServingPlan, blueprint: Blueprint) -> Mapping[str, tuple[LocalD
     UserError
         If the plan has more workers than this machine should simulate.
     """
-    accelerators = {
-        pool.name: catalog.instance_type(pool.instance_types[0]).accelerator for pool in blueprint.spec.pools
-    }
     models = {
-        model.name: tuple(_deployment(model, deployment, accelerators) for deployment in model.deployments)
+        model.name: tuple(_deployment(model, deployment, blueprint) for deployment in model.deployments)
         for model in plan.models
     }
     workers = sum(deployment.worker.replicas for each in models.values() for deployment in each)
@@ -90,15 +90,28 @@ def layout(plan: ServingPlan, blueprint: Blueprint) -> Mapping[str, tuple[LocalD
     return MappingProxyType(models)
 
 
-def _deployment(
-    model: ModelPlan, plan: DeploymentPlan, accelerators: Mapping[str, Accelerator | None]
-) -> LocalDeployment:
+def _deployment(model: ModelPlan, plan: DeploymentPlan, blueprint: Blueprint) -> LocalDeployment:
     """Find the processes of a deployment and the latencies of its workers."""
     (worker,) = (process for process in plan.processes if process.role == "worker")
-    if worker.engine is None or worker.pool is None:
-        raise ValueError(f"{plan.release}: the worker has no engine or no pool")
-    accelerator = accelerators[worker.pool]
-    profile = accelerator and catalog.latency_profile(
-        model.catalog_name, accelerator.name, worker.engine.tensor_parallel_size
+    if worker.engine is None:
+        raise ValueError(f"{plan.release}: the worker has no engine")
+    accelerator = _accelerator(worker, blueprint)
+    size = worker.engine.tensor_parallel_size
+    return LocalDeployment(
+        model=model,
+        plan=plan,
+        frontend=plan.entry_point,
+        worker=worker,
+        settings=worker.engine,
+        accelerator=accelerator,
+        profile=catalog.latency_profile(model.catalog_name, accelerator.name, size) if accelerator else None,
+        answer_tokens=next(
+            each.workload.output_tokens for each in blueprint.spec.models if each.name == model.name
+        ),
     )
-    return LocalDeployment(model, plan, plan.entry_point, worker, worker.engine, accelerator, profile)
+
+
+def _accelerator(worker: Process, blueprint: Blueprint) -> Accelerator | None:
+    """Return what the nodes of a worker's pool have; a pool has one kind."""
+    pool = next(pool for pool in blueprint.spec.pools if pool.name == worker.pool)
+    return catalog.instance_type(pool.instance_types[0]).accelerator

@@ -18,20 +18,16 @@ class NotReady(Exception):  # noqa: N818 - the name says what happened
     ----------
     name
         The frontend.
-    seconds
-        How long was waited.
     found, expected
         Workers registered, and workers that should be.
     """
 
-    def __init__(self, name: str, seconds: float, found: int, expected: int) -> None:
-        super().__init__(
-            f"{name} is not ready after {seconds:.0f} s: {found} of {expected} workers have registered"
-        )
+    def __init__(self, name: str, found: int, expected: int) -> None:
+        super().__init__(f"{name} is not ready in time: {found} of {expected} workers have registered")
 
 
 def wait_until_ready(
-    name: str, port: int, model: str, workers: int, *, seconds: float, check: Callable[[], None]
+    name: str, port: int, model: str, workers: int, *, deadline: float, check: Callable[[], None]
 ) -> None:
     """Poll a frontend.
 
@@ -45,21 +41,20 @@ def wait_until_ready(
         Name of the model that it must list.
     workers
         Workers that it must know.
-    seconds
-        How long at the most.
+    deadline
+        Reading of ``time.monotonic`` at which it must be ready.
     check
         Raises when a process has died.
 
     Raises
     ------
     NotReady
-        When the time is over.
+        When it is not.
     """
-    deadline = time.monotonic() + seconds
     while (found := registered_workers(port, model)) < workers:
         check()
         if time.monotonic() > deadline:
-            raise NotReady(name, seconds, found, workers)
+            raise NotReady(name, found, workers)
         time.sleep(_PERIOD_SECONDS)
 
 

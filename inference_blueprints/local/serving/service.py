@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -17,7 +15,6 @@ from typing import Self
 from inference_blueprints import catalog
 from inference_blueprints.local.parts import Part
 from inference_blueprints.local.processes import ProcessGroup, RunningProcess
-from inference_blueprints.local.serving import relay
 from inference_blueprints.local.serving.commands import (
     SimulatedEngine,
     environment,
@@ -26,17 +23,17 @@ from inference_blueprints.local.serving.commands import (
 )
 from inference_blueprints.local.serving.description import describe
 from inference_blueprints.local.serving.endpoint import Endpoint
+from inference_blueprints.local.serving.entrance import open_entrance
 from inference_blueprints.local.serving.isolation import Isolation, open_isolation
 from inference_blueprints.local.serving.layout import LocalDeployment, layout
 from inference_blueprints.local.serving.model_directory import write_model_directory
 from inference_blueprints.local.serving.profile_file import write_profile
 from inference_blueprints.local.serving.readiness import wait_until_ready
-from inference_blueprints.serving.types import EnvironmentValue, ServingPlan
+from inference_blueprints.local.serving.relay import Route
+from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Blueprint
 
-_LOOPBACK = "127.0.0.1"
 _READY_SECONDS = 120.0
-_BACKLOG = 1024
 _FIRST_NAMESPACE_PORT = 8000
 
 
@@ -47,6 +44,11 @@ class _Frontend:
     name: str
     deployment: LocalDeployment
     port: int
+
+    @property
+    def weight(self) -> float:
+        """Its share of the model's connections: the workers behind it."""
+        return self.deployment.worker.replicas / self.deployment.frontend.replicas
 
 
 class LocalServing:
@@ -121,38 +123,17 @@ class LocalServing:
             If it takes too long.
         """
         if self._isolate:
-            self._isolation = open_isolation(self._processes, self._directory / "namespace.log")
+            self._isolation = open_isolation(self._processes, self._log_path("network namespace"))
         frontends = self._frontends()
-        frontend_ports, model_ports = self._start_relay(frontends)
+        ports = open_entrance(
+            self._routes(frontends), lambda command, sockets: self._start("relay", command, {}, sockets)
+        )
         for deployment in self._deployments():
             self._start_workers(deployment)
         for frontend in frontends:
-            home = self._home(frontend.deployment)
-            command = frontend_command(frontend.deployment.frontend, frontend.port)
-            self._start(frontend.name, command, environment(frontend.deployment.frontend.environment, home))
-        deadline = time.monotonic() + _READY_SECONDS
-        for frontend, port in zip(frontends, frontend_ports, strict=True):
-            on_progress(f"waiting for the workers of {frontend.name}")
-            wait_until_ready(
-                frontend.name,
-                port,
-                frontend.deployment.model.name,
-                frontend.deployment.worker.replicas,
-                seconds=deadline - time.monotonic(),
-                check=self.check,
-            )
-        return tuple(
-            _endpoint(
-                deployments,
-                port,
-                [
-                    frontend_port
-                    for frontend, frontend_port in zip(frontends, frontend_ports, strict=True)
-                    if frontend.deployment in deployments
-                ],
-            )
-            for deployments, port in zip(self._models.values(), model_ports, strict=True)
-        )
+            self._start_frontend(frontend)
+        self._wait(frontends, ports, on_progress)
+        return tuple(self._endpoint(model, frontends, ports) for model in self._models)
 
     def parts(self) -> tuple[Part, ...]:
         """Return what of this is real and what is simulated; complete once `start` has returned."""
@@ -174,62 +155,65 @@ class LocalServing:
     def _home(self, deployment: LocalDeployment) -> Path:
         return self._directory / deployment.plan.release
 
+    def _log_path(self, name: str) -> Path:
+        return self._directory / "logs" / f"{name.replace(' ', '-')}.log"
+
     def _frontends(self) -> list[_Frontend]:
-        """Give every frontend a port: any in a namespace that is empty, a free one of this machine otherwise."""
+        """Give each frontend a port: any in a namespace, which is empty, else one that is free."""
         named = [
             (f"frontend {index + 1} of {deployment.plan.release}", deployment)
             for deployment in self._deployments()
             for index in range(deployment.frontend.replicas)
         ]
-        ports = range(_FIRST_NAMESPACE_PORT, _FIRST_NAMESPACE_PORT + len(named))
-        chosen = list(ports) if self._isolation.holder else _free_ports(len(named))
-        return [
-            _Frontend(name, deployment, port) for (name, deployment), port in zip(named, chosen, strict=True)
-        ]
+        ports = list(range(_FIRST_NAMESPACE_PORT, _FIRST_NAMESPACE_PORT + len(named)))
+        if self._isolation.holder is None:
+            ports = _free_ports(len(named))
+        return [_Frontend(*each, port) for each, port in zip(named, ports, strict=True)]
 
-    def _start_relay(self, frontends: Sequence[_Frontend]) -> tuple[list[int], list[int]]:
-        """Open one port of this machine a frontend and one a model."""
-        single = [[(frontend.port, 1.0)] for frontend in frontends]
-        shared = [
-            [
-                (each.port, each.deployment.worker.replicas / each.deployment.frontend.replicas)
-                for each in frontends
-                if each.deployment in deployments
-            ]
-            for deployments in self._models.values()
-        ]
-        with ExitStack() as sockets:
-            listeners = [
-                sockets.enter_context(socket.create_server((_LOOPBACK, 0), backlog=_BACKLOG))
-                for _ in [*single, *shared]
-            ]
-            routes = [
-                {"listener": listener.fileno(), "targets": targets}
-                for listener, targets in zip(listeners, [*single, *shared], strict=True)
-            ]
-            command = [sys.executable, "-I", "-S", relay.__file__, json.dumps(routes)]
-            self._start("relay", command, {}, [listener.fileno() for listener in listeners])
-            ports = [listener.getsockname()[1] for listener in listeners]
-        return ports[: len(single)], ports[len(single) :]
+    def _routes(self, frontends: Sequence[_Frontend]) -> dict[str, Route]:
+        """Return a way to each frontend, and one a model to all of its frontends in turn."""
+        alone = {
+            frontend.name: Route(((frontend.port, 1.0),), frontend.deployment.answer_tokens)
+            for frontend in frontends
+        }
+        together = {
+            model: Route(
+                tuple(
+                    (frontend.port, frontend.weight)
+                    for frontend in frontends
+                    if frontend.deployment.model.name == model
+                ),
+                deployments[0].answer_tokens,
+            )
+            for model, deployments in self._models.items()
+        }
+        return {**alone, **together}
 
     def _start_workers(self, deployment: LocalDeployment) -> None:
         """Write what the simulated engine reads, and start its processes."""
         home = self._home(deployment)
         shape = catalog.model(deployment.model.catalog_name)
-        tensor_parallel_size = deployment.settings.tensor_parallel_size
+        per_token = shape.kv_bytes_per_token(tensor_parallel_size=deployment.settings.tensor_parallel_size)
+        profile = deployment.profile
         engine = SimulatedEngine(
             model_name=deployment.model.name,
             model_directory=write_model_directory(shape, home / "model"),
             settings=deployment.settings,
-            kv_bytes_per_token=round(shape.kv_bytes_per_token(tensor_parallel_size=tensor_parallel_size)),
-            profile_file=deployment.profile and write_profile(deployment.profile, home / "latencies.npz"),
+            kv_bytes_per_token=round(per_token),
+            profile_file=write_profile(profile, home / "latencies.npz") if profile else None,
         )
         for index, workers in enumerate(deployment.workers_by_process):
             name = f"worker {index + 1} of {deployment.plan.release}"
             self._start(name, worker_command(engine, workers), environment({}, home))
 
+    def _start_frontend(self, frontend: _Frontend) -> None:
+        """Start one frontend of the plan."""
+        process = frontend.deployment.frontend
+        variables = environment(process.environment, self._home(frontend.deployment))
+        self._start(frontend.name, frontend_command(process, frontend.port), variables)
+
     def _start(
-        self, name: str, command: Sequence[str], variables: Mapping[str, str], pass_fds: Sequence[int] = ()
+        self, name: str, command: Sequence[str], variables: Mapping[str, str], sockets: Sequence[int] = ()
     ) -> None:
         """Start a process in the namespace, with a log of its own."""
         self._started.append(
@@ -237,27 +221,45 @@ class LocalServing:
                 name,
                 self._isolation.command(command),
                 environment={"PATH": os.defpath, **variables},
-                log_path=self._directory / "logs" / f"{name.replace(' ', '-')}.log",
-                pass_fds=pass_fds,
+                log_path=self._log_path(name),
+                pass_fds=sockets,
                 working_directory=self._directory,
             )
         )
 
+    def _wait(
+        self, frontends: Sequence[_Frontend], ports: Mapping[str, int], on_progress: Callable[[str], None]
+    ) -> None:
+        """Wait for each frontend to know all of its workers."""
+        deadline = time.monotonic() + _READY_SECONDS
+        for frontend in frontends:
+            deployment = frontend.deployment
+            on_progress(f"{frontend.name}: waiting for {deployment.worker.replicas} workers")
+            wait_until_ready(
+                frontend.name,
+                ports[frontend.name],
+                deployment.model.name,
+                deployment.worker.replicas,
+                deadline=deadline,
+                check=self.check,
+            )
 
-def _endpoint(deployments: Sequence[LocalDeployment], port: int, frontend_ports: Sequence[int]) -> Endpoint:
-    """Describe where a model answers."""
-    profiles = [deployment.profile for deployment in deployments]
-    return Endpoint(
-        model=deployments[0].model.name,
-        base_url=f"http://{_LOOPBACK}:{port}/v1",
-        metrics_urls=tuple(f"http://{_LOOPBACK}:{each}/metrics" for each in frontend_ports),
-        profile=profiles[0] if all(profiles) else None,
-        context_length=min(deployment.settings.max_model_len for deployment in deployments),
-    )
+    def _endpoint(self, model: str, frontends: Sequence[_Frontend], ports: Mapping[str, int]) -> Endpoint:
+        """Describe where a model answers."""
+        deployments = self._models[model]
+        profiles = [deployment.profile for deployment in deployments]
+        names = [frontend.name for frontend in frontends if frontend.deployment.model.name == model]
+        return Endpoint(
+            model=model,
+            base_url=f"http://127.0.0.1:{ports[model]}/v1",
+            metrics_urls=tuple(f"http://127.0.0.1:{ports[name]}/metrics" for name in names),
+            profile=profiles[0] if all(profiles) else None,
+            context_length=min(deployment.settings.max_model_len for deployment in deployments),
+        )
 
 
 def _free_ports(count: int) -> list[int]:
     """Return ports that nobody on this machine listens on."""
     with ExitStack() as sockets:
-        taken = [sockets.enter_context(socket.create_server((_LOOPBACK, 0))) for _ in range(count)]
+        taken = [sockets.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
         return [each.getsockname()[1] for each in taken]

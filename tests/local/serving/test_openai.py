@@ -1,0 +1,130 @@
+"""The official client against the endpoint: what works on AWS works here."""
+
+import http.client
+import json
+from urllib.parse import urlsplit
+
+import openai
+import pytest
+
+from inference_blueprints.local.serving.vocabulary import text_of, words
+
+_MODEL = "qwen3-8b"
+
+
+def _ask(text: str) -> list[dict[str, str]]:
+    return [{"role": "user", "content": text}]
+
+
+def test_the_model_is_listed_with_the_context_of_the_plan(served) -> None:
+    (model,) = served.client.models.list().data
+    assert model.id == _MODEL
+    assert model.model_extra["context_window"] == served.endpoint.context_length
+
+
+def test_a_chat_answers_in_readable_words_of_the_asked_length(client) -> None:
+    answer = client.chat.completions.create(model=_MODEL, messages=_ask("Hello"), max_tokens=12)
+    assert answer.usage.completion_tokens == 12
+    assert answer.choices[0].finish_reason == "length"
+    said = answer.choices[0].message.content.split()
+    assert len(said) == 12
+    assert set(said) <= set(words())
+
+
+def test_a_stream_brings_every_token_and_the_usage(client) -> None:
+    stream = client.chat.completions.create(
+        model=_MODEL,
+        messages=_ask("Hello"),
+        max_tokens=7,
+        stream=True,
+        stream_options={"include_usage": True},
+    )
+    chunks = list(stream)
+    said = "".join(choice.delta.content or "" for chunk in chunks for choice in chunk.choices)
+    assert len(said.split()) == 7
+    assert chunks[-1].usage.completion_tokens == 7
+
+
+@pytest.mark.parametrize("tokens", [1, 63, 64, 65, 2000])
+def test_text_has_exactly_the_length_that_it_was_made_for(client, tokens: int) -> None:
+    answer = client.completions.create(model=_MODEL, prompt=text_of(tokens, seed=tokens), max_tokens=1)
+    assert answer.usage.prompt_tokens == tokens
+
+
+@pytest.mark.parametrize(
+    "text", ["Grüße, 你好 🎉", "tabs\tand\nlines", "naïve  café ﬁ", "<|im_end|>", "\u0000"]
+)
+def test_any_text_can_be_asked(client, text: str) -> None:
+    answer = client.chat.completions.create(model=_MODEL, messages=_ask(text), max_tokens=2)
+    assert answer.usage.completion_tokens == 2
+
+
+def test_the_chat_template_adds_the_same_to_every_question(client) -> None:
+    def prompt_tokens(tokens: int) -> int:
+        question = _ask(text_of(tokens, seed=5))
+        return client.chat.completions.create(
+            model=_MODEL, messages=question, max_tokens=1
+        ).usage.prompt_tokens
+
+    assert prompt_tokens(300) - prompt_tokens(100) == 200
+
+
+def test_a_repeated_prompt_is_found_in_the_kv_cache_of_its_worker(client) -> None:
+    prompt = text_of(640, seed=99)
+    first = client.completions.create(model=_MODEL, prompt=prompt, max_tokens=1).usage
+    # Which of the two frontends answers is a matter of turns: both must know where the prefix is.
+    again = [
+        client.completions.create(
+            model=_MODEL, prompt=prompt, max_tokens=1, extra_headers={"Connection": "close"}
+        ).usage.prompt_tokens_details.cached_tokens
+        for _ in range(2)
+    ]
+    assert first.prompt_tokens_details.cached_tokens == 0
+    assert all(cached >= 512 for cached in again)
+
+
+def test_without_max_tokens_an_answer_has_the_workloads_length(client, quickstart) -> None:
+    expected = quickstart.spec.models[0].workload.output_tokens
+    options = {"stream": True, "stream_options": {"include_usage": True}}
+    chunks = list(client.chat.completions.create(model=_MODEL, messages=_ask("Hello"), **options))
+    assert chunks[-1].usage.completion_tokens == expected
+
+
+def test_an_unknown_model_is_not_found(client) -> None:
+    with pytest.raises(openai.NotFoundError, match="Model not found"):
+        client.chat.completions.create(model="nobody", messages=_ask("Hello"), max_tokens=1)
+
+
+@pytest.mark.parametrize(
+    "request_", [{"temperature": 9}, {"max_tokens": -1}, {"messages": "not a list"}, {"n": 0}]
+)
+def test_a_bad_request_is_refused_with_what_is_wrong(client, request_: dict) -> None:
+    with pytest.raises(openai.BadRequestError) as caught:
+        client.chat.completions.create(
+            **{"model": _MODEL, "messages": _ask("Hello"), "max_tokens": 1, **request_}
+        )
+    assert caught.value.body
+
+
+def test_what_is_no_json_is_refused(served) -> None:
+    address = urlsplit(served.endpoint.base_url)
+    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=30)
+    connection.request("POST", "/v1/chat/completions", b"{", {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    assert answer.status == http.client.BAD_REQUEST
+    assert json.loads(answer.read())["message"]
+    connection.close()
+
+
+def test_a_prompt_beyond_the_context_is_refused_and_serving_goes_on(served) -> None:
+    # The simulated engine refuses it as an internal error; see docs/local-serving.md.
+    too_long = text_of(served.endpoint.context_length + 1, seed=1)
+    with pytest.raises(openai.InternalServerError):
+        served.client.completions.create(model=_MODEL, prompt=too_long, max_tokens=1)
+    assert served.client.completions.create(model=_MODEL, prompt="still here", max_tokens=1).choices
+
+
+def test_an_answer_ends_at_the_context(served) -> None:
+    prompt = text_of(served.endpoint.context_length - 3, seed=1)
+    usage = served.client.completions.create(model=_MODEL, prompt=prompt, max_tokens=50).usage
+    assert usage.total_tokens == served.endpoint.context_length

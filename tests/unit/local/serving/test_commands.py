@@ -1,0 +1,86 @@
+"""Local commands carry the plan's figures, and only the target's own things differ."""
+
+import dataclasses
+import sys
+from pathlib import Path
+
+from inference_blueprints.local.serving.commands import (
+    SimulatedEngine,
+    environment,
+    frontend_command,
+    worker_command,
+)
+from inference_blueprints.serving.types import OwnAddress, PeerAddress, SecretValue
+
+
+def _value(command: list[str], option: str) -> str:
+    """Return what an option ends up with: of several the last."""
+    return command[len(command) - 1 - command[::-1].index(option) + 1]
+
+
+def test_the_frontend_has_every_argument_of_the_plan(deployments_of) -> None:
+    (deployment,) = deployments_of(("l40s", 2))
+    process = deployment.frontend
+    command = frontend_command(process, 4321)
+    start = 1 + len(process.command[1:])
+    assert command[:start] == [sys.executable, *process.command[1:]]
+    assert tuple(command[start : start + len(process.arguments)]) == process.arguments
+
+
+def test_address_and_discovery_are_this_machines(deployments_of) -> None:
+    process = deployments_of(("l40s", 2))[0].frontend
+    command = frontend_command(process, 4321)
+    assert _value(command, "--http-host") == "127.0.0.1"
+    assert _value(command, "--http-port") == "4321"
+    assert _value(command, "--discovery-backend") == "file"
+
+
+def test_the_engine_has_the_figures_of_the_plan(deployments_of) -> None:
+    (deployment,) = deployments_of(("l40s", 2))
+    settings = deployment.settings
+    engine = SimulatedEngine("answerer", Path("/model"), settings, 147456, Path("/latencies.npz"))
+    command = worker_command(engine, 3)
+    assert {option: _value(command, option) for option in command if option.startswith("--")} == {
+        "--model-path": "/model",
+        "--model-name": "answerer",
+        "--num-workers": "3",
+        "--block-size": str(settings.block_size),
+        "--max-model-len": str(settings.max_model_len),
+        "--max-num-seqs": str(settings.max_num_seqs),
+        "--max-num-batched-tokens": str(settings.max_num_batched_tokens),
+        "--num-gpu-blocks-override": str(settings.kv_blocks),
+        "--kv-bytes-per-token": "147456",
+        "--planner-profile-data": "/latencies.npz",
+        "--discovery-backend": "file",
+    }
+
+
+def test_without_a_profile_the_simulator_is_given_none(deployments_of) -> None:
+    engine = SimulatedEngine("answerer", Path("/model"), deployments_of(("l4", 1))[0].settings, 1, None)
+    assert "--planner-profile-data" not in worker_command(engine, 1)
+
+
+def test_planned_variables_are_kept_addresses_become_loopback_and_secrets_stay_away(tmp_path: Path) -> None:
+    planned = {
+        "PLAIN": "kept",
+        "OWN": OwnAddress(),
+        "PEER": PeerAddress("frontend", "http"),
+        "HF_TOKEN": SecretValue("arn:aws:secretsmanager:us-west-2:111122223333:secret:hub"),
+        "DYN_TCP_RPC_HOST": OwnAddress(),
+        "DYN_HTTP_GRACEFUL_SHUTDOWN_TIMEOUT_SECS": "600",
+    }
+    variables = environment(planned, tmp_path)
+    assert (variables["PLAIN"], variables["OWN"], variables["PEER"]) == ("kept", "127.0.0.1", "127.0.0.1")
+    assert "HF_TOKEN" not in variables
+    assert variables["DYN_HTTP_GRACEFUL_SHUTDOWN_TIMEOUT_SECS"] == "0"
+
+
+def test_two_deployments_do_not_find_each_other(tmp_path: Path) -> None:
+    one, other = environment({}, tmp_path / "one"), environment({}, tmp_path / "other")
+    assert one["DYN_FILE_KV"] != other["DYN_FILE_KV"]
+    assert one["HOME"] != other["HOME"]
+
+
+def test_a_plan_with_another_command_is_another_program(deployments_of) -> None:
+    process = dataclasses.replace(deployments_of(("l40s", 1))[0].frontend, command=("python3", "-m", "x.y"))
+    assert frontend_command(process, 1)[:3] == [sys.executable, "-m", "x.y"]
