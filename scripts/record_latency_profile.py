@@ -110,7 +110,7 @@ def covering(nodes: Sequence[int], largest: int) -> list[int]:
 
 def record(database: Database, context_length: int, kv_capacity: int) -> dict[str, object]:
     """Fill the tables of a profile and measure the error of reading them."""
-    lengths = covering(PREFILL_TOKENS, context_length)
+    lengths = [length for length in PREFILL_TOKENS if length <= min(context_length, kv_capacity)]
     prefill = [database.prefill_ms(length) for length in lengths]
     kv_axis, context_axis = covering(KV_TOKENS, kv_capacity), covering(CONTEXT_TOKENS, context_length)
     decode = [[database.decode_ms(kv, context) for context in context_axis] for kv in kv_axis]

@@ -59,7 +59,7 @@ class Catalogue:
     """
 
     def __init__(self, directory: Path) -> None:
-        self._directory = directory
+        self.directory = directory
 
     @cached_property
     def accelerators(self) -> Mapping[str, Accelerator]:
@@ -81,7 +81,7 @@ class Catalogue:
     def engines(self) -> Mapping[str, Engine]:
         """Engine by the blueprint's word for it."""
         engines = {}
-        for path in sorted((self._directory / "engines").glob("*.json")):
+        for path in sorted((self.directory / "engines").glob("*.json")):
             document = self._json(f"engines/{path.name}")
             flags = [Flag(name=name, **flag) for name, flag in document.pop("flags").items()]
             table = MappingProxyType({flag.name: flag for flag in flags})
@@ -105,7 +105,7 @@ class Catalogue:
     ) -> LatencyProfile | None:
         """Return the profile measured for exactly this combination; None when there is none."""
         name = f"latency_profiles/{model}/{accelerator}-tp{tensor_parallel_size}.json"
-        path = self._directory / name
+        path = self.directory / name
         if not path.is_file():
             return None
         return _build(LatencyProfile, self._json(name), path)
@@ -123,7 +123,7 @@ class Catalogue:
         accelerator = self.accelerators.get(row["accelerator"])
         if row["accelerator"] and accelerator is None:
             raise CatalogueError(
-                f"{self._directory / 'instance_types.csv'}: {row['name']}: got accelerator "
+                f"{self.directory / 'instance_types.csv'}: {row['name']}: got accelerator "
                 f"{row['accelerator']!r}, accelerators.json has {', '.join(self.accelerators)}"
             )
         return InstanceType(
@@ -146,7 +146,7 @@ class Catalogue:
     def _entries(self, file: str, key: str, kind: type[_Entry]) -> Mapping[str, _Entry]:
         """Build every named entry of a JSON file."""
         entries = self._json(file)[key]
-        path = self._directory / file
+        path = self.directory / file
         return MappingProxyType(
             {name: _build(kind, {"name": name, **entry}, path) for name, entry in entries.items()}
         )
@@ -156,12 +156,12 @@ class Catalogue:
         try:
             document: dict[str, Any] = json.loads(self._text(name))
         except json.JSONDecodeError as error:
-            position = f"{self._directory / name}:{error.lineno}:{error.colno}"
+            position = f"{self.directory / name}:{error.lineno}:{error.colno}"
             raise CatalogueError(f"{position}: {error.msg}") from error
         return document
 
     def _text(self, name: str) -> str:
-        return (self._directory / name).read_text(encoding="utf-8")
+        return (self.directory / name).read_text(encoding="utf-8")
 
 
 def _build(kind: type[_Entry], values: Mapping[str, Any], path: Path) -> _Entry:

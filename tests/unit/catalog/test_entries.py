@@ -1,0 +1,145 @@
+"""Every entry of the shipped catalogue is whole and consistent."""
+
+import re
+
+import pytest
+
+from inference_blueprints import catalog
+from inference_blueprints.catalog.catalogue import shipped
+
+BYTES_PER_PARAMETER = {"bf16": (2.0, 2.0), "fp8": (1.0, 1.15), "mxfp4": (0.53, 0.70), "int4": (0.5, 0.7)}
+"""Smallest and largest: quantised checkpoints keep embeddings, routers and vision towers in BF16."""
+
+DATE = re.compile(r"20\d\d-[01]\d(-[0-3]\d)?")
+
+
+@pytest.mark.parametrize("model", catalog.models().values(), ids=lambda model: model.name)
+class TestModel:
+    def test_weights_are_the_parameters_at_their_type(self, model: catalog.Model) -> None:
+        smallest, largest = BYTES_PER_PARAMETER[model.weight_type]
+        per_parameter = model.weight_bytes / (model.parameters_billion * 1e9)
+        assert smallest * 0.99 <= per_parameter <= largest * 1.01
+
+    def test_size_in_the_name_is_the_size(self, model: catalog.Model) -> None:
+        sizes = re.findall(r"-(\d+(?:\.\d+)?)b\b", model.name.lower())
+        assert all(model.parameters_billion == pytest.approx(float(size), rel=0.25) for size in sizes)
+
+    def test_heads_are_plausible(self, model: catalog.Model) -> None:
+        assert model.attention_heads % model.kv_heads == 0
+        assert 64 <= model.head_size <= 256
+        assert model.hidden_size / 2 <= model.attention_heads * model.head_size <= model.hidden_size * 2.5
+
+    def test_a_latent_belongs_to_latent_attention(self, model: catalog.Model) -> None:
+        assert (model.kv_latent_size > 0) == (model.attention == "mla")
+
+    def test_only_models_with_experts_pass_tokens_through_a_part(self, model: catalog.Model) -> None:
+        assert (model.active_parameters_billion < model.parameters_billion) == (model.experts > 0)
+
+    def test_facts_are_stated(self, model: catalog.Model) -> None:
+        assert model.modalities[0] == "text"
+        assert model.context_length >= 8192
+        assert model.licence
+        assert ": " in model.source
+
+
+PUBLISHED_PARAMETERS_BILLION = {
+    "Qwen/Qwen3-8B": 8.19,
+    "Qwen/Qwen3-32B": 32.76,
+    "Qwen/Qwen3-30B-A3B": 30.53,
+    "Qwen/Qwen3-235B-A22B": 235.09,
+    "Qwen/Qwen3-VL-30B-A3B-Instruct": 31.07,
+    "meta-llama/Llama-3.1-8B-Instruct": 8.03,
+    "meta-llama/Llama-3.3-70B-Instruct": 70.55,
+    "openai/gpt-oss-20b": 20.91,
+    "openai/gpt-oss-120b": 116.83,
+    "deepseek-ai/DeepSeek-R1": 671.03,
+    "mistralai/Mistral-Small-24B-Instruct-2501": 23.57,
+    "google/gemma-3-27b-it": 27.43,
+}
+"""As the publishers' model cards and papers say; DeepSeek without its layer for multi-token prediction."""
+
+
+@pytest.mark.parametrize(("name", "billion"), PUBLISHED_PARAMETERS_BILLION.items())
+def test_counted_parameters_are_the_published_ones(name: str, billion: float) -> None:
+    assert catalog.model(name).parameters_billion == pytest.approx(billion, rel=0.005)
+
+
+@pytest.mark.parametrize("instance", catalog.instance_types().values(), ids=lambda instance: instance.name)
+class TestInstanceType:
+    def test_name_belongs_to_the_family(self, instance: catalog.InstanceType) -> None:
+        assert instance.name.split(".")[0] == instance.family
+
+    def test_accelerators_are_counted_where_there_are_any(self, instance: catalog.InstanceType) -> None:
+        assert (instance.accelerator_count > 0) == (instance.accelerator is not None)
+
+    def test_efa_interfaces_have_a_card(self, instance: catalog.InstanceType) -> None:
+        assert 0 <= instance.efa_interfaces <= instance.network_cards
+        assert instance.network_cards >= 1
+
+    def test_sizes_are_positive(self, instance: catalog.InstanceType) -> None:
+        numbers = (instance.vcpu, instance.memory_mib, instance.max_pods, instance.ebs_bandwidth_mbps)
+        assert min(*numbers, instance.network_bandwidth_mbps) > 0
+        assert instance.local_nvme_gb is None or instance.local_nvme_gb > 0
+
+    def test_price_is_the_table_s(self, instance: catalog.InstanceType) -> None:
+        assert instance.usd_per_hour == catalog.prices().usd_per_hour.get(instance.name)
+        assert instance.usd_per_hour is None or 0.01 < instance.usd_per_hour < 200
+
+
+@pytest.mark.parametrize("accelerator", catalog.accelerators().values(), ids=lambda entry: entry.name)
+class TestAccelerator:
+    def test_resource_is_the_manufacturer_s(self, accelerator: catalog.Accelerator) -> None:
+        prefix = {"nvidia": "nvidia.com/", "aws": "aws.amazon.com/"}[accelerator.manufacturer]
+        assert accelerator.resource_name.startswith(prefix)
+
+    def test_some_instance_type_carries_it(self, accelerator: catalog.Accelerator) -> None:
+        assert any(instance.accelerator is accelerator for instance in catalog.instance_types().values())
+
+    def test_memory_is_plausible(self, accelerator: catalog.Accelerator) -> None:
+        assert 16 * 1024 <= accelerator.memory_mib <= 300 * 1024
+
+
+@pytest.mark.parametrize(
+    ("name", "accelerator", "count", "efa"),
+    [
+        ("g6e.2xlarge", "l40s", 1, 0),
+        ("p4d.24xlarge", "a100-40gb", 8, 4),
+        ("p4de.24xlarge", "a100-80gb", 8, 4),
+        ("p5.48xlarge", "h100", 8, 32),
+        ("p5en.48xlarge", "h200", 8, 16),
+        ("p6-b300.48xlarge", "b300", 8, 16),
+        ("inf2.48xlarge", "inferentia2", 12, 0),
+        ("trn2.48xlarge", "trainium2", 16, 16),
+        ("c8g.4xlarge", None, 0, 0),
+    ],
+)
+def test_known_instance_types(name: str, accelerator: str | None, count: int, efa: int) -> None:
+    instance = catalog.instance_type(name)
+    found = instance.accelerator.name if instance.accelerator else None
+    assert (found, instance.accelerator_count, instance.efa_interfaces) == (accelerator, count, efa)
+
+
+def test_fractional_gpus_are_left_out() -> None:
+    assert not [name for name in catalog.instance_types() if name.startswith("g6f.")]
+
+
+def test_prices_say_where_when_and_whence() -> None:
+    prices = catalog.prices()
+    assert prices.region == "us-east-1"
+    assert DATE.fullmatch(prices.date)
+    assert "Karpenter" in prices.source
+    assert "p5e.48xlarge" not in prices.usd_per_hour
+
+
+def test_zones_belong_to_their_region() -> None:
+    for region, zones in catalog.regions().items():
+        assert len(zones) >= 2
+        assert all(re.fullmatch(re.escape(region) + "[a-f]", zone) for zone in zones)
+        assert len(set(zones)) == len(zones)
+
+
+def test_every_data_file_carries_source_and_date() -> None:
+    for path in shipped().directory.rglob("*.json"):
+        text = path.read_text(encoding="utf-8")
+        assert re.search(r'"source": "\S', text), path
+        assert re.search(rf'"date": "{DATE.pattern}"', text), path
