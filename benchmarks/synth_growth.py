@@ -1,9 +1,9 @@
 """How synthesis grows from 5 pools and 4 models to 50 pools and 40 models.
 
-Three generated blueprints, of 5, 25 and 50 pools with four models to five pools, give two slopes: the seconds
-that each further pool takes in the lower half and in the upper half. The value is the upper slope, the baseline
-the lower one: linear growth has a ratio of 1. The goal is 1.3. `synth_growth_total` is the whole time of the
-largest.
+Three generated blueprints, of 5, 25 and 50 pools with four models to five pools, give two slopes: the
+seconds that each further pool takes in the lower half and in the upper half. The value is the upper slope,
+the baseline the lower one: linear growth has a ratio of 1. The goal is 1.3. `synth_growth_total` is the
+whole time of the largest.
 """
 
 from __future__ import annotations

@@ -47,7 +47,6 @@ class Canvas:
         """Draw a line from its left end, cut to a width."""
         self.shapes.append(Text(x, y, cut(line, size, width, bold=bold), size, bold, colour, whole=line))
 
-
     def remember(self, anchor: str, area: Area) -> None:
         """Note where a block is, if it has a name."""
         if anchor:

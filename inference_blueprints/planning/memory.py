@@ -5,8 +5,7 @@ from __future__ import annotations
 from inference_blueprints.planning.types import MemorySummary
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.engines.worker import Sizing
-from inference_blueprints.serving.memory import estimate_memory
-from inference_blueprints.serving.resolved import ResolvedDeployment, chosen, resolve
+from inference_blueprints.serving.resolved import ResolvedDeployment, resolve
 from inference_blueprints.serving.workload import unique_tokens
 from inference_blueprints.spec.types import Blueprint, Workload
 
@@ -32,15 +31,8 @@ def summarise_memory(blueprint: Blueprint) -> tuple[MemorySummary, ...]:
 
 
 def _summarise_worker(resolved: ResolvedDeployment) -> MemorySummary:
-    sizing = ENGINES[chosen(resolved.model.engine)].size(resolved)
-    memory = estimate_memory(
-        resolved.shape,
-        resolved.accelerator,
-        resolved.tensor_parallel_size,
-        sizing.max_model_len,
-        sizing.max_num_batched_tokens,
-        gpu_memory_utilization=sizing.gpu_memory_utilization,
-    )
+    engine = ENGINES[resolved.model.engine.chosen]
+    sizing, memory = engine.size(resolved), engine.memory(resolved)
     return MemorySummary(
         model=resolved.model.name,
         deployment=resolved.deployment.name,

@@ -23,7 +23,6 @@ from inference_blueprints.planning.nodes_block import Tag, TaggedLines, tags
 from inference_blueprints.planning.picture_flows import draw_flows, flows
 from inference_blueprints.planning.picture_pools import pools_frame
 from inference_blueprints.planning.scene import Scene, counted
-from inference_blueprints.serving.resolved import chosen
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Blueprint, Workload
 
@@ -180,7 +179,7 @@ def _frontends(scene: Scene, model_tags: Mapping[str, Tag]) -> Block:
             model.name if len(plan.deployments) == 1 else f"{model.name}/{deployment.name}",
             (
                 plan.catalog_name,
-                counted(deployment.entry_point.replicas, _ROUTER_NOUNS[chosen(model.routing)]),
+                counted(deployment.entry_point.replicas, _ROUTER_NOUNS[model.routing.chosen]),
                 _workload_words(model.workload),
             ),
         )

@@ -10,7 +10,6 @@ from inference_blueprints.planning.layout import Block, Frame, Lines, Stack, Sty
 from inference_blueprints.planning.nodes_block import Tag, TaggedLines, node_boxes
 from inference_blueprints.planning.placement import Worker, cheapest_placement, workers_of_pool
 from inference_blueprints.planning.scene import Scene, counted
-from inference_blueprints.serving.resolved import chosen
 from inference_blueprints.spec.types import Pool
 
 _POOL = Style("#a34a00", fill="#ffffff")
@@ -45,7 +44,7 @@ def _pool(pool: Pool, scene: Scene, tags: Mapping[str, Tag], columns: int) -> Bl
     workers = workers_of_pool(scene.plan, pool.name)
     instance_types = [catalog.instance_type(name) for name in pool.instance_types]
     nodes = cheapest_placement(workers, instance_types)
-    usage = f"{_PURCHASES[chosen(pool.purchase)]}, {len(nodes)} of {pool.nodes.max} nodes"
+    usage = f"{_PURCHASES[pool.purchase.chosen]}, {len(nodes)} of {pool.nodes.max} nodes"
     facts = Lines((", ".join(pool.instance_types), _devices(instance_types[0]), usage))
     boxes = node_boxes(nodes, tags, at_most=_NODES_DRAWN_APART[columns])
     blocks: list[Block] = [facts]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from inference_blueprints import catalog
-from inference_blueprints.serving.resolved import chosen
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Blueprint
 
@@ -107,12 +106,12 @@ class Scene:
     @property
     def is_kv_aware(self) -> bool:
         """Whether any model's requests follow the KV cache."""
-        return any(chosen(model.routing) == "kvAware" for model in self.blueprint.spec.models)
+        return any(model.routing.chosen == "kvAware" for model in self.blueprint.spec.models)
 
     @property
     def is_round_robin(self) -> bool:
         """Whether any model's requests go to the workers in turn."""
-        return any(chosen(model.routing) == "roundRobin" for model in self.blueprint.spec.models)
+        return any(model.routing.chosen == "roundRobin" for model in self.blueprint.spec.models)
 
     @property
     def buckets(self) -> tuple[str, ...]:

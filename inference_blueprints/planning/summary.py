@@ -15,7 +15,6 @@ from inference_blueprints.planning.types import (
     ProcessSummary,
     Totals,
 )
-from inference_blueprints.serving.resolved import chosen
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Blueprint, Network, Pool
 
@@ -80,7 +79,7 @@ def _summarise_pool(pool: Pool, plan: ServingPlan) -> PoolSummary:
     return PoolSummary(
         name=pool.name,
         instance_types=tuple(pool.instance_types),
-        purchase=chosen(pool.purchase),
+        purchase=pool.purchase.chosen,
         reckoned_instance_type=nodes[0].instance_type.name if nodes else None,
         accelerator=accelerator.name if accelerator else None,
         nodes_used=len(nodes),

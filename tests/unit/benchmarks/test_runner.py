@@ -1,0 +1,132 @@
+"""The runner, on benchmarks made for the test."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+import benchmarks
+from benchmarks import __main__ as runner
+from benchmarks.harness.discovery import UnknownBenchmarkError, choose, discover
+from benchmarks.harness.figure import Figure
+
+_FAST = '"""What fast measures."""\nfrom benchmarks.harness.figure import Figure\n'
+_FIGURES = {
+    "fast": "[Figure('fast', 2.0, 's', baseline=4.0, goal=1.0)]",
+    "slow": "[Figure('slow', 9.0, 's', baseline=4.0, goal=1.5), Figure('slow_total', 1.0, 'MiB')]",
+}
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A package with two benchmarks, one that fails, and two modules that are none."""
+    folder = tmp_path / "made_up_benchmarks"
+    (folder / "harness").mkdir(parents=True)
+    (folder / "harness" / "__init__.py").write_text("")
+    (folder / "__init__.py").write_text("")
+    (folder / "__main__.py").write_text("raise AssertionError('not a benchmark')")
+    for name, figures in _FIGURES.items():
+        (folder / f"{name}.py").write_text(f"{_FAST}def measure():\n    return {figures}\n")
+    (folder / "broken.py").write_text(
+        '"""Broken."""\nfrom benchmarks.harness.measure import wall_seconds\nimport sys\n'
+        "def measure():\n    wall_seconds([sys.executable, '-c', 'raise SystemExit(3)'])\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    yield importlib.import_module("made_up_benchmarks")
+    for name in [name for name in sys.modules if name.startswith("made_up_benchmarks")]:
+        del sys.modules[name]
+
+
+@pytest.fixture
+def run(package, tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "benchmarks", package)
+
+    def call(only: str = "") -> tuple[int, list[dict], str]:
+        results, page = tmp_path / "out" / "results.json", tmp_path / "benchmarks.md"
+        code = runner.main(["--only", only, "--results", str(results), "--page", str(page)])
+        return code, json.loads(results.read_text()), page.read_text()
+
+    return call
+
+
+def test_benchmarks_are_the_modules_of_the_folder(package):
+    assert list(discover(package)) == ["broken", "fast", "slow"]
+    assert discover(package)["fast"].description == "What fast measures."
+
+
+def test_every_shipped_benchmark_is_found_and_says_what_it_measures():
+    found = discover(benchmarks)
+    files = {path.stem for path in Path(benchmarks.__file__).parent.glob("*.py")} - {"__init__", "__main__"}
+    assert set(found) == files
+    assert all(each.description.endswith(".") for each in found.values())
+
+
+def test_results_have_the_stated_fields(run):
+    code, entries, _ = run("fast")
+    assert code == 0
+    assert len(entries) == 1
+    assert entries[0].pop("cores") >= 1
+    assert entries[0] == {
+        "name": "fast",
+        "value": 2.0,
+        "unit": "s",
+        "baseline": 4.0,
+        "ratio": 0.5,
+        "goal": 1.0,
+        "met": True,
+        "simulated": False,
+    }
+
+
+def test_only_keeps_the_results_of_the_others(run):
+    run("fast")
+    code, entries, _ = run("slow")
+    assert code == 1, "slow misses its goal"
+    assert [entry["name"] for entry in entries] == ["fast", "slow", "slow_total"]
+    run("slow")
+    assert len(run("fast")[1]) == 3
+
+
+def test_a_benchmark_that_fails_does_not_stop_the_others(run, capsys):
+    code, entries, _ = run()
+    assert code == 1
+    assert [entry["name"] for entry in entries] == ["fast", "slow", "slow_total"]
+    assert "broken: " in capsys.readouterr().err
+
+
+def test_an_unknown_name_is_one_sentence(package, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(runner, "benchmarks", package)
+    results = tmp_path / "results.json"
+    assert runner.main(["--only", "fats", "--results", str(results), "--page", str(tmp_path / "page")]) == 2
+    assert capsys.readouterr().err == "benchmarks: got benchmark fats; there are broken, fast, slow\n"
+    assert not results.exists()
+    with pytest.raises(UnknownBenchmarkError):
+        choose(discover(package), ["fats"])
+
+
+def test_the_page_shows_every_figure_and_what_is_measured(run):
+    run("fast")
+    page = run("slow")[2]
+    assert page.startswith("# Benchmarks\n\nWritten by `make bench`")
+    assert "| fast | 2 s | 4 s | 0.50 | at most 1 | yes |" in page
+    assert "| slow | 9 s | 4 s | 2.25 | at most 1.5 | **no** |" in page
+    assert "| slow_total | 1 MiB |  |  |  |  |" in page
+    assert "## fast\n\nWhat fast measures." in page
+
+
+@pytest.mark.parametrize(
+    ("figure", "met"),
+    [
+        (Figure("a", 3.0, "s", baseline=2.0, goal=1.5), True),
+        (Figure("a", 3.1, "s", baseline=2.0, goal=1.5), False),
+        (Figure("a", 0.3, "s", goal=0.3), True),
+        (Figure("a", 0.31, "s", goal=0.3), False),
+        (Figure("a", 3.0, "s", baseline=2.0), None),
+    ],
+)
+def test_a_goal_bounds_the_ratio_or_without_baseline_the_value(figure, met):
+    assert figure.met is met

@@ -1,0 +1,64 @@
+"""The plan in a terminal and in a pipe."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+
+import pytest
+from rich.console import Console
+
+from inference_blueprints.planning.summary import summarise
+from inference_blueprints.planning.tables import print_plan
+
+
+def _printed(summary, width: int, *, terminal: bool = False) -> str:
+    stream = io.StringIO()
+    print_plan(summary, Console(file=stream, width=width, force_terminal=terminal))
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_every_figure_stays_whole_and_every_line_fits(scene, width):
+    summary = summarise(scene.blueprint, scene.plan)
+    text = _printed(summary, width)
+    assert max(len(line) for line in text.splitlines()) <= width
+    assert "\x1b" not in text
+    assert "…" not in text
+    words = text.split()
+    for pool in summary.pools:
+        assert f"{pool.usd_per_hour_used:,.2f}" in words
+    for memory in summary.memory:
+        assert f"{memory.kv_cache_tokens:,}" in words
+
+
+def test_names_are_shown_whole(changed):
+    scene = changed(lambda spec: spec)
+    lines = _printed(summarise(scene.blueprint, scene.plan), 80).splitlines()
+    assert any(line.split()[:2] == ["l40s", "g6e.2xlarge"] for line in lines)
+    assert any(line.split()[:2] == ["qwen3-8b/main/worker", "l40s"] for line in lines)
+
+
+def test_colour_only_in_a_terminal(changed):
+    scene = changed(lambda spec: spec)
+    assert "\x1b[1m" in _printed(summarise(scene.blueprint, scene.plan), 80, terminal=True)
+
+
+def test_notes_say_region_spot_and_what_is_missing(changed):
+    scene = changed(lambda spec: spec["pools"][0].update(purchase={"spot": {}}))
+    summary = summarise(scene.blueprint, scene.plan)
+    text = " ".join(_printed(summary, 80).split())
+    assert "where prices differ" in text
+    assert "Spot capacity costs less" in text
+    assert "Not included: EKS control plane, system nodes, NAT gateways" in text
+    assert "unknown" not in text
+
+
+def test_an_unknown_price_is_shown_as_unknown(changed):
+    scene = changed(lambda spec: spec)
+    summary = summarise(scene.blueprint, scene.plan)
+    pool = dataclasses.replace(summary.pools[0], usd_per_hour_used=None, usd_per_hour_max=None)
+    totals = dataclasses.replace(summary.totals, without_used=("l40s",), without_max=("l40s",))
+    text = " ".join(_printed(dataclasses.replace(summary, pools=(pool,), totals=totals), 80).split())
+    assert "unknown unknown" in text
+    assert "The price is unknown for l40s; the totals are without it." in text
