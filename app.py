@@ -1,11 +1,11 @@
-"""The CDK app: reads which blueprint is meant and composes its stacks. Nothing else reads context or environment."""
+"""The CDK app: composes the stacks of the chosen blueprint; nothing else reads context or environment."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,15 +51,43 @@ def build_app(
     import cdk_nag
 
     from inference_blueprints.serving.plan import build_plan
-    from stacks.platform import add_platform
+    from stacks.platform import Platform
 
     settings = json.loads((_ROOT / "cdk.json").read_text(encoding="utf-8"))
-    app = cdk.App(
-        outdir=str(outdir) if outdir else None, context={**settings["context"], **(context or {})}
-    )
+    app = cdk.App(outdir=str(outdir) if outdir else None, context={**settings["context"], **(context or {})})
     cdk.Validations.of(app).add_plugins(cdk_nag.AwsSolutionsChecks(app))
-    add_platform(app, loaded.blueprint, build_plan(loaded.blueprint))
+    Platform(app, loaded.blueprint, build_plan(loaded.blueprint))
     return app
+
+
+def synthesise(app: cdk.App) -> None:
+    """Write the cloud assembly.
+
+    Parameters
+    ----------
+    app
+        The app.
+
+    Raises
+    ------
+    UserError
+        If cdk-nag or CloudFormation's own rules find what nobody has acknowledged: one line a finding.
+    """
+    try:
+        app.synth()
+    except RuntimeError as error:
+        report = Path(app.outdir) / "validation-report.json"
+        if not (str(error).startswith("ValidationFailed") and report.is_file()):
+            raise
+        raise UserError("\n".join(_findings(json.loads(report.read_text(encoding="utf-8"))))) from error
+
+
+def _findings(report: Mapping[str, Any]) -> Iterator[str]:
+    """Iterate over the violations of a validation report, as lines."""
+    for plugin in report["pluginReports"]:
+        for violation in plugin["violations"]:
+            for construct in violation["violatingConstructs"]:
+                yield f"{construct['constructPath']}: {violation['ruleName']}: {violation['description']}"
 
 
 def chosen_blueprint() -> str:
@@ -86,7 +114,7 @@ def main() -> int:
         loaded = load_blueprint(chosen_blueprint())
         for warning in loaded.warnings:
             print(f"warning: {warning}", file=sys.stderr)
-        build_app(loaded).synth()
+        synthesise(build_app(loaded))
     except UserError as error:
         print(error, file=sys.stderr)
         return 1

@@ -109,7 +109,7 @@ class ClusterStack(cdk.Stack):
             later.node.add_dependency(earlier)
 
     def _admit(self, load_balancer: ec2.ISecurityGroup, ports: Iterable[int]) -> None:
-        """Let the models' load balancer reach pods, which carry the cluster's security group, and no other."""
+        """Let the models' load balancer reach pods, which carry the cluster's security group."""
         for port in sorted(set(ports)):
             ec2.CfnSecurityGroupIngress(
                 self,

@@ -21,9 +21,7 @@ class DataStack(cdk.Stack):
         Account and region.
     """
 
-    def __init__(
-        self, scope: Construct, construct_id: str, *, retain: bool, env: cdk.Environment
-    ) -> None:
+    def __init__(self, scope: Construct, construct_id: str, *, retain: bool, env: cdk.Environment) -> None:
         super().__init__(scope, construct_id, env=env, termination_protection=True)
         self.encryption_key = kms.Key(
             self,

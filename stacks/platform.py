@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import aws_cdk as cdk
 
 from inference_blueprints import catalog
-from inference_blueprints.serving.types import ServingPlan, SecretValue
+from inference_blueprints.serving.types import SecretValue, ServingPlan
 from inference_blueprints.spec.types import Blueprint, EksCluster
 from inference_constructs.serving.model_route import listener_priorities
 from inference_constructs.tags import PLATFORM_TAG
@@ -19,8 +21,11 @@ from stacks.platform_stack import PlatformStack
 _DEFAULT_ZONES = 3
 
 
-def add_platform(app: cdk.App, blueprint: Blueprint, plan: ServingPlan) -> None:
-    """Add every stack that the blueprint asks for, in deployment order.
+class Platform:
+    """Every stack that a blueprint asks for, in deployment order.
+
+    What one stack needs of another is passed as a value, and CDK derives the order from that. Where only the
+    order matters (a pool needs Karpenter, a model needs pools) it is said here.
 
     Parameters
     ----------
@@ -31,93 +36,98 @@ def add_platform(app: cdk.App, blueprint: Blueprint, plan: ServingPlan) -> None:
     plan
         Its serving plan.
     """
-    spec, name = blueprint.spec, blueprint.metadata.name
-    environment = spec.environment
-    env = cdk.Environment(account=environment.account, region=environment.region)
-    tags = {**environment.tags, PLATFORM_TAG: name}
-    for key, value in tags.items():
-        cdk.Tags.of(app).add(key, value)
-    data = DataStack(app, f"{name}-Data", retain=environment.data_removal == "retain", env=env)
-    network = NetworkStack(
-        app,
-        f"{name}-Network",
-        network=spec.network,
-        platform=name,
-        availability_zones=environment.availability_zones
-        or catalog.regions()[environment.region][:_DEFAULT_ZONES],
-        log_bucket=data.log_bucket,
-        env=env,
-    )
-    if spec.cluster.eks:
-        _add_eks(app, blueprint, plan, spec.cluster.eks, data, network, env, tags)
 
-
-def _add_eks(
-    app: cdk.App,
-    blueprint: Blueprint,
-    plan: ServingPlan,
-    eks: EksCluster,
-    data: DataStack,
-    network: NetworkStack,
-    env: cdk.Environment,
-    tags: dict[str, str],
-) -> None:
-    """Add the cluster and what runs in it."""
-    spec, name = blueprint.spec, blueprint.metadata.name
-    cluster = ClusterStack(
-        app,
-        f"{name}-Cluster",
-        eks=eks,
-        cluster_name=name,
-        vpc=network.vpc,
-        load_balancer_security_group=network.models.security_group,
-        model_ports=[
-            deployment.entry_point.ports[0].number for model in plan.models for deployment in model.deployments
-        ],
-        secrets_key=data.encryption_key,
-        secrets_in_pods=_has_secrets(plan),
-        env=env,
-    )
-    platform = PlatformStack(
-        app,
-        f"{name}-Platform",
-        access=cluster.access,
-        vpc=network.vpc,
-        interruption_queue_name=cluster.karpenter.queue.queue_name,
-        env=env,
-    )
-    capacity = CapacityStack(
-        app,
-        f"{name}-Capacity",
-        access=cluster.access,
-        pools=spec.pools,
-        node_role_name=cluster.karpenter.node_role.ref,
-        subnet_ids=cluster.subnet_ids,
-        security_group_id=cluster.security_group_id,
-        instance_tags=tags,
-        env=env,
-    )
-    capacity.add_stack_dependency(platform)
-    priorities = listener_priorities([model.name for model in spec.models])
-    for model in spec.models:
-        ModelStack(
+    def __init__(self, app: cdk.App, blueprint: Blueprint, plan: ServingPlan) -> None:
+        self._app = app
+        self._name = blueprint.metadata.name
+        self._spec = blueprint.spec
+        self._plan = plan
+        environment = self._spec.environment
+        self._env = cdk.Environment(account=environment.account, region=environment.region)
+        self._tags = {**environment.tags, PLATFORM_TAG: self._name}
+        for key, value in self._tags.items():
+            cdk.Tags.of(app).add(key, value)
+        data = DataStack(app, self._id("Data"), retain=environment.data_removal == "retain", env=self._env)
+        network = NetworkStack(
             app,
-            f"{name}-Model-{model.name}",
+            self._id("Network"),
+            network=self._spec.network,
+            platform=self._name,
+            availability_zones=self._availability_zones,
+            log_bucket=data.log_bucket,
+            env=self._env,
+        )
+        if self._spec.cluster.eks:
+            cluster = self._add_cluster(self._spec.cluster.eks, data, network)
+            self._add_models(cluster, network, after=self._add_nodes(cluster, network))
+
+    @cached_property
+    def _availability_zones(self) -> list[str]:
+        """The zones that the blueprint names, or those that the catalogue knows; no account is asked."""
+        environment = self._spec.environment
+        return list(environment.availability_zones or catalog.regions()[environment.region][:_DEFAULT_ZONES])
+
+    def _id(self, stack: str) -> str:
+        """Return the name of a stack: two platforms never meet in one account."""
+        return f"{self._name}-{stack}"
+
+    def _add_cluster(self, eks: EksCluster, data: DataStack, network: NetworkStack) -> ClusterStack:
+        """Add the control plane with the platform's own nodes."""
+        deployments = [deployment for model in self._plan.models for deployment in model.deployments]
+        return ClusterStack(
+            self._app,
+            self._id("Cluster"),
+            eks=eks,
+            cluster_name=self._name,
+            vpc=network.vpc,
+            load_balancer_security_group=network.models.security_group,
+            model_ports={deployment.entry_point.ports[0].number for deployment in deployments},
+            secrets_key=data.encryption_key,
+            secrets_in_pods=any(
+                isinstance(value, SecretValue)
+                for deployment in deployments
+                for process in deployment.processes
+                for value in process.environment.values()
+            ),
+            env=self._env,
+        )
+
+    def _add_nodes(self, cluster: ClusterStack, network: NetworkStack) -> CapacityStack:
+        """Add the controllers, then the pools, which are objects of theirs."""
+        platform = PlatformStack(
+            self._app,
+            self._id("Platform"),
             access=cluster.access,
-            plan=plan.model(model.name),
-            weights=model.weights,
-            gateway=network.models.gateway,
-            priority=priorities[model.name],
-            env=env,
-        ).add_stack_dependency(capacity)
+            vpc=network.vpc,
+            interruption_queue_name=cluster.karpenter.queue.queue_name,
+            env=self._env,
+        )
+        capacity = CapacityStack(
+            self._app,
+            self._id("Capacity"),
+            access=cluster.access,
+            pools=self._spec.pools,
+            node_role_name=cluster.karpenter.node_role.ref,
+            subnet_ids=cluster.subnet_ids,
+            security_group_id=cluster.security_group_id,
+            instance_tags=self._tags,
+            env=self._env,
+        )
+        capacity.add_stack_dependency(platform)
+        return capacity
 
-
-def _has_secrets(plan: ServingPlan) -> bool:
-    """Tell whether any process reads a secret."""
-    return any(
-        isinstance(value, SecretValue)
-        for model in plan.models
-        for deployment in model.deployments
-        for process in deployment.processes
-        for value in process.environment.values()
-    )
+    def _add_models(self, cluster: ClusterStack, network: NetworkStack, *, after: cdk.Stack) -> None:
+        """Add one stack a model."""
+        priorities = listener_priorities([model.name for model in self._spec.models])
+        for model in self._spec.models:
+            stack = ModelStack(
+                self._app,
+                self._id(f"Model-{model.name}"),
+                access=cluster.access,
+                plan=self._plan.model(model.name),
+                weights=model.weights,
+                gateway=network.models.gateway,
+                priority=priorities[model.name],
+                env=self._env,
+            )
+            stack.add_stack_dependency(after)

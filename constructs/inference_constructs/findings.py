@@ -1,7 +1,7 @@
 """Findings of cdk-nag that stand, each with its reason beside the code that causes it.
 
-Rules and findings are named as https://github.com/cdklabs/cdk-nag/blob/main/RULES.md has them; a finding of a rule
-that looks at IAM has the offending part in brackets, and each is acknowledged by itself.
+Rules are those of https://github.com/cdklabs/cdk-nag/blob/main/RULES.md. A finding about IAM has the
+offending part in brackets, and each is acknowledged by itself.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def acknowledge_wildcards(scope: IConstruct, statements: Iterable[Mapping[str, A
         for value in _strings(statement[element])
         if "*" in value
     }
-    acknowledge(scope, {finding: reason for finding in sorted(findings)})
+    acknowledge(scope, dict.fromkeys(sorted(findings), reason))
 
 
 def _strings(value: str | list[str]) -> Iterator[str]:

@@ -6,8 +6,8 @@ from __future__ import annotations
 #: variants have drivers and device plug-in on board (https://github.com/bottlerocket-os/bottlerocket/releases).
 RELEASE = "v1.66.0"
 
-#: SOCI parallel pull, for every image and without an index: several parts of a layer at once, unpacked while others
-#: still come, and no layer kept twice (https://bottlerocket.dev/en/os/latest/#/api/settings/container-runtime-plugins/).
+#: SOCI parallel pull, for every image and without an index: several parts of a layer at once, unpacked while
+#: others still come, no layer kept twice (Bottlerocket documentation, settings.container-runtime-plugins).
 PARALLEL_PULL = """\
 [settings.container-runtime]
 snapshotter = "soci"

@@ -46,7 +46,8 @@ class InterruptionQueue(sqs.Queue):
             )
         )
         acknowledge(
-            self, {"SQS3": "A warning is worthless after five minutes; there is nothing to do with a dead one."}
+            self,
+            {"SQS3": "A warning is worthless after five minutes; there is nothing to do with a dead one."},
         )
 
     def _rule(self, name: str, source: str, detail_type: str) -> events.CfnRule:

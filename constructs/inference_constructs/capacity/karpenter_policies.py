@@ -1,8 +1,8 @@
 """Karpenter's rights, as data.
 
 After the six policies of Karpenter 1.14's getting-started template
-(https://karpenter.sh/v1.14/reference/cloudformation/): everything that changes something is bound to tags with
-the cluster's name.
+(https://karpenter.sh/v1.14/reference/cloudformation/): everything that changes something is bound to tags
+with the cluster's name.
 """
 
 from __future__ import annotations
@@ -77,7 +77,9 @@ def karpenter_policies(scope: KarpenterScope) -> dict[str, Statements]:
     return {
         "NodeLifecycle": _node_lifecycle(scope),
         "IamIntegration": _iam_integration(scope),
-        "EksIntegration": (_allow("AllowAPIServerEndpointDiscovery", "eks:DescribeCluster", scope.cluster_arn),),
+        "EksIntegration": (
+            _allow("AllowAPIServerEndpointDiscovery", "eks:DescribeCluster", scope.cluster_arn),
+        ),
         "Interruption": (
             _allow(
                 "AllowInterruptionQueueActions",
@@ -148,7 +150,9 @@ def _node_lifecycle(scope: KarpenterScope) -> Statements:
             {
                 **existing,
                 "StringEqualsIfExists": {f"aws:RequestTag/{_CLUSTER_TAG}": scope.cluster_name},
-                "ForAllValues:StringEquals": {"aws:TagKeys": [_CLUSTER_TAG, "karpenter.sh/nodeclaim", "Name"]},
+                "ForAllValues:StringEquals": {
+                    "aws:TagKeys": [_CLUSTER_TAG, "karpenter.sh/nodeclaim", "Name"]
+                },
             },
         ),
         _allow(
@@ -194,7 +198,11 @@ def _iam_integration(scope: KarpenterScope) -> Statements:
         ),
         _allow(
             "AllowScopedInstanceProfileActions",
-            ["iam:AddRoleToInstanceProfile", "iam:RemoveRoleFromInstanceProfile", "iam:DeleteInstanceProfile"],
+            [
+                "iam:AddRoleToInstanceProfile",
+                "iam:RemoveRoleFromInstanceProfile",
+                "iam:DeleteInstanceProfile",
+            ],
             profiles,
             {"StringEquals": existing, "StringLike": {f"aws:ResourceTag/{_NODE_CLASS}": "*"}},
         ),

@@ -14,8 +14,8 @@ from inference_constructs.capacity import bottlerocket
 
 Manifest = dict[str, Any]
 
-#: A gp3 volume gives 0.25 MiB/s an operation, 125 MiB/s and 3,000 operations for nothing, 1,000 MiB/s at the most
-#: (https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html).
+#: A gp3 volume gives 0.25 MiB/s an operation; 125 MiB/s and 3,000 operations cost nothing, 1,000 MiB/s is the
+#: most that is asked for (https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html).
 _LEAST_GP3_MIB_PER_SECOND, _MOST_GP3_MIB_PER_SECOND = 125, 1000
 _LEAST_GP3_OPERATIONS = 3000
 _ROOT_VOLUME_GIB = 4
@@ -127,7 +127,7 @@ def node_pool(pool: PoolProperties) -> Manifest:
         "kind": "NodePool",
         "metadata": {"name": pool.name},
         "spec": {
-            "disruption": _disruption(pool),
+            "disruption": _disruption(),
             "limits": _limits(pool),
             "template": {
                 "metadata": metadata,
@@ -140,8 +140,7 @@ def node_pool(pool: PoolProperties) -> Manifest:
                     },
                     "requirements": _requirements(pool),
                     "taints": _taints(pool),
-                    # A node that waits for a budget for an hour goes anyway: image, weights and warm-up of its
-                    # replacement take minutes.
+                    # A node that has waited an hour for a budget goes anyway: its replacement takes minutes.
                     "terminationGracePeriod": "1h",
                 },
             },
@@ -149,7 +148,7 @@ def node_pool(pool: PoolProperties) -> Manifest:
     }
 
 
-def _disruption(pool: PoolProperties) -> Manifest:
+def _disruption() -> Manifest:
     """Give empty nodes back soon; replace nodes in use one at a time, and never move pods to save money."""
     return {
         "budgets": [{"nodes": "100%", "reasons": ["Empty"]}, {"nodes": "1", "reasons": ["Drifted"]}],
@@ -198,7 +197,7 @@ def _accelerator_resource(pool: PoolProperties) -> str:
 
 
 def _image_volume_speed(pool: PoolProperties) -> Manifest:
-    """Return throughput and operations of the data volume: as fast as every type can use where images lie on it."""
+    """Return the speed of the data volume where images lie on it: as fast as every type can use."""
     if pool.has_instance_store:
         return {}
     slowest = min(instance_type.ebs_bandwidth_mbps for instance_type in pool.instance_types)

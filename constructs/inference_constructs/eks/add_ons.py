@@ -30,9 +30,7 @@ class AddOn:
 
 #: Daemons without which a node is not ready. Prefix delegation gives a node 110 pods whatever its interfaces.
 BEFORE_NODES = (
-    AddOn(
-        "VpcCni", "vpc-cni", {"env": {"ENABLE_PREFIX_DELEGATION": "true", "WARM_PREFIX_TARGET": "1"}}
-    ),
+    AddOn("VpcCni", "vpc-cni", {"env": {"ENABLE_PREFIX_DELEGATION": "true", "WARM_PREFIX_TARGET": "1"}}),
     AddOn("KubeProxy", "kube-proxy"),
     AddOn("PodIdentityAgent", "eks-pod-identity-agent"),
     AddOn("NodeMonitoringAgent", "eks-node-monitoring-agent"),

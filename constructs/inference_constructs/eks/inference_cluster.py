@@ -88,7 +88,7 @@ class InferenceCluster(eks.Cluster):
         self._acknowledge_library(public_endpoint=public_endpoint)
 
     def _let_handler_read_charts(self) -> None:
-        """Admit the handler to chart assets of every stack here, so that no model's stack changes this one."""
+        """Admit the handler to every stack's charts here, so that no model's stack changes this one."""
         stack = cdk.Stack.of(self)
         bucket = f"cdk-{stack.synthesizer.bootstrap_qualifier}-assets-{stack.account}-{stack.region}"
         statement = {
@@ -111,12 +111,12 @@ class InferenceCluster(eks.Cluster):
         acknowledge_managed_policies(
             self,
             [*(f"{prefix}{policy}" for policy in _LIBRARY_POLICIES), public_registry],
-            "aws-cdk-lib attaches AWS's own policies for the control plane, Lambda and pulling charts from ECR.",
+            "aws-cdk-lib attaches AWS's own policies for control plane, Lambda and charts from ECR.",
         )
         acknowledge(
             self,
             {
-                f"IAM5[Resource::<{handler}.Arn>:*]": "The provider framework invokes versions of its function.",
+                f"IAM5[Resource::<{handler}.Arn>:*]": "The framework invokes versions of its function.",
                 "L1": "aws-cdk-lib chooses the runtime that its handler is tested with.",
             },
         )

@@ -15,11 +15,13 @@ from constructs import Construct
 from inference_constructs.findings import acknowledge
 from inference_constructs.serving.model_route import Gateway
 
-#: A connection may be silent this long. A prompt that waits in the queue and an answer that is not streamed send
-#: nothing until they are done, so this bounds the longest request; 4000 s is the service's own limit.
+#: A connection may be silent this long. A prompt that waits and an answer that is not streamed send nothing
+#: until they are done, so this bounds the longest request; 4000 s is the service's own limit.
 IDLE_TIMEOUT_SECONDS = 3600
 
-_NO_SUCH_MODEL = '{"error":{"message":"no model answers to this host name","type":"not_found_error","code":404}}'
+_NO_SUCH_MODEL = (
+    '{"error":{"message":"no model answers to this host name","type":"not_found_error","code":404}}'
+)
 
 
 class ModelLoadBalancer(Construct):
@@ -99,7 +101,7 @@ class ModelLoadBalancer(Construct):
         if "0.0.0.0/0" in source_cidrs:
             acknowledge(
                 self.security_group,
-                {"EC23": "The blueprint names 0.0.0.0/0 itself, and the load balancer has no public address."},
+                {"EC23": "The blueprint names 0.0.0.0/0, and the load balancer has no public address."},
             )
 
     def _certificates(self, arn: str | None) -> list[elbv2.IListenerCertificate] | None:

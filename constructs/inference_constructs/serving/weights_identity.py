@@ -79,7 +79,10 @@ def _read_weights(stack: cdk.Stack, s3_prefix: str) -> list[Statement]:
         },
         # S3's encryption context is the object, or the bucket where the bucket has a key of its own.
         _decrypt(
-            stack, "DecryptWeights", "s3", {"kms:EncryptionContext:aws:s3:arn": [bucket, f"{bucket}/{prefix}*"]}
+            stack,
+            "DecryptWeights",
+            "s3",
+            {"kms:EncryptionContext:aws:s3:arn": [bucket, f"{bucket}/{prefix}*"]},
         ),
     ]
 

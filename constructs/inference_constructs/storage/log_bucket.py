@@ -37,4 +37,6 @@ class LogBucket(s3.Bucket):
             removal_policy=cdk.RemovalPolicy.RETAIN if retain else cdk.RemovalPolicy.DESTROY,
             auto_delete_objects=not retain,
         )
-        acknowledge(self, {"S1": "A bucket of access logs that logged its own access would never come to rest."})
+        acknowledge(
+            self, {"S1": "A bucket of access logs that logged its own access would never come to rest."}
+        )
