@@ -92,7 +92,7 @@ def test_qwen3_8b_on_l40s_has_the_database_s_latencies() -> None:
 
 
 def test_decoding_is_bound_by_reading_the_weights(profile: catalog.LatencyProfile) -> None:
-    """A profile of untuned kernels, with a step twenty times what reading the weights takes, is not shipped."""
+    """A profile of untuned kernels, twenty times slower than reading the weights, is not shipped."""
     model = catalog.model(profile.model)
     active_share = model.active_parameters_billion / model.parameters_billion
     gigabytes = model.weight_bytes * active_share / profile.tensor_parallel_size / 1e9
