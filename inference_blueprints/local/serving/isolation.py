@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import select
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from inference_blueprints.local.processes import ProcessGroup
+from inference_blueprints.local.processes import ProcessDied, RunningProcess
 from inference_blueprints.local.serving import namespace
 
 _PROGRAM = [sys.executable, "-I", "-S", namespace.__file__]
@@ -42,15 +42,15 @@ class Isolation:
         return words if self.holder is None else [*_PROGRAM, "join", str(self.holder), *words]
 
 
-def open_isolation(processes: ProcessGroup, log_path: Path) -> Isolation:
+def open_isolation(start: Callable[[Sequence[str], Sequence[int]], RunningProcess]) -> Isolation:
     """Create a network namespace, or tell why this machine has none to give.
+
+    As an ordinary user the holder lives in a user namespace too, with no rights outside it.
 
     Parameters
     ----------
-    processes
-        The group that the holding process joins.
-    log_path
-        Where that process writes.
+    start
+        Starts the holding process, given its command and the file descriptors that it inherits.
 
     Raises
     ------
@@ -61,18 +61,13 @@ def open_isolation(processes: ProcessGroup, log_path: Path) -> Isolation:
     """
     reader, writer = os.pipe()
     try:
-        command = [*_PROGRAM, "hold", str(writer)]
-        # As an ordinary user the holder lives in a user namespace of its own, with no rights outside it.
-        holder = processes.start(
-            "network namespace", command, environment={}, log_path=log_path, pass_fds=[writer]
-        )
+        holder = start([*_PROGRAM, "hold", str(writer)], [writer])
     finally:
         os.close(writer)
     with os.fdopen(reader, "rb", buffering=0) as pipe:
         if not select.select([pipe], [], [], _TIMEOUT_SECONDS)[0]:
-            raise TimeoutError(f"no network namespace after {_TIMEOUT_SECONDS:.0f} s; see {log_path}")
+            raise TimeoutError(f"no network namespace after {_TIMEOUT_SECONDS:.0f} s; see {holder.log_path}")
         status = (pipe.read(_STATUS_BYTES) or b"").decode()
     if not status:
-        holder.popen.wait(_TIMEOUT_SECONDS)
-        processes.check()
+        raise ProcessDied(holder.name, holder.popen.wait(_TIMEOUT_SECONDS), holder.log_path)
     return Isolation(holder.pid) if status == namespace.ISOLATED else Isolation(None, status)

@@ -123,7 +123,9 @@ class LocalServing:
             If it takes too long.
         """
         if self._isolate:
-            self._isolation = open_isolation(self._processes, self._log_path("network namespace"))
+            self._isolation = open_isolation(
+                lambda command, pipes: self._start("network namespace", command, {}, pipes)
+            )
         frontends = self._frontends()
         ports = open_entrance(
             self._routes(frontends), lambda command, sockets: self._start("relay", command, {}, sockets)
@@ -154,9 +156,6 @@ class LocalServing:
 
     def _home(self, deployment: LocalDeployment) -> Path:
         return self._directory / deployment.plan.release
-
-    def _log_path(self, name: str) -> Path:
-        return self._directory / "logs" / f"{name.replace(' ', '-')}.log"
 
     def _frontends(self) -> list[_Frontend]:
         """Give each frontend a port: any in a namespace, which is empty, else one that is free."""
@@ -213,19 +212,19 @@ class LocalServing:
         self._start(frontend.name, frontend_command(process, frontend.port), variables)
 
     def _start(
-        self, name: str, command: Sequence[str], variables: Mapping[str, str], sockets: Sequence[int] = ()
-    ) -> None:
+        self, name: str, command: Sequence[str], variables: Mapping[str, str], pass_fds: Sequence[int] = ()
+    ) -> RunningProcess:
         """Start a process in the namespace, with a log of its own."""
-        self._started.append(
-            self._processes.start(
-                name,
-                self._isolation.command(command),
-                environment={"PATH": os.defpath, **variables},
-                log_path=self._log_path(name),
-                pass_fds=sockets,
-                working_directory=self._directory,
-            )
+        process = self._processes.start(
+            name,
+            self._isolation.command(command),
+            environment={"PATH": os.defpath, **variables},
+            log_path=self._directory / "logs" / f"{name.replace(' ', '-')}.log",
+            pass_fds=pass_fds,
+            working_directory=self._directory,
         )
+        self._started.append(process)
+        return process
 
     def _wait(
         self, frontends: Sequence[_Frontend], ports: Mapping[str, int], on_progress: Callable[[str], None]

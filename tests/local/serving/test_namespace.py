@@ -33,7 +33,11 @@ print(json.dumps({"user": os.getuid(), "devices": devices, "capabilities": int(s
 '''
 directory = Path(sys.argv[1])
 with ProcessGroup(grace_seconds=1) as group:
-    isolation = open_isolation(group, directory / "holder.log")
+    isolation = open_isolation(
+        lambda command, pipes: group.start(
+            "holder", command, environment={}, log_path=directory / "holder.log", pass_fds=pipes
+        )
+    )
     command = isolation.command([sys.executable, "-I", "-S", "-c", LOOK])
     process = group.start("look", command, environment={}, log_path=directory / "look.log")
     assert process.popen.wait(20) == 0, (directory / "look.log").read_text()
@@ -75,4 +79,8 @@ def test_a_holder_that_breaks_is_told_with_its_last_words(
 ) -> None:
     monkeypatch.setattr(isolation_module, "_PROGRAM", [sys.executable, "-c", "raise SystemExit('broken')"])
     with ProcessGroup(grace_seconds=1) as group, pytest.raises(ProcessDied, match="broken"):
-        open_isolation(group, tmp_path / "holder.log")
+        open_isolation(
+            lambda command, pipes: group.start(
+                "holder", command, environment={}, log_path=tmp_path / "holder.log", pass_fds=pipes
+            )
+        )
