@@ -86,8 +86,9 @@ def engine_flags(wheel: zipfile.ZipFile) -> Flags:
             continue
         switch, negatable = is_switch(node, annotations)
         for argument in node.args:
-            if isinstance(argument, ast.Constant) and str(argument.value).startswith("-"):
-                flags[argument.value] = {"takes_value": not switch, "negatable": negatable, "owner": "vllm"}
+            name = argument.value if isinstance(argument, ast.Constant) else None
+            if isinstance(name, str) and name.startswith("-"):
+                flags[name] = {"takes_value": not switch, "negatable": negatable, "owner": "vllm"}
     return flags
 
 

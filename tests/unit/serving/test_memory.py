@@ -29,8 +29,8 @@ TOLERANCE_OF_DEVICE = 0.04
 #: Largest difference of the KV cache's tokens where both count alike.
 TOLERANCE_OF_TOKENS = 0.06
 COUNTED_OTHERWISE = {
-    "deepseek-ai/DeepSeek-R1": "aiconfigurator replicates embeddings and shared experts; vLLM divides them",
-    "openai/gpt-oss-20b": "aiconfigurator bounds sliding-window layers; vLLM does not with KV events on",
+    "deepseek-ai/DeepSeek-R1": "aiconfigurator counts experts in the dense layers too, and a whole embedding",
+    "openai/gpt-oss-20b": "aiconfigurator bounds sliding-window layers; the formula counts every layer whole",
     "openai/gpt-oss-120b": "as gpt-oss-20b",
 }
 
