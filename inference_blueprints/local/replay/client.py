@@ -114,7 +114,7 @@ class CompletionClient:
         except TimeoutError:
             failure = (TIMED_OUT, f"{self._timeout_seconds:g} s")
         except aiohttp.ClientConnectorError as error:
-            failure = (REFUSED, str(error))
+            failure = (REFUSED, str(error.os_error))
         except (aiohttp.ClientError, ConnectionError) as error:
             failure = (BROKEN, str(error))
         return Outcome(

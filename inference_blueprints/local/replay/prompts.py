@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -10,8 +11,7 @@ from inference_blueprints.local.replay.scale import PrefixBlock, ScaledRequest
 #: Text of so many tokens from a seed: equal seeds give equal text, of which a shorter one is the start.
 TextOf = Callable[[int, int], str]
 _BLOCKS_KEPT = 4096
-#: Room for the block ids of any trace between one replay's seed and the next.
-_SEED_STRIDE = 2**32
+_SEED_BYTES = 8
 
 
 class PromptWriter:
@@ -46,5 +46,10 @@ class PromptWriter:
         return "".join(self._block(block) for block in request.blocks)
 
     def _block(self, block: PrefixBlock) -> str:
-        """Return the text of one block; identities start at -1."""
-        return self._text_of(block.tokens, self._seed * _SEED_STRIDE + block.identity + 1)
+        """Return the text of one block.
+
+        The seed is a digest, since `random.Random` begins alike for some pairs of large numbers.
+        """
+        name = f"{self._seed}:{block.identity}".encode()
+        digest = hashlib.blake2b(name, digest_size=_SEED_BYTES).digest()
+        return self._text_of(block.tokens, int.from_bytes(digest, "big"))

@@ -27,6 +27,7 @@ class FakeEndpoint:
     cached_tokens: int | None = 3
     base_url: str = ""
     runner: web.AppRunner | None = None
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def completions(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
@@ -36,7 +37,8 @@ class FakeEndpoint:
         if fault == "http 500":
             return web.Response(status=500, text="the worker is gone")
         if fault == "hang":
-            await asyncio.Event().wait()
+            await self.stopping.wait()
+            return web.Response(status=503)
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         if fault == "slow":
@@ -72,6 +74,7 @@ class FakeEndpoint:
             await response.write(b"data: [DONE]\n\n")
 
     async def stop(self) -> None:
+        self.stopping.set()
         await self.runner.cleanup()
 
 
@@ -85,7 +88,7 @@ async def serving(**settings) -> AsyncIterator[FakeEndpoint]:
     endpoint = FakeEndpoint(**settings)
     application = web.Application(client_max_size=64 * 1024 * 1024)
     application.router.add_post("/v1/chat/completions", endpoint.completions)
-    endpoint.runner = web.AppRunner(application, shutdown_timeout=0)
+    endpoint.runner = web.AppRunner(application, shutdown_timeout=1.0)
     await endpoint.runner.setup()
     site = web.TCPSite(endpoint.runner, "127.0.0.1", 0)
     await site.start()
