@@ -80,7 +80,7 @@ class Model:
 
         Grouped-query attention stores a key and a value for each KV head; a device holds its share of the
         heads, and at least one (vLLM replicates heads when there are fewer than devices). Latent attention
-        stores one vector, whole, on every device. Every layer counts as attending to everything, so this is an
+        stores one vector, whole, on every device. Every layer counts as attending to everything: this is an
         upper bound for models with sliding windows (gpt-oss, gemma-3), whose bounded layers hold less.
 
         Parameters
