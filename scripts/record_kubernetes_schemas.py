@@ -1,7 +1,7 @@
 """Record JSON Schemas of the custom resources that the library writes, from their own projects.
 
-Writes ``inference_blueprints/local/kubernetes_schemas/<group>_<version>_<Kind>.json``; run it again after moving
-a version below. It needs ``go``, which fetches each module from the Go module proxy and checks its sum:
+Writes ``inference_blueprints/local/kubernetes_schemas/<group>_<version>_<Kind>.json``; run it again after
+moving a version below. It needs ``go``, which fetches modules from the Go module proxy and checks their sums:
 
     .venv/bin/python scripts/record_kubernetes_schemas.py
 

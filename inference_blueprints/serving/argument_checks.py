@@ -58,7 +58,7 @@ def _unknown(name: str, engine: catalog.Engine) -> str:
         return f"got '{name}'; set '{name.removeprefix('no-')}: false' instead"
     known = [flag.removeprefix("--") for flag in engine.flags if flag.startswith("--")]
     spelled = name.lstrip("-").replace("_", "-")
-    close = [spelled] if spelled in known else difflib.get_close_matches(spelled, known, n=1)
+    close = [spelled] if spelled in known else difflib.get_close_matches(spelled, known, n=1, cutoff=0.75)
     hint = f"; did you mean '{close[0]}'?" if close else ""
     return f"got '{name}', which {engine.name} {engine.engine_version} does not know as an argument{hint}"
 

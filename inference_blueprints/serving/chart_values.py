@@ -55,6 +55,7 @@ def _environment() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
         autoescape=False,  # noqa: S701 - the templates are YAML; `tojson` escapes
     )
+    environment.policies["json.dumps_kwargs"] = {"sort_keys": True, "default": _refuse}
     environment.globals.update(
         pool_label=placement.POOL_LABEL,
         accelerator_taint_value=placement.ACCELERATOR_TAINT_VALUE,
@@ -62,6 +63,13 @@ def _environment() -> jinja2.Environment:
     )
     environment.filters.update(environment=_environment_entries, secrets=_secrets)
     return environment
+
+
+def _refuse(value: object) -> Any:
+    """Refuse what JSON has no form for; an undefined variable says its own name."""
+    if isinstance(value, jinja2.Undefined):
+        str(value)
+    raise TypeError(f"got {type(value).__name__}, which is no value of a chart")
 
 
 def _environment_entries(values: Mapping[str, EnvironmentValue]) -> list[dict[str, str | bool]]:

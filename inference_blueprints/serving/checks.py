@@ -87,8 +87,8 @@ def _disk_findings(resolved: ResolvedDeployment) -> list[Finding]:
             remedy = "take an instance type with more" if nvme else f"set its disk.sizeGib to {gib}"
             message = (
                 f"got pool '{resolved.pool.name}', whose {instance_type.name} has "
-                f"{available // _MIB_PER_GIB} GiB of disk; images and the weights of {replicas} replicas "
-                f"take {gib} GiB; {remedy}, or stream the weights from S3"
+                f"{available // _MIB_PER_GIB} GiB of disk; the images and what {replicas} replicas of "
+                f"a node keep take {gib} GiB; {remedy}, or stream the weights from S3"
             )
             return [Finding((*resolved.deployment_path, "aggregated", "pool"), message)]
     return []

@@ -43,11 +43,10 @@ OWNED_ARGUMENTS: Mapping[str, str] = MappingProxyType(
 
 # Dynamo's router and vLLM hash blocks of this many tokens; FlashMLA accepts no other size.
 _BLOCK_SIZE = 64
-# vLLM's own default; the rest is for CUDA contexts, graphs and fragmentation.
+# A little below vLLM's 0.92: what the memory estimate reserves is an allowance, not a measurement.
 _GPU_MEMORY_UTILIZATION = 0.9
-# vLLM's own choice for an API server: 8192 from 70 GiB of device memory, else 2048.
-_LARGE_DEVICE_BYTES = 70 * 1024**3
-_BATCHED_TOKENS_LARGE, _BATCHED_TOKENS_SMALL = 8192, 2048
+# vLLM's own choice for an API server by GiB of device memory; it leaves A100 at the lowest (vllm#17885).
+_BATCHED_TOKENS = ((160, 16384), (70, 8192), (0, 2048))
 _FEWEST_SEQUENCES, _MOST_SEQUENCES = 8, 256
 # vLLM binds where the host is "*"; Dynamo's publisher in the same pod connects to it on loopback.
 _KV_EVENTS = {
@@ -128,12 +127,13 @@ def size(resolved: ResolvedDeployment) -> Sizing:
     arguments = user_arguments(resolved)
     block_size = _number(arguments, "block-size", _BLOCK_SIZE)
     kv_tokens = memory(resolved).kv_tokens // block_size * block_size
-    sequences = kv_tokens / unique_tokens(resolved.model.workload)
+    max_num_batched_tokens = _max_num_batched_tokens(resolved)
+    sequences = min(kv_tokens / unique_tokens(resolved.model.workload), max_num_batched_tokens)
     return Sizing(
         block_size=block_size,
         max_model_len=insisted_length(resolved) or min(_wanted_length(resolved), kv_tokens),
         max_num_seqs=_number(arguments, "max-num-seqs", _power_of_two(sequences)),
-        max_num_batched_tokens=_max_num_batched_tokens(resolved),
+        max_num_batched_tokens=max_num_batched_tokens,
         gpu_memory_utilization=_number(arguments, "gpu-memory-utilization", _GPU_MEMORY_UTILIZATION),
         kv_tokens=kv_tokens,
     )
@@ -193,8 +193,8 @@ def _wanted_length(resolved: ResolvedDeployment) -> int:
 
 def _max_num_batched_tokens(resolved: ResolvedDeployment) -> int:
     """Return the tokens of one step: the user's, else vLLM's choice by the size of the device."""
-    large = resolved.accelerator.memory_bytes >= _LARGE_DEVICE_BYTES
-    default = _BATCHED_TOKENS_LARGE if large else _BATCHED_TOKENS_SMALL
+    gib = 0 if resolved.accelerator.name.startswith("a100") else resolved.accelerator.memory_bytes / 1024**3
+    default = next(tokens for least, tokens in _BATCHED_TOKENS if gib >= least)
     return _number(user_arguments(resolved), "max-num-batched-tokens", default)
 
 

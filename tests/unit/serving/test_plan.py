@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from inference_blueprints import catalog
+from inference_blueprints.serving.checks import findings
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.serving.resolved import UnresolvedError
+from inference_blueprints.serving.types import DeploymentPlan, OwnAddress, Process, SecretValue
+from inference_blueprints.spec.types import Blueprint
+
+GOLDEN = Path(__file__).parent / "quickstart_plan.json"
+HUB_ARN = "arn:aws:secretsmanager:us-west-2:111122223333:secret:hub-AbCdEf"
+
+Make = Callable[..., Blueprint]
+
+
+def deployment_of(blueprint: Blueprint) -> DeploymentPlan:
+    return build_plan(blueprint).models[0].deployments[0]
+
+
+def worker_of(blueprint: Blueprint) -> Process:
+    return deployment_of(blueprint).processes[1]
+
+
+def argument(process: Process, flag: str) -> str:
+    return process.arguments[process.arguments.index(flag) + 1]
+
+
+def as_json(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {field.name: as_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return fields or type(value).__name__
+    if isinstance(value, Mapping):
+        return {key: as_json(item) for key, item in value.items()}
+    return [as_json(item) for item in value] if isinstance(value, tuple) else value
+
+
+def test_the_plan_of_quickstart_is_as_reviewed(make_blueprint: Make) -> None:
+    assert as_json(build_plan(make_blueprint())) == json.loads(GOLDEN.read_text(encoding="utf-8"))
+
+
+def test_the_same_blueprint_gives_the_same_plan(make_blueprint: Make) -> None:
+    assert build_plan(make_blueprint()) == build_plan(make_blueprint())
+
+
+@pytest.mark.parametrize("name", sorted(catalog.models()))
+def test_every_model_has_a_length_within_context_and_cache(name: str, make_blueprint: Make) -> None:
+    blueprint = make_blueprint(
+        instance_types=["p6-b300.48xlarge"],
+        nodes=8,
+        weights={"s3": "s3://weights/model/", "catalog": name},
+        workload={"inputTokens": 1500, "outputTokens": 100, "peakRequestsPerSecond": 1.0},
+        aggregated={"tensorParallelSize": 8 if catalog.model(name).attention_heads % 8 == 0 else 2},
+    )
+    assert findings(blueprint) == []
+    worker = worker_of(blueprint)
+    assert worker.engine is not None
+    length = int(argument(worker, "--max-model-len"))
+    assert length == worker.engine.max_model_len
+    assert 1600 <= length <= catalog.model(name).context_length
+    assert length <= worker.engine.kv_blocks * worker.engine.block_size
+
+
+def test_the_length_stops_at_what_the_cache_holds(make_blueprint: Make) -> None:
+    arguments = {"gpu-memory-utilization": 0.5}
+    blueprint = make_blueprint(
+        engine={"vllm": {"args": arguments}},
+        workload={"inputTokens": 8000, "peakRequestsPerSecond": 0.05},
+    )
+    engine = worker_of(blueprint).engine
+    assert engine is not None
+    assert engine.max_model_len == engine.kv_blocks * engine.block_size
+    assert 8200 <= engine.max_model_len < 4 * 8200
+
+
+def test_arguments_of_the_user_are_merged_and_win_where_the_plan_leaves_them_open(
+    make_blueprint: Make,
+) -> None:
+    arguments = {
+        "max-model-len": 8192,
+        "max-num-seqs": 16,
+        "enforce-eager": True,
+        "enable-chunked-prefill": False,
+        "kv-cache-dtype": "fp8",
+    }
+    plain = worker_of(make_blueprint())
+    worker = worker_of(make_blueprint(engine={"vllm": {"args": arguments}}))
+    assert argument(worker, "--max-model-len") == "8192"
+    assert argument(worker, "--max-num-seqs") == "16"
+    assert "--enforce-eager" in worker.arguments
+    assert "--no-enable-chunked-prefill" in worker.arguments
+    assert not {"true", "false", "True", "False"} & set(worker.arguments)
+    assert worker.engine is not None
+    assert plain.engine is not None
+    assert (worker.engine.max_model_len, worker.engine.max_num_seqs) == (8192, 16)
+    assert worker.engine.kv_blocks == pytest.approx(2 * plain.engine.kv_blocks, abs=1)
+
+
+def test_no_argument_is_given_twice(make_blueprint: Make) -> None:
+    worker = worker_of(make_blueprint(engine={"vllm": {"args": {"max-model-len": 8192, "block-size": 32}}}))
+    flags = [word for word in worker.arguments if word.startswith("--")]
+    assert len(flags) == len(set(flags))
+
+
+def test_weights_in_s3_are_streamed(make_blueprint: Make) -> None:
+    worker = worker_of(make_blueprint(weights={"s3": "s3://weights/qwen/", "catalog": "Qwen/Qwen3-8B"}))
+    downloaded = worker_of(make_blueprint())
+    assert argument(worker, "--model") == "s3://weights/qwen/"
+    assert argument(worker, "--load-format") == "runai_streamer"
+    assert json.loads(argument(worker, "--model-loader-extra-config"))["distributed"] is True
+    assert worker.resources.ephemeral_storage_mib < downloaded.resources.ephemeral_storage_mib
+
+
+def test_a_revision_and_a_token_reach_the_worker_alone(make_blueprint: Make) -> None:
+    weights = {"huggingFace": "Qwen/Qwen3-8B", "revision": "b968826", "tokenSecretArn": HUB_ARN}
+    frontend, worker = deployment_of(make_blueprint(weights=weights)).processes
+    assert argument(worker, "--revision") == "b968826"
+    assert worker.environment["HF_TOKEN"] == SecretValue(HUB_ARN)
+    assert "HF_TOKEN" not in frontend.environment
+
+
+@pytest.mark.parametrize(
+    ("routing", "mode", "events"), [("kvAware", "kv", True), ("roundRobin", "round-robin", False)]
+)
+def test_routing_decides_the_router_and_whether_workers_publish(
+    routing: str, mode: str, *, events: bool, make_blueprint: Make
+) -> None:
+    frontend, worker = deployment_of(make_blueprint(routing={routing: {}})).processes
+    assert argument(frontend, "--router-mode") == mode
+    assert ("--router-replica-sync" in frontend.arguments) is events
+    assert ("--kv-events-config" in worker.arguments) is events
+
+
+def test_a_full_pool_is_updated_without_surge_and_a_roomy_one_with(make_blueprint: Make) -> None:
+    assert worker_of(make_blueprint()).rollout.max_surge == 0
+    assert worker_of(make_blueprint(nodes=3)).rollout.max_surge == 1
+
+
+@pytest.mark.parametrize("replicas", [1, 2, 40])
+def test_a_disruption_may_always_take_at_least_one(replicas: int, make_blueprint: Make) -> None:
+    blueprint = make_blueprint(nodes=50, aggregated={"replicas": replicas})
+    for process in deployment_of(blueprint).processes:
+        assert 1 <= process.rollout.max_unavailable <= process.replicas
+
+
+def test_workers_share_a_node_evenly_and_leave_room_for_the_system(make_blueprint: Make) -> None:
+    node = catalog.instance_type("g6e.12xlarge")
+    share = worker_of(make_blueprint(instance_types=["g6e.12xlarge"])).resources
+    assert share.accelerators is not None
+    replicas = node.accelerator_count // share.accelerators.count
+    assert 0.8 * node.memory_mib < replicas * share.memory_mib < 0.93 * node.memory_mib
+    assert replicas * share.cpu < node.vcpu
+    assert share.shared_memory_mib < share.memory_mib
+
+
+def test_a_pool_of_several_types_gives_the_share_of_the_smallest(make_blueprint: Make) -> None:
+    small = worker_of(make_blueprint(instance_types=["g6e.2xlarge"])).resources
+    assert worker_of(make_blueprint(instance_types=["g6e.8xlarge", "g6e.2xlarge"])).resources == small
+
+
+def test_startup_waits_for_the_weights(make_blueprint: Make) -> None:
+    def seconds(process: Process) -> int:
+        return process.probes.startup.period_seconds * process.probes.startup.failure_threshold
+
+    small = worker_of(make_blueprint())
+    large = worker_of(
+        make_blueprint(
+            weights={"huggingFace": "deepseek-ai/DeepSeek-R1"}, instance_types=["p6-b200.48xlarge"]
+        )
+    )
+    assert seconds(small) >= 900
+    assert seconds(large) - seconds(small) > 5000
+
+
+def test_streams_may_end_before_a_process_is_killed(make_blueprint: Make) -> None:
+    blueprint = make_blueprint(workload={"outputTokens": 1000, "peakRequestsPerSecond": 0.5})
+    frontend, worker = deployment_of(blueprint).processes
+    drain = int(str(frontend.environment["DYN_HTTP_GRACEFUL_SHUTDOWN_TIMEOUT_SECS"]))
+    assert drain >= 4 * 1000 * 0.05
+    assert frontend.pre_stop_seconds > 0
+    assert frontend.termination_grace_seconds > frontend.pre_stop_seconds + drain
+    unregistered = int(str(worker.environment["DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS"]))
+    drain = int(str(worker.environment["DYN_RUNTIME_GRACEFUL_SHUTDOWN_TIMEOUT_SECS"]))
+    assert worker.termination_grace_seconds > unregistered + drain
+
+
+def test_probes_name_ports_that_the_process_has(make_blueprint: Make) -> None:
+    for process in deployment_of(make_blueprint()).processes:
+        ports = {port.name for port in process.ports}
+        for probe in (process.probes.startup, process.probes.readiness, process.probes.liveness):
+            assert probe.port in ports
+            assert probe.timeout_seconds < probe.period_seconds
+
+
+def test_addresses_are_left_to_the_target(make_blueprint: Make) -> None:
+    for process in deployment_of(make_blueprint()).processes:
+        assert process.environment["DYN_TCP_RPC_HOST"] == OwnAddress()
+
+
+def test_a_name_that_leads_nowhere_is_an_error_of_its_own(make_blueprint: Make) -> None:
+    with pytest.raises(UnresolvedError, match="absent"):
+        build_plan(make_blueprint(aggregated={"pool": "absent"}))
