@@ -18,7 +18,7 @@ from inference_blueprints.spec.scalars import AmbiguousScalarError, resolve
 from inference_blueprints.spec.wording import Path, path_text, quote
 
 MAXIMUM_DEPTH = 32
-MAXIMUM_NODES = 50_000
+MAXIMUM_NODES = 20_000
 
 
 def parse(text: str, file: str) -> Document:

@@ -83,6 +83,15 @@ class Document:
             node = node.children[part]
         return node
 
+    def value(self, path: Path, default: Any = None) -> Any:
+        """Return the value at a path, or the default where the file has none."""
+        node = self.root
+        for part in path:
+            if part not in node.children:
+                return default
+            node = node.children[part]
+        return node.value
+
     def problem(self, path: Path, message: str, *, at_key: bool = False) -> Problem:
         """Tie a message to the place of a path, or of its closest ancestor in the file."""
         node = self.node(path)

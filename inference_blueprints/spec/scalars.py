@@ -33,7 +33,7 @@ _AMBIGUOUS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             r"(?i:[-+]?\.inf|\.nan)",
             "which is no finite number; write a finite one, or quote it if it is a text",
         ),
-        (r"[-+]?0[0-9_]+", "which YAML may read as octal; write it without the leading 0, or quote it"),
+        (r"[-+]?0[0-9_]+", "which YAML may read as octal; quote it, or write it without the leading 0"),
         (r"[-+]?0[oxb][0-9a-fA-F_]+", "which YAML may read as a number; write it in decimal, or quote it"),
         (
             r"[-+]?[0-9]+(_[0-9]*)+(\.[0-9_]*)?",

@@ -30,8 +30,8 @@ class Sections:
         The section; None when it does not fit.
     pools, models
         The items that fit, by their index in the file.
-    whole
-        Names of the sections above in which everything fits.
+    pool_names
+        Names of all pools, also of those that do not fit otherwise; None when one cannot be told.
     """
 
     metadata: Metadata | None
@@ -40,7 +40,7 @@ class Sections:
     cluster: Cluster | None
     pools: Mapping[int, Pool]
     models: Mapping[int, Model]
-    whole: frozenset[str]
+    pool_names: tuple[str, ...] | None
 
     def blueprint(self) -> Blueprint | None:
         """Return a blueprint of the pools and models that fit; None when another section does not."""
@@ -76,5 +76,5 @@ class Sections:
             cluster=spec.cluster,
             pools=dict(enumerate(spec.pools)),
             models=dict(enumerate(spec.models)),
-            whole=frozenset({"metadata", *Spec.model_fields}),
+            pool_names=tuple(pool.name for pool in spec.pools),
         )

@@ -23,7 +23,6 @@ from inference_blueprints.spec.types import (
     Network,
     Pool,
     Section,
-    Spec,
 )
 from inference_blueprints.spec.wording import Path, quote
 
@@ -61,9 +60,22 @@ def validate(document: Document) -> Typed:
         blueprint = Blueprint.model_validate(document.root.value, by_alias=True, by_name=False)
     except ValidationError as error:
         details = error.errors(include_url=False)
-        faults = {_path(document, detail) for detail in details}
+        faults = _Faults({_path(document, detail) for detail in details})
         return Typed(None, _sound_sections(document, faults), tuple(_problems(document, details)))
     return Typed(blueprint, Sections.of(blueprint), ())
+
+
+class _Faults:
+    """The places where something does not fit."""
+
+    def __init__(self, paths: set[Path]) -> None:
+        self._paths = paths
+        self._above = {path[:length] for path in paths for length in range(len(path))}
+
+    def touch(self, path: Path) -> bool:
+        """Return whether a fault lies at a path, below it, or at something that holds it."""
+        at_or_above = any(path[:length] in self._paths for length in range(len(path) + 1))
+        return at_or_above or path in self._above
 
 
 def other_version(document: Document) -> Problem | None:
@@ -99,44 +111,41 @@ def _problems(document: Document, details: Iterable[ErrorDetails]) -> Iterable[P
             yield document.problem(path, message(document.node(path), path, detail), at_key=owner(detail))
 
 
-def _sound_sections(document: Document, faults: set[Path]) -> Sections:
+def _sound_sections(document: Document, faults: _Faults) -> Sections:
     """Validate one by one the parts in which nothing is wrong."""
-    spec = document.root.value.get("spec") if isinstance(document.root.value, dict) else None
-    content = spec if isinstance(spec, dict) else {}
-    names = {"metadata", *Spec.model_fields}
-    whole = frozenset(name for name in names if not _touches(faults, _section_path(name)))
 
-    def part(name: str, kind: type[_Part]) -> _Part | None:
-        holder = document.root.value if name == "metadata" else content
-        return _valid(kind, holder.get(name, {})) if name in whole else None
+    def part(path: Path, kind: type[_Part]) -> _Part | None:
+        return None if faults.touch(path) else _valid(kind, document.value(path, default={}))
 
-    def items(name: str, kind: type[_Part]) -> Mapping[int, _Part]:
-        listed = content.get(name)
-        candidates = listed if isinstance(listed, list) else []
-        return {
-            index: _valid(kind, item)
-            for index, item in enumerate(candidates)
-            if not _touches(faults, ("spec", name, index))
-        }
+    def items(path: Path, kind: type[_Part]) -> Mapping[int, _Part]:
+        indexes = range(len(_list(document, path)))
+        parts = {index: part((*path, index), kind) for index in indexes}
+        return {index: item for index, item in parts.items() if item}
 
     return Sections(
-        metadata=part("metadata", Metadata),
-        environment=part("environment", Environment),
-        network=part("network", Network),
-        cluster=part("cluster", Cluster),
-        pools=items("pools", Pool),
-        models=items("models", Model),
-        whole=whole,
+        metadata=part(("metadata",), Metadata),
+        environment=part(("spec", "environment"), Environment),
+        network=part(("spec", "network"), Network),
+        cluster=part(("spec", "cluster"), Cluster),
+        pools=items(("spec", "pools"), Pool),
+        models=items(("spec", "models"), Model),
+        pool_names=_pool_names(document, faults),
     )
 
 
-def _section_path(name: str) -> Path:
-    return ("metadata",) if name == "metadata" else ("spec", name)
+def _pool_names(document: Document, faults: _Faults) -> tuple[str, ...] | None:
+    """Return the pools' names, unless one of them, or the list, is at fault."""
+    path: Path = ("spec", "pools")
+    name_paths: list[Path] = [(*path, index, "name") for index in range(len(_list(document, path)))]
+    if not name_paths or any(faults.touch(name_path) for name_path in name_paths):
+        return None
+    return tuple(document.value(name_path) for name_path in name_paths)
 
 
-def _touches(faults: Iterable[Path], path: Path) -> bool:
-    """Return whether a fault lies at a path, below it, or at something that holds it."""
-    return any(fault[: len(path)] == path[: len(fault)] for fault in faults)
+def _list(document: Document, path: Path) -> list[Any]:
+    """Return the list at a path; an empty one where there is none."""
+    value = document.value(path, default=[])
+    return value if isinstance(value, list) else []
 
 
 def _valid(kind: type[_Part], value: Any) -> _Part:

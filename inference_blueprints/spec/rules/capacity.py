@@ -50,7 +50,7 @@ def replica_fits_a_node(models: Mapping[int, Model], pools: Mapping[int, Pool]) 
                 sizes = [str(divisor) for divisor in range(1, count + 1) if count % divisor == 0]
                 message = (
                     f"got {size}, a node of pool '{pool.name}' ({instance_type.name}) has {count} "
-                    f"accelerators; replicas fill a node without rest: use {' or '.join(sizes)}"
+                    f"accelerators, which the size must divide; use {' or '.join(sizes)}"
                 )
                 yield Finding((*deployment.workers_path, "tensorParallelSize"), message)
                 break
@@ -97,12 +97,16 @@ def deployment_survives_a_node(models: Mapping[int, Model], pools: Mapping[int, 
 
 
 def _demands(models: Mapping[int, Model], pools: Mapping[int, Pool]) -> Iterator[tuple[int, _Demand]]:
-    """Yield what each pool is asked for, where its hardware is known and something is asked."""
+    """Yield what each pool is asked for by the replicas that its nodes can hold at all."""
     placements = list(each_placement(models, pools))
     for index, pool in pools.items():
         count = max(
             (instance_type.accelerator_count for instance_type in known_instance_types(pool)), default=0
         )
-        demand = _Demand([deployment for deployment, chosen in placements if chosen is pool], count)
-        if count and demand.deployments:
-            yield index, demand
+        deployments = [
+            deployment
+            for deployment, chosen in placements
+            if chosen is pool and count % deployment.workers.tensor_parallel_size == 0
+        ]
+        if count and deployments:
+            yield index, _Demand(deployments, count)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from inference_blueprints import catalog
@@ -22,8 +22,8 @@ def instance_types_are_known(pools: Mapping[int, Pool]) -> Iterator[Finding]:
         for place, name in enumerate(pool.instance_types):
             if name not in known:
                 family = [other for other in known if other.split(".")[0] == name.split(".")[0]]
-                hint = f"; of this family there are {listing(family)}" if family else ""
-                message = f"got {quote(name)}, not in the catalogue{suggestion(name, known)}{hint}"
+                has = listing(family) if family else "none of this family"
+                message = f"got {quote(name)}, the catalogue has {has}{suggestion(name, known)}"
                 yield Finding(("spec", "pools", index, "instanceTypes", place), message)
 
 
@@ -50,9 +50,9 @@ def instance_types_are_alike(pools: Mapping[int, Pool]) -> Iterator[Finding]:
                 yield Finding(("spec", "pools", index, "instanceTypes"), message)
 
 
-def pool_exists(models: Mapping[int, Model], pools: Mapping[int, Pool]) -> Iterator[Finding]:
+def pool_exists(models: Mapping[int, Model], pool_names: Sequence[str]) -> Iterator[Finding]:
     """Check that a deployment's pool is one of the blueprint's."""
-    names = [pool.name for pool in pools.values()]
+    names = list(dict.fromkeys(pool_names))
     for deployment in each_deployment(models):
         name = deployment.workers.pool
         if name not in names:

@@ -33,19 +33,14 @@ class Rule:
         Yields findings; takes the parts as positional arguments.
     reads
         Names of the parts. Of ``pools`` and ``models`` it gets the items that fit, by their index.
-    whole
-        Parts in which everything has to fit, because the rule concludes from what is absent there.
     """
 
     check: Callable[..., Iterable[Finding]]
     reads: tuple[str, ...]
-    whole: tuple[str, ...] = ()
 
     def applies(self, sections: Sections) -> bool:
         """Return whether there is enough of the blueprint for a verdict."""
-        return all(getattr(sections, name) is not None for name in self.reads) and sections.whole.issuperset(
-            self.whole
-        )
+        return all(getattr(sections, name) is not None for name in self.reads)
 
 
 RULES: tuple[Rule, ...] = (
@@ -71,9 +66,9 @@ RULES: tuple[Rule, ...] = (
     Rule(pools.instance_types_are_known, ("pools",)),
     Rule(pools.instance_types_differ, ("pools",)),
     Rule(pools.instance_types_are_alike, ("pools",)),
-    Rule(pools.pool_exists, ("models", "pools"), whole=("pools",)),
+    Rule(pools.pool_exists, ("models", "pool_names")),
     Rule(pools.pool_suits_the_engine, ("models", "pools")),
-    Rule(pools.pool_is_used, ("models", "pools"), whole=("models",)),
+    Rule(pools.pool_is_used, ("models", "pools")),
     Rule(weights.one_source, ("models",)),
     Rule(weights.hub_keys_go_with_the_hub, ("models",)),
     Rule(weights.shape_is_known, ("models",)),
@@ -84,7 +79,7 @@ RULES: tuple[Rule, ...] = (
     Rule(workload.requests_fit_the_engine, ("models",)),
     Rule(capacity.replica_fits_a_node, ("models", "pools")),
     Rule(capacity.replicas_fit_the_pool, ("models", "pools")),
-    Rule(capacity.pool_has_headroom, ("models", "pools"), whole=("models",)),
+    Rule(capacity.pool_has_headroom, ("models", "pools")),
     Rule(capacity.deployment_survives_a_node, ("models", "pools")),
 )
 

@@ -39,7 +39,7 @@ def shape_is_known(models: Mapping[int, Model]) -> Iterator[Finding]:
             yield from _entry_findings((*path, "catalog"), entry, repository)
         elif repository is not None and repository not in known:
             meant = suggestion(repository, known)
-            message = f"got {quote(repository)}, not in the catalogue{meant}; {_ENTRY_IN_CATALOGUE}"
+            message = f"got {quote(repository)}, not in the catalogue; {_ENTRY_IN_CATALOGUE}{meant}"
             yield Finding((*path, "huggingFace"), message)
         elif repository is None and weights.s3 is not None:
             yield Finding((*path, "catalog"), f"is missing: the model's shape; {_ENTRY_IN_CATALOGUE}")

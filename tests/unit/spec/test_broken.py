@@ -1,0 +1,61 @@
+"""Broken files: each case states every line that is reported, and no other may come."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from inference_blueprints.errors import BlueprintError
+from inference_blueprints.loading import parse_blueprint
+
+HERE = Path(__file__).parent
+BASE = (HERE / "base.yaml").read_text(encoding="utf-8")
+CASES = [
+    pytest.param(case, id=f"{file.stem}: {case['case']}")
+    for file in sorted((HERE / "broken").glob("*.yaml"))
+    for case in yaml.safe_load(file.read_text(encoding="utf-8"))
+]
+
+
+def text_of(case: dict[str, Any]) -> str:
+    """Return the broken file that a case describes."""
+    text = case.get("text", BASE)
+    for edit in case.get("edits", ()):
+        assert edit["replace"] in text, "the edit has to find its place"
+        text = text.replace(edit["replace"], edit["by"], 1)
+    return text + case.get("append", "")
+
+
+def test_the_base_is_right() -> None:
+    assert parse_blueprint(BASE, "base.yaml").warnings == ()
+
+
+def test_there_are_many_cases() -> None:
+    assert len(CASES) >= 200
+    assert len({case.id for case in CASES}) == len(CASES)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_problem_is_reported_and_no_other(case: dict[str, Any]) -> None:
+    with pytest.raises(BlueprintError) as caught:
+        parse_blueprint(text_of(case), "base.yaml")
+    expected = [
+        f"base.yaml:{line}" if line[0].isdigit() else f"base.yaml: {line}"
+        for line in case["problems"].splitlines()
+    ]
+    assert [str(problem) for problem in caught.value.problems] == expected
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_problem_lies_within_the_file(case: dict[str, Any]) -> None:
+    text = text_of(case)
+    lines = text.split("\n")
+    with pytest.raises(BlueprintError) as caught:
+        parse_blueprint(text, "base.yaml")
+    for problem in caught.value.problems:
+        if problem.line:
+            assert problem.line <= len(lines)
+            assert 1 <= problem.column <= len(lines[problem.line - 1]) + 1
