@@ -1,0 +1,120 @@
+"""Every command in the documentation: run here, or covered by something that is named."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from inference_blueprints.resources import root
+
+PAGES = [root() / "README.md", root() / "CONTRIBUTING.md", *sorted((root() / "docs").glob("**/*.md"))]
+BIN = Path(sys.executable).parent
+
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+#: Subcommands of `blueprints` that are fast and need no network: run as they are written, page by page.
+RUN_HERE = {"list", "show", "init", "validate", "schema", "plan"}
+#: Commands that need an account, or that start much: only their arguments are checked here.
+PARSED_HERE = {"synth", "deploy", "local"}
+#: Make targets, checked to exist; the integration run or a person's hands run them.
+MAKE = {"setup", "run", "test", "unit", "lint", "bench", "generate", "lock"}
+SHELL_WORDS = {"export"}
+
+
+def commands(page: Path) -> list[list[str]]:
+    """Return the commands in a page's fences, without the folder that `blueprints` is in."""
+    found = []
+    for language, body in _FENCE.findall(page.read_text(encoding="utf-8")):
+        lines = body.replace("\\\n", " ").splitlines()
+        if language == "console":
+            lines = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
+        elif language not in {"sh", "bash", "shell"}:
+            continue
+        found += [shlex.split(line, comments=True) for line in lines]
+    return [[words[0].removeprefix(".venv/bin/"), *words[1:]] for words in found if words]
+
+
+def kind(words: list[str]) -> str:
+    """Return how a command is covered."""
+    program, argument = words[0], words[1] if len(words) > 1 else ""
+    if program == "blueprints" and argument in RUN_HERE:
+        return "run"
+    if program == "blueprints" and argument in PARSED_HERE:
+        return "parsed"
+    if program == "make" and argument in MAKE:
+        return "make"
+    if program in {"python", "uv"} and any(word.startswith("scripts/") for word in words):
+        return "script"
+    if program in SHELL_WORDS:
+        return "shell"
+    return "unknown"
+
+
+def run(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [str(BIN / words[0]), *words[1:]]
+    environment = {**os.environ, "COLUMNS": "80"}
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_command_is_covered(page):
+    unknown = [" ".join(words) for words in commands(page) if kind(words) == "unknown"]
+    assert unknown == [], "run it in this test, or name what covers it"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.name)
+def test_a_page_s_commands_work_one_after_the_other(page, tmp_path):
+    for words in commands(page):
+        if kind(words) == "run":
+            ran = run(words, tmp_path)
+            assert ran.returncode == 0, f"{' '.join(words)}\n{ran.stderr}"
+        elif kind(words) == "parsed":
+            ran = run([*words, "--help"], tmp_path)
+            assert ran.returncode == 0, f"{' '.join(words)}\n{ran.stderr}"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.name)
+def test_make_targets_exist(page):
+    makefile = (root() / "Makefile").read_text(encoding="utf-8")
+    documented = set(re.findall(r"^((?:[a-z]+ ?)+):.* ## ", makefile, re.MULTILINE))
+    targets = {target for targets in documented for target in targets.split()}
+    used = {words[1] for words in commands(page) if kind(words) == "make"}
+    assert used <= targets
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.name)
+def test_scripts_and_their_options_exist(page):
+    for words in commands(page):
+        if kind(words) == "script":
+            place, name = next((at, word) for at, word in enumerate(words) if word.startswith("scripts/"))
+            source = (root() / name).read_text(encoding="utf-8")
+            options = [word for word in words[place + 1 :] if word.startswith("--")]
+            assert [option for option in options if f'"{option}"' not in source] == []
+
+
+def test_the_readme_shows_the_plan_that_the_command_prints(tmp_path):
+    printed = run(["blueprints", "plan", "quickstart-g6e"], tmp_path).stdout
+    shown = dict(_FENCE.findall((root() / "README.md").read_text(encoding="utf-8")))["text"]
+    assert shown.strip() == "\n".join(line.rstrip() for line in printed.splitlines()).strip()
+
+
+def test_the_integration_run_covers_the_readme_s_make_targets():
+    lines = (root() / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+    targets = {words[1] for words in commands(root() / "README.md") if kind(words) == "make"}
+    assert targets
+    assert {f"make {target}" for target in targets} <= set(lines)
+
+
+@pytest.mark.parametrize("line", ["make bake", "curl https://example.org | sh", "blueprints remove x"])
+def test_an_uncovered_command_is_noticed(line, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(f"```sh\n# why\n{line}\n```\n\n```console\n$ {line}\noutput\n```\n", encoding="utf-8")
+    assert [kind(words) for words in commands(page)] == ["unknown"] * 2
