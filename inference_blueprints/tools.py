@@ -132,7 +132,7 @@ def _install_node_packages(directory: Path) -> None:
     npm = node().parent / "npm"
     environment = {**os.environ, "PATH": f"{node().parent}{os.pathsep}{os.environ.get('PATH', '')}"}
     command = [str(npm), "ci", "--silent", "--no-audit", "--no-fund"]
-    result = subprocess.run(  # noqa: S603 - our own npm on our own lock file
+    result = subprocess.run(
         command, cwd=directory, env=environment, capture_output=True, text=True, check=False
     )
     if result.returncode:

@@ -47,9 +47,7 @@ def validate_manifest(manifest: Mapping[str, Any], kubernetes_version: str) -> l
     schema = _custom_schema(manifest["apiVersion"], manifest["kind"])
     if schema is not None:
         validator = jsonschema.Draft202012Validator(schema)
-        return [
-            f"{subject}: {error.json_path}: {error.message}" for error in validator.iter_errors(manifest)
-        ]
+        return [f"{subject}: {error.json_path}: {error.message}" for error in validator.iter_errors(manifest)]
     if not _is_built_in(manifest["apiVersion"]):
         return [_unknown_kind(subject, manifest)]
     try:
@@ -66,7 +64,7 @@ def validate_manifest(manifest: Mapping[str, Any], kubernetes_version: str) -> l
 
 @cache
 def _custom_schema(api_version: str, kind: str) -> dict[str, Any] | None:
-    file = SCHEMA_DIRECTORY / f"{api_version.replace('/', '_')}_{kind}.json"
+    file = _schema_file(api_version, kind)
     if not file.is_file():
         return None
     schema: dict[str, Any] = json.loads(file.read_text())
@@ -80,7 +78,12 @@ def _is_built_in(api_version: str) -> bool:
 
 
 def _unknown_kind(subject: str, manifest: Mapping[str, Any]) -> str:
+    api_version, kind = manifest["apiVersion"], manifest["kind"]
     return (
-        f"{subject}: no schema for kind {manifest['kind']} of {manifest['apiVersion']}; correct the kind or add "
-        f"{manifest['apiVersion'].replace('/', '_')}_{manifest['kind']}.json to {SCHEMA_DIRECTORY.name}"
+        f"{subject}: no schema for kind {kind} of {api_version}; correct it, or add "
+        f"{_schema_file(api_version, kind).name} to {SCHEMA_DIRECTORY.name}"
     )
+
+
+def _schema_file(api_version: str, kind: str) -> Path:
+    return SCHEMA_DIRECTORY / f"{api_version.replace('/', '_')}_{kind}.json"

@@ -18,7 +18,8 @@ _POLL_SECONDS = 0.05
 _CONCURRENT_STACKS = 4
 # `stack |  3/15 | 8:58:17 AM | CREATE_FAILED        | AWS::EC2::VPC | Vpc/Resource (Vpc8378EB38) reason`
 _EVENT = re.compile(
-    r"^(?P<stack>\S+) \| +\S+ \| [^|]+ \| (?P<status>[A-Z_]+) +\| (?P<type>\S+) +\| (?P<resource>\S+)(?P<reason>.*)$"
+    r"^(?P<stack>\S+) \| +\S+ \| [^|]+ \| (?P<status>[A-Z_]+) +"
+    r"\| (?P<type>\S+) +\| (?P<resource>\S+)(?P<reason>.*)$"
 )
 
 
@@ -48,8 +49,9 @@ class ResourceEvent:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the resource is ready; the stack itself counts as a resource of its own."""
-        return self.status in ("CREATE_COMPLETE", "UPDATE_COMPLETE")
+        """Whether a resource is ready; the stack itself, which reports too, is none."""
+        is_stack = self.resource_type == "AWS::CloudFormation::Stack"
+        return self.status in ("CREATE_COMPLETE", "UPDATE_COMPLETE") and not is_stack
 
     @property
     def is_failure(self) -> bool:
@@ -73,12 +75,9 @@ class DeployError(UserError):
     def __init__(self, message: str, failures: Sequence[ResourceEvent], log_path: Path) -> None:
         self.failures = tuple(failures)
         self.log_path = log_path
-        cause = (
-            "; ".join(
-                f"{event.stack}: {event.resource_type} {event.resource}: {event.reason}" for event in failures
-            )
-            or log_tail(log_path)
-        )
+        cause = "; ".join(
+            f"{event.stack}: {event.resource_type} {event.resource}: {event.reason}" for event in failures
+        ) or log_tail(log_path)
         super().__init__(f"{message}: {cause}; the whole output is in {log_path}")
 
 

@@ -11,7 +11,9 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
+
+import boto3
 
 from inference_blueprints import tools
 from inference_blueprints.errors import UserError
@@ -20,6 +22,7 @@ from inference_blueprints.local.processes import ProcessGroup, log_tail
 
 LOOPBACK = "127.0.0.1"
 DEFAULT_ACCOUNT = "123456789012"
+_SECRET = "none"  # noqa: S105 - the emulator checks no secret
 _START_SECONDS = 60.0
 _POLL_SECONDS = 0.05
 
@@ -102,13 +105,29 @@ class Emulator:
             "AWS_ENDPOINT_URL": self.endpoint_url,
             "AWS_ENDPOINT_URL_S3": self.endpoint_url,
             "AWS_ACCESS_KEY_ID": self._account,
-            "AWS_SECRET_ACCESS_KEY": "emulator",
+            "AWS_SECRET_ACCESS_KEY": _SECRET,
             "AWS_REGION": self._region,
             "AWS_DEFAULT_REGION": self._region,
             "AWS_EC2_METADATA_DISABLED": "true",
             "AWS_CONFIG_FILE": os.devnull,
             "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         }
+
+    def client(self, service: str) -> Any:
+        """Return a boto3 client of an AWS service, answered by the emulator.
+
+        Parameters
+        ----------
+        service
+            Such as ``cloudformation``.
+        """
+        return boto3.client(
+            service,
+            endpoint_url=self.endpoint_url,
+            region_name=self._region,
+            aws_access_key_id=self._account,
+            aws_secret_access_key=_SECRET,
+        )
 
     def recorded_releases(self) -> tuple[RecordedRelease, ...]:
         """Return the Helm releases; those that are not ``rendered`` are recorded only."""
@@ -138,7 +157,8 @@ class Emulator:
                 "AWS emulator",
                 [
                     *(sys.executable, "-m", "inference_blueprints.local.emulator.launcher"),
-                    *("--socket", str(listener.fileno()), "--records", self.records_directory),
+                    *("--socket", str(listener.fileno())),
+                    *("--records", self.records_directory, "--helm", tools.helm()),
                 ],
                 environment=self._process_environment(temporary),
                 log_path=self.log_path,
@@ -148,11 +168,10 @@ class Emulator:
 
     def _process_environment(self, temporary: Path) -> dict[str, str]:
         path = f"{tools.node().parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
-        kept = {name: os.environ[name] for name in ("XDG_CACHE_HOME", "PYTHONPATH") if name in os.environ}
         return {
-            **kept,
             "PATH": path,
-            "HOME": os.environ.get("HOME", str(self._run_directory)),
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            "HOME": str(self._run_directory),
             "TMPDIR": str(temporary),
             "GATEWAY_PORT": str(self._port),
             "BIND_HOST": LOOPBACK,
@@ -170,14 +189,15 @@ class Emulator:
             self.check()
             if time.monotonic() > deadline:
                 raise UserError(
-                    f"the AWS emulator did not answer within {_START_SECONDS:.0f} s; the end of {self.log_path}:\n"
-                    f"{log_tail(self.log_path)}"
+                    f"the AWS emulator did not answer within {_START_SECONDS:.0f} s; "
+                    f"the end of {self.log_path}:\n{log_tail(self.log_path)}"
                 )
             time.sleep(_POLL_SECONDS)
 
     def _is_healthy(self) -> bool:
         try:
-            with urllib.request.urlopen(f"{self.endpoint_url}/_ministack/health", timeout=2) as response:  # noqa: S310 - our own address
+            address = f"{self.endpoint_url}/_ministack/health"
+            with urllib.request.urlopen(address, timeout=2) as response:  # noqa: S310 - our own address
                 return isinstance(json.load(response), dict)
         except (urllib.error.URLError, ConnectionError, TimeoutError):
             return False

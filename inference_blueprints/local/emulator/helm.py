@@ -50,7 +50,7 @@ def render(
         *(str(helm), "template", release, str(chart), "--namespace", namespace),
         *("--kube-version", kubernetes_version, "--include-crds", "--values", "-"),
     ]
-    result = subprocess.run(  # noqa: S603 - our own helm; the chart and values are data to it
+    result = subprocess.run(
         command,
         input=json.dumps(values),
         capture_output=True,
@@ -59,5 +59,6 @@ def render(
         check=False,
     )
     if result.returncode:
-        raise KubernetesRejection(f"helm cannot render release {release}: {result.stderr.strip()}")
+        reason = " ".join(result.stderr.split())
+        raise KubernetesRejection(f"helm cannot render release {release}: {reason}")
     return [document for document in yaml.safe_load_all(result.stdout) if document]

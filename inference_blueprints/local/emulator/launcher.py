@@ -13,12 +13,11 @@ from hypercorn.asyncio import serve
 from hypercorn.config import Config
 from ministack import app
 
-from inference_blueprints import tools
 from inference_blueprints.local.emulator.patches import PATCHES
 from inference_blueprints.local.emulator.recording_cluster import RecordingCluster
 from inference_blueprints.local.emulator.resource_handlers.emptied_bucket import register_emptied_bucket
 from inference_blueprints.local.emulator.resource_handlers.kubernetes_resources import register_kubernetes
-from inference_blueprints.local.emulator.resource_handlers.registry import register_stubs
+from inference_blueprints.local.emulator.resource_handlers.stubs import register_stubs
 
 _SHUTDOWN_SECONDS = 1.0
 
@@ -28,12 +27,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--socket", type=int, required=True, help="file descriptor of a listening socket")
     parser.add_argument("--records", type=Path, required=True, help="folder for Kubernetes objects")
+    parser.add_argument("--helm", type=Path, required=True, help="helm executable")
     arguments = parser.parse_args()
     for apply in PATCHES:
         apply()
     register_stubs()
     register_emptied_bucket()
-    register_kubernetes(RecordingCluster(arguments.records, tools.helm()))
+    register_kubernetes(RecordingCluster(arguments.records, arguments.helm))
     configuration = Config()
     configuration.bind = [f"fd://{arguments.socket}"]
     configuration.graceful_timeout = _SHUTDOWN_SECONDS

@@ -124,6 +124,4 @@ def recorded_releases(folder: Path) -> tuple[RecordedRelease, ...]:
     folder
         The folder that the emulator records into.
     """
-    return tuple(
-        release for cluster in sorted(folder.glob("*")) for release in Records(cluster).releases()
-    )
+    return tuple(release for cluster in sorted(folder.glob("*")) for release in Records(cluster).releases())

@@ -11,25 +11,21 @@ import os
 import boto3
 from ministack.core.responses import get_account_id, get_region
 
-from inference_blueprints.local.emulator.resource_handlers.registry import Attributes, Properties, register
+from inference_blueprints.local.emulator.resource_handlers.registry import Made, Request, register
 
 RESOURCE_TYPE = "Custom::S3AutoDeleteObjects"
 
 
 class EmptiedBucketHandler:
-    """Empties the bucket at deletion, and at an update that names another bucket."""
+    """Empties the bucket at deletion."""
 
-    def create(self, stack: str, logical_id: str, properties: Properties) -> tuple[str, Attributes]:
+    def create(self, request: Request) -> Made:
         """Note the bucket."""
-        return properties["BucketName"], {}
+        return request.properties["BucketName"], {}
 
-    def update(
-        self, stack: str, logical_id: str, physical_id: str, old: Properties, new: Properties
-    ) -> tuple[str, Attributes]:
-        """Return the bucket; CloudFormation deletes the old resource when it is another one."""
-        return self.create(stack, logical_id, new)
+    update = create
 
-    def delete(self, physical_id: str, properties: Properties) -> None:
+    def delete(self, request: Request) -> None:
         """Delete every object and version."""
         storage = boto3.resource(
             "s3",
@@ -38,7 +34,7 @@ class EmptiedBucketHandler:
             aws_access_key_id=get_account_id(),
             aws_secret_access_key="emulator",  # noqa: S106 - no secret: the emulator checks none
         )
-        storage.Bucket(properties["BucketName"]).object_versions.delete()
+        storage.Bucket(request.properties["BucketName"]).object_versions.delete()
 
 
 def register_emptied_bucket() -> None:

@@ -21,15 +21,20 @@ from inference_blueprints.local.emulator.kubernetes import (
     KubernetesRejection,
     Release,
 )
-from inference_blueprints.local.emulator.resource_handlers.registry import Attributes, Properties, register
+from inference_blueprints.local.emulator.resource_handlers.registry import (
+    Made,
+    Properties,
+    Request,
+    register,
+)
 
 MANIFEST_TYPE = "Custom::AWSCDK-EKS-KubernetesResource"
 CHART_TYPE = "Custom::AWSCDK-EKS-HelmChart"
 UNSUPPORTED_TYPES = ("Custom::AWSCDK-EKS-KubernetesObjectValue", "Custom::AWSCDK-EKS-KubernetesPatch")
 
 
-def _physical_id(stack: str, logical_id: str) -> str:
-    return f"{logical_id}-{hashlib.sha256(stack.encode()).hexdigest()[:12]}"
+def _physical_id(request: Request) -> str:
+    return f"{request.logical_id}-{hashlib.sha256(request.stack.encode()).hexdigest()[:12]}"
 
 
 def _is_true(value: Any) -> bool:
@@ -56,29 +61,32 @@ class ManifestHandler:
     def __init__(self, backend: ClusterBackend) -> None:
         self._backend = backend
 
-    def create(self, stack: str, logical_id: str, properties: Properties) -> tuple[str, Attributes]:
+    def create(self, request: Request) -> Made:
         """Create the objects; without ``Overwrite`` each must be new."""
-        self._apply(properties, must_be_new=not _is_true(properties.get("Overwrite", False)))
-        return _physical_id(stack, logical_id), {}
-
-    def update(
-        self, stack: str, logical_id: str, physical_id: str, old: Properties, new: Properties
-    ) -> tuple[str, Attributes]:
-        """Apply the new objects and prune what carries the label and is no longer named."""
-        self._apply(new, must_be_new=False)
-        return physical_id, {}
-
-    def delete(self, physical_id: str, properties: Properties) -> None:
-        """Remove the objects."""
-        self._backend.delete_manifest(_cluster(properties), json.loads(properties["Manifest"]))
-
-    def _apply(self, properties: Properties, *, must_be_new: bool) -> None:
+        properties = request.properties
         self._backend.apply_manifest(
             _cluster(properties),
             json.loads(properties["Manifest"]),
-            must_be_new=must_be_new,
-            prune_label=None if must_be_new else properties.get("PruneLabel"),
+            must_be_new=not _is_true(properties.get("Overwrite", False)),
+            prune_label=None,
         )
+        return _physical_id(request), {}
+
+    def update(self, request: Request) -> Made:
+        """Apply the new objects and prune what carries the label and is no longer named."""
+        properties = request.properties
+        self._backend.apply_manifest(
+            _cluster(properties),
+            json.loads(properties["Manifest"]),
+            must_be_new=False,
+            prune_label=properties.get("PruneLabel"),
+        )
+        return _physical_id(request), {}
+
+    def delete(self, request: Request) -> None:
+        """Remove the objects."""
+        properties = request.properties
+        self._backend.delete_manifest(_cluster(properties), json.loads(properties["Manifest"]))
 
 
 class ChartHandler:
@@ -93,20 +101,16 @@ class ChartHandler:
     def __init__(self, backend: ClusterBackend) -> None:
         self._backend = backend
 
-    def create(self, stack: str, logical_id: str, properties: Properties) -> tuple[str, Attributes]:
-        """Install the release."""
-        self._backend.install_chart(_cluster(properties), _release(properties))
-        return _physical_id(stack, logical_id), {}
+    def create(self, request: Request) -> Made:
+        """Install the release, or upgrade it."""
+        self._backend.install_chart(_cluster(request.properties), _release(request.properties))
+        return _physical_id(request), {}
 
-    def update(
-        self, stack: str, logical_id: str, physical_id: str, old: Properties, new: Properties
-    ) -> tuple[str, Attributes]:
-        """Upgrade the release."""
-        self._backend.install_chart(_cluster(new), _release(new))
-        return physical_id, {}
+    update = create
 
-    def delete(self, physical_id: str, properties: Properties) -> None:
+    def delete(self, request: Request) -> None:
         """Uninstall the release."""
+        properties = request.properties
         namespace = properties.get("Namespace", "default")
         self._backend.uninstall_chart(_cluster(properties), namespace, properties["Release"])
 
@@ -114,18 +118,16 @@ class ChartHandler:
 class UnsupportedHandler:
     """Refuses a custom resource that needs a running cluster, rather than pretend."""
 
-    def create(self, stack: str, logical_id: str, properties: Properties) -> tuple[str, Attributes]:
+    def create(self, request: Request) -> Made:
         """Refuse."""
-        raise KubernetesRejection(f"{logical_id}: reading or patching live objects needs a running cluster")
+        raise KubernetesRejection(
+            f"{request.logical_id}: reading or patching live objects needs a running cluster"
+        )
 
-    def update(
-        self, stack: str, logical_id: str, physical_id: str, old: Properties, new: Properties
-    ) -> tuple[str, Attributes]:
-        """Refuse."""
-        return self.create(stack, logical_id, new)
+    update = create
 
-    def delete(self, physical_id: str, properties: Properties) -> None:
-        """Do nothing: none was ever created."""
+    def delete(self, request: Request) -> None:
+        """Do nothing, because none was ever created."""
 
 
 def _release(properties: Properties) -> Release:

@@ -2,32 +2,51 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ministack.core.responses import get_account_id, get_region
 from ministack.services.cloudformation.provisioners import _RESOURCE_HANDLERS
 
-from inference_blueprints.local.emulator.resource_handlers.stub_table import STUBS, Stub
-
 Properties = Mapping[str, Any]
-Attributes = dict[str, str]
+Made = tuple[str, dict[str, str]]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What CloudFormation asks of a resource type.
+
+    Parameters
+    ----------
+    stack
+        Name of the stack; empty at deletion.
+    logical_id
+        Name of the resource in the template; empty at deletion.
+    properties
+        The resource's properties, every reference resolved.
+    """
+
+    stack: str
+    logical_id: str
+    properties: Properties
 
 
 class ResourceHandler(Protocol):
-    """What a resource type does at creation, update and deletion; an exception fails the resource."""
+    """What a resource type does; an exception fails the resource and its text is the reason."""
 
-    def create(self, stack: str, logical_id: str, properties: Properties) -> tuple[str, Attributes]:
+    def create(self, request: Request) -> Made:
         """Make the resource and return its physical id and attributes."""
 
-    def update(
-        self, stack: str, logical_id: str, physical_id: str, old: Properties, new: Properties
-    ) -> tuple[str, Attributes]:
-        """Change the resource and return its physical id and attributes."""
+    def update(self, request: Request) -> Made:
+        """Change the resource to its new properties and return its physical id and attributes."""
 
-    def delete(self, physical_id: str, properties: Properties) -> None:
+    def delete(self, request: Request) -> None:
         """Remove the resource."""
+
+
+def handled_types() -> frozenset[str]:
+    """Return every resource type that the emulator handles by now."""
+    return frozenset(_RESOURCE_HANDLERS)
 
 
 def register(resource_type: str, handler: ResourceHandler) -> None:
@@ -41,72 +60,18 @@ def register(resource_type: str, handler: ResourceHandler) -> None:
         What to do.
     """
 
-    def create(logical_id: str, properties: Properties, stack: str) -> tuple[str, Attributes]:
-        return handler.create(stack, logical_id, properties)
+    def create(logical_id: str, properties: Properties, stack: str) -> Made:
+        return handler.create(Request(stack, logical_id, properties))
 
-    def update(
-        physical_id: str, old: Properties, new: Properties, stack: str, logical_id: str
-    ) -> tuple[str, Attributes]:
-        return handler.update(stack, logical_id, physical_id, old, new)
+    def update(_: str, __: Properties, properties: Properties, stack: str, logical_id: str) -> Made:
+        return handler.update(Request(stack, logical_id, properties))
+
+    def delete(_: str, properties: Properties) -> None:
+        handler.delete(Request("", "", properties))
 
     _RESOURCE_HANDLERS[resource_type] = {
         "create": create,
         "update": update,
         "update_with_logical_id": True,
-        "delete": handler.delete,
+        "delete": delete,
     }
-
-
-class StubHandler:
-    """Accepts a resource and makes nothing.
-
-    Parameters
-    ----------
-    resource_type
-        For messages.
-    stub
-        Identifier, attributes and required properties.
-    """
-
-    def __init__(self, resource_type: str, stub: Stub) -> None:
-        self._resource_type = resource_type
-        self._stub = stub
-
-    def create(self, stack: str, logical_id: str, properties: Properties) -> tuple[str, Attributes]:
-        """Return the same identifier whenever the same resource of the same stack is asked for."""
-        missing = [name for name in self._stub.required if name not in properties]
-        if missing:
-            raise ValueError(f"{self._resource_type} {logical_id} lacks {', '.join(missing)}")
-        values = {
-            **properties,
-            "account": get_account_id(),
-            "region": get_region(),
-            "unique": hashlib.sha256(f"{stack}/{logical_id}".encode()).hexdigest()[:17],
-        }
-        values["id"] = self._stub.identifier.format_map(values)
-        attributes = {name: form.format_map(values) for name, form in self._stub.attributes.items()}
-        return values["id"], attributes
-
-    def update(
-        self, stack: str, logical_id: str, physical_id: str, old: Properties, new: Properties
-    ) -> tuple[str, Attributes]:
-        """Return what a creation with the new properties returns."""
-        return self.create(stack, logical_id, new)
-
-    def delete(self, physical_id: str, properties: Properties) -> None:
-        """Do nothing: nothing was made."""
-
-
-def register_stubs() -> None:
-    """Add every stub that the table names.
-
-    Raises
-    ------
-    RuntimeError
-        When the emulator has learnt a type itself: the stub would hide the better answer.
-    """
-    known = sorted(set(STUBS) & set(_RESOURCE_HANDLERS))
-    if known:
-        raise RuntimeError(f"the emulator handles {', '.join(known)} itself; delete these stubs")
-    for resource_type, stub in STUBS.items():
-        register(resource_type, StubHandler(resource_type, stub))

@@ -1,0 +1,73 @@
+"""One bootstrapped emulator for all tests of this folder; each test deploys stacks of its own name."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from inference_blueprints.local.emulator.deploy import bootstrap
+from inference_blueprints.local.emulator.emulator import Emulator
+
+REGION = "us-west-2"
+
+
+@pytest.fixture(scope="session")
+def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
+    run_directory = tmp_path_factory.mktemp("emulator")
+    with Emulator(run_directory, region=REGION) as running:
+        bootstrap(running, log_path=run_directory / "bootstrap.log", on_line=lambda _: None)
+        yield running
+
+
+@pytest.fixture(scope="session")
+def client(emulator: Emulator) -> Callable[[str], Any]:
+    return emulator.client
+
+
+@pytest.fixture(scope="session")
+def cluster(client: Callable[[str], Any]) -> str:
+    """An EKS cluster that tests of single resources share; they differ in the names of their objects."""
+    role = "arn:aws:iam::123456789012:role/cluster"
+    client("eks").create_cluster(name="shared", version="1.35", roleArn=role, resourcesVpcConfig={})
+    return "shared"
+
+
+@dataclass(frozen=True)
+class StackEnd:
+    """How a stack ended, and the reasons of the resources that failed."""
+
+    status: str
+    reasons: tuple[str, ...]
+
+
+Resources = dict[str, tuple[str, dict[str, Any]]]
+
+
+@pytest.fixture
+def apply_stack(client: Callable[[str], Any]) -> Callable[[str, Resources], StackEnd]:
+    """Create or update a stack of plain resources (name to type and properties), without the CDK CLI."""
+    cloudformation = client("cloudformation")
+    known: set[str] = set()
+
+    def apply(name: str, resources: Resources) -> StackEnd:
+        template = {"Resources": {key: {"Type": kind, "Properties": properties}
+                                  for key, (kind, properties) in resources.items()}}  # fmt: skip
+        verb = "update" if name in known else "create"
+        known.add(name)
+        getattr(cloudformation, f"{verb}_stack")(StackName=name, TemplateBody=json.dumps(template))
+        deadline = time.monotonic() + 120
+        while (status := _status(cloudformation, name)).endswith("_IN_PROGRESS"):
+            assert time.monotonic() < deadline, f"stack {name} is still {status}"
+            time.sleep(0.05)
+        events = cloudformation.describe_stack_events(StackName=name)["StackEvents"]
+        failed = [event for event in events if event["ResourceStatus"].endswith("_FAILED")]
+        return StackEnd(status, tuple(event["ResourceStatusReason"] for event in failed))
+
+    return apply
+
+
+def _status(cloudformation: Any, name: str) -> str:
+    return cloudformation.describe_stacks(StackName=name)["Stacks"][0]["StackStatus"]
