@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,9 @@ def describe(configuration: dict[str, Any], weight_type: str | None = None) -> d
     text = configuration.get("text_config", configuration)
     quantisation = configuration.get("quantization_config", {}).get("quant_method", "bf16")
     weight_type = weight_type or quantisation
+    if weight_type not in BYTES_IN_QUANTISED_LAYERS:
+        known = ", ".join(BYTES_IN_QUANTISED_LAYERS)
+        sys.exit(f"got quantisation '{weight_type}', can count {known}: write the entry by hand")
     latent = text["kv_lora_rank"] + text["qk_rope_head_dim"] if "kv_lora_rank" in text else 0
     count = count_parameters(configuration)
     quantised = count.experts if weight_type == "mxfp4" else count.linear

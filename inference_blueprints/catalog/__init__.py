@@ -13,11 +13,10 @@ from inference_blueprints.catalog.catalogue import Catalogue, CatalogueError, Un
 from inference_blueprints.catalog.engine import Engine, Flag
 from inference_blueprints.catalog.hardware import Accelerator, InstanceType, PriceTable
 from inference_blueprints.catalog.latency import LatencyProfile
-from inference_blueprints.catalog.model import KV_CACHE_BYTES, WEIGHT_BYTES, Model
+from inference_blueprints.catalog.model import KV_CACHE_BYTES, Model
 
 __all__ = [
     "KV_CACHE_BYTES",
-    "WEIGHT_BYTES",
     "Accelerator",
     "Catalogue",
     "CatalogueError",

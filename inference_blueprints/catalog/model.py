@@ -12,9 +12,6 @@ KV_CACHE_BYTES: Mapping[str, float] = MappingProxyType(
 )
 """Bytes of one cached number for the words of vLLM's ``--kv-cache-dtype``."""
 
-WEIGHT_BYTES: Mapping[str, float] = MappingProxyType({"bf16": 2, "fp8": 1, "mxfp4": 4.25 / 8, "int4": 0.5})
-"""Bytes of one weight in the quantised layers; MXFP4 has one scale byte for 32 weights (OCP MX 1.0)."""
-
 
 @dataclass(frozen=True, slots=True)
 class Model:

@@ -96,14 +96,24 @@ def test_a_chart_is_one_edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert (added.version, added.minimum_kubernetes) == ("1.2.3", "1.30")
 
 
-def test_every_missing_and_unknown_field_is_named(data: Path) -> None:
+@pytest.mark.parametrize(
+    ("removed", "added", "message"),
+    [
+        (["layers", "licence"], {}, "missing fields: layers, licence; unknown fields: none"),
+        ([], {"colour": "red"}, "missing fields: none; unknown fields: colour"),
+        (["layers"], {"colour": "red", "age": 3}, "missing fields: layers; unknown fields: age, colour"),
+    ],
+    ids=["missing", "unknown", "both"],
+)
+def test_every_missing_and_unknown_field_is_named(
+    data: Path, removed: list[str], added: dict[str, Any], message: str
+) -> None:
     entry = copy_of_entry(data / "models.json", "models", "Qwen/Qwen3-8B")
-    del entry["layers"], entry["licence"]
-    edit_json(data / "models.json", "models", "acme/broken", entry | {"colour": "red"})
+    kept = {name: value for name, value in entry.items() if name not in removed}
+    edit_json(data / "models.json", "models", "acme/broken", kept | added)
     with pytest.raises(catalog.CatalogueError) as raised:
         _ = catalog.Catalogue(data).models
-    expected = "models.json: acme/broken: missing fields: layers, licence; unknown fields: colour"
-    assert str(raised.value).endswith(expected)
+    assert str(raised.value).endswith(f"models.json: acme/broken: {message}")
 
 
 def test_an_accelerator_that_does_not_exist_is_named(data: Path) -> None:
