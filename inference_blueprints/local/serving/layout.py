@@ -14,8 +14,9 @@ from inference_blueprints.spec.types import Blueprint
 
 #: Up to this many workers of a deployment have a process each, so that one can be lost alone.
 WORKER_PROCESSES = 8
-#: Workers of all deployments together; each takes memory and a share of this machine's processors.
-WORKER_LIMIT = 256
+#: Workers of all deployments together. On two processors 128 register in seven seconds; of 256 some time out
+#: waiting for the lock of Dynamo's file discovery (1.6.1).
+WORKER_LIMIT = 128
 
 
 @dataclass(frozen=True, slots=True)
