@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inference_blueprints import catalog
 from inference_blueprints.errors import Finding
 from inference_blueprints.serving.argument_checks import argument_findings
 from inference_blueprints.serving.memory_checks import memory_findings
@@ -56,29 +57,30 @@ def _deployment_findings(resolved: ResolvedDeployment, *, arguments_are_right: b
 def _head_findings(resolved: ResolvedDeployment) -> list[Finding]:
     """Check that attention heads divide evenly, and KV heads divide or are replicated evenly."""
     size, shape = resolved.tensor_parallel_size, resolved.shape
-    replicated = shape.attention == "mla" or shape.kv_heads % size == 0 or size % shape.kv_heads == 0
-    if shape.attention_heads % size == 0 and replicated:
+    if _divides(shape, size):
         return []
-    allowed = [
-        each
-        for each in range(1, shape.attention_heads + 1)
-        if shape.attention_heads % each == 0
-        and (shape.attention == "mla" or shape.kv_heads % each == 0 or each % shape.kv_heads == 0)
-    ]
+    allowed = [str(each) for each in range(1, shape.attention_heads + 1) if _divides(shape, each)]
     heads = f"{shape.attention_heads} attention heads"
     if shape.attention == "gqa":
         heads += f" and {shape.kv_heads} KV heads"
     message = (
         f"got {size}, but {shape.name} has {heads}, which must divide evenly; allowed are "
-        f"{', '.join(str(each) for each in allowed)}"
+        f"{', '.join(allowed)}"
     )
     return [Finding((*resolved.deployment_path, "aggregated", "tensorParallelSize"), message)]
+
+
+def _divides(shape: catalog.Model, size: int) -> bool:
+    """Whether a model's heads can be shared evenly; fewer KV heads than devices are replicated."""
+    whole = shape.attention == "mla" or shape.kv_heads % size == 0 or size % shape.kv_heads == 0
+    return whole and shape.attention_heads % size == 0
 
 
 def _disk_findings(resolved: ResolvedDeployment) -> list[Finding]:
     """Check that the nodes' disk holds images and the weights of every replica on a node."""
     for instance_type in resolved.instance_types:
-        replicas = max(1, replicas_per_node(instance_type, resolved.tensor_parallel_size))
+        room = max(1, replicas_per_node(instance_type, resolved.tensor_parallel_size))
+        replicas = min(room, resolved.deployment.aggregated.replicas)
         needed = _IMAGES_MIB + replicas * worker_disk_mib(resolved)
         nvme = (instance_type.local_nvme_gb or 0) * _BYTES_PER_GB // _BYTES_PER_MIB
         available = nvme or resolved.pool.disk.size_gib * _MIB_PER_GIB

@@ -1,0 +1,93 @@
+"""Values of charts that are not ours: only keys that those charts read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from inference_blueprints.catalog.charts import charts
+from inference_blueprints.serving.chart_values import chart_values
+from inference_blueprints.spec.rules.cluster import KUBERNETES_VERSIONS
+
+#: Paths read off each chart's own values.yaml, at the version that is installed or, for Dynamo's platform
+#: chart, at the newest whose source was found. A key outside of this list would be written for nobody.
+CHECKED: dict[str, tuple[str, set[str]]] = {
+    # aws/karpenter-provider-aws v1.14.1, charts/karpenter/values.yaml
+    "karpenter": (
+        "1.14.1",
+        {"serviceAccount.name", "settings.clusterName", "settings.interruptionQueue", "controller.resources"},
+    ),
+    # aws/karpenter-provider-aws v1.14.1, charts/karpenter-crd/values.yaml: only annotations
+    "karpenter-crd": ("1.14.1", set()),
+    # kubernetes-sigs/aws-load-balancer-controller v3.5.0, helm/aws-load-balancer-controller/values.yaml
+    "aws-load-balancer-controller": (
+        "3.5.0",
+        {
+            "clusterName",
+            "region",
+            "vpcId",
+            "serviceAccount.name",
+            "createIngressClassResource",
+            "ingressClassParams.create",
+            "enableServiceMutatorWebhook",
+            "enableShield",
+            "enableWaf",
+            "enableWafv2",
+            "keepTLSSecret",
+            "podDisruptionBudget",
+            "resources",
+        },
+    ),
+    # ai-dynamo/dynamo, chart version 1.3.0, deploy/helm/charts/platform/values.yaml
+    "dynamo-platform": (
+        "1.6.0",
+        {
+            "global.nats.install",
+            "global.etcd.install",
+            "global.grove.install",
+            "global.kai-scheduler.install",
+            "dynamo-operator.discoveryBackend",
+        },
+    ),
+}
+VARIABLES: dict[str, dict[str, str]] = {
+    "karpenter": {"cluster_name": "quickstart", "interruption_queue": "queue"},
+    "aws-load-balancer-controller": {"cluster_name": "quickstart", "region": "us-west-2", "vpc_id": "vpc-1"},
+}
+
+
+def paths(values: dict[str, Any], prefix: str = "") -> set[str]:
+    found = set()
+    for key, value in values.items():
+        path = f"{prefix}{key}"
+        found |= paths(value, f"{path}.") if isinstance(value, dict) else {path}
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(CHECKED))
+def test_only_keys_that_the_chart_reads_are_written(name: str) -> None:
+    version, known = CHECKED[name]
+    assert charts()[name].version == version, "read the chart's values.yaml again and correct the list"
+    for path in paths(chart_values(name, **VARIABLES.get(name, {}))):
+        assert any(path == key or path.startswith(f"{key}.") for key in known), path
+
+
+def test_every_chart_that_is_not_ours_is_checked() -> None:
+    assert CHECKED.keys() == {name for name, chart in charts().items() if chart.repository}
+
+
+@pytest.mark.parametrize("version", KUBERNETES_VERSIONS)
+def test_every_chart_runs_on_every_version_that_a_blueprint_may_name(version: str) -> None:
+    def number(text: str) -> tuple[int, ...]:
+        return tuple(int(part) for part in text.split("."))
+
+    assert [
+        chart.name for chart in charts().values() if number(version) < number(chart.minimum_kubernetes)
+    ] == []
+
+
+def test_definitions_are_installed_before_their_controller() -> None:
+    order = list(charts())
+    assert order.index("karpenter-crd") < order.index("karpenter")
+    assert order.index("dynamo-platform") < order.index("dynamo-model")
