@@ -1,0 +1,85 @@
+"""The report in a terminal; plain text where the output is not one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from inference_blueprints.local.parts import Part, State
+from inference_blueprints.local.report.types import ModelReport, Report
+from inference_blueprints.local.report.words import (
+    cost_lines,
+    hit_ratio,
+    latency_rows,
+    milliseconds,
+    objective_lines,
+    replayed_lines,
+)
+
+_STYLES: dict[State, str] = {"real": "green", "emulated": "cyan", "simulated": "yellow", "stubbed": "magenta"}
+
+
+def print_report(report: Report, console: Console) -> None:
+    """Print a report.
+
+    Parameters
+    ----------
+    report
+        What `build_report` returned.
+    console
+        Where to. The `curl` line is never wrapped, so that it can be copied.
+    """
+    console.print(_parts(report.parts))
+    for model in report.models:
+        _print_model(model, console, simulated=report.simulated)
+
+
+def _parts(parts: Sequence[Part]) -> Table:
+    """Lay out what is real and what is not."""
+    table = _table("part", "state", "detail")
+    for part in parts:
+        table.add_row(Text(part.name), Text(part.state, style=_STYLES[part.state]), Text(part.detail))
+    return table
+
+
+def _print_model(model: ModelReport, console: Console, *, simulated: bool) -> None:
+    """Print one model's part."""
+    measurement = model.measurement
+    console.print(Text(model.name, style="bold"))
+    _print_raw(console, [f"endpoint: {model.endpoint}", model.curl, ""])
+    console.print(Text(f"{measurement.requests} requests, {measurement.failures} failures"))
+    for reason, count in measurement.failure_reasons.items():
+        detail = model.failure_details.get(reason)
+        console.print(Text(f"  {count} x {reason}" + (f", first: {detail}" if detail else ""), style="red"))
+    latencies = _table(f"milliseconds{', simulated' if simulated else ''}", "p50", "p90", "p99")
+    for name, row in latency_rows(measurement):
+        latencies.add_row(name, *map(milliseconds, (row.p50, row.p90, row.p99)))
+    console.print(latencies)
+    for line in objective_lines(model):
+        console.print(Text(f"objective {line}"))
+    console.print(Text(f"prefix cache hits: {hit_ratio(measurement)}"))
+    for name, line in cost_lines(measurement):
+        console.print(Text(f"{name}{' (simulated)' if simulated else ''}: {line}"))
+    console.print(Text(measurement.cost_note, style="dim"))
+    for line in replayed_lines(model.replayed):
+        console.print(Text(line, style="dim"))
+    for warning in model.warnings:
+        console.print(Text(f"warning: {warning}", style="yellow"))
+
+
+def _table(*columns: str) -> Table:
+    """Return a table whose first columns stay whole where there is room."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def _print_raw(console: Console, lines: Iterable[str]) -> None:
+    """Print lines as they are, whatever the width."""
+    for line in lines:
+        console.print(Text(line), soft_wrap=True)

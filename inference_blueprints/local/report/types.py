@@ -1,0 +1,238 @@
+"""The report of a run as data; its JSON keys are these names in camelCase."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from inference_blueprints.catalog import LatencyProfile
+from inference_blueprints.local.parts import Part
+from inference_blueprints.local.replay.outcome import ReplayResult
+from inference_blueprints.local.replay.scale import ScalingFactors
+from inference_blueprints.spec.types import Objectives
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRun:
+    """What is known of one model after its replay.
+
+    Parameters
+    ----------
+    endpoint
+        Base URL of its OpenAI API, ending in ``/v1``.
+    result
+        Its replay.
+    objectives
+        Latencies that the blueprint asks for.
+    profile
+        What the simulated engine's latencies come from: the plan's own model and accelerator. None where the
+        catalogue has no such profile.
+    """
+
+    endpoint: str
+    result: ReplayResult
+    objectives: Objectives
+    profile: LatencyProfile | None
+
+
+@dataclass(frozen=True, slots=True)
+class Percentiles:
+    """Percentiles of one latency in milliseconds; None where nothing was measured."""
+
+    p50: float | None
+    p90: float | None
+    p99: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PerTokens:
+    """A figure once for all tokens and once for the answers' tokens alone.
+
+    Parameters
+    ----------
+    input_and_output
+        Prompt tokens, cached ones included, and answer tokens alike.
+    output
+        Answer tokens alone; as a price they carry the whole cost.
+    """
+
+    input_and_output: float
+    output: float
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What requests did, of one model or of all together.
+
+    Parameters
+    ----------
+    requests, failures, failure_reasons
+        Requests due, those without a complete answer, and these by reason.
+    ttft_ms, time_per_output_token_ms, end_to_end_ms
+        Of the answered requests, in milliseconds.
+    prefix_cache_hit_ratio
+        Cached over all prompt tokens of the answered requests; None where the endpoint does not say.
+    throughput_per_gpu_tokens_per_second
+        Tokens served a second and accelerator at the replayed load, which is not the most it could serve.
+    price_per_million_tokens_usd
+        Cost of the used nodes over the tokens served at the replayed load.
+    cost_note
+        What the two figures rest on, or why they are left out.
+    """
+
+    requests: int
+    failures: int
+    failure_reasons: Mapping[str, int]
+    ttft_ms: Percentiles
+    time_per_output_token_ms: Percentiles
+    end_to_end_ms: Percentiles
+    prefix_cache_hit_ratio: float | None
+    throughput_per_gpu_tokens_per_second: PerTokens | None
+    price_per_million_tokens_usd: PerTokens | None
+    cost_note: str
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectiveOutcome:
+    """Whether a latency that the blueprint asks for was kept.
+
+    Parameters
+    ----------
+    name
+        The blueprint's key, such as ``timeToFirstTokenP90Ms``.
+    limit_ms, measured_ms
+        In milliseconds; nothing may have been measured.
+    met
+        Whether the measured one is within the limit; None without a measured one.
+    """
+
+    name: str
+    limit_ms: float
+    measured_ms: float | None
+    met: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """Mean tokens of prompts or of answers.
+
+    Parameters
+    ----------
+    stated
+        What the blueprint's workload says.
+    sent
+        What the replay asked for.
+    counted
+        What the endpoint counted over the answered requests; None where it counts nothing.
+    """
+
+    stated: int
+    sent: float
+    counted: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What was replayed, and how far it is from what was recorded.
+
+    Parameters
+    ----------
+    trace, source, licence, cut
+        The recorded requests.
+    recorded_seconds, elapsed_seconds
+        How much of the trace was replayed, and how long that took until the last answer ended.
+    peak_requests_per_second, peak_window_seconds
+        Rate in the busiest window of this length.
+    input_tokens, output_tokens
+        Mean lengths.
+    stated_shared_prefix_ratio
+        What the blueprint's workload says; the trace's own sharing is kept where it is more.
+    template_tokens
+        Tokens that the chat template adds to each prompt, part of ``input_tokens``.
+    scaling
+        The factors.
+    seed
+        Of the prompts' text.
+    client_cpu_share, lateness_p99_ms
+        How busy the client was, of one processor, and how late it sent requests.
+    """
+
+    trace: str
+    source: str
+    licence: str
+    cut: str
+    recorded_seconds: float
+    elapsed_seconds: float
+    peak_requests_per_second: float
+    peak_window_seconds: float
+    input_tokens: Length
+    output_tokens: Length
+    stated_shared_prefix_ratio: float
+    template_tokens: int
+    scaling: ScalingFactors
+    seed: int
+    client_cpu_share: float
+    lateness_p99_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReport:
+    """One model.
+
+    Parameters
+    ----------
+    name, endpoint, curl
+        How to ask it.
+    measurement
+        Its requests.
+    objectives
+        Those that the blueprint states.
+    replayed
+        What it was asked.
+    failure_details
+        What was said about the first failure of each reason.
+    warnings
+        What makes its figures doubtful.
+    """
+
+    name: str
+    endpoint: str
+    curl: str
+    measurement: Measurement
+    objectives: tuple[ObjectiveOutcome, ...]
+    replayed: Replayed
+    failure_details: Mapping[str, str]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A whole run.
+
+    Parameters
+    ----------
+    blueprint
+        The blueprint's name.
+    created_at
+        When, with its time zone.
+    simulated
+        Whether latencies come from a simulated engine.
+    parts
+        What is real, emulated, simulated or stubbed.
+    measurement
+        All models together.
+    models
+        Each model.
+    plan
+        The plan's summary as JSON values: pools, accelerators, prices with their date, source and region.
+    """
+
+    blueprint: str
+    created_at: datetime
+    simulated: bool
+    parts: tuple[Part, ...]
+    measurement: Measurement
+    models: tuple[ModelReport, ...]
+    plan: Mapping[str, Any]
