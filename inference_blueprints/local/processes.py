@@ -38,7 +38,7 @@ def log_tail(log_path: Path, lines: int = _TAIL_LINES) -> str:
     """
     if not log_path.is_file():
         return ""
-    return "\n".join(log_path.read_text(errors="replace").splitlines()[-lines:])
+    return "\n".join(log_path.read_text(errors="replace").rstrip().splitlines()[-lines:])
 
 
 class ProcessDied(Exception):  # noqa: N818 - the name says what happened

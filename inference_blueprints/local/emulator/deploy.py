@@ -19,7 +19,7 @@ _CONCURRENT_STACKS = 4
 # `stack |  3/15 | 8:58:17 AM | CREATE_FAILED        | AWS::EC2::VPC | Vpc/Resource (Vpc8378EB38) reason`
 _EVENT = re.compile(
     r"^(?P<stack>\S+) \| +\S+ \| [^|]+ \| (?P<status>[A-Z_]+) +"
-    r"\| (?P<type>\S+) +\| (?P<resource>\S+)(?P<reason>.*)$"
+    r"\| (?P<type>\S+) +\| (?P<resource>\S+)(?: \(\w+\))?(?P<reason>.*)$"
 )
 
 
@@ -67,7 +67,8 @@ class DeployError(UserError):
     message
         Which command.
     failures
-        The resources that failed, the first of which is the cause.
+        The resources that failed, the first of which is the cause; none when CloudFormation refused the
+        template, which the last line of the output then says.
     log_path
         The whole output.
     """
@@ -75,9 +76,8 @@ class DeployError(UserError):
     def __init__(self, message: str, failures: Sequence[ResourceEvent], log_path: Path) -> None:
         self.failures = tuple(failures)
         self.log_path = log_path
-        cause = "; ".join(
-            f"{event.stack}: {event.resource_type} {event.resource}: {event.reason}" for event in failures
-        ) or log_tail(log_path)
+        causes = [f"{each.stack}: {each.resource_type} {each.resource}: {each.reason}" for each in failures]
+        cause = "; ".join(causes) or log_tail(log_path, lines=1)
         super().__init__(f"{message}: {cause}; the whole output is in {log_path}")
 
 

@@ -28,7 +28,11 @@ def describe(assembly_directory: Path, releases: tuple[RecordedRelease, ...]) ->
     return (
         Part("Templates", "real", f"{sum(counts.values())} resources of the app that deploys to an account"),
         Part("Deployment", "real", "cdk bootstrap and cdk deploy by the pinned AWS CDK command line"),
-        Part("AWS", "emulated", f"CloudFormation and the services behind it by ministack {version('ministack')}"),
+        Part(
+            "AWS",
+            "emulated",
+            f"CloudFormation and the services behind it by ministack {version('ministack')}",
+        ),
         *_kubernetes(releases),
         *(
             Part(resource_type, "stubbed", f"{counts[resource_type]}: {stubs[resource_type]}")
@@ -41,15 +45,19 @@ def _kubernetes(releases: tuple[RecordedRelease, ...]) -> Iterator[Part]:
     yield Part(
         "Kubernetes",
         "stubbed",
-        "no API server: manifests are checked against Kubernetes' and the custom resources' schemas and recorded",
+        "no API server: each manifest is checked against the schema of its kind and recorded",
     )
     rendered = [release.name for release in releases if release.rendered]
     recorded = [f"{release.name} {release.version}" for release in releases if not release.rendered]
     if rendered:
-        yield Part("Charts of this library", "real", f"rendered by helm, each object checked: {', '.join(rendered)}")
+        yield Part(
+            "Charts of this library", "real", f"rendered by helm, each object checked: {', '.join(rendered)}"
+        )
     if recorded:
         yield Part(
-            "Charts of others", "stubbed", f"release and values recorded, chart not pulled: {', '.join(recorded)}"
+            "Charts of others",
+            "stubbed",
+            f"release and values recorded, chart not pulled: {', '.join(recorded)}",
         )
 
 
