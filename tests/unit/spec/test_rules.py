@@ -1,0 +1,107 @@
+"""Warnings, and the table of rules itself."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from inference_blueprints import catalog
+from inference_blueprints.errors import BlueprintError
+from inference_blueprints.loading import parse_blueprint
+from inference_blueprints.spec.rules import (
+    capacity,
+    cluster,
+    environment,
+    names,
+    network,
+    pools,
+    weights,
+    workload,
+)
+from inference_blueprints.spec.rules.pools import ENGINE_MANUFACTURERS
+from inference_blueprints.spec.rules.table import RULES, rules
+from inference_blueprints.spec.structure import keys
+from inference_blueprints.spec.types import Engine
+
+HERE = Path(__file__).parent
+BASE = (HERE / "base.yaml").read_text(encoding="utf-8")
+DOUBTFUL = yaml.safe_load((HERE / "doubtful.yaml").read_text(encoding="utf-8"))
+SUBJECTS = (capacity, cluster, environment, names, network, pools, weights, workload)
+
+
+def edited(case: dict[str, Any]) -> str:
+    """Return the base with a case's edits."""
+    text = BASE
+    for edit in case["edits"]:
+        assert edit["replace"] in text, "the edit has to find its place"
+        text = text.replace(edit["replace"], edit["by"], 1)
+    return text
+
+
+@pytest.mark.parametrize("case", DOUBTFUL, ids=[case["case"] for case in DOUBTFUL])
+def test_warnings_come_with_the_blueprint(case: dict[str, Any]) -> None:
+    loaded = parse_blueprint(edited(case), "base.yaml")
+    expected = [f"base.yaml:{line}" for line in case["warnings"].splitlines()]
+    assert [str(warning) for warning in loaded.warnings] == expected
+    assert {warning.severity for warning in loaded.warnings} == {"warning"}
+
+
+def test_warnings_do_not_join_errors() -> None:
+    text = BASE.replace("{max: 3}", "{max: 2}").replace("pool: quad", "pool: qad")
+    with pytest.raises(BlueprintError) as caught:
+        parse_blueprint(text, "base.yaml")
+    assert [problem.severity for problem in caught.value.problems] == ["error"]
+
+
+def test_every_rule_is_in_the_table() -> None:
+    written = {
+        function
+        for subject in SUBJECTS
+        for _, function in inspect.getmembers(subject, inspect.isgeneratorfunction)
+        if function.__module__ == subject.__name__ and not function.__name__.startswith("_")
+    }
+    assert written == {rule.check for rule in RULES}
+
+
+def test_every_rule_has_a_case_that_breaks_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    fired: set[str] = set()
+
+    def record(rule: Any) -> Any:
+        def check(*parts: Any) -> list[Any]:
+            found = list(rule.check(*parts))
+            fired.update(rule.check.__name__ for _ in found)
+            return found
+
+        return type(rule)(check, rule.reads)
+
+    table = "inference_blueprints.spec.rules.table.RULES"
+    monkeypatch.setattr(table, tuple(record(rule) for rule in RULES))
+    broken = [*HERE.glob("broken/rules_*.yaml")]
+    cases = [
+        *DOUBTFUL,
+        *(case for file in broken for case in yaml.safe_load(file.read_text(encoding="utf-8"))),
+    ]
+    for case in cases:
+        try:
+            parse_blueprint(edited(case), "base.yaml")
+        except BlueprintError:
+            continue
+    assert fired == {rule.check.__name__ for rule in RULES}
+
+
+def test_rules_of_a_whole_blueprint() -> None:
+    blueprint = parse_blueprint(BASE, "base.yaml").blueprint
+    assert rules(blueprint) == []
+    spec = blueprint.spec.model_copy(update={"pools": blueprint.spec.pools[:1]})
+    [finding] = rules(blueprint.model_copy(update={"spec": spec}))
+    assert finding.path == ("spec", "models", 1, "deployments", 0, "aggregated", "pool")
+
+
+def test_every_engine_says_whose_accelerators_it_needs() -> None:
+    assert set(keys(Engine)) == set(ENGINE_MANUFACTURERS)
+    known = {accelerator.manufacturer for accelerator in catalog.accelerators().values()}
+    assert set(ENGINE_MANUFACTURERS.values()) <= known
