@@ -61,11 +61,6 @@ def charts() -> Mapping[str, Chart]:
     return MappingProxyType({name: _chart(name, entry) for name, entry in document.items()})
 
 
-def minimum_kubernetes(name: str) -> str:
-    """Return the oldest Kubernetes version that a chart runs on, such as ``1.30``."""
-    return charts()[name].minimum_kubernetes
-
-
 def _chart(name: str, entry: Mapping[str, str | None]) -> Chart:
     """Turn one entry of the file into a chart; a key that is not known is a TypeError."""
     words = dict(entry)

@@ -18,6 +18,7 @@ from inference_blueprints.serving.types import DeploymentPlan, OwnAddress
 CHART = charts_directory() / "dynamo-model"
 KUBERNETES_VERSION = "1.35"
 REVIEWED = Path(__file__).parent / "rendered"
+CACHES = {"XDG_CACHE_HOME": "/cache", "HF_HOME": "/cache/huggingface"}
 HUB_ARN = "arn:aws:secretsmanager:us-west-2:111122223333:secret:hub-AbCdEf"
 
 Manifest = dict[str, Any]
@@ -87,9 +88,8 @@ def test_programs_are_given_what_the_plan_says(
         assert component["replicas"] == process.replicas
         assert component["type"] == process.role
         literal = {entry["name"]: entry["value"] for entry in container["env"] if "value" in entry}
-        assert literal == {
-            name: value for name, value in process.environment.items() if isinstance(value, str)
-        }
+        planned = {name: value for name, value in process.environment.items() if isinstance(value, str)}
+        assert literal == planned | CACHES
         own = {name for name, value in process.environment.items() if isinstance(value, OwnAddress)}
         fields = {
             entry["name"]: entry["valueFrom"]["fieldRef"]
@@ -221,6 +221,18 @@ def test_memory_is_limited_and_the_shared_part_is_within(render: Render, values:
         assert resources["limits"]["memory"] == resources["requests"]["memory"]
         shared = int(component["sharedMemorySize"].removesuffix("Mi"))
         assert shared < int(resources["limits"]["memory"].removesuffix("Mi"))
+
+
+def test_caches_are_on_the_disk_of_the_node(
+    render: Render, values: Manifest, deployment: DeploymentPlan
+) -> None:
+    rendered = pods(render(values))
+    for process in deployment.processes:
+        pod = rendered[process.name]
+        [volume] = [volume for volume in pod["volumes"] if volume["name"] == "cache"]
+        assert volume["emptyDir"] == {"sizeLimit": f"{process.resources.ephemeral_storage_mib}Mi"}
+        [mount] = [mount for mount in main_container(pod)["volumeMounts"] if mount["name"] == "cache"]
+        assert all(f"{path}/".startswith(f"{mount['mountPath']}/") for path in CACHES.values())
 
 
 def test_a_secret_comes_from_secrets_manager_by_reference(render: Render, values: Manifest) -> None:
