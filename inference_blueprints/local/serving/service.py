@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -61,7 +62,7 @@ class LocalServing:
     blueprint
         Where the plan comes from; names the pools' instance types.
     run_directory
-        Where logs, model directories and profiles go; emptying it is the caller's business.
+        Where logs, model directories and profiles go. What a run before has left of a deployment is removed.
     processes
         The group that the processes join. It makes sure that none is left.
     isolate
@@ -191,6 +192,8 @@ class LocalServing:
     def _start_workers(self, deployment: LocalDeployment) -> None:
         """Write what the simulated engine reads, and start its processes."""
         home = self._home(deployment)
+        if home.exists():  # workers of a run that was killed are still registered there
+            shutil.rmtree(home)
         shape = catalog.model(deployment.model.catalog_name)
         per_token = shape.kv_bytes_per_token(tensor_parallel_size=deployment.settings.tensor_parallel_size)
         profile = deployment.profile

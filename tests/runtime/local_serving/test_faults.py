@@ -189,6 +189,20 @@ def test_sigkill_of_the_supervisor_leaves_no_process(tmp_path: Path, wrapper: tu
     _wait_until(lambda: all(_gone(pid) for pid in pids))
 
 
+def test_workers_that_a_killed_run_has_left_registered_are_not_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = _Run(tmp_path)
+    for process in before.group.processes:
+        _kill(process)
+    before.group.stop()
+    assert list((tmp_path / "qwen3-8b-main" / "discovery").rglob("*instances/*")), "nothing was left"
+    monkeypatch.setattr(service, "worker_command", lambda *_: ["sleep", "600"])
+    monkeypatch.setattr(service, "_READY_SECONDS", 2.0)
+    with pytest.raises(NotReady, match="0 of 2 workers"), ProcessGroup() as group:
+        LocalServing(build_plan(quickstart()), quickstart(), tmp_path, group).start(lambda _: None)
+
+
 def test_a_worker_that_cannot_start_ends_the_start_with_its_last_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
