@@ -1,5 +1,101 @@
 """Commands of the platform on this machine: local up, down, status, replay."""
 
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
 import typer
 
-app = typer.Typer()
+from inference_blueprints.cli.blueprint_commands import load
+from inference_blueprints.cli.options import (
+    DEFAULT_RUN_DIRECTORY,
+    NameOrPath,
+    Output,
+    OutputOption,
+    RunDirectory,
+)
+from inference_blueprints.errors import UserError
+
+app = typer.Typer(
+    help="The platform on this machine: emulated AWS, real router, simulated engines.", no_args_is_help=True
+)
+Seconds = Annotated[float | None, typer.Option("--seconds", min=1.0, help="How long requests arrive.")]
+
+
+@app.command()
+def up(
+    name_or_path: NameOrPath,
+    keep: Annotated[
+        bool | None,
+        typer.Option("--keep/--no-keep", help="Stay up until Ctrl-C; without either, only in a terminal."),
+    ] = None,
+    seconds: Seconds = None,
+    run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY,
+) -> None:
+    """Deploy a blueprint to an AWS emulator, serve its models, replay a public trace and report."""
+    import sys
+
+    from inference_blueprints.local.interruption import Interrupted, interruptible
+    from inference_blueprints.local.run import run
+
+    try:
+        with interruptible():
+            loaded = load(name_or_path)
+            run(loaded, run_directory, seconds=seconds, keep=sys.stdout.isatty() if keep is None else keep)
+    except Interrupted as interruption:
+        raise typer.Exit(interruption.exit_code) from None
+
+
+@app.command()
+def down(run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY) -> None:
+    """Stop what `local up` keeps running in another terminal."""
+    from inference_blueprints.local import run_state
+
+    print("stopped" if run_state.stop(run_directory) else "nothing is running")
+
+
+@app.command()
+def status(run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY, output: OutputOption = Output.TEXT) -> None:
+    """Say what runs, and where its models answer; the exit code is 1 if nothing does."""
+    from dataclasses import asdict
+
+    from inference_blueprints.local import run_state
+
+    state = run_state.live_state(run_directory)
+    if output is Output.JSON:
+        print(json.dumps(asdict(state) if state else None, indent=2))
+    elif state is None:
+        print("nothing is running; start it with: blueprints local up NAME_OR_PATH")
+    else:
+        print(f"{state.blueprint}: {state.phase} (process {state.pid})")
+        for model in state.models:
+            print(f"{model.name}  {model.base_url}")
+    if state is None:
+        raise typer.Exit(1)
+
+
+@app.command()
+def replay(
+    name_or_path: NameOrPath,
+    seconds: Seconds = None,
+    run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Replay the trace again, scaled to a blueprint's workloads, against what `local up` keeps running."""
+    from inference_blueprints.local import run_state
+    from inference_blueprints.local.run import replay_again
+
+    state = run_state.live_state(run_directory)
+    if state is None or state.phase != "ready":
+        raise UserError(
+            f"{run_directory}: nothing runs there; start it with: blueprints local up {name_or_path} --keep"
+        )
+    from rich.console import Console
+
+    from inference_blueprints.local.report.build import as_dict
+
+    console = Console(stderr=output is Output.JSON)
+    report = replay_again(load(name_or_path), state, run_directory, seconds=seconds, console=console)
+    if output is Output.JSON:
+        print(json.dumps(as_dict(report), indent=2))

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Literal
 
 from inference_blueprints.errors import UserError
+from inference_blueprints.local.parts import Part
 
 _POLL_SECONDS = 0.1
 
@@ -28,10 +29,13 @@ class RunningModel:
         Name under which the OpenAI API serves it.
     base_url
         Base URL of the OpenAI API, ending in ``/v1``.
+    context_length
+        Prompt and answer together at the most, in tokens.
     """
 
     name: str
     base_url: str
+    context_length: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +52,15 @@ class RunState:
         ``starting`` until the report is written, then ``ready``.
     models
         Models that answer.
+    parts
+        What of the run is real, emulated, simulated and stubbed.
     """
 
     pid: int
     blueprint: str
     phase: Literal["starting", "ready"] = "starting"
     models: tuple[RunningModel, ...] = ()
+    parts: tuple[Part, ...] = ()
 
 
 class RunClaim:
@@ -124,7 +131,8 @@ def live_state(run_directory: Path) -> RunState | None:
     except FileNotFoundError:
         return None
     models = tuple(RunningModel(**model) for model in document.pop("models"))
-    return RunState(**document, models=models)
+    parts = tuple(Part(**part) for part in document.pop("parts"))
+    return RunState(**document, models=models, parts=parts)
 
 
 def stop(run_directory: Path, timeout_seconds: float = 30.0) -> bool:

@@ -1,0 +1,175 @@
+"""A blueprint on this machine, from file to tokens: synthesise, deploy to the emulator, serve."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from inference_blueprints.loading import LoadedBlueprint
+from inference_blueprints.local.emulator import description
+from inference_blueprints.local.emulator.deploy import ResourceEvent, bootstrap, deploy, resource_count
+from inference_blueprints.local.emulator.emulator import Emulator
+from inference_blueprints.local.parts import Part
+from inference_blueprints.local.processes import ProcessGroup
+from inference_blueprints.local.serving.endpoint import Endpoint
+from inference_blueprints.local.serving.service import LocalServing
+from inference_blueprints.local.steps import Step, Steps
+from inference_blueprints.serving.types import ServingPlan
+from inference_blueprints.synthesis import synthesise
+
+#: Steps that `LocalPlatform.start` shows.
+STEP_COUNT = 4
+_KEPT = {"run.lock", "state.json"}
+
+
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """What a started platform is made of.
+
+    Parameters
+    ----------
+    endpoints
+        Where each model answers.
+    parts
+        What is real, emulated, simulated and stubbed.
+    """
+
+    endpoints: tuple[Endpoint, ...]
+    parts: tuple[Part, ...]
+
+
+class LocalPlatform:
+    """The stacks of a blueprint on the AWS emulator and its models on simulated engines; a context manager.
+
+    Parameters
+    ----------
+    loaded
+        The blueprint.
+    plan
+        Its serving plan.
+    run_directory
+        Folder for templates, logs and records; what an earlier run left there is removed.
+    """
+
+    def __init__(self, loaded: LoadedBlueprint, plan: ServingPlan, run_directory: Path) -> None:
+        self._loaded = loaded
+        self._plan = plan
+        self._directory = run_directory.resolve()
+        self._resources = ExitStack()
+        self._checks: list[Callable[[], None]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._resources.close()
+
+    def start(self, steps: Steps) -> Deployed:
+        """Bring everything up.
+
+        Parameters
+        ----------
+        steps
+            Where progress is shown; `STEP_COUNT` steps.
+
+        Raises
+        ------
+        UserError
+            If the app cannot be synthesised or deployed.
+        ProcessDied
+            If a process ends meanwhile.
+        NotReady
+            If the engines do not register in time.
+        """
+        _empty(self._directory)
+        assembly = self._synthesise(steps)
+        emulator = self._deploy(steps, assembly)
+        serving, endpoints = self._serve(steps)
+        parts = (*serving.parts(), *description.describe(assembly, emulator.recorded_releases()))
+        return Deployed(endpoints, parts)
+
+    def check(self) -> None:
+        """Make sure that every process still runs.
+
+        Raises
+        ------
+        ProcessDied
+            With exit code and last log lines of the first that has exited.
+        """
+        for check in self._checks:
+            check()
+
+    def _synthesise(self, steps: Steps) -> Path:
+        assembly = self._directory / "cdk.out"
+        with steps.step("Write the CloudFormation templates") as step:
+            templates = synthesise(self._loaded.file, assembly)
+            step.result = f"{len(templates)} stacks, {resource_count(assembly)} resources in {assembly}"
+        return assembly
+
+    def _deploy(self, steps: Steps, assembly: Path) -> Emulator:
+        environment = self._loaded.blueprint.spec.environment
+        with steps.step("Start the AWS emulator and bootstrap it") as step:
+            account = {"account": environment.account} if environment.account else {}
+            emulator = Emulator(self._directory, region=environment.region, **account)
+            self._resources.enter_context(emulator)
+            self._checks.append(emulator.check)
+            bootstrap(emulator, log_path=self._log("bootstrap"), on_line=lambda _: step.update())
+            step.result = emulator.endpoint_url
+        with steps.step("Deploy all stacks to it") as step:
+            progress = _DeploymentProgress(step, resource_count(assembly))
+            deploy(
+                emulator,
+                assembly,
+                log_path=self._log("deploy"),
+                on_line=lambda _: None,
+                on_event=progress.show,
+            )
+            step.result = f"{progress.complete} resources"
+        return emulator
+
+    def _serve(self, steps: Steps) -> tuple[LocalServing, tuple[Endpoint, ...]]:
+        with steps.step("Start the router and the simulated engines") as step:
+            processes = self._resources.enter_context(ProcessGroup())
+            serving = LocalServing(self._plan, self._loaded.blueprint, self._directory / "serving", processes)
+            self._resources.enter_context(serving)
+            self._checks.append(serving.check)
+            endpoints = serving.start(lambda what: step.update(detail=what))
+            step.result = ", ".join(endpoint.base_url for endpoint in endpoints)
+        return serving, endpoints
+
+    def _log(self, name: str) -> Path:
+        return self._directory / "logs" / f"{name}.log"
+
+
+class _DeploymentProgress:
+    """Counts resources that are ready."""
+
+    def __init__(self, step: Step, total: int) -> None:
+        self._step = step
+        self._total = total
+        self.complete = 0
+
+    def show(self, event: ResourceEvent) -> None:
+        self.complete += event.is_complete
+        self._step.update(self.complete, self._total, f"{event.stack}: {event.resource_type}")
+
+
+def _empty(directory: Path) -> None:
+    """Remove what an earlier run left, but not the claim on the folder."""
+    for path in directory.iterdir():
+        if path.name in _KEPT:
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()

@@ -1,0 +1,115 @@
+"""`blueprints local up`: from a blueprint to the report, then up until it is told to stop."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from rich.console import Console
+
+from inference_blueprints.errors import UserError
+from inference_blueprints.loading import LoadedBlueprint
+from inference_blueprints.local.interruption import Interrupted
+from inference_blueprints.local.measurement import measure
+from inference_blueprints.local.platform import STEP_COUNT, LocalPlatform
+from inference_blueprints.local.processes import ProcessDied
+from inference_blueprints.local.report.terminal import print_report
+from inference_blueprints.local.report.types import Report
+from inference_blueprints.local.run_state import RunningModel, RunState, claim
+from inference_blueprints.local.serving.readiness import NotReady
+from inference_blueprints.local.steps import Steps
+from inference_blueprints.planning.summary import summarise
+from inference_blueprints.planning.tables import print_plan
+from inference_blueprints.serving.plan import build_plan
+
+_CHECK_SECONDS = 0.5
+
+
+def run(loaded: LoadedBlueprint, run_directory: Path, *, seconds: float | None, keep: bool) -> None:
+    """Deploy a blueprint to this machine, replay a public trace against its models and report.
+
+    Parameters
+    ----------
+    loaded
+        The blueprint.
+    run_directory
+        Folder of the run.
+    seconds
+        How long requests arrive; None for the usual length.
+    keep
+        Whether to stay up after the report, until a signal comes.
+
+    Raises
+    ------
+    UserError
+        If anything fails; nothing is left running.
+    """
+    console = Console()
+    plan = build_plan(loaded.blueprint)
+    print_plan(summarise(loaded.blueprint, plan), console)
+    steps = Steps(console, STEP_COUNT + 1)
+    with claim(run_directory) as right, LocalPlatform(loaded, plan, run_directory) as platform:
+        right.publish(RunState(os.getpid(), loaded.file))
+        try:
+            deployed = platform.start(steps)
+            models = tuple(
+                RunningModel(endpoint.model, endpoint.base_url, endpoint.context_length)
+                for endpoint in deployed.endpoints
+            )
+            report = measure(
+                loaded, models, deployed.parts, run_directory=run_directory, steps=steps, seconds=seconds
+            )
+            _show(report, run_directory, console)
+            platform.check()
+            if keep:
+                right.publish(RunState(os.getpid(), loaded.file, "ready", models, deployed.parts))
+                console.print("Up until Ctrl-C.")
+                _stay(platform)
+        except (ProcessDied, NotReady) as error:
+            raise UserError(str(error)) from error
+
+
+def replay_again(
+    loaded: LoadedBlueprint, state: RunState, run_directory: Path, *, seconds: float | None, console: Console
+) -> Report:
+    """Replay the trace against a platform that runs already; its report is replaced.
+
+    Parameters
+    ----------
+    loaded
+        The blueprint, which states the workloads.
+    state
+        The platform that runs.
+    run_directory
+        Folder of the run.
+    seconds
+        How long requests arrive; None for the usual length.
+    console
+        Where progress and report are shown.
+    """
+    report = measure(
+        loaded,
+        state.models,
+        state.parts,
+        run_directory=run_directory,
+        steps=Steps(console, 1),
+        seconds=seconds,
+    )
+    _show(report, run_directory, console)
+    return report
+
+
+def _show(report: Report, run_directory: Path, console: Console) -> None:
+    print_report(report, console)
+    console.print(f"report: {run_directory / 'report.html'}", soft_wrap=True, markup=False, highlight=False)
+
+
+def _stay(platform: LocalPlatform) -> None:
+    """Watch the processes until a signal, which is the way to end it, or until one of them dies."""
+    try:
+        while True:
+            platform.check()
+            time.sleep(_CHECK_SECONDS)
+    except Interrupted:
+        return
