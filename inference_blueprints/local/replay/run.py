@@ -6,11 +6,12 @@ import asyncio
 import secrets
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import aiohttp
 
 from inference_blueprints.local.replay.client import CompletionClient
-from inference_blueprints.local.replay.open_loop import OpenLoop, Pacing, ProgressCallback
+from inference_blueprints.local.replay.open_loop import OpenLoop, Pacing, Progress, ProgressCallback
 from inference_blueprints.local.replay.outcome import Outcome, ReplayResult
 from inference_blueprints.local.replay.percentiles import percentile
 from inference_blueprints.local.replay.prompts import PromptWriter, TextOf
@@ -25,6 +26,28 @@ DEFAULT_REQUEST_TIMEOUT_SECONDS = 120.0
 DEFAULT_IN_FLIGHT_LIMIT = 512
 _SEED_BITS = 31
 _MILLISECONDS = 1000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A model to replay against.
+
+    Parameters
+    ----------
+    endpoint_base_url
+        Such as ``http://127.0.0.1:8000``, with or without ``/v1``.
+    model
+        Name under which the endpoint serves the model.
+    workload
+        Rate, lengths and sharing that the trace is scaled to.
+    context_length
+        The model's limit for prompt and answer together, in tokens.
+    """
+
+    endpoint_base_url: str
+    model: str
+    workload: Workload
+    context_length: int
 
 
 def replay(
@@ -63,16 +86,88 @@ def replay(
     ReplayError
         If the endpoint does not answer a first request, or goes away.
     """
-    return asyncio.run(
-        replay_async(
-            endpoint_base_url,
-            model,
-            workload,
-            context_length,
-            seconds=seconds,
-            on_progress=on_progress,
-        )
-    )
+    target = Target(endpoint_base_url, model, workload, context_length)
+    return replay_models([target], seconds=seconds, on_progress=on_progress)[0]
+
+
+def replay_models(
+    targets: Sequence[Target],
+    *,
+    seconds: float = DEFAULT_SECONDS,
+    on_progress: ProgressCallback | None = None,
+) -> list[ReplayResult]:
+    """Replay the shipped trace against several models at the same time.
+
+    Parameters
+    ----------
+    targets
+        One a model.
+    seconds
+        How long requests arrive.
+    on_progress
+        Called with the progress of all together, from the same thread.
+
+    Returns
+    -------
+    list of ReplayResult
+        In the order of `targets`.
+
+    Raises
+    ------
+    ReplayError
+        If one of the endpoints does not answer a first request, or goes away.
+    """
+    return asyncio.run(_replay_together(targets, seconds, on_progress))
+
+
+async def _replay_together(
+    targets: Sequence[Target], seconds: float, on_progress: ProgressCallback | None
+) -> list[ReplayResult]:
+    """Replay against each target in a task of its own."""
+    progress = _SummedProgress(on_progress)
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(
+                    replay_async(
+                        target.endpoint_base_url,
+                        target.model,
+                        target.workload,
+                        target.context_length,
+                        seconds=seconds,
+                        on_progress=progress.of(position),
+                    )
+                )
+                for position, target in enumerate(targets)
+            ]
+    except ExceptionGroup as failed:  # the first one ended the others
+        raise failed.exceptions[0] from failed
+    return [task.result() for task in tasks]
+
+
+class _SummedProgress:
+    """Adds up the progress of several replays."""
+
+    def __init__(self, on_progress: ProgressCallback | None) -> None:
+        self._on_progress = on_progress
+        self._latest: dict[int, Progress] = {}
+
+    def of(self, position: int) -> ProgressCallback:
+        """Return the callback for one of the replays."""
+
+        def take(progress: Progress) -> None:
+            self._latest[position] = progress
+            if self._on_progress:
+                latest = self._latest.values()
+                self._on_progress(
+                    Progress(
+                        done=sum(each.done for each in latest),
+                        total=sum(each.total for each in latest),
+                        in_flight=sum(each.in_flight for each in latest),
+                    )
+                )
+
+        return take
 
 
 async def replay_async(

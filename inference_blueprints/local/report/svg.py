@@ -9,7 +9,7 @@ from html import escape
 from typing import Protocol
 
 WIDTH, HEIGHT = 440.0, 250.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 58.0, 16.0, 12.0, 44.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 58.0, 26.0, 12.0, 44.0
 _TICKS = 5
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 _THOUSAND = 1000.0

@@ -58,7 +58,7 @@ class Answering:
         self._failure = failure
         self.cancelled = 0
 
-    async def complete(self, prompt: str, output_tokens: int, due_seconds: float) -> Outcome:
+    async def complete(self, _prompt: str, output_tokens: int, due_seconds: float) -> Outcome:
         sent = self._time.clock()
         try:
             await self._time.sleep(self._seconds)
@@ -78,7 +78,7 @@ def send(arrivals, *, answer_seconds=0.1, failure=None, limit=10, on_progress=No
     client = Answering(time, answer_seconds, failure)
     loop = OpenLoop(
         client,
-        PromptWriter(lambda tokens, seed: "word" * tokens, seed=0),
+        PromptWriter(lambda tokens, _seed: "word" * tokens, seed=0),
         in_flight_limit=limit,
         pacing=Pacing(clock=time.clock, sleep=sleep(time) if sleep else time.sleep),
         on_progress=on_progress,

@@ -45,7 +45,7 @@ def traces(draw) -> Trace:
 
 
 workloads = st.builds(
-    Workload,
+    workload,
     input_tokens=st.integers(1, 20_000),
     output_tokens=st.integers(1, 2_000),
     shared_prefix_ratio=st.sampled_from([0.0, 0.0, 0.5, 0.95]),

@@ -1,0 +1,58 @@
+"""Finished replays with known numbers."""
+
+from __future__ import annotations
+
+from inference_blueprints import catalog
+from inference_blueprints.local.parts import Part
+from inference_blueprints.local.replay.outcome import Outcome, ReplayResult, Usage
+from inference_blueprints.local.replay.scale import scale
+from inference_blueprints.local.replay.trace import shipped_trace
+from inference_blueprints.local.report import ModelRun
+from inference_blueprints.planning.summary import summarise
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.spec.types import Blueprint, Objectives, Workload
+
+WORKLOAD = Workload(input_tokens=3000, output_tokens=200, peak_requests_per_second=2.0)
+PARTS = (
+    Part("router", "real", "Dynamo's own"),
+    Part("engine", "simulated", "latencies from a profile"),
+    Part("CloudFormation", "emulated", "on this machine"),
+    Part("controllers", "stubbed", "rendered and validated"),
+)
+PROMPT, ANSWER, CACHED = 1000, 101, 250
+
+
+def answered(sent: float, first_token_ms: float, token_ms: float = 20.0) -> Outcome:
+    first = sent + first_token_ms / 1000
+    last = first + (ANSWER - 1) * token_ms / 1000
+    return Outcome(sent, sent, first, last, last, Usage(PROMPT, ANSWER, CACHED))
+
+
+def failed(sent: float, reason: str, detail: str = "") -> Outcome:
+    return Outcome(sent, sent, None, None, sent + 0.1, None, reason, detail)
+
+
+def result_of(*outcomes: Outcome, model: str = "qwen3-8b", elapsed: float = 100.0) -> ReplayResult:
+    return ReplayResult(
+        model=model,
+        trace=shipped_trace(),
+        workload=WORKLOAD,
+        scaled=scale(shipped_trace(), WORKLOAD, 8192, seconds=60.0),
+        outcomes=outcomes,
+        template_tokens=9,
+        elapsed_seconds=elapsed,
+        client_cpu_share=0.1,
+        lateness_p99_ms=1.0,
+        seed=1,
+    )
+
+
+def run_of(result: ReplayResult, *, objectives: Objectives | None = None, profiled: bool = True) -> ModelRun:
+    profile = catalog.latency_profile("Qwen/Qwen3-8B", "l40s", 1) if profiled else None
+    assert profiled == (profile is not None)
+    return ModelRun("http://127.0.0.1:4000/v1", result, objectives or Objectives(), profile)
+
+
+def summary_of(document):
+    blueprint = Blueprint.model_validate(document)
+    return summarise(blueprint, build_plan(blueprint))

@@ -1,0 +1,83 @@
+"""JSON Schema of report.json."""
+
+_NUMBER_OR_NULL = {"type": ["number", "null"]}
+
+
+def _object(**properties):
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+_STRING, _NUMBER, _COUNT = {"type": "string"}, {"type": "number"}, {"type": "integer", "minimum": 0}
+_PERCENTILES = _object(p50=_NUMBER_OR_NULL, p90=_NUMBER_OR_NULL, p99=_NUMBER_OR_NULL)
+_PER_TOKENS = {"anyOf": [{"type": "null"}, _object(inputAndOutput=_NUMBER, output=_NUMBER)]}
+_LENGTH = _object(stated=_COUNT, sent=_NUMBER, counted=_NUMBER_OR_NULL)
+_MEASUREMENT = {
+    "requests": _COUNT,
+    "failures": _COUNT,
+    "failureReasons": {"type": "object", "additionalProperties": {"type": "integer", "minimum": 1}},
+    "ttftMs": _PERCENTILES,
+    "timePerOutputTokenMs": _PERCENTILES,
+    "endToEndMs": _PERCENTILES,
+    "prefixCacheHitRatio": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
+    "throughputPerGpuTokensPerSecond": _PER_TOKENS,
+    "pricePerMillionTokensUsd": _PER_TOKENS,
+    "costNote": _STRING,
+}
+_MODEL = _object(
+    name=_STRING,
+    endpoint=_STRING,
+    curl=_STRING,
+    **_MEASUREMENT,
+    objectives={
+        "type": "array",
+        "items": _object(
+            name=_STRING, limitMs=_NUMBER, measuredMs=_NUMBER_OR_NULL, met={"type": ["boolean", "null"]}
+        ),
+    },
+    replayed=_object(
+        trace=_STRING,
+        source=_STRING,
+        licence=_STRING,
+        cut=_STRING,
+        recordedSeconds=_NUMBER,
+        elapsedSeconds=_NUMBER,
+        peakRequestsPerSecond=_NUMBER,
+        peakWindowSeconds=_NUMBER,
+        inputTokens=_LENGTH,
+        outputTokens=_LENGTH,
+        statedSharedPrefixRatio=_NUMBER,
+        templateTokens=_COUNT,
+        scaling=_object(
+            time=_NUMBER,
+            input=_NUMBER,
+            output=_NUMBER,
+            blockTokens=_NUMBER,
+            commonPrefixTokens=_COUNT,
+            clippedInputs=_COUNT,
+            clippedOutputs=_COUNT,
+        ),
+        seed=_COUNT,
+        clientCpuShare=_NUMBER,
+        latenessP99Ms=_NUMBER,
+    ),
+    failureDetails={"type": "object", "additionalProperties": _STRING},
+    warnings={"type": "array", "items": _STRING},
+)
+_PART = _object(name=_STRING, state={"enum": ["real", "emulated", "simulated", "stubbed"]}, detail=_STRING)
+SCHEMA = _object(
+    blueprint=_STRING,
+    createdAt={"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT.*[+-]\d\d:\d\d$"},
+    simulated={"type": "boolean"},
+    endpoint=_STRING,
+    curl=_STRING,
+    **_MEASUREMENT,
+    objectivesMet={"type": ["boolean", "null"]},
+    models={"type": "array", "items": _MODEL, "minItems": 1},
+    parts={"type": "array", "items": _PART},
+    plan={"type": "object", "required": ["pools", "processes", "totals", "prices"]},
+)

@@ -1,0 +1,121 @@
+"""The page asks nobody for anything, escapes what it did not write, and says what is simulated."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from inference_blueprints.local.parts import Part
+from inference_blueprints.local.report import render_html
+from inference_blueprints.spec.types import Objectives
+from tests.unit.local.report.samples import PARTS, answered, failed, result_of, run_of
+
+HOSTILE = "<script>alert('x')</script>\"&"
+#: Attributes that make a browser fetch something.
+FETCHING = {"src", "srcset", "href", "xlink:href", "data", "action", "poster", "background"}
+VOID = {"meta", "link", "br", "img", "input", "hr"}
+
+
+class Page(HTMLParser):
+    """Collects elements and checks that they nest."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data) -> None:
+        if "style" not in self.open:
+            self.text += data
+
+    def of(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+@pytest.fixture
+def page_of(report_of):
+    def render(*runs, parts=PARTS) -> tuple[str, Page]:
+        text = render_html(report_of(*runs, parts=parts), list(runs))
+        return text, Page(text)
+
+    return render
+
+
+@pytest.fixture
+def usual_run():
+    outcomes = [answered(float(number), 100.0 + number) for number in range(20)]
+    objectives = Objectives(time_to_first_token_p90_ms=110.0)
+    return run_of(result_of(*outcomes, failed(30.0, "HTTP 500", "gone")), objectives=objectives)
+
+
+def test_nothing_on_the_page_is_fetched(page_of, usual_run) -> None:
+    text, page = page_of(usual_run)
+    assert [name for name, _ in page.elements if name in {"script", "link", "iframe", "img", "object"}] == []
+    assert [attributes for _, attributes in page.elements if FETCHING & attributes.keys()] == []
+    assert not re.search(r"url\(|@import", text)
+    assert any("default-src 'none'" in (meta.get("content") or "") for meta in page.of("meta"))
+
+
+def test_every_element_is_closed(page_of, usual_run) -> None:
+    _, page = page_of(usual_run)
+    assert page.open == []
+
+
+def test_names_from_outside_are_text(page_of) -> None:
+    result = result_of(answered(0.0, 100.0), failed(1.0, "HTTP 500", HOSTILE), model=HOSTILE)
+    text, page = page_of(run_of(result), parts=(*PARTS, Part(HOSTILE, "real", HOSTILE)))
+    assert "<script" not in text
+    assert page.text.count(HOSTILE) >= 4
+
+
+def test_each_plot_has_its_words_and_no_id_twice(page_of, usual_run) -> None:
+    _, page = page_of(usual_run, usual_run)
+    plots = page.of("svg")
+    assert len(plots) == 12
+    identities = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(identities) == len(set(identities))
+    for plot in plots:
+        assert plot["role"] == "img"
+        assert set((plot["aria-labelledby"] or "").split()) <= set(identities)
+
+
+def test_figures_of_simulated_engines_say_so_and_others_do_not(page_of, usual_run) -> None:
+    _, page = page_of(usual_run)
+    for title in (
+        "Milliseconds",
+        "Throughput and price",
+        "Time to first token, cumulative",
+        "End to end, cumulative",
+    ):
+        assert f"{title} (simulated)" in page.text
+    _, real = page_of(usual_run, parts=(Part("engine", "real", "a GPU"),))
+    assert "simulated" not in real.text
+
+
+def test_a_page_without_any_answer_still_shows_the_failures(page_of) -> None:
+    _, page = page_of(run_of(result_of(failed(0.0, "HTTP 500", "gone"))))
+    assert len(page.of("svg")) == 1
+    assert "HTTP 500" in page.text
+
+
+def test_every_mark_lies_inside_its_plot(page_of, usual_run) -> None:
+    _, page = page_of(usual_run)
+    for circle in page.of("circle"):
+        assert 0 <= float(circle["cx"]) <= 440
+        assert 0 <= float(circle["cy"]) <= 250
+    for bar in page.of("rect"):
+        assert float(bar["x"]) + float(bar["width"]) <= 440

@@ -1,0 +1,65 @@
+"""The report in a terminal of 80 columns, and in a pipe."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from inference_blueprints.local.report import print_report
+from inference_blueprints.spec.types import Objectives
+from tests.unit.local.report.samples import PARTS, answered, failed, result_of, run_of
+
+
+@pytest.fixture
+def printed(report_of):
+    def run(model_run, **console) -> str:
+        output = io.StringIO()
+        print_report(report_of(model_run), Console(file=output, width=80, **console))
+        return output.getvalue()
+
+    return run
+
+
+@pytest.fixture
+def usual_run():
+    objectives = Objectives(time_to_first_token_p90_ms=50.0)
+    return run_of(
+        result_of(answered(0.0, 100.0), failed(1.0, "HTTP 500", "[red]gone")), objectives=objectives
+    )
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_the_curl_line_is_one_line(printed, report_of, usual_run, terminal) -> None:
+    curl = report_of(usual_run).models[0].curl
+    assert len(curl) > 80
+    assert curl in printed(usual_run, force_terminal=terminal, color_system=None).splitlines()
+
+
+def test_a_pipe_gets_no_control_characters(printed, usual_run) -> None:
+    assert "\x1b" not in printed(usual_run, force_terminal=False)
+
+
+def test_everything_asked_for_is_there(printed, usual_run) -> None:
+    text = " ".join(printed(usual_run).split())
+    for part in PARTS:
+        assert part.name in text
+        assert part.state in text
+    for expected in (
+        "http://127.0.0.1:4000/v1",
+        "2 requests, 1 failures",
+        "1 x HTTP 500, first: [red]gone",
+        "milliseconds, simulated",
+        "objective timeToFirstTokenP90Ms 50 ms: missed (100 ms)",
+        "prefix cache hits: 25.0% of the prompt tokens",
+        "throughput per GPU (simulated)",
+        "at the replayed load",
+        "Apache-2.0",
+        "mean 3,000 tokens stated, 3,000 sent, 1,000 counted",
+    ):
+        assert expected in text
+
+
+def test_what_is_left_out_says_why(printed) -> None:
+    text = " ".join(printed(run_of(result_of(answered(0.0, 100.0)), profiled=False)).split())
+    assert "price per million tokens (simulated): left out" in text
+    assert "no latency profile" in text
