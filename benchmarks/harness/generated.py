@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 #: Instance type and devices of one worker, taken in turn by the pools.
 _POOL_KINDS = (("g6e.2xlarge", 1), ("g6e.12xlarge", 4), ("g6e.48xlarge", 2), ("p5.48xlarge", 4))
@@ -41,6 +44,22 @@ def generated_blueprint(pools: int, models: int) -> dict[str, Any]:
             "models": [_model(index, index % pools, kinds[index % pools][1]) for index in range(models)],
         },
     }
+
+
+def write_generated(directory: Path, pools: int, models: int) -> Path:
+    """Write a generated blueprint and return its path.
+
+    Parameters
+    ----------
+    directory
+        Where to.
+    pools, models
+        Its size.
+    """
+    document = generated_blueprint(pools, models)
+    path = directory / f"{document['metadata']['name']}.yaml"
+    path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+    return path
 
 
 def _model(index: int, pool: int, tensor_parallel_size: int) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def wall_seconds(command: Sequence[str | Path], environment: Mapping[str, str] |
         If it fails.
     """
     start = time.perf_counter()
-    _run(command, environment)
+    run(command, environment)
     return time.perf_counter() - start
 
 
@@ -90,12 +90,25 @@ def peak_memory_mib(command: Sequence[str | Path]) -> float:
         "subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)\n"
         "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)\n"
     )
-    output = _run([sys.executable, "-S", "-c", parent, *command], None)
+    output = run([sys.executable, "-S", "-c", parent, *command])
     return int(output) / _KIB_PER_MIB
 
 
-def _run(command: Sequence[str | Path], environment: Mapping[str, str] | None) -> str:
-    """Run a command and return what it printed."""
+def run(command: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> str:
+    """Run a command to its end and return what it printed.
+
+    Parameters
+    ----------
+    command
+        Program and arguments; it runs in the project's folder.
+    environment
+        Variables beside those of this process.
+
+    Raises
+    ------
+    BenchmarkError
+        If it fails.
+    """
     ran = subprocess.run(
         [str(word) for word in command],
         cwd=ROOT,

