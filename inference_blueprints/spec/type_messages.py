@@ -27,10 +27,10 @@ def message(node: Node, path: Path, detail: ErrorDetails) -> str:
     detail
         Pydantic's own account.
     """
-    return _MESSAGES[detail["type"]](node, path, detail)
+    return _MESSAGES.get(detail["type"], _other)(node, path, detail)
 
 
-def owner(detail: ErrorDetails) -> bool:
+def is_about_the_key(detail: ErrorDetails) -> bool:
     """Return whether the key is at fault and not its value."""
     return detail["type"] == "extra_forbidden"
 
@@ -123,6 +123,11 @@ def _one_of(_node: Node, path: Path, detail: ErrorDetails) -> str:
     given = detail["ctx"]["given"]
     got = " and ".join(quote(name) for name in given) or "none"
     return f"got {got}, expected exactly one of {listing(names)}"
+
+
+def _other(node: Node, _path: Path, detail: ErrorDetails) -> str:
+    """Pass on pydantic's own words for what has none here."""
+    return f"got {_got(node)}: {detail['msg']}"
 
 
 def _got(node: Node) -> str:

@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 from inference_blueprints.errors import Problem
 from inference_blueprints.spec.document import INVALID, Document
 from inference_blueprints.spec.sections import Sections
-from inference_blueprints.spec.type_messages import message, owner
+from inference_blueprints.spec.type_messages import is_about_the_key, message
 from inference_blueprints.spec.types import (
     API_VERSION,
     Blueprint,
@@ -108,7 +108,9 @@ def _problems(document: Document, details: Iterable[ErrorDetails]) -> Iterable[P
         path = _path(document, detail)
         if path not in seen and document.node(path).value is not INVALID:
             seen.add(path)
-            yield document.problem(path, message(document.node(path), path, detail), at_key=owner(detail))
+            yield document.problem(
+                path, message(document.node(path), path, detail), at_key=is_about_the_key(detail)
+            )
 
 
 def _sound_sections(document: Document, faults: _Faults) -> Sections:

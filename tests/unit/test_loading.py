@@ -143,7 +143,8 @@ def test_deep_nesting_ends_no_process(tmp_path: Path) -> None:
 
 def test_loading_imports_nothing_heavy() -> None:
     program = (
-        "import sys; from inference_blueprints.loading import load_blueprint; load_blueprint('quickstart-g6e');"
+        "import sys; from inference_blueprints.loading import load_blueprint;"
+        "load_blueprint('quickstart-g6e');"
         "print(*sorted({name.split('.')[0] for name in sys.modules}))"
     )
     command = [sys.executable, "-c", program]

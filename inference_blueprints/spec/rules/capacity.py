@@ -69,7 +69,7 @@ def replicas_fit_the_pool(models: Mapping[int, Model], pools: Mapping[int, Pool]
 
 
 def pool_has_headroom(models: Mapping[int, Model], pools: Mapping[int, Pool]) -> Iterator[Finding]:
-    """Check that a spare node keeps every replica running while a lost one is replaced."""
+    """Check that a pool has a spare node for the replicas of a lost one."""
     for index, demand in _demands(models, pools):
         maximum = pools[index].nodes.max
         if demand.nodes == maximum:
@@ -80,7 +80,7 @@ def pool_has_headroom(models: Mapping[int, Model], pools: Mapping[int, Pool]) ->
 
 
 def deployment_survives_a_node(models: Mapping[int, Model], pools: Mapping[int, Pool]) -> Iterator[Finding]:
-    """Check that a single replica is down during an update, and longer where spot capacity runs out."""
+    """Check that a deployment answers while a replica is updated, moved or lost."""
     for deployment, pool in each_placement(models, pools):
         if deployment.workers.replicas > 1:
             continue

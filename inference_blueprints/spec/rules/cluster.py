@@ -14,7 +14,7 @@ KUBERNETES_VERSIONS = ("1.34", "1.35", "1.36")
 
 
 def version_is_supported(cluster: Cluster) -> Iterator[Finding]:
-    """Check that the library has been made for the Kubernetes version."""
+    """Check that the library is made for the Kubernetes version."""
     if cluster.eks and cluster.eks.version not in KUBERNETES_VERSIONS:
         version = cluster.eks.version
         message = f"got {quote(version)}, {allowed('version', KUBERNETES_VERSIONS)}"

@@ -80,21 +80,21 @@ def subnets_differ(network: Network) -> Iterator[Finding]:
 
 
 def certificate_has_a_domain(network: Network) -> Iterator[Finding]:
-    """Check that HTTPS needs names that the certificate is for."""
+    """Check that a certificate comes with the domain that it is for."""
     if network.certificate_arn and network.domain is None:
         message = "is missing: with 'certificateArn' the domain that the certificate is for"
         yield Finding((*_PATH, "domain"), message)
 
 
 def certificate_is_in_the_region(network: Network, environment: Environment) -> Iterator[Finding]:
-    """Check that a load balancer takes certificates of its own region."""
+    """Check that the certificate is in the region of its load balancer."""
     arn = network.certificate_arn
     if arn and _region(arn) != environment.region:
         yield Finding((*_PATH, "certificateArn"), in_wrong_region("certificate", arn, environment.region))
 
 
 def connections_are_encrypted(network: Network) -> Iterator[Finding]:
-    """Check that without a certificate prompts cross the VPC in the clear."""
+    """Check that prompts do not cross the VPC in the clear."""
     if network.certificate_arn is None:
         message = "models answer over HTTP inside the VPC; 'certificateArn' and 'domain' make it HTTPS"
         yield Finding(_PATH, message, "warning")

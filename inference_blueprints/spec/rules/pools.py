@@ -77,7 +77,7 @@ def pool_suits_the_engine(models: Mapping[int, Model], pools: Mapping[int, Pool]
 
 
 def pool_is_used(models: Mapping[int, Model], pools: Mapping[int, Pool]) -> Iterator[Finding]:
-    """Check that a pool that no deployment names is never used."""
+    """Check that some deployment uses the pool."""
     used = {deployment.workers.pool for deployment in each_deployment(models)}
     for index, pool in pools.items():
         if pool.name not in used:

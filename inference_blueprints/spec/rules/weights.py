@@ -23,7 +23,7 @@ def one_source(models: Mapping[int, Model]) -> Iterator[Finding]:
 
 
 def hub_keys_go_with_the_hub(models: Mapping[int, Model]) -> Iterator[Finding]:
-    """Check that a revision and a token mean nothing to S3."""
+    """Check that a revision and a token are given for the Hub alone."""
     for path, weights in _each(models):
         for key, value in (("revision", weights.revision), ("tokenSecretArn", weights.token_secret_arn)):
             if value and weights.hugging_face is None:
@@ -46,7 +46,7 @@ def shape_is_known(models: Mapping[int, Model]) -> Iterator[Finding]:
 
 
 def gated_model_has_a_token(models: Mapping[int, Model]) -> Iterator[Finding]:
-    """Check that the Hub gives a gated model's weights to accounts that accepted its licence."""
+    """Check that a gated model comes with the token of an account that accepted its licence."""
     for path, weights in _each(models):
         entry = catalog.models().get(weights.hugging_face or "")
         if entry and entry.gated and weights.token_secret_arn is None:
@@ -58,7 +58,7 @@ def gated_model_has_a_token(models: Mapping[int, Model]) -> Iterator[Finding]:
 
 
 def secret_is_in_the_region(models: Mapping[int, Model], environment: Environment) -> Iterator[Finding]:
-    """Check that pods read the token in their own region."""
+    """Check that the token is in the region of the pods that read it."""
     for path, weights in _each(models):
         arn = weights.token_secret_arn
         if arn and arn.split(":")[3] != environment.region:
@@ -66,7 +66,7 @@ def secret_is_in_the_region(models: Mapping[int, Model], environment: Environmen
 
 
 def revision_is_pinned(models: Mapping[int, Model]) -> Iterator[Finding]:
-    """Check that without a revision two nodes may serve different weights."""
+    """Check that a revision is pinned, so that two nodes never serve different weights."""
     for path, weights in _each(models):
         if weights.hugging_face and weights.revision is None:
             message = (
