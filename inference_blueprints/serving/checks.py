@@ -31,7 +31,7 @@ def findings(blueprint: spec.Blueprint) -> list[Finding]:
     Returns
     -------
     list[Finding]
-        Errors, in the order of the blueprint.
+        Errors and warnings, in the order of the blueprint.
     """
     found: list[Finding] = []
     for model_index, model in enumerate(blueprint.spec.models):
@@ -51,7 +51,8 @@ def _deployment_findings(resolved: ResolvedDeployment, *, arguments_are_right: b
     found = _head_findings(resolved)
     if not found and arguments_are_right:
         found = memory_findings(resolved)
-    return found or _disk_findings(resolved)
+    wrong = any(finding.severity == "error" for finding in found)
+    return found if wrong else [*found, *_disk_findings(resolved)]
 
 
 def _head_findings(resolved: ResolvedDeployment) -> list[Finding]:

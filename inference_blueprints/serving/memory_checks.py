@@ -10,7 +10,7 @@ from inference_blueprints.errors import Finding
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.memory import MemoryEstimate, kv_tokens_needed
 from inference_blueprints.serving.resolved import ResolvedDeployment
-from inference_blueprints.serving.workload import request_seconds
+from inference_blueprints.serving.workload import longest_request_tokens, request_seconds
 
 _GIB = 1024**3
 _TENSOR_PARALLEL_SIZES = (1, 2, 4, 8, 16)
@@ -28,7 +28,8 @@ def memory_findings(resolved: ResolvedDeployment) -> list[Finding]:
     Returns
     -------
     list[Finding]
-        At most one error: that one request does not fit, or else that the workload does not.
+        At most one error: that one request does not fit, or else that the workload does not; and a warning
+        where the workload's longest requests do not.
     """
     workload = resolved.model.workload
     if workload.input_tokens + workload.output_tokens > resolved.shape.context_length:
@@ -39,7 +40,20 @@ def memory_findings(resolved: ResolvedDeployment) -> list[Finding]:
     if not _fits(memory, resolved):
         path = (*resolved.deployment_path, "aggregated", "tensorParallelSize")
         return [Finding(path, f"{_does_not_fit(memory, resolved)}; {_remedy(resolved)}")]
-    return _workload_findings(memory, resolved)
+    return [*_workload_findings(memory, resolved), *_tail_findings(memory, resolved)]
+
+
+def _tail_findings(memory: MemoryEstimate, resolved: ResolvedDeployment) -> list[Finding]:
+    """Warn where the KV cache cuts the longest requests of the workload off."""
+    longest = min(longest_request_tokens(resolved.model.workload), resolved.shape.context_length)
+    insisted = ENGINES[resolved.model.engine.chosen].insisted_length(resolved)
+    if insisted or memory.kv_tokens >= longest:
+        return []
+    message = (
+        f"the KV cache of a worker holds {memory.kv_tokens} tokens, so requests above that are refused, and "
+        f"this workload's may reach {longest}; raise tensorParallelSize, or set max-model-len knowingly"
+    )
+    return [Finding((*resolved.deployment_path, "aggregated", "tensorParallelSize"), message, "warning")]
 
 
 def _engine_memory(resolved: ResolvedDeployment) -> MemoryEstimate:

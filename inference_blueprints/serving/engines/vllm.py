@@ -56,7 +56,8 @@ _KV_EVENTS = {
     "enable_kv_cache_events": True,
 }
 _COUNTS = frozenset({"max-model-len", "max-num-seqs", "max-num-batched-tokens", "block-size"})
-_STREAMER = {"concurrency": 16, "distributed": True}
+# Each device reads its own part; the limit bounds the host memory that holds what is on its way.
+_STREAMER = {"concurrency": 16, "distributed": True, "memory_limit": 4 * 1024**3}
 
 _Number = TypeVar("_Number", int, float)
 

@@ -51,7 +51,8 @@ _EXIT_SECONDS = 25
 _STARTUP_SECONDS = 900
 _WEIGHT_BYTES_PER_SECOND = 100e6
 _STARTUP_PERIOD_SECONDS = 10
-_CACHE_MIB = 10 * 1024
+# Compiled kernels, and the downloader's own cache of chunks.
+_CACHE_MIB = 20 * 1024
 _LARGEST_SHARED_MEMORY_MIB = 16 * 1024
 
 

@@ -157,7 +157,17 @@ def test_every_instance_type_that_is_suggested_would_do(make_blueprint: Make) ->
             workload={"peakRequestsPerSecond": 0.1},
             aggregated={"tensorParallelSize": int(size)},
         )
-        assert findings(blueprint) == []
+        assert [finding for finding in findings(blueprint) if finding.severity == "error"] == []
+
+
+def test_a_cache_that_cuts_long_requests_off_is_a_warning(make_blueprint: Make) -> None:
+    workload = {"inputTokens": 8000, "peakRequestsPerSecond": 0.05}
+    args = {"gpu-memory-utilization": 0.5}
+    [finding] = findings(make_blueprint(workload=workload, engine={"vllm": {"args": args}}))
+    assert finding.severity == "warning"
+    assert "may reach 33792" in finding.message
+    args["max-model-len"] = 16_384
+    assert findings(make_blueprint(workload=workload, engine={"vllm": {"args": args}})) == []
 
 
 def test_a_length_that_the_user_insists_on_must_fit(make_blueprint: Make) -> None:
@@ -212,8 +222,8 @@ def test_weights_that_do_not_fit_the_disk_are_refused(make_blueprint: Make) -> N
         findings(make_blueprint(weights={"huggingFace": "Qwen/Qwen3-0.6B"}, workload=workload, **small))
     )
     assert finding.path == (*WORKERS, "pool")
-    assert "set its disk.sizeGib to 52" in finding.message
-    small["disk_gib"] = 52
+    assert "set its disk.sizeGib to 62" in finding.message
+    small["disk_gib"] = 62
     assert (
         findings(make_blueprint(weights={"huggingFace": "Qwen/Qwen3-0.6B"}, workload=workload, **small)) == []
     )
