@@ -1,0 +1,63 @@
+"""The app as it is started: which blueprint it takes, and what it needs of the machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from inference_blueprints.resources import root
+from tests.templates.conftest import CONTEXT
+from tests.templates.support import Templates
+
+
+def run(tmp_path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Start the app somewhere else, with an environment of its own."""
+    return subprocess.run(
+        [sys.executable, str(root() / "app.py")],
+        env={"PATH": "/nonexistent", "HOME": os.environ.get("HOME", "/"), **environment},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_without_a_blueprint_it_lists_them(tmp_path: Path) -> None:
+    result = run(tmp_path)
+    assert result.returncode == 1
+    (line,) = result.stderr.splitlines()
+    assert "-c blueprint=NAME_OR_PATH" in line
+    assert "BLUEPRINT" in line
+    assert "quickstart-g6e" in line
+
+
+def test_a_broken_blueprint_is_said_in_lines(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("kind: Blueprint\napiVersion: inference-blueprints/v1\n")
+    result = run(tmp_path, BLUEPRINT="./mine.yaml")
+    assert result.returncode == 1
+    assert "Traceback" not in result.stderr
+    assert all(line.startswith("mine.yaml:") for line in result.stderr.splitlines())
+
+
+def test_context_goes_before_the_environment(tmp_path: Path) -> None:
+    result = run(tmp_path, BLUEPRINT="quickstart-g6e", CDK_CONTEXT_JSON=json.dumps({"blueprint": "no-such"}))
+    assert result.returncode == 1
+    assert "'no-such'" in result.stderr
+
+
+def test_it_needs_no_node_on_the_path_and_no_feature_flags_of_the_cli(
+    tmp_path: Path, shipped_name: str, shipped_templates: Templates
+) -> None:
+    outdir = tmp_path / "cdk.out"
+    result = run(
+        tmp_path,
+        BLUEPRINT=shipped_name,
+        CDK_OUTDIR=str(outdir),
+        CDK_CONTEXT_JSON=json.dumps(CONTEXT),
+        PYTHONHASHSEED="1",
+    )
+    assert result.returncode == 0, result.stderr
+    assert Templates(outdir).by_stack == shipped_templates.by_stack

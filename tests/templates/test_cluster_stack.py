@@ -1,0 +1,132 @@
+"""The control plane, its nodes, and who may do what."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.templates.conftest import Synthesise
+from tests.templates.support import Templates, text
+
+
+def test_the_control_plane_is_private_encrypted_and_logged(base_templates: Templates) -> None:
+    cluster = base_templates.only("AWS::EKS::Cluster")
+    network = cluster["ResourcesVpcConfig"]
+    assert (network["EndpointPrivateAccess"], network["EndpointPublicAccess"]) == (True, False)
+    assert len(network["SubnetIds"]) == 3
+    assert all("PrivateSubnet" in text(subnet) for subnet in network["SubnetIds"])
+    assert cluster["AccessConfig"] == {
+        "AuthenticationMode": "API",
+        "BootstrapClusterCreatorAdminPermissions": False,
+    }
+    (encryption,) = cluster["EncryptionConfig"]
+    assert "Key" in text(encryption["Provider"]["KeyArn"])
+    assert encryption["Resources"] == ["secrets"]
+    enabled = cluster["Logging"]["ClusterLogging"]["EnabledTypes"]
+    assert {each["Type"] for each in enabled} == {
+        "api",
+        "audit",
+        "authenticator",
+        "controllerManager",
+        "scheduler",
+    }
+    assert cluster["Version"] == "1.35"
+    assert cluster["BootstrapSelfManagedAddons"] is False
+
+
+def test_a_public_endpoint_is_the_blueprints_choice(synthesise: Synthesise) -> None:
+    templates = synthesise(lambda spec: spec["cluster"]["eks"].update(endpointAccess="publicAndPrivate"))
+    network = templates.only("AWS::EKS::Cluster")["ResourcesVpcConfig"]
+    assert (network["EndpointPrivateAccess"], network["EndpointPublicAccess"]) == (True, True)
+
+
+def test_system_nodes(base_templates: Templates) -> None:
+    nodegroup = base_templates.only("AWS::EKS::Nodegroup")
+    assert nodegroup["AmiType"] == "BOTTLEROCKET_x86_64"
+    assert nodegroup["NodeRepairConfig"] == {"Enabled": True}
+    assert nodegroup["ScalingConfig"] == {"MinSize": 2, "DesiredSize": 2, "MaxSize": 3}
+    assert all("PrivateSubnet" in text(subnet) for subnet in nodegroup["Subnets"])
+    data = base_templates.only("AWS::EC2::LaunchTemplate")["LaunchTemplateData"]
+    assert data["MetadataOptions"] == {"HttpTokens": "required", "HttpPutResponseHopLimit": 1}
+    assert {mapping["Ebs"]["Encrypted"] for mapping in data["BlockDeviceMappings"]} == {True}
+
+
+def test_add_ons_and_their_order(base_templates: Templates) -> None:
+    before, after = _add_ons_around_nodes(base_templates)
+    assert before == {"vpc-cni", "kube-proxy", "eks-pod-identity-agent", "eks-node-monitoring-agent"}
+    assert after == {"coredns", "metrics-server"}
+    (plug_in,) = [a for a in base_templates.properties("AWS::EKS::Addon") if a["AddonName"] == "vpc-cni"]
+    assert json.loads(plug_in["ConfigurationValues"])["env"]["ENABLE_PREFIX_DELEGATION"] == "true"
+
+
+def test_secrets_are_read_only_where_a_model_has_one(synthesise: Synthesise) -> None:
+    def gated(spec: dict[str, Any]) -> None:
+        arn = "arn:aws:secretsmanager:us-west-2:111122223333:secret:hub-AbCdEf"
+        spec["models"][0]["weights"]["tokenSecretArn"] = arn
+
+    templates = synthesise(gated)
+    assert "aws-secrets-store-csi-driver-provider" in _add_ons_around_nodes(templates)[1]
+
+
+def test_nodes_have_no_rights_but_to_join_and_pull(base_templates: Templates) -> None:
+    roles = [
+        role
+        for role in base_templates.properties("AWS::IAM::Role", "Cluster")
+        if "ec2.amazonaws.com" in json.dumps(role["AssumeRolePolicyDocument"])
+    ]
+    assert len(roles) == 2
+    for role in roles:
+        assert [text(arn).rsplit("/", 1)[1] for arn in role["ManagedPolicyArns"]] == [
+            "AmazonEKSWorkerNodePolicy",
+            "AmazonEC2ContainerRegistryPullOnly",
+        ]
+        assert "Policies" not in role
+
+
+def test_each_service_account_has_its_own_role(base_templates: Templates) -> None:
+    associations = base_templates.properties("AWS::EKS::PodIdentityAssociation")
+    assert {(a["Namespace"], a["ServiceAccount"]) for a in associations} == {
+        ("kube-system", "aws-node"),
+        ("kube-system", "karpenter"),
+        ("kube-system", "aws-load-balancer-controller"),
+    }
+    assert len({text(a["RoleArn"]) for a in associations}) == 3
+
+
+def test_karpenters_nodes_may_join(base_templates: Templates) -> None:
+    (entry,) = [e for e in base_templates.properties("AWS::EKS::AccessEntry") if e.get("Type") == "EC2_LINUX"]
+    assert text(entry["PrincipalArn"]).startswith("${KarpenterNodeRole")
+
+
+def test_the_handler_alone_is_administrator(base_templates: Templates) -> None:
+    entries = base_templates.properties("AWS::EKS::AccessEntry")
+    (administrator,) = [entry for entry in entries if "AccessPolicies" in entry]
+    assert "KubectlProviderHandler" in text(administrator["PrincipalArn"])
+
+
+def test_pods_take_model_requests_from_the_load_balancer_alone(base_templates: Templates) -> None:
+    ingress = base_templates.only("AWS::EC2::SecurityGroupIngress", "Cluster")
+    egress = base_templates.only("AWS::EC2::SecurityGroupEgress", "Cluster")
+    for rule in (ingress, egress):
+        assert (rule["IpProtocol"], rule["FromPort"], rule["ToPort"]) == ("tcp", 8000, 8000)
+        assert "CidrIp" not in rule
+    assert "ModelsSecurityGroup" in text(ingress["SourceSecurityGroupId"])
+    assert "ClusterSecurityGroupId" in text(egress["DestinationSecurityGroupId"])
+
+
+def _add_ons_around_nodes(templates: Templates) -> tuple[set[str], set[str]]:
+    """Names of the add-ons that the node group waits for, and of those that wait for it."""
+    resources = templates.by_stack["Cluster"]["Resources"]
+    (nodegroup_id,) = [key for key, each in resources.items() if each["Type"] == "AWS::EKS::Nodegroup"]
+    add_ons = {key: each for key, each in resources.items() if each["Type"] == "AWS::EKS::Addon"}
+    before = {
+        add_on["Properties"]["AddonName"]
+        for key, add_on in add_ons.items()
+        if key in resources[nodegroup_id]["DependsOn"]
+    }
+    after = {
+        add_on["Properties"]["AddonName"]
+        for add_on in add_ons.values()
+        if nodegroup_id in add_on.get("DependsOn", [])
+    }
+    return before, after

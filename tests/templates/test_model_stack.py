@@ -1,0 +1,198 @@
+"""A model's releases, its route, and what its pods may read."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+
+from inference_constructs.serving.model_route import listener_priorities, listener_weights
+from tests.templates.conftest import Synthesise
+from tests.templates.support import Templates, statements, text
+
+STACK = "Model-qwen3-8b"
+HUB_ARN = "arn:aws:secretsmanager:us-west-2:111122223333:secret:hub-AbCdEf"
+
+
+def two_by_two(spec: dict[str, Any]) -> None:
+    spec["pools"][0]["nodes"]["max"] = 20
+    model = spec["models"][0]
+    small = copy.deepcopy(model["deployments"][0]) | {"name": "small"}
+    small["aggregated"]["replicas"] = 6
+    model["deployments"].append(small)
+    spec["models"].append(copy.deepcopy(model) | {"name": "other"})
+
+
+def weights(**fields: Any) -> Any:
+    return lambda spec: spec["models"][0].update(weights=fields)
+
+
+def test_a_release_a_deployment_from_our_chart(synthesise: Synthesise) -> None:
+    templates = synthesise(two_by_two)
+    assert list(templates.charts(STACK)) == ["qwen3-8b-main", "qwen3-8b-small"]
+    assert list(templates.charts("Model-other")) == ["other-main", "other-small"]
+    for chart in templates.charts(STACK).values():
+        assert chart["Properties"]["ChartAssetURL"]["Fn::Sub"].endswith("/ASSET.zip")
+        assert chart["Properties"]["Namespace"] == "inference"
+
+
+def test_nothing_waits_for_accelerators(base_templates: Templates) -> None:
+    (chart,) = base_templates.charts(STACK).values()
+    assert not {"Wait", "Atomic"} & chart["Properties"].keys()
+
+
+def test_the_values_are_the_plans(base_templates: Templates) -> None:
+    worker = _worker(base_templates)
+    assert (worker["replicas"], worker["pool"]) == (2, "l40s")
+    assert worker["resources"]["accelerators"] == {"resourceName": "nvidia.com/gpu", "count": 1}
+
+
+@pytest.mark.parametrize(("nodes", "surge"), [(2, 0), (3, 1)])
+def test_a_rolling_update_needs_no_accelerator_that_the_pool_lacks(
+    synthesise: Synthesise, nodes: int, surge: int
+) -> None:
+    templates = synthesise(lambda spec: spec["pools"][0]["nodes"].update(max=nodes))
+    rollout, worker = _worker(templates)["rollout"], _worker(templates)
+    limit = int(templates.manifest("Capacity", "NodePool", "l40s")["spec"]["limits"]["nvidia.com/gpu"])
+    assert rollout["maxSurge"] == surge
+    assert worker["replicas"] + rollout["maxSurge"] <= limit
+    assert rollout["maxUnavailable"] >= 1
+
+
+def test_requests_for_the_host_go_to_every_deployment_by_its_workers(synthesise: Synthesise) -> None:
+    templates = synthesise(two_by_two)
+    rule = templates.only("AWS::ElasticLoadBalancingV2::ListenerRule", STACK)
+    (condition,) = rule["Conditions"]
+    assert condition == {
+        "Field": "host-header",
+        "HostHeaderConfig": {"Values": ["qwen3-8b.try.internal"]},
+    }
+    (action,) = rule["Actions"]
+    targets = action["ForwardConfig"]["TargetGroups"]
+    assert [(_kind(target["TargetGroupArn"]), target["Weight"]) for target in targets] == [
+        ("RouteTargetsmain", 2),
+        ("RouteTargetssmall", 6),
+    ]
+
+
+def test_two_models_never_share_a_priority(synthesise: Synthesise) -> None:
+    rules = synthesise(two_by_two).properties("AWS::ElasticLoadBalancingV2::ListenerRule")
+    assert len({rule["Priority"] for rule in rules}) == 2
+
+
+def test_target_groups_take_healthy_pods_and_let_streams_end(base_templates: Templates) -> None:
+    group = base_templates.only("AWS::ElasticLoadBalancingV2::TargetGroup", STACK)
+    attributes = {each["Key"]: each["Value"] for each in group["TargetGroupAttributes"]}
+    frontend = _processes(base_templates)["frontend"]
+    assert (group["TargetType"], group["Port"]) == ("ip", frontend["ports"][0]["number"])
+    assert group["HealthCheckPath"] == frontend["probes"]["readiness"]["path"]
+    assert int(attributes["deregistration_delay.timeout_seconds"]) >= frontend["terminationGraceSeconds"]
+
+
+def test_pods_are_bound_to_their_target_group(synthesise: Synthesise) -> None:
+    templates = synthesise(two_by_two)
+    bindings = [m for m in templates.manifests(STACK) if m["kind"] == "TargetGroupBinding"]
+    assert [(b["spec"]["serviceRef"], _kind(b["spec"]["targetGroupARN"])) for b in bindings] == [
+        ({"name": "qwen3-8b-main-frontend", "port": 8000}, "RouteTargetsmain"),
+        ({"name": "qwen3-8b-small-frontend", "port": 8000}, "RouteTargetssmall"),
+    ]
+    assert {b["metadata"]["namespace"] for b in bindings} == {"inference"}
+    # Opening security groups is CloudFormation's business, and the controller has no right to.
+    assert not [b for b in bindings if "networking" in b["spec"]]
+
+
+def test_pods_start_after_their_route(base_templates: Templates) -> None:
+    (chart,) = base_templates.charts(STACK).values()
+    awaited = {base_templates.by_stack[STACK]["Resources"][key]["Type"] for key in chart["DependsOn"]}
+    assert "Custom::AWSCDK-EKS-KubernetesResource" in awaited
+    assert "AWS::ElasticLoadBalancingV2::ListenerRule" in awaited
+
+
+def test_the_name_is_an_alias_in_the_private_zone(base_templates: Templates) -> None:
+    record = base_templates.only("AWS::Route53::RecordSet", STACK)
+    assert (record["Name"], record["Type"]) == ("qwen3-8b.try.internal", "A")
+    assert "DNSName" in text(record["AliasTarget"]["DNSName"])
+
+
+def test_public_weights_need_no_rights(base_templates: Templates) -> None:
+    assert not base_templates.resources("AWS::IAM::Role", STACK)
+
+
+def test_weights_in_s3_are_read_below_their_prefix_alone(synthesise: Synthesise) -> None:
+    templates = synthesise(weights(s3="s3://acme-models/qwen3-8b/", catalog="Qwen/Qwen3-8B"))
+    (role,) = templates.resources("AWS::IAM::Role", STACK)
+    listing, reading, decrypting = statements(role)
+    assert listing["Resource"] == "arn:aws:s3:::acme-models"
+    assert listing["Condition"] == {"StringLike": {"s3:prefix": "qwen3-8b/*"}}
+    assert (reading["Action"], reading["Resource"]) == ("s3:GetObject", "arn:aws:s3:::acme-models/qwen3-8b/*")
+    assert decrypting["Action"] == "kms:Decrypt"
+    assert text(decrypting["Condition"]["StringEquals"]["kms:ViaService"]) == "s3.us-west-2.${AWS::URLSuffix}"
+    assert decrypting["Condition"]["StringLike"] == {
+        "kms:EncryptionContext:aws:s3:arn": [
+            "arn:aws:s3:::acme-models",
+            "arn:aws:s3:::acme-models/qwen3-8b/*",
+        ]
+    }
+    association = templates.only("AWS::EKS::PodIdentityAssociation", STACK)
+    assert association["Namespace"] == "inference"
+    assert association["ServiceAccount"] == "qwen3-8b-main-k8s-service-discovery"
+
+
+def test_a_gated_models_token_is_read_and_written_nowhere(synthesise: Synthesise) -> None:
+    change = weights(huggingFace="Qwen/Qwen3-8B", revision="main", tokenSecretArn=HUB_ARN)
+    templates = synthesise(change)
+    (role,) = templates.resources("AWS::IAM::Role", STACK)
+    reading, decrypting = statements(role)
+    assert reading["Resource"] == HUB_ARN
+    service = text(decrypting["Condition"]["StringEquals"]["kms:ViaService"])
+    assert service == "secretsmanager.us-west-2.${AWS::URLSuffix}"
+    assert "secretsmanager:GetSecretValue" in reading["Action"]
+    assert "{{resolve" not in json.dumps(templates.by_stack)
+
+
+def test_priorities_depend_on_the_name_alone() -> None:
+    names = [f"model-{number}" for number in range(100)]
+    everyone = listener_priorities(names)
+    assert len(set(everyone.values())) == len(names)
+    assert all(1 <= priority <= 50_000 for priority in everyone.values())
+    assert listener_priorities(names[50:])["model-70"] == everyone["model-70"]
+
+
+def test_names_that_meet_get_neighbouring_priorities() -> None:
+    alone = {name: listener_priorities([name])[name] for name in (f"model-{n}" for n in range(2000))}
+    by_priority: dict[int, list[str]] = {}
+    for name, priority in alone.items():
+        by_priority.setdefault(priority, []).append(name)
+    first, second = sorted(next(names for names in by_priority.values() if len(names) == 2))
+    assert listener_priorities([second, first]) == {first: alone[first], second: alone[first] + 1}
+
+
+@pytest.mark.parametrize(
+    ("shares", "expected"),
+    [
+        ({"a": 2, "b": 6}, {"a": 2, "b": 6}),
+        ({"a": 10_000, "b": 5_000}, {"a": 999, "b": 500}),
+        ({"a": 10_000, "b": 1}, {"a": 999, "b": 1}),
+    ],
+)
+def test_weights_keep_their_proportion_within_the_listeners_bounds(
+    shares: dict[str, int], expected: dict[str, int]
+) -> None:
+    assert listener_weights(shares) == expected
+
+
+def _processes(templates: Templates) -> dict[str, Any]:
+    (chart,) = templates.charts(STACK).values()
+    return {process["name"]: process for process in json.loads(chart["Properties"]["Values"])["processes"]}
+
+
+def _worker(templates: Templates) -> dict[str, Any]:
+    worker: dict[str, Any] = _processes(templates)["worker"]
+    return worker
+
+
+def _kind(reference: Any) -> str:
+    """Spell a reference without the hash that ends its logical id."""
+    return text(reference).removeprefix("${").removesuffix("}")[:-8]
