@@ -22,7 +22,7 @@ from inference_blueprints.local.emulator.records import RecordedRelease, Records
 from inference_blueprints.local.manifests import validate_manifest
 
 _FIRST_NAMESPACES = frozenset({"default", "kube-node-lease", "kube-public", "kube-system"})
-# Built-in kinds without a namespace that charts and manifests contain (`kubectl api-resources`).
+# Kinds without a namespace (`kubectl api-resources`; Karpenter's custom resource definitions).
 _CLUSTER_KINDS = frozenset(
     {
         "APIService",
@@ -30,9 +30,11 @@ _CLUSTER_KINDS = frozenset(
         "ClusterRoleBinding",
         "CustomResourceDefinition",
         "DeviceClass",
+        "EC2NodeClass",
         "IngressClass",
         "MutatingWebhookConfiguration",
         "Namespace",
+        "NodePool",
         "PersistentVolume",
         "PriorityClass",
         "RuntimeClass",
@@ -224,10 +226,8 @@ class RecordingCluster:
 
 
 def _namespace(kubernetes_object: KubernetesObject, default: str) -> str | None:
-    """Return the namespace of an object; a custom resource that names none is taken for cluster-scoped."""
-    named: str | None = kubernetes_object["metadata"].get("namespace")
-    group, _, _ = kubernetes_object["apiVersion"].rpartition("/")
-    is_custom = "." in group and not group.endswith(".k8s.io")
-    if named or is_custom or kubernetes_object["kind"] in _CLUSTER_KINDS:
-        return named
-    return default
+    """Return the namespace of an object, nothing for a kind that has none."""
+    if kubernetes_object["kind"] in _CLUSTER_KINDS:
+        return None
+    namespace: str = kubernetes_object["metadata"].get("namespace", default)
+    return namespace

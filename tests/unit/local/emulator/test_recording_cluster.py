@@ -115,6 +115,14 @@ def test_an_upgrade_removes_what_the_chart_no_longer_renders(
     assert _files(tmp_path) == {"_cluster/namespace-shop.yaml"}
 
 
+def test_an_object_without_a_namespace_is_in_that_of_its_release(
+    backend: RecordingCluster, tmp_path: Path
+) -> None:
+    backend.install_chart(CLUSTER, _release(map="{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}"))
+    _apply(backend, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b"}})
+    assert {"shop/configmap-a.yaml", "default/configmap-b.yaml"} < _files(tmp_path)
+
+
 def test_a_chart_that_renders_an_invalid_object_is_refused(backend: RecordingCluster, tmp_path: Path) -> None:
     with pytest.raises(KubernetesRejection, match=r"Deployment web: .*'imagee' was unexpected"):
         backend.install_chart(CLUSTER, _release(deployment=DEPLOYMENT.replace("image:", "imagee:")))
