@@ -2,7 +2,7 @@
 
 from inference_blueprints.local.replay.open_loop import Progress
 from inference_blueprints.local.replay.outcome import Outcome, ReplayResult, Usage
-from inference_blueprints.local.replay.run import DEFAULT_SECONDS, Target, replay, replay_async, replay_models
+from inference_blueprints.local.replay.run import DEFAULT_SECONDS, replay_async
 from inference_blueprints.local.replay.scale import ReplayError, ScalingFactors
 
 __all__ = [
@@ -12,9 +12,6 @@ __all__ = [
     "ReplayError",
     "ReplayResult",
     "ScalingFactors",
-    "Target",
     "Usage",
-    "replay",
     "replay_async",
-    "replay_models",
 ]

@@ -1,12 +1,11 @@
 """A replay against an endpoint that misbehaves: every request is accounted for, with its reason."""
 
 import asyncio
-import threading
 from collections import Counter
 
 import pytest
 
-from inference_blueprints.local.replay import ReplayError, replay, replay_async
+from inference_blueprints.local.replay import ReplayError, replay_async
 from inference_blueprints.local.replay import client as replay_client
 from inference_blueprints.local.replay.open_loop import UNREACHABLE_IN_A_ROW
 from inference_blueprints.spec.types import Workload
@@ -168,27 +167,21 @@ def test_cancelling_a_replay_leaves_no_request_behind() -> None:
     asyncio.run(run())
 
 
-def test_the_synchronous_replay_takes_a_base_url_with_v1_and_tells_its_progress() -> None:
-    started, stop = threading.Event(), threading.Event()
-    endpoints: list[FakeEndpoint] = []
-
-    async def serve():
-        async with serving() as endpoint:
-            endpoints.append(endpoint)
-            started.set()
-            await asyncio.to_thread(stop.wait)
-
-    server = threading.Thread(target=lambda: asyncio.run(serve()))
-    server.start()
+def test_the_progress_is_told_from_the_first_request_to_the_last() -> None:
     seen = []
-    try:
-        assert started.wait(timeout=30)
-        base_url = f"{endpoints[0].base_url}/v1/"
-        result = replay(base_url, "qwen", WORKLOAD, CONTEXT, seconds=SECONDS, on_progress=seen.append)
-    finally:
-        stop.set()
-        server.join()
-    assert result.failure_reasons == {}
+
+    async def run():
+        async with serving() as endpoint:
+            return await replay_async(
+                f"{endpoint.base_url}/v1/",
+                "qwen",
+                WORKLOAD,
+                CONTEXT,
+                seconds=SECONDS,
+                on_progress=seen.append,
+            )
+
+    assert asyncio.run(run()).failure_reasons == {}
     assert {progress.total for progress in seen} == {REQUESTS}
     assert [progress.done for progress in seen] == sorted(progress.done for progress in seen)
     assert (seen[-1].done, seen[-1].in_flight) == (REQUESTS, 0)
