@@ -93,8 +93,8 @@ class Environment(Section):
     """Zones to use, two to four of the region; without it the first three that the catalogue knows."""
     data_removal: Literal["retain", "destroy"] = "retain"
     """What becomes of buckets and tables on destroy: `retain` keeps them."""
-    tags: dict[str, str] = Field(default_factory=dict)
-    """Tags for every resource, beside the library's own."""
+    tags: dict[str, str] = Field(default_factory=dict, max_length=40)
+    """Tags for every resource, beside the library's own; AWS takes 50 in all."""
 
 
 class ExistingNetwork(Section):
@@ -178,7 +178,7 @@ class Pool(Section):
 
     name: Name
     """Name by which deployments refer to the pool."""
-    instance_types: list[InstanceTypeName] = Field(min_length=1)
+    instance_types: list[InstanceTypeName] = Field(min_length=1, max_length=50)
     """EC2 instance types, of one architecture and one accelerator."""
     purchase: Purchase = _default({"onDemand": {}})
     """How the instances are paid for; without it on demand."""
@@ -206,7 +206,7 @@ class Weights(Section):
 class VllmEngine(Section):
     """vLLM."""
 
-    args: dict[str, ArgumentValue] = Field(default_factory=dict)
+    args: dict[str, ArgumentValue] = Field(default_factory=dict, max_length=200)
     """Engine arguments without dashes, such as `max-model-len: 8192`; those that the plan owns are errors."""
 
 
@@ -304,7 +304,7 @@ class Model(Section):
     """Latencies to keep."""
     routing: Routing = _default({"kvAware": {}})
     """How requests are spread; without it KV-aware."""
-    deployments: list[Deployment] = Field(min_length=1)
+    deployments: list[Deployment] = Field(min_length=1, max_length=20)
     """Its sets of workers, side by side behind one route."""
 
 
@@ -317,9 +317,9 @@ class Spec(Section):
     """How it is reached."""
     cluster: Cluster
     """What runs the containers."""
-    pools: list[Pool] = Field(min_length=1)
+    pools: list[Pool] = Field(min_length=1, max_length=200)
     """Accelerated nodes."""
-    models: list[Model] = Field(min_length=1)
+    models: list[Model] = Field(min_length=1, max_length=200)
     """Models that are served."""
 
 

@@ -12,8 +12,7 @@ from inference_blueprints.spec.wording import allowed, duplicates, quote, sugges
 _PATH = ("spec", "environment")
 _ZONES_PATH = (*_PATH, "availabilityZones")
 
-#: AWS's limits on tags (AWS General Reference, "Tagging your AWS resources"), less ten of the library's own.
-_MAXIMUM_TAGS = 40
+#: AWS's limits on tags (AWS General Reference, "Tagging your AWS resources").
 _MAXIMUM_TAG_KEY = 128
 _MAXIMUM_TAG_VALUE = 256
 
@@ -48,10 +47,6 @@ def zones_differ(environment: Environment) -> Iterator[Finding]:
 def tags_are_allowed(environment: Environment) -> Iterator[Finding]:
     """Check that AWS accepts the tags."""
     path = (*_PATH, "tags")
-    if len(environment.tags) > _MAXIMUM_TAGS:
-        yield Finding(
-            path, f"got {len(environment.tags)} tags, at most {_MAXIMUM_TAGS} are allowed; remove some"
-        )
     for key, value in environment.tags.items():
         if key.lower().startswith("aws:") or not 0 < len(key) <= _MAXIMUM_TAG_KEY:
             message = (
