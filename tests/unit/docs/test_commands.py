@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import os
 import re
 import shlex
@@ -11,20 +13,32 @@ from pathlib import Path
 
 import pytest
 
+from inference_blueprints.loading import load_blueprint
 from inference_blueprints.resources import root
+from inference_blueprints.spec.shipped import shipped
 
 PAGES = [root() / "README.md", root() / "CONTRIBUTING.md", *sorted((root() / "docs").glob("**/*.md"))]
 BIN = Path(sys.executable).parent
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
-#: Subcommands of `blueprints` that are fast and need no network: run as they are written, page by page.
-RUN_HERE = {"list", "show", "init", "validate", "schema", "plan"}
-#: Commands that need an account, or that start much: only their arguments are checked here.
-PARSED_HERE = {"synth", "deploy", "local"}
-#: Make targets, checked to exist; the integration run or a person's hands run them.
-MAKE = {"setup", "run", "test", "unit", "lint", "bench", "generate", "lock"}
-SHELL_WORDS = {"export"}
+ENDPOINT = "http://127.0.0.1:PORT"
+
+#: How each command is covered, by the first pattern that it begins with.
+KINDS = {
+    # Fast and without a network: run as they are written, page by page.
+    "run": r"blueprints (list|show|init|validate|schema|plan)\b",
+    # These need an account, or start much: here only their arguments are checked.
+    "parsed": r"blueprints (synth|deploy|local)\b",
+    # Targets, checked to exist; the integration run or a person's hands run them.
+    "make": r"make (setup|run|test|unit|lint|bench|generate|lock)\b",
+    # These record facts from registries: the script and its options must exist.
+    "script": r"(python|uv run --script) scripts/",
+    # Sent by tests/local to an endpoint of their own.
+    "request": rf"curl {ENDPOINT}/",
+    "emulator": rf"AWS_ENDPOINT_URL={ENDPOINT} (\w+=\S+ )*aws cloudformation describe-stacks$",
+    "shell": r"export AWS_PROFILE=",
+}
 
 
 def commands(page: Path) -> list[list[str]]:
@@ -42,18 +56,8 @@ def commands(page: Path) -> list[list[str]]:
 
 def kind(words: list[str]) -> str:
     """Return how a command is covered."""
-    program, argument = words[0], words[1] if len(words) > 1 else ""
-    if program == "blueprints" and argument in RUN_HERE:
-        return "run"
-    if program == "blueprints" and argument in PARSED_HERE:
-        return "parsed"
-    if program == "make" and argument in MAKE:
-        return "make"
-    if program in {"python", "uv"} and any(word.startswith("scripts/") for word in words):
-        return "script"
-    if program in SHELL_WORDS:
-        return "shell"
-    return "unknown"
+    line = " ".join(words)
+    return next((name for name, pattern in KINDS.items() if re.match(pattern, line)), "unknown")
 
 
 def run(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
@@ -98,6 +102,19 @@ def test_scripts_and_their_options_exist(page):
             source = (root() / name).read_text(encoding="utf-8")
             options = [word for word in words[place + 1 :] if word.startswith("--")]
             assert [option for option in options if f'"{option}"' not in source] == []
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.name)
+def test_requests_are_those_that_the_local_tests_send(page):
+    sent = "".join(path.read_text(encoding="utf-8") for path in (root() / "tests" / "local").rglob("*.py"))
+    served = {load_blueprint(name).blueprint.spec.models[0].name for name in shipped()}
+    for words in commands(page):
+        if kind(words) == "emulator":
+            assert "describe_stacks" in sent
+        if kind(words) == "request":
+            assert words[1].removeprefix(ENDPOINT) in sent
+            bodies = [json.loads(body) for option, body in itertools.pairwise(words) if option == "-d"]
+            assert all(body["model"] in served for body in bodies)
 
 
 def test_the_readme_shows_the_plan_that_the_command_prints(tmp_path):
