@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 
 from inference_blueprints import catalog
 from inference_blueprints.errors import Finding
-from inference_blueprints.serving.arguments import ArgumentValue
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.spec import types as spec
+from inference_blueprints.spec.types import ArgumentValue
 
 
 def argument_findings(model: spec.Model, model_path: tuple[str | int, ...]) -> list[Finding]:

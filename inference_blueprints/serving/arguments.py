@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-ArgumentValue = str | int | float | bool
+from inference_blueprints.spec.types import ArgumentValue
 
 
 def words(arguments: Mapping[str, ArgumentValue]) -> tuple[str, ...]:

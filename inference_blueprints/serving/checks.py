@@ -6,9 +6,8 @@ from inference_blueprints import catalog
 from inference_blueprints.errors import Finding
 from inference_blueprints.serving.argument_checks import argument_findings
 from inference_blueprints.serving.memory_checks import memory_findings
-from inference_blueprints.serving.node_share import replicas_per_node
+from inference_blueprints.serving.node_share import replicas_per_node, worker_disk_mib
 from inference_blueprints.serving.resolved import ResolvedDeployment, UnresolvedError, resolve
-from inference_blueprints.serving.stacks.dynamo import worker_disk_mib
 from inference_blueprints.spec import types as spec
 
 _MIB_PER_GIB = 1024

@@ -1,10 +1,11 @@
-"""What one replica may take of its node, after the system and the daemon sets had theirs."""
+"""What one replica needs of its node, and may take after the system and the daemon sets had theirs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from inference_blueprints.catalog import InstanceType
+from inference_blueprints.serving.resolved import ResolvedDeployment
 
 # Karpenter takes this share off a type's memory before it believes that a pod fits
 # (`vmMemoryOverheadPercent`, karpenter.sh documentation, "Settings").
@@ -18,6 +19,8 @@ _EVICTION_MIB = 100
 # Room for vpc-cni, kube-proxy, the pod identity agent, the node monitoring agent and a log shipper.
 _DAEMON_SETS_MIB = 1024
 _DAEMON_SETS_AND_KUBELET_CPU = 1
+# Compiled kernels, and the downloader's own cache of chunks.
+_CACHE_MIB = 20 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,3 +71,15 @@ def node_share(instance_types: tuple[InstanceType, ...], accelerators: int) -> N
         memories.append(int(usable_mib / replicas))
         cpus.append((instance_type.vcpu - _DAEMON_SETS_AND_KUBELET_CPU) // replicas)
     return NodeShare(cpu=max(1, min(cpus)), memory_mib=max(1024, min(memories) // 1024 * 1024))
+
+
+def worker_disk_mib(resolved: ResolvedDeployment) -> int:
+    """Return the disk that a worker needs beside its image: caches, and weights unless they are streamed.
+
+    Parameters
+    ----------
+    resolved
+        The deployment.
+    """
+    weights_mib = 0 if resolved.model.weights.s3 else resolved.shape.weight_bytes // 2**20
+    return _CACHE_MIB + weights_mib

@@ -50,13 +50,14 @@ def _model_plan(blueprint: spec.Blueprint, index: int) -> ModelPlan:
 
 def _deployment_plan(resolved: ResolvedDeployment) -> DeploymentPlan:
     """Plan the processes of one deployment."""
-    stack = resolved.model.stack.chosen
+    name = resolved.model.stack.chosen
+    stack = STACKS[name]
     return DeploymentPlan(
         name=resolved.deployment.name,
         release=resolved.release,
-        stack=stack,
-        framework=resolved.model.engine.chosen,
-        processes=STACKS[stack].processes(resolved, _rollout(resolved)),
+        stack=name,
+        framework=stack.FRAMEWORKS[resolved.model.engine.chosen],
+        processes=stack.processes(resolved, _rollout(resolved)),
     )
 
 

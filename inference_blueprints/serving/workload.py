@@ -1,4 +1,4 @@
-"""Figures that follow from the stated workload: request lengths, durations and requests in flight."""
+"""Figures that follow from the stated workload: lengths of requests, and how long they take."""
 
 from __future__ import annotations
 
@@ -40,17 +40,6 @@ def request_seconds(workload: spec.Workload, objectives: spec.Objectives) -> flo
     first = objectives.time_to_first_token_p90_ms or _TIME_TO_FIRST_TOKEN_MS
     each = objectives.time_per_output_token_p90_ms or _TIME_PER_OUTPUT_TOKEN_MS
     return (first + workload.output_tokens * each) / 1000.0
-
-
-def requests_in_flight(model: spec.Model) -> float:
-    """Return the mean requests in flight at the peak, over all deployments: Little's law.
-
-    Parameters
-    ----------
-    model
-        The blueprint's section.
-    """
-    return model.workload.peak_requests_per_second * request_seconds(model.workload, model.objectives)
 
 
 def longest_stream_seconds(workload: spec.Workload, objectives: spec.Objectives) -> int:

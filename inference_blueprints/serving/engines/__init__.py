@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Protocol
 
-from inference_blueprints.serving.arguments import ArgumentValue
 from inference_blueprints.serving.engines import vllm
 from inference_blueprints.serving.engines.worker import Sizing
 from inference_blueprints.serving.memory import MemoryEstimate
 from inference_blueprints.serving.resolved import ResolvedDeployment
 from inference_blueprints.serving.types import EnvironmentValue
+from inference_blueprints.spec.types import ArgumentValue
 
 
 class EngineModule(Protocol):

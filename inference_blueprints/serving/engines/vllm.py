@@ -12,12 +12,12 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from inference_blueprints.catalog import KV_CACHE_BYTES
-from inference_blueprints.serving.arguments import ArgumentValue
 from inference_blueprints.serving.engines.worker import Sizing
 from inference_blueprints.serving.memory import MemoryEstimate, estimate_memory
 from inference_blueprints.serving.resolved import ResolvedDeployment
 from inference_blueprints.serving.types import EnvironmentValue, SecretValue
 from inference_blueprints.serving.workload import longest_request_tokens, unique_tokens
+from inference_blueprints.spec.types import ArgumentValue
 
 _ONE_NODE = "a worker is one node's tensorParallelSize accelerators"
 _DISCOVERY = "Dynamo's operator does"

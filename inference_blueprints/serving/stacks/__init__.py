@@ -14,6 +14,9 @@ from inference_blueprints.serving.types import Process, Rollout
 class StackModule(Protocol):
     """What a module of this package provides."""
 
+    #: Engines that the stack runs, by the blueprint's key, in its own words.
+    FRAMEWORKS: Mapping[str, str]
+
     def processes(self, resolved: ResolvedDeployment, rollout: Rollout) -> tuple[Process, ...]:
         """Return the processes of a deployment, its entry point first."""
 

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from inference_blueprints.catalog.placement import SYSTEM_ARCHITECTURE
-from inference_blueprints.serving.arguments import ArgumentValue, words
+from inference_blueprints.serving.arguments import words
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.engines.worker import Sizing
-from inference_blueprints.serving.node_share import node_share
+from inference_blueprints.serving.node_share import node_share, worker_disk_mib
 from inference_blueprints.serving.resolved import ResolvedDeployment
 from inference_blueprints.serving.types import (
     Accelerators,
@@ -28,6 +28,10 @@ from inference_blueprints.serving.types import (
     Rollout,
 )
 from inference_blueprints.serving.workload import longest_stream_seconds
+from inference_blueprints.spec.types import ArgumentValue
+
+#: Engines that Dynamo runs, by the blueprint's key: its own word for each, and the name of its module.
+FRAMEWORKS: Mapping[str, str] = MappingProxyType({"vllm": "vllm"})
 
 _FRONTEND_REPOSITORY = "nvcr.io/nvidia/ai-dynamo/dynamo-frontend"
 _FRONTEND_REPLICAS = 2
@@ -51,8 +55,6 @@ _EXIT_SECONDS = 25
 _STARTUP_SECONDS = 900
 _WEIGHT_BYTES_PER_SECOND = 100e6
 _STARTUP_PERIOD_SECONDS = 10
-# Compiled kernels, and the downloader's own cache of chunks.
-_CACHE_MIB = 20 * 1024
 _LARGEST_SHARED_MEMORY_MIB = 16 * 1024
 
 
@@ -67,18 +69,6 @@ def processes(resolved: ResolvedDeployment, rollout: Rollout) -> tuple[Process, 
         How its workers are replaced.
     """
     return (_frontend(resolved), _worker(resolved, rollout))
-
-
-def worker_disk_mib(resolved: ResolvedDeployment) -> int:
-    """Return the disk that a worker needs beside its image: caches, and weights unless they are streamed.
-
-    Parameters
-    ----------
-    resolved
-        The deployment.
-    """
-    weights_mib = 0 if resolved.model.weights.s3 else resolved.shape.weight_bytes // 2**20
-    return _CACHE_MIB + weights_mib
 
 
 def _frontend(resolved: ResolvedDeployment) -> Process:
@@ -130,7 +120,7 @@ def _worker(resolved: ResolvedDeployment, rollout: Rollout) -> Process:
         name="worker",
         role="worker",
         image=_engine_image(resolved),
-        command=("python3", "-m", f"dynamo.{key}"),
+        command=("python3", "-m", f"dynamo.{FRAMEWORKS[key]}"),
         arguments=words(engine.arguments(resolved, sizing)),
         environment=environment,
         ports=(_SYSTEM,),
