@@ -1,6 +1,7 @@
 """The emulator as a process: where it listens, what it writes, what it leaves behind."""
 
 import io
+import json
 import os
 import signal
 import socket
@@ -24,25 +25,41 @@ from pathlib import Path
 from inference_blueprints.local.emulator.emulator import Emulator
 with Emulator(Path(sys.argv[1]), region="us-west-2") as emulator:
     import tests.local.emulator.test_process as helpers
-    print(emulator.pid, helpers._warm_worker(emulator.client("lambda")), flush=True)
+    print(emulator.pid, helpers._busy_worker(emulator.client("lambda"), Path(sys.argv[1])), flush=True)
     time.sleep(120)
 """
-_FUNCTION = "import os\ndef handler(event, context):\n    return os.getpid()\n"
+# An idle worker ends when its standard input does; one in the middle of its work does not.
+_FUNCTION = """
+import os, time
+from pathlib import Path
+def handler(event, context):
+    Path(event["file"] + ".part").write_text(str(os.getpid()))
+    os.rename(event["file"] + ".part", event["file"])
+    time.sleep(120)
+"""
 
 
-def _warm_worker(client: Any) -> int:
-    """Invoke a function and return the process id of the worker that the emulator keeps for it."""
+def _busy_worker(client: Any, directory: Path) -> int:
+    """Start a function that takes long and return the process id of its worker."""
     code = io.BytesIO()
     with zipfile.ZipFile(code, "w") as archive:
         archive.writestr("index.py", _FUNCTION)
     client.create_function(
-        FunctionName="pid",
+        FunctionName="busy",
         Runtime="python3.11",
         Handler="index.handler",
+        Timeout=120,
         Role="arn:aws:iam::123456789012:role/any",
         Code={"ZipFile": code.getvalue()},
     )
-    return int(client.invoke(FunctionName="pid")["Payload"].read())
+    file = directory / "worker.pid"
+    payload = json.dumps({"file": str(file)})
+    client.invoke(FunctionName="busy", InvocationType="Event", Payload=payload)
+    deadline = time.monotonic() + 60
+    while not file.exists():
+        assert time.monotonic() < deadline, "the function never ran"
+        time.sleep(0.02)
+    return int(file.read_text())
 
 
 def _wait_until_gone(pid: int) -> None:
@@ -67,7 +84,7 @@ def test_it_listens_on_loopback_only_and_keeps_to_its_folder(tmp_path: Path, mon
     monkeypatch.setenv("XDG_CACHE_HOME", os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache")))
     monkeypatch.setenv("HOME", str(home))
     with Emulator(tmp_path / "run", region="us-west-2") as emulator:
-        worker = _warm_worker(emulator.client("lambda"))
+        worker = _busy_worker(emulator.client("lambda"), tmp_path)
         assert worker in {child.pid for child in psutil.Process(emulator.pid).children(recursive=True)}
         port = int(emulator.endpoint_url.rpartition(":")[2])
         assert _listening_addresses(emulator.pid) == {("127.0.0.1", port)}
@@ -79,12 +96,13 @@ def test_it_listens_on_loopback_only_and_keeps_to_its_folder(tmp_path: Path, mon
 
 def test_a_killed_emulator_takes_its_workers_along_and_is_noticed(tmp_path: Path) -> None:
     with Emulator(tmp_path, region="us-west-2") as emulator:
-        worker = _warm_worker(emulator.client("lambda"))
+        worker = _busy_worker(emulator.client("lambda"), tmp_path)
         os.kill(emulator.pid, signal.SIGKILL)
         _wait_until_gone(worker)
-        _wait_until_gone(emulator.pid)
+        deadline = time.monotonic() + 30
         with pytest.raises(ProcessDied, match="AWS emulator was killed by signal 9"):
-            emulator.check()
+            while time.monotonic() < deadline:  # its threads end one after the other
+                emulator.check()
 
 
 def test_a_killed_supervisor_takes_the_emulator_and_its_workers_along(tmp_path: Path) -> None:
