@@ -49,8 +49,8 @@ def replica_fits_a_node(models: Mapping[int, Model], pools: Mapping[int, Pool]) 
             if count and count % size:
                 sizes = [str(divisor) for divisor in range(1, count + 1) if count % divisor == 0]
                 message = (
-                    f"got {size}, a node of pool '{pool.name}' ({instance_type.name}) has {count} "
-                    f"accelerators, which the size must divide; use {' or '.join(sizes)}"
+                    f"got {size}, which must divide the accelerators of a node of pool '{pool.name}': "
+                    f"{instance_type.name} has {count}; use {' or '.join(sizes)}"
                 )
                 yield Finding((*deployment.workers_path, "tensorParallelSize"), message)
                 break
