@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 from benchmarks.harness.figure import Figure
-from benchmarks.harness.measure import BLUEPRINTS, interleaved_medians, peak_memory_mib
+from benchmarks.harness.measure import BLUEPRINTS, cost, interleaved_medians
 
 _ROUNDS = 5
 _GOAL_RATIO = 1.5
@@ -19,8 +19,8 @@ def measure() -> list[Figure]:
     """Take the measurement."""
     validate, libraries = interleaved_medians(
         [
-            lambda: peak_memory_mib([BLUEPRINTS, "validate", "quickstart-g6e"]),
-            lambda: peak_memory_mib([sys.executable, "-c", _LIBRARIES]),
+            lambda: cost([BLUEPRINTS, "validate", "quickstart-g6e"]).memory_mib,
+            lambda: cost([sys.executable, "-c", _LIBRARIES]).memory_mib,
         ],
         _ROUNDS,
     )

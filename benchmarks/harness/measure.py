@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -64,21 +65,32 @@ def wall_seconds(command: Sequence[str | Path], environment: Mapping[str, str] |
     return time.perf_counter() - start
 
 
-def peak_memory_mib(command: Sequence[str | Path]) -> float:
-    """Run a command to its end and return the most memory that it held at once.
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a process took of the machine.
 
-    A small parent process runs it and asks the kernel for the largest resident set of its children
-    (``getrusage``), so that earlier children of this process do not count.
+    Parameters
+    ----------
+    memory_mib
+        Most resident memory at once, in MiB.
+    processor_seconds
+        Time on the processors, which other work on the machine hardly changes.
+    """
+
+    memory_mib: float
+    processor_seconds: float
+
+
+def cost(command: Sequence[str | Path]) -> Cost:
+    """Run a command to its end and return what it took.
+
+    A small parent process runs it and asks the kernel about its children (``getrusage``), so that earlier
+    children of this process do not count.
 
     Parameters
     ----------
     command
         Program and arguments; it runs in the project's folder.
-
-    Returns
-    -------
-    float
-        Peak resident memory in MiB.
 
     Raises
     ------
@@ -88,10 +100,11 @@ def peak_memory_mib(command: Sequence[str | Path]) -> float:
     parent = (
         "import resource, subprocess, sys\n"
         "subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)\n"
-        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)\n"
+        "usage = resource.getrusage(resource.RUSAGE_CHILDREN)\n"
+        "print(usage.ru_maxrss, usage.ru_utime + usage.ru_stime)\n"
     )
-    output = run([sys.executable, "-S", "-c", parent, *command])
-    return int(output) / _KIB_PER_MIB
+    kib, seconds = run([sys.executable, "-S", "-c", parent, *command]).split()
+    return Cost(int(kib) / _KIB_PER_MIB, float(seconds))
 
 
 def run(command: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> str:
