@@ -69,6 +69,14 @@ def _wait_until_gone(pid: int) -> None:
         time.sleep(0.02)
 
 
+def _check_until_noticed(emulator: Emulator) -> None:
+    """Check for a while, because the threads of a killed process end one after the other."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        emulator.check()
+        time.sleep(0.02)
+
+
 def _listening_addresses(pid: int) -> set[tuple[str, int]]:
     processes = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
     sockets = [connection for process in processes for connection in process.net_connections("inet")]
@@ -99,10 +107,8 @@ def test_a_killed_emulator_takes_its_workers_along_and_is_noticed(tmp_path: Path
         worker = _busy_worker(emulator.client("lambda"), tmp_path)
         os.kill(emulator.pid, signal.SIGKILL)
         _wait_until_gone(worker)
-        deadline = time.monotonic() + 30
         with pytest.raises(ProcessDied, match="AWS emulator was killed by signal 9"):
-            while time.monotonic() < deadline:  # its threads end one after the other
-                emulator.check()
+            _check_until_noticed(emulator)
 
 
 def test_a_killed_supervisor_takes_the_emulator_and_its_workers_along(tmp_path: Path) -> None:
