@@ -143,7 +143,7 @@ def _vpc(scene: Scene) -> Block:
     )
     if not scene.has_own_vpc:
         return Frame("VPC", private, _VPC, note=scene.vpc)
-    gateway = Card("NAT gateways", ("one a zone, the only way out",), glyphs.NAT_GATEWAY, "gateway")
+    gateway = Card("NAT gateways", ("one a zone, the way out",), glyphs.NAT_GATEWAY, "gateway")
     public = Frame("Public subnets", gateway, _PUBLIC)
     return Frame("VPC", Stack([public, private]), _VPC, note=scene.vpc)
 
