@@ -103,6 +103,15 @@ def test_arguments_of_the_user_are_merged_and_win_where_the_plan_leaves_them_ope
     assert worker.engine.kv_blocks == pytest.approx(2 * plain.engine.kv_blocks, abs=1)
 
 
+def test_a_default_of_the_plan_gives_way_to_the_user(make_blueprint: Make) -> None:
+    engine = {"vllm": {"args": {"enable-prefix-caching": False}}}
+    blueprint = make_blueprint(engine=engine, routing={"roundRobin": {}})
+    assert findings(blueprint) == []
+    arguments = worker_of(blueprint).arguments
+    assert "--no-enable-prefix-caching" in arguments
+    assert "--enable-prefix-caching" not in arguments
+
+
 def test_no_argument_is_given_twice(make_blueprint: Make) -> None:
     worker = worker_of(make_blueprint(engine={"vllm": {"args": {"max-model-len": 8192, "block-size": 32}}}))
     flags = [word for word in worker.arguments if word.startswith("--")]
