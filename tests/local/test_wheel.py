@@ -1,4 +1,4 @@
-"""The built wheel is enough: in an empty environment and folder it validates and synthesises a user's own file."""
+"""The built wheel is enough: in an empty environment it validates and synthesises a user's own file."""
 
 from __future__ import annotations
 
@@ -59,7 +59,9 @@ def test_the_wheel_holds_no_tests_and_no_second_copy(wheel: Path) -> None:
 
 def test_a_user_validates_and_synthesises_a_file_of_their_own(blueprints: Path, tmp_path: Path) -> None:
     environment = {
-        name: value for name, value in os.environ.items() if name not in {"VIRTUAL_ENV", "PYTHONPATH", "BLUEPRINT"}
+        name: value
+        for name, value in os.environ.items()
+        if name not in {"VIRTUAL_ENV", "PYTHONPATH", "BLUEPRINT"}
     } | {"PATH": BARE_PATH, "HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
     run(blueprints, "init", "quickstart-g6e", "mine.yaml", directory=tmp_path, environment=environment)
     mine = tmp_path / "mine.yaml"

@@ -1,0 +1,84 @@
+"""Runs of `blueprints local up` as a user starts them, in processes of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from inference_blueprints.resources import root
+
+BLUEPRINTS = Path(sys.executable).parent / "blueprints"
+PATIENCE_SECONDS = 240.0
+
+
+class Run:
+    """One `blueprints local up`, and every process that it was ever seen to have."""
+
+    def __init__(self, run_directory: Path, *options: str) -> None:
+        self.run_directory = run_directory
+        self.output_path = run_directory.with_suffix(".out")
+        self.seen: set[psutil.Process] = set()
+        command = [str(BLUEPRINTS), "local", "up", *options, "--run-directory", str(run_directory)]
+        with self.output_path.open("w") as output:
+            self.process = subprocess.Popen(
+                command, cwd=root(), stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
+            )
+
+    @property
+    def output(self) -> str:
+        return self.output_path.read_text()
+
+    def wait_for(self, text: str) -> None:
+        self._wait(lambda: text in self.output, f"{text!r} in the output")
+
+    def wait_for_end(self) -> int:
+        self._wait(lambda: self.process.poll() is not None, "the end")
+        return self.process.wait()
+
+    def find(self, words: str) -> psutil.Process:
+        """Return the running process whose command line has these words."""
+        for each in self.seen:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if words in " ".join(each.cmdline()):
+                    return each
+        raise AssertionError(f"no process of {words}")
+
+    def processes_left(self) -> list[str]:
+        """Return what is still running, after the moment that the kernel may need."""
+        _, alive = psutil.wait_procs([each for each in self.seen if each.pid != self.process.pid], timeout=10)
+        return [f"{each.pid} {each.name()}" for each in alive]
+
+    def _wait(self, happened: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not happened():
+            self.look()
+            assert self.process.poll() is None or happened(), f"ended before {what}:\n{self.output}"
+            assert time.monotonic() < deadline, f"no {what} in time:\n{self.output}"
+            time.sleep(0.1)
+        self.look()
+
+    def look(self) -> None:
+        """Remember the processes that run now."""
+        if self.process.poll() is None:
+            self.seen.update(psutil.Process(self.process.pid).children(recursive=True))
+
+
+@pytest.fixture
+def start_run(tmp_path: Path) -> Iterator[Callable[..., Run]]:
+    runs: list[Run] = []
+
+    def start(*options: str) -> Run:
+        runs.append(Run(tmp_path / f"run{len(runs)}", *options))
+        return runs[-1]
+
+    yield start
+    for run in runs:
+        run.process.terminate()
+        run.process.wait(60)

@@ -1,0 +1,195 @@
+"""The whole way, as a user goes it: one command, tokens, a report, and nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import signal
+import subprocess
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+
+from inference_blueprints.resources import root
+from tests.local.conftest import BLUEPRINTS, Run
+
+MODEL = "qwen3-8b"
+QUICKSTART = ("quickstart-g6e", "--seconds", "5")
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    run = Run(tmp_path_factory.mktemp("up") / "run", *QUICKSTART, "--keep")
+    try:
+        run.wait_for("Up until Ctrl-C")
+        yield run
+    finally:
+        run.process.terminate()
+        run.process.wait(60)
+
+
+@pytest.fixture(scope="module")
+def report(up: Run) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((up.run_directory / "report.json").read_text())
+    return document
+
+
+@pytest.fixture(scope="module")
+def client(report: dict[str, Any]) -> openai.OpenAI:
+    return openai.OpenAI(base_url=report["endpoint"], api_key="unused", max_retries=0)
+
+
+def blueprints(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(BLUEPRINTS), *arguments], cwd=root(), capture_output=True, text=True, check=False
+    )
+
+
+def test_the_report_has_the_figures_of_every_request(report: dict[str, Any]) -> None:
+    assert report["requests"] > 0
+    assert report["failures"] == 0
+    assert report["simulated"] is True
+    for name in ("ttftMs", "timePerOutputTokenMs", "endToEndMs"):
+        assert 0 < report[name]["p50"] <= report[name]["p90"] <= report[name]["p99"]
+    assert report["ttftMs"]["p50"] < report["endToEndMs"]["p50"]
+    assert 0 <= report["prefixCacheHitRatio"] <= 1
+
+
+def test_the_report_says_of_each_part_how_real_it_is(report: dict[str, Any]) -> None:
+    states = {part["name"]: part["state"] for part in report["parts"]}
+    assert all(part["detail"] for part in report["parts"])
+    assert states["Frontends and router of qwen3-8b-main"] == "real"
+    assert states["Engines of qwen3-8b-main"] == "simulated"
+    assert states["AWS"] == "emulated"
+    assert states["AWS::EC2::NatGateway"] == "stubbed"
+
+
+def test_the_page_is_one_file(up: Run) -> None:
+    page = (up.run_directory / "report.html").read_text()
+    assert "<svg" in page
+    assert "src=" not in page
+    assert "<link" not in page
+
+
+def test_the_printed_curl_line_works(up: Run, report: dict[str, Any]) -> None:
+    assert report["curl"] in up.output.splitlines()
+    words = shlex.split(report["curl"])
+    url, header, body = words[2], words[words.index("-H") + 1], words[words.index("-d") + 1]
+    request = urllib.request.Request(url, body.encode(), dict([header.split(": ")]))  # noqa: S310 - loopback
+    with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
+        assert json.load(answer)["choices"][0]["message"]["content"]
+
+
+def test_models_chat_and_completions(client: openai.OpenAI) -> None:
+    assert [model.id for model in client.models.list()] == [MODEL]
+    chat = client.chat.completions.create(
+        model=MODEL, messages=[{"role": "user", "content": "Say hello"}], max_tokens=7
+    )
+    assert chat.usage is not None
+    assert chat.usage.completion_tokens == 7
+    completion = client.completions.create(model=MODEL, prompt="Once", max_tokens=5)
+    assert completion.choices[0].text
+
+
+def test_streaming(client: openai.OpenAI) -> None:
+    stream = client.chat.completions.create(
+        model=MODEL,
+        messages=[{"role": "user", "content": "Say hello"}],
+        max_tokens=9,
+        stream=True,
+        stream_options={"include_usage": True},
+    )
+    chunks = list(stream)
+    assert sum(bool(chunk.choices and chunk.choices[0].delta.content) for chunk in chunks) > 1
+    assert chunks[-1].usage is not None
+    assert chunks[-1].usage.completion_tokens == 9
+
+
+def test_errors_are_those_of_the_api(client: openai.OpenAI) -> None:
+    with pytest.raises(openai.NotFoundError):
+        client.chat.completions.create(model="other", messages=[{"role": "user", "content": "x"}])
+    with pytest.raises(openai.BadRequestError):
+        client.chat.completions.create(model=MODEL, messages=[], max_tokens=5)
+
+
+def test_the_stacks_were_deployed_and_the_model_rendered(up: Run) -> None:
+    deployed = (up.run_directory / "logs/deploy.log").read_text()
+    assert "quickstart-Model-qwen3-8b" in deployed
+    rendered = [path.name for path in (up.run_directory / "kubernetes").rglob("*.yaml")]
+    assert any(name.startswith("dynamographdeployment") for name in rendered)
+    assert any(name.startswith("nodepool") for name in rendered)
+
+
+def test_status_names_the_endpoint(up: Run, report: dict[str, Any]) -> None:
+    status = blueprints("local", "status", "--run-directory", str(up.run_directory), "--output", "json")
+    state = json.loads(status.stdout)
+    assert state["phase"] == "ready"
+    assert state["models"][0]["base_url"] == report["endpoint"]
+
+
+def test_a_second_run_in_the_same_folder_is_refused(up: Run) -> None:
+    second = blueprints("local", "up", *QUICKSTART, "--run-directory", str(up.run_directory))
+    assert second.returncode == 1
+    assert "another run is using this folder" in second.stderr
+    assert up.process.poll() is None
+
+
+def test_the_replay_can_be_run_again_with_another_workload(up: Run, tmp_path: Path) -> None:
+    text = (root() / "blueprints/quickstart-g6e.yaml").read_text()
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(text.replace("outputTokens: 200", "outputTokens: 20"))
+    again = blueprints(
+        *("local", "replay", str(mine), "--seconds", "5"),
+        *("--run-directory", str(up.run_directory), "--output", "json"),
+    )
+    assert again.returncode == 0, again.stderr
+    document = json.loads(again.stdout)
+    assert document["requests"] > 0
+    assert document["failures"] == 0
+    assert blueprints("local", "replay", str(mine), "--run-directory", str(tmp_path)).returncode == 1
+
+
+def test_down_ends_it_in_good_order(start_run: Callable[..., Run]) -> None:
+    run = start_run(*QUICKSTART, "--keep")
+    run.wait_for("Up until Ctrl-C")
+    down = blueprints("local", "down", "--run-directory", str(run.run_directory))
+    assert (down.returncode, down.stdout) == (0, "stopped\n")
+    assert run.wait_for_end() == 0
+    assert run.processes_left() == []
+    status = blueprints("local", "status", "--run-directory", str(run.run_directory))
+    assert status.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("moment", "number", "exit_code"),
+    [
+        ("[1/5]", signal.SIGINT, 130),
+        ("[3/5]", signal.SIGTERM, 143),
+        ("[5/5]", signal.SIGINT, 130),
+        ("[5/5]", signal.SIGKILL, -9),
+    ],
+)
+def test_interrupted_it_leaves_no_process(
+    start_run: Callable[..., Run], moment: str, number: signal.Signals, exit_code: int
+) -> None:
+    run = start_run(*QUICKSTART)
+    run.wait_for(moment)
+    run.process.send_signal(number)
+    assert run.wait_for_end() == exit_code, run.output
+    assert "Traceback" not in run.output
+    assert run.seen
+    assert run.processes_left() == []
+
+
+def test_a_killed_frontend_ends_the_run_with_one_clear_error(start_run: Callable[..., Run]) -> None:
+    run = start_run("quickstart-g6e", "--seconds", "20")
+    run.wait_for("[5/5]")
+    run.find("dynamo.frontend").kill()
+    assert run.wait_for_end() == 1
+    assert "Traceback" not in run.output
+    assert "frontend" in run.output
+    assert run.processes_left() == []
