@@ -2,6 +2,7 @@
 
 import asyncio
 import heapq
+import itertools
 
 import pytest
 
@@ -50,23 +51,24 @@ class VirtualTime:
 
 
 class Answering:
-    """A client whose answers take a given time, and fail with a given reason."""
+    """A client whose answers take a given time, and fail with a given reason or each with its own."""
 
-    def __init__(self, time: VirtualTime, seconds: float, failure: str | None = None) -> None:
+    def __init__(self, time: VirtualTime, seconds: float, failure: str | list[str | None] | None) -> None:
         self._time = time
         self._seconds = seconds
-        self._failure = failure
+        self._failures = iter(failure) if isinstance(failure, list) else itertools.repeat(failure)
         self.cancelled = 0
 
     async def complete(self, _prompt: str, output_tokens: int, due_seconds: float) -> Outcome:
         sent = self._time.clock()
+        failure = next(self._failures)
         try:
             await self._time.sleep(self._seconds)
         except asyncio.CancelledError:
             self.cancelled += 1
             raise
         now = self._time.clock()
-        return Outcome(due_seconds, sent, now, now, now, Usage(1, output_tokens, 0), self._failure, "port 1")
+        return Outcome(due_seconds, sent, now, now, now, Usage(1, output_tokens, 0), failure, "port 1")
 
 
 def requests(*arrivals: float) -> list[ScaledRequest]:
@@ -125,6 +127,13 @@ def test_an_endpoint_that_is_gone_ends_the_replay_and_the_requests_in_flight() -
 def test_failures_of_single_requests_do_not_end_the_replay() -> None:
     _, run = send([float(number) for number in range(3 * UNREACHABLE_IN_A_ROW)], failure="HTTP 500")
     assert len(run()) == 3 * UNREACHABLE_IN_A_ROW
+
+
+def test_an_answer_between_shows_that_the_endpoint_is_there() -> None:
+    nearly = [REFUSED] * (UNREACHABLE_IN_A_ROW - 1)
+    failures = [*nearly, None, *nearly, "HTTP 500", *nearly]
+    _, run = send([float(number) for number in range(len(failures))], failure=failures)
+    assert [outcome.failure for outcome in run()] == failures
 
 
 def test_progress_counts_what_is_done_and_what_is_under_way() -> None:
