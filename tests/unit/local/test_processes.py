@@ -26,7 +26,8 @@ import os, sys, time
 from pathlib import Path
 from inference_blueprints.local.processes import ProcessGroup
 with ProcessGroup() as group:
-    process = group.start("child", [sys.executable, "-c", {_SLEEP!r}], environment=os.environ,
+    command = [sys.executable, "-uc", "print('running');" + {_SLEEP!r}]
+    process = group.start("child", command, environment=os.environ,
                           log_path=Path(sys.argv[1]))
     print(process.pid, flush=True)
     time.sleep(60)
@@ -68,11 +69,15 @@ def test_an_orphan_whose_parent_was_killed_is_swept(tmp_path: Path) -> None:
     assert not psutil.pid_exists(grandchild)
 
 
-def test_sigkill_of_the_supervisor_leaves_no_child(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", _SUPERVISOR, str(tmp_path / "log")]
+@pytest.mark.parametrize("wait_for", ["its start", "nothing"])
+def test_sigkill_of_the_supervisor_leaves_no_child(wait_for: str, tmp_path: Path) -> None:
+    """A child that runs is killed by the kernel; one that is just being started notices by itself."""
+    log = tmp_path / "log"
+    command = [sys.executable, "-c", _SUPERVISOR, str(log)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as supervisor:
         child = int(supervisor.stdout.readline())
-        assert psutil.pid_exists(child)
+        if wait_for == "its start":
+            _wait_until(lambda: log.read_text() == "running\n")
         supervisor.kill()
     _wait_until(lambda: _gone(child))
 
