@@ -54,7 +54,11 @@ def build_app(
     from stacks.platform import Platform
 
     settings = json.loads((_ROOT / "cdk.json").read_text(encoding="utf-8"))
-    app = cdk.App(outdir=str(outdir) if outdir else None, context={**settings["context"], **(context or {})})
+    app = cdk.App(
+        analytics_reporting=False,
+        outdir=str(outdir) if outdir else None,
+        context={**settings["context"], **(context or {})},
+    )
     cdk.Validations.of(app).add_plugins(cdk_nag.AwsSolutionsChecks(app))
     Platform(app, loaded.blueprint, build_plan(loaded.blueprint))
     return app
