@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
@@ -38,6 +38,8 @@ class ClusterStack(cdk.Stack):
         Key of Kubernetes secrets.
     secrets_in_pods
         Whether pods read secrets of Secrets Manager.
+    instance_tags
+        Tags of instances and volumes.
     env
         Account and region.
     """
@@ -54,6 +56,7 @@ class ClusterStack(cdk.Stack):
         model_ports: Iterable[int],
         secrets_key: kms.IKey,
         secrets_in_pods: bool,
+        instance_tags: Mapping[str, str],
         env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env, termination_protection=True)
@@ -71,7 +74,7 @@ class ClusterStack(cdk.Stack):
         )
         self.karpenter = KarpenterIdentity(self, "Karpenter", cluster_name=cluster_name)
         self.security_group_id = self.cluster.cluster_security_group_id
-        self._add_system_nodes(cluster_name, secrets_in_pods=secrets_in_pods)
+        self._add_system_nodes(cluster_name, instance_tags, secrets_in_pods=secrets_in_pods)
         self._admit(load_balancer_security_group, model_ports)
         handler = self.cluster.kubectl_provider
         self.access = ClusterAccess(
@@ -80,7 +83,9 @@ class ClusterStack(cdk.Stack):
             handler_role_arn=handler.role.role_arn,
         )
 
-    def _add_system_nodes(self, cluster_name: str, *, secrets_in_pods: bool) -> None:
+    def _add_system_nodes(
+        self, cluster_name: str, instance_tags: Mapping[str, str], *, secrets_in_pods: bool
+    ) -> None:
         """Install daemons, then nodes, then the add-ons that need nodes."""
         policy = f"arn:{self.partition}:iam::aws:policy/AmazonEKS_CNI_Policy"
         network_plugin = PodIdentity(
@@ -95,7 +100,13 @@ class ClusterStack(cdk.Stack):
             network_plugin, [policy], "AWS maintains what its network plug-in needs in this policy."
         )
         daemons = AddOns(self, "Daemons", cluster_name=cluster_name, add_ons=BEFORE_NODES)
-        nodes = SystemNodegroup(self, "SystemNodes", cluster_name=cluster_name, subnet_ids=self.subnet_ids)
+        nodes = SystemNodegroup(
+            self,
+            "SystemNodes",
+            cluster_name=cluster_name,
+            subnet_ids=self.subnet_ids,
+            tags=instance_tags,
+        )
         add_ons = [*AFTER_NODES, SECRETS] if secrets_in_pods else AFTER_NODES
         deployments = AddOns(self, "Deployments", cluster_name=cluster_name, add_ons=add_ons)
         for earlier, later in (

@@ -11,7 +11,8 @@ from inference_blueprints.serving.types import DeploymentPlan, ModelPlan
 from inference_blueprints.spec.types import Weights
 from inference_constructs.eks.cluster_access import ClusterAccess
 from inference_constructs.helm.release import HelmRelease
-from inference_constructs.serving.model_route import Backend, Gateway, ModelRoute
+from inference_constructs.network.gateway import Gateway
+from inference_constructs.serving.model_route import Backend, ModelRoute
 from inference_constructs.serving.weights_identity import WeightsIdentity
 
 _CHART = charts()["dynamo-model"]

@@ -89,6 +89,7 @@ class Platform:
                 for process in deployment.processes
                 for value in process.environment.values()
             ),
+            instance_tags=self._tags,
             env=self._env,
         )
 

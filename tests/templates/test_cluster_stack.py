@@ -49,6 +49,11 @@ def test_system_nodes(base_templates: Templates) -> None:
     data = base_templates.only("AWS::EC2::LaunchTemplate")["LaunchTemplateData"]
     assert data["MetadataOptions"] == {"HttpTokens": "required", "HttpPutResponseHopLimit": 1}
     assert {mapping["Ebs"]["Encrypted"] for mapping in data["BlockDeviceMappings"]} == {True}
+    tag = {"Key": "inference-blueprints:platform", "Value": "try"}
+    assert [(each["ResourceType"], each["Tags"]) for each in data["TagSpecifications"]] == [
+        ("instance", [tag]),
+        ("volume", [tag]),
+    ]
 
 
 def test_add_ons_and_their_order(base_templates: Templates) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import json
 from typing import Any
 
 import pytest
@@ -91,6 +92,13 @@ def test_an_existing_vpc_is_used_and_nothing_is_added_to_it(synthesise: Synthesi
     node_class = templates.manifest("Capacity", "EC2NodeClass", "l40s")["spec"]
     assert node_class["subnetSelectorTerms"] == [{"id": "subnet-0a1b2c3d"}, {"id": "subnet-0a1b2c3e"}]
     assert _admitted(templates) == [("10.20.0.0/16", 80)]
+
+
+def test_no_option_leaves_a_warning(synthesise: Synthesise) -> None:
+    for change in (None, existing_network, https):
+        manifest = json.dumps(synthesise(change).artifacts)
+        metadata = [file.read_text() for file in synthesise(change).directory.glob("*.metadata.json")]
+        assert "aws:cdk:warning" not in manifest + "".join(metadata)
 
 
 def test_the_load_balancer_is_internal_logged_and_patient(base_templates: Templates) -> None:

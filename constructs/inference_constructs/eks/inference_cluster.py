@@ -84,6 +84,10 @@ class InferenceCluster(eks.Cluster):
             vpc=vpc,
             vpc_subnets=[subnets],
         )
+        cdk.Annotations.of(self).acknowledge_warning(
+            "@aws-cdk/aws-eks:clusterMustManuallyTagSubnet",
+            "Kubernetes creates no load balancers here, so subnets of an existing VPC need no tags for them.",
+        )
         self._let_handler_read_charts()
         self._acknowledge_library(public_endpoint=public_endpoint)
 

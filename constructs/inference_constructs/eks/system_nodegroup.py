@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
@@ -26,6 +27,8 @@ class SystemNodegroup(Construct):
         How many nodes; one may be away during an update.
     disk_gib
         Size of the data volume in GiB.
+    tags
+        Tags of instances and volumes, which a node group's own tags do not reach.
     """
 
     def __init__(
@@ -38,9 +41,10 @@ class SystemNodegroup(Construct):
         instance_type: str = "m7i.xlarge",
         nodes: int = 2,
         disk_gib: int = 80,
+        tags: Mapping[str, str],
     ) -> None:
         super().__init__(scope, construct_id)
-        template = self._launch_template(instance_type, disk_gib)
+        template = self._launch_template(instance_type, disk_gib, tags)
         self.nodegroup = eks.CfnNodegroup(
             self,
             "Nodegroup",
@@ -58,9 +62,12 @@ class SystemNodegroup(Construct):
             update_config=eks.CfnNodegroup.UpdateConfigProperty(max_unavailable=1),
         )
 
-    def _launch_template(self, instance_type: str, disk_gib: int) -> ec2.CfnLaunchTemplate:
+    def _launch_template(
+        self, instance_type: str, disk_gib: int, tags: Mapping[str, str]
+    ) -> ec2.CfnLaunchTemplate:
         """Require IMDSv2 without a hop to containers, and encrypt both of Bottlerocket's volumes."""
         data = ec2.CfnLaunchTemplate.LaunchTemplateDataProperty
+        tag_list = [cdk.CfnTag(key=key, value=value) for key, value in tags.items()]
         return ec2.CfnLaunchTemplate(
             self,
             "LaunchTemplate",
@@ -72,6 +79,10 @@ class SystemNodegroup(Construct):
                 block_device_mappings=[
                     _encrypted_volume("/dev/xvda", 4),
                     _encrypted_volume("/dev/xvdb", disk_gib),
+                ],
+                tag_specifications=[
+                    ec2.CfnLaunchTemplate.TagSpecificationProperty(resource_type=kind, tags=tag_list)
+                    for kind in ("instance", "volume")
                 ],
             ),
         )

@@ -13,7 +13,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from inference_constructs.findings import acknowledge
-from inference_constructs.serving.model_route import Gateway
+from inference_constructs.network.gateway import Gateway
 
 #: A connection may be silent this long. A prompt that waits and an answer that is not streamed send nothing
 #: until they are done, so this bounds the longest request; 4000 s is the service's own limit.

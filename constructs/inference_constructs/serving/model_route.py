@@ -12,37 +12,12 @@ from aws_cdk import aws_elasticloadbalancingv2 as elbv2
 from aws_cdk import aws_route53 as route53
 from constructs import Construct
 
+from inference_constructs.network.gateway import Gateway
+
 #: Bounds of Application Load Balancers (https://docs.aws.amazon.com/elasticloadbalancing/latest/APIReference/).
 _LAST_PRIORITY = 50_000
 _LARGEST_WEIGHT = 999
 _LONGEST_DEREGISTRATION_SECONDS = 3600
-
-
-@dataclass(frozen=True)
-class Gateway:
-    """The models' load balancer, as a model's stack refers to it.
-
-    Parameters
-    ----------
-    vpc_id
-        Where target groups are.
-    listener_arn
-        Listener that routes by host name.
-    dns_name, canonical_zone_id
-        What the model's name is an alias of.
-    zone_id, zone_name
-        Private zone of the models' names.
-    scheme
-        ``http`` or ``https``.
-    """
-
-    vpc_id: str
-    listener_arn: str
-    dns_name: str
-    canonical_zone_id: str
-    zone_id: str
-    zone_name: str
-    scheme: str
 
 
 @dataclass(frozen=True)
