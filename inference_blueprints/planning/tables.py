@@ -18,6 +18,9 @@ from inference_blueprints.planning.types import (
 )
 
 _GIB = 1024**3
+_MEMORY_NOTE = (
+    "engine: activations, contexts and graphs; requests: of the workload's mean length, at once in a worker."
+)
 
 
 def print_plan(summary: PlanSummary, console: Console) -> None:
@@ -110,8 +113,8 @@ def _memory_row(memory: MemorySummary) -> tuple[str, ...]:
 
 
 def _notes(summary: PlanSummary) -> list[str]:
-    """Say where the prices come from and what they leave out."""
-    notes = [summary.prices.note]
+    """Say what the columns mean, where the prices come from and what they leave out."""
+    notes = [_MEMORY_NOTE, summary.prices.note]
     unpriced = sorted({*summary.totals.without_used, *summary.totals.without_max})
     if unpriced:
         notes.append(f"The price is unknown for {', '.join(unpriced)}; the totals are without it.")
