@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -36,11 +35,10 @@ def register(app: typer.Typer) -> None:
 
 def list_blueprints(output: OutputOption = Output.TEXT) -> None:
     """List the shipped blueprints."""
-    from inference_blueprints.spec.shipped import shipped
+    from inference_blueprints.spec.shipped import describe, shipped
 
     rows = [
-        {"name": name, "description": _description(path), "path": str(path)}
-        for name, path in shipped().items()
+        {"name": name, "description": describe(path), "path": str(path)} for name, path in shipped().items()
     ]
     if output is Output.JSON:
         _print_json(rows)
@@ -164,13 +162,6 @@ def load(name_or_path: str) -> LoadedBlueprint:
     loaded = load_blueprint(name_or_path)
     _print_lines(loaded.warnings, prefix="warning: ")
     return loaded
-
-
-def _description(path: Path) -> str:
-    """Return the comment that introduces a shipped blueprint, without the editors' line."""
-    lines = path.read_text(encoding="utf-8").splitlines()
-    comments = takewhile(lambda line: line.startswith("#"), lines)
-    return " ".join(line.lstrip("# ") for line in comments if "yaml-language-server" not in line)
 
 
 def _write(path: Path, text: str) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from inference_blueprints import resources
-from inference_blueprints.errors import UserError
-from inference_blueprints.spec.wording import allowed, quote, suggestion
+from inference_blueprints.errors import BlueprintError, Problem
+from inference_blueprints.spec.wording import allowed, suggestion
 
 _EDITOR_COMMENT = "yaml-language-server:"
 _SUFFIXES = (".yaml", ".yml")
@@ -15,7 +15,7 @@ _SUFFIXES = (".yaml", ".yml")
 
 def shipped() -> Mapping[str, Path]:
     """Return the path of every shipped blueprint by its name, in alphabetical order."""
-    return {path.stem: path for path in sorted(resources.blueprints_directory().glob("*.yaml"))}
+    return {path.stem: _as_seen(path) for path in sorted(resources.blueprints_directory().glob("*.yaml"))}
 
 
 def find(name_or_path: str) -> Path:
@@ -24,29 +24,31 @@ def find(name_or_path: str) -> Path:
     Parameters
     ----------
     name_or_path
-        A shipped name such as ``quickstart-g6e``; or a path, which has a separator or a YAML suffix. A path
-        is not opened here.
+        A shipped name such as ``quickstart-g6e``; or a path, which has a separator or a YAML suffix or leads
+        somewhere. A path is not opened here.
 
     Raises
     ------
-    UserError
+    BlueprintError
         If it is neither; the message lists the shipped names.
     """
     blueprints = shipped()
     if name_or_path in blueprints:
         return blueprints[name_or_path]
-    if "/" in name_or_path or name_or_path.endswith(_SUFFIXES):
-        return Path(name_or_path)
-    raise unknown_name(name_or_path)
-
-
-def unknown_name(name: str) -> UserError:
-    """Return the error for a name that no shipped blueprint has: it lists them and guesses."""
-    names = shipped()
-    return UserError(
-        f"got blueprint {quote(name)}, {allowed('shipped blueprint', names)}{suggestion(name, names)}; "
-        "a file of your own is named with its .yaml or a /"
+    path = Path(name_or_path)
+    if "/" in name_or_path or name_or_path.endswith(_SUFFIXES) or path.exists():
+        return path
+    message = (
+        f"neither a shipped blueprint nor a file; {allowed('shipped blueprint', blueprints)}"
+        f"{suggestion(name_or_path, blueprints)}"
     )
+    raise BlueprintError([Problem(name_or_path, 0, 0, "", message)])
+
+
+def _as_seen(path: Path) -> Path:
+    """Shorten the path of a file below the working directory, as messages show it."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def describe(path: Path) -> str:

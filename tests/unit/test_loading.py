@@ -57,7 +57,7 @@ def test_positions_survive_carriage_returns(tmp_path: Path) -> None:
 
 def test_a_name_that_is_misspelt() -> None:
     with pytest.raises(
-        UserError, match=r"^got blueprint 'quickstart-g6', .*; did you mean 'quickstart-g6e'\?;"
+        UserError, match=r"^quickstart-g6: neither a .*; did you mean 'quickstart-g6e'\?$"
     ):
         find("quickstart-g6")
 

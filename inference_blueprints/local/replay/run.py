@@ -18,8 +18,8 @@ from inference_blueprints.local.replay.trace import shipped_trace
 from inference_blueprints.local.serving.vocabulary import text_of
 from inference_blueprints.spec.types import Workload
 
-#: Requests arrive for this long, so that the busiest minute of the workload fits; answers end a little later.
-DEFAULT_SECONDS = 60.0
+#: Requests arrive for this long, twice the busiest minute that is scaled to the peak; answers end later.
+DEFAULT_SECONDS = 120.0
 DEFAULT_REQUEST_TIMEOUT_SECONDS = 120.0
 DEFAULT_IN_FLIGHT_LIMIT = 512
 _SEED_BITS = 31
