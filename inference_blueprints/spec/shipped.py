@@ -36,7 +36,7 @@ def find(name_or_path: str) -> Path:
     if name_or_path in blueprints:
         return blueprints[name_or_path]
     path = Path(name_or_path)
-    if "/" in name_or_path or name_or_path.endswith(_SUFFIXES) or path.exists():
+    if "/" in name_or_path or name_or_path.endswith(_SUFFIXES) or (name_or_path and path.exists()):
         return path
     message = (
         f"neither a shipped blueprint nor a file; {allowed('shipped blueprint', blueprints)}"

@@ -56,14 +56,12 @@ def test_positions_survive_carriage_returns(tmp_path: Path) -> None:
 
 
 def test_a_name_that_is_misspelt() -> None:
-    with pytest.raises(
-        UserError, match=r"^quickstart-g6: neither a .*; did you mean 'quickstart-g6e'\?$"
-    ):
+    with pytest.raises(UserError, match=r"^quickstart-g6: neither a .*; did you mean 'quickstart-g6e'\?$"):
         find("quickstart-g6")
 
 
 def test_an_empty_name() -> None:
-    with pytest.raises(UserError, match=r"^got blueprint '', the only shipped blueprint is 'quickstart-g6e'"):
+    with pytest.raises(UserError, match=r"^neither .* 'quickstart-g6e'"):
         find("")
 
 
