@@ -1,4 +1,4 @@
-"""Commands that turn a blueprint into CloudFormation: synth, deploy."""
+"""Commands that turn a blueprint into CloudFormation and bring it to an account: synth, bootstrap, deploy."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ from inference_blueprints.cli.blueprint_commands import load
 from inference_blueprints.cli.options import NameOrPath
 from inference_blueprints.errors import UserError
 
+CdkArguments = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[CDK_ARGUMENTS]...", help="Passed on to the CDK command of the same name."),
+]
+
 
 def register(app: typer.Typer) -> None:
     """Add this module's commands to the command line.
@@ -22,6 +27,7 @@ def register(app: typer.Typer) -> None:
         The command line's root.
     """
     app.command("synth")(synth)
+    app.command("bootstrap", context_settings={"ignore_unknown_options": True})(bootstrap)
     app.command("deploy", context_settings={"ignore_unknown_options": True})(deploy)
 
 
@@ -39,18 +45,22 @@ def synth(
     print(f"wrote {len(templates)} templates to {directory}: {', '.join(path.name for path in templates)}")
 
 
-def deploy(
-    name_or_path: NameOrPath,
-    cdk_arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="[CDK_ARGUMENTS]...", help="Passed on to `cdk deploy`.")
-    ] = None,
-) -> None:
+def bootstrap(name_or_path: NameOrPath, cdk_arguments: CdkArguments = None) -> None:
+    """Prepare the account and region of a blueprint for the CDK, once before the first `deploy`."""
+    _run_cdk("bootstrap", name_or_path, cdk_arguments)
+
+
+def deploy(name_or_path: NameOrPath, cdk_arguments: CdkArguments = None) -> None:
     """Deploy all stacks of a blueprint with the pinned CDK CLI and the environment's credentials."""
+    _run_cdk("deploy", name_or_path, ["--all", *(cdk_arguments or [])])
+
+
+def _run_cdk(command: str, name_or_path: str, arguments: list[str] | None) -> None:
     from inference_blueprints.synthesis import app_command, app_environment
     from inference_blueprints.tools import cdk
 
     load(name_or_path)
-    command = [*cdk(), "deploy", "--all", "--app", app_command(), *(cdk_arguments or [])]
-    code = subprocess.run(command, env=app_environment(name_or_path), check=False).returncode
+    words = [*cdk(), command, "--app", app_command(), *(arguments or [])]
+    code = subprocess.run(words, env=app_environment(name_or_path), check=False).returncode
     if code:
-        raise UserError(f"cdk deploy ended with exit code {code}; its own lines above say why")
+        raise UserError(f"cdk {command} ended with exit code {code}; its own lines above say why")

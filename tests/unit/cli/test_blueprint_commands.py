@@ -1,0 +1,132 @@
+"""What the commands that only read blueprints print, and how they fail."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from inference_blueprints.resources import root, schema_path
+from inference_blueprints.spec.shipped import shipped
+
+BLUEPRINTS = Path(sys.executable).parent / "blueprints"
+BROKEN = "apiVersion: inference-blueprints/v1alpha1\nkind: Blueprnt\nmetadata: {name: x}\nspec: {}\n"
+
+
+def blueprints(*arguments: str, directory: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(BLUEPRINTS), *arguments], cwd=directory, capture_output=True, text=True, check=False
+    )
+
+
+def test_list_names_every_shipped_blueprint_with_its_purpose(tmp_path: Path) -> None:
+    text = blueprints("list", directory=tmp_path)
+    rows = json.loads(blueprints("list", "--output", "json", directory=tmp_path).stdout)
+    assert [row["name"] for row in rows] == list(shipped())
+    assert [line.split()[0] for line in text.stdout.splitlines()] == list(shipped())
+    assert all(row["description"] and Path(row["path"]).is_file() for row in rows)
+
+
+def test_show_prints_the_file_as_it_is_and_as_it_is_understood(tmp_path: Path) -> None:
+    shown = blueprints("show", "quickstart-g6e", directory=tmp_path)
+    assert shown.stdout == (root() / "blueprints/quickstart-g6e.yaml").read_text()
+    understood = json.loads(blueprints("show", "quickstart-g6e", "-o", "json", directory=tmp_path).stdout)
+    assert understood["spec"]["models"][0]["engine"] == {"vllm": {"args": {}}}
+    jsonschema.validate(understood, json.loads(schema_path().read_text()))
+
+
+def test_show_draws_a_picture(tmp_path: Path) -> None:
+    assert blueprints("show", "quickstart-g6e", "--picture", "a/b.svg", directory=tmp_path).returncode == 0
+    assert (tmp_path / "a/b.svg").read_text().startswith("<svg")
+
+
+def test_what_init_writes_is_valid_and_its_schema_line_leads_to_the_schema(tmp_path: Path) -> None:
+    assert blueprints("init", "quickstart-g6e", "own/mine.yaml", directory=tmp_path).returncode == 0
+    mine = tmp_path / "own/mine.yaml"
+    assert blueprints("validate", str(mine), directory=tmp_path).returncode == 0
+    first_line = mine.read_text().splitlines()[0]
+    schema = mine.parent / first_line.partition("$schema=")[2]
+    jsonschema.validate(yaml.safe_load(mine.read_text()), json.loads(schema.read_text()))
+
+
+def test_init_overwrites_nothing(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("mine")
+    refused = blueprints("init", "quickstart-g6e", "mine.yaml", directory=tmp_path)
+    assert refused.returncode == 1
+    assert refused.stderr == "mine.yaml: exists already; name another file, or remove it first\n"
+    assert (tmp_path / "mine.yaml").read_text() == "mine"
+    assert list(tmp_path.iterdir()) == [tmp_path / "mine.yaml"]
+
+
+def test_init_of_a_misspelt_name_writes_nothing(tmp_path: Path) -> None:
+    refused = blueprints("init", "quickstart-g6", "mine.yaml", directory=tmp_path)
+    assert refused.returncode == 1
+    assert "did you mean 'quickstart-g6e'?" in refused.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    refused = blueprints("init", "quickstart-g6e", "file/mine.yaml", directory=tmp_path)
+    assert refused.returncode == 1
+    assert refused.stderr.count("\n") == 1
+    assert "cannot be written" in refused.stderr
+
+
+def test_validate_shows_the_errors_of_every_file(tmp_path: Path) -> None:
+    for name in ("a.yaml", "b.yaml"):
+        (tmp_path / name).write_text(BROKEN)
+    checked = blueprints("validate", "a.yaml", "quickstart-g6e", "b.yaml", "c.yaml", directory=tmp_path)
+    assert checked.returncode == 1
+    assert checked.stdout == ""
+    starts = {line.split(":")[0] for line in checked.stderr.splitlines() if not line.startswith("warning: ")}
+    assert starts == {"a.yaml", "b.yaml", "c.yaml"}
+
+
+def test_validate_for_machines(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(BROKEN)
+    checked = blueprints("validate", "a.yaml", "--output", "json", directory=tmp_path)
+    assert checked.returncode == 1
+    document = json.loads(checked.stdout)
+    assert document["valid"] is False
+    assert document["errors"][0].keys() == {"file", "line", "column", "path", "message"}
+    assert (document["errors"][0]["file"], document["errors"][0]["line"]) == ("a.yaml", 2)
+
+
+@pytest.mark.parametrize("command", ["show", "plan", "synth", "deploy", "validate"])
+def test_every_command_says_of_a_broken_file_what_validate_says(command: str, tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(BROKEN)
+    expected = blueprints("validate", "a.yaml", directory=tmp_path).stderr
+    got = blueprints(command, "a.yaml", directory=tmp_path)
+    assert (got.returncode, got.stderr) == (1, expected)
+
+
+def test_an_error_of_any_command_is_json_where_json_is_asked_for(tmp_path: Path) -> None:
+    got = blueprints("plan", "nowhere", "-o", "json", directory=tmp_path)
+    assert got.returncode == 1
+    (error,) = json.loads(got.stdout)["errors"]
+    assert (error["file"], error["line"], error["column"]) == ("nowhere", 0, 0)
+
+
+def test_plan_for_machines_has_the_source_of_its_prices(tmp_path: Path) -> None:
+    document = json.loads(blueprints("plan", "quickstart-g6e", "-o", "json", directory=tmp_path).stdout)
+    assert document["prices"]["region"] == "us-east-1"
+    assert document["prices"]["date"]
+    assert document["totals"]["acceleratorsUsed"] == 2
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+    command = f"{BLUEPRINTS} schema | head -1"
+    result = subprocess.run(
+        ["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (result.stdout, result.stderr) == ("{\n", "")
+
+
+def test_schema_prints_the_schema(tmp_path: Path) -> None:
+    assert blueprints("schema", directory=tmp_path).stdout == schema_path().read_text()
