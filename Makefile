@@ -32,8 +32,8 @@ lint: $(READY) ## check style and types
 bench: $(READY) ## measure, write build/bench/results.json and docs/benchmarks.md: make bench ONLY=name,...
 	$(BIN)/python -m benchmarks $(if $(ONLY),--only "$(ONLY)")
 
-generate: $(READY) ## write again what is generated from the code: the JSON Schema and the README's picture
-	$(BIN)/blueprints schema > build/schema.json && mv build/schema.json blueprints/schema/blueprint.v1alpha1.json
+generate: $(READY) ## write again what is generated from the code: JSON Schema, reference of the blueprint, picture
+	$(BIN)/python scripts/write_blueprint_reference.py
 	$(BIN)/blueprints show quickstart-g6e --picture docs/images/quickstart-g6e.svg
 
 lock: $(READY) ## write requirements.lock and package-lock.json again after a change of pyproject.toml or package.json
