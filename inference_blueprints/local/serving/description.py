@@ -28,7 +28,7 @@ def _frontend(deployment: LocalDeployment) -> Part:
         f"Frontends and router of {deployment.plan.release}",
         "real",
         f"{deployment.frontend.replicas} of NVIDIA Dynamo's own, with the plan's arguments; "
-        "a relay stands for the load balancer and takes turns by connection",
+        "a relay stands for the load balancer and takes turns by request",
     )
 
 

@@ -1,4 +1,4 @@
-"""Carries connections from listening sockets of this machine to ports inside a network namespace.
+"""Carries requests from listening sockets of this machine to frontends inside a network namespace.
 
 A program of its own: ``python -m inference_blueprints.local.serving.relay ROUTES``, where the routes are a
 JSON list of ``{"listener": FD, "targets": [[PORT, WEIGHT], …], "answerTokens": N}``. A socket keeps the
@@ -12,17 +12,50 @@ import asyncio
 import json
 import socket
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from inference_blueprints.local.serving.answer_length import carry, forward_requests
+from aiohttp import (
+    ClientError,
+    ClientHandlerType,
+    ClientOSError,
+    ClientRequest,
+    ClientResponse,
+    ClientSession,
+    ClientTimeout,
+    DummyCookieJar,
+    ServerDisconnectedError,
+    TCPConnector,
+    web,
+)
+from yarl import URL
+
+from inference_blueprints.local.serving.answer_length import with_answer_length
 
 _LOOPBACK = "127.0.0.1"
+#: Headers that concern one connection and not the message (RFC 9110, section 7.6.1).
+_HOP_BY_HOP = frozenset(
+    {
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+#: Headers about a body that is read here and sent anew.
+_OF_THE_BODY = frozenset({"content-length", "expect"})
+#: Headers that a client library would add and the client did not send.
+_UNASKED = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where the connections of one listening socket go.
+    """Where the requests of one listening socket go.
 
     Parameters
     ----------
@@ -59,48 +92,125 @@ def turns(targets: Sequence[tuple[int, float]]) -> Iterator[int]:
         yield chosen
 
 
-async def serve(listener: socket.socket, route: Route) -> None:
-    """Accept for ever; each connection goes to the target whose turn it is."""
+def passed_on(headers: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the headers of a message that its next receiver should see.
+
+    Parameters
+    ----------
+    headers
+        As they came; a name may occur more than once.
+    """
+    named = {
+        word.strip().lower()
+        for name, value in headers.items()
+        if name.lower() == "connection"
+        for word in value.split(",")
+    }
+    return [(name, value) for name, value in headers.items() if name.lower() not in _HOP_BY_HOP | named]
+
+
+async def serve(listener: socket.socket, route: Route, session: ClientSession) -> None:
+    """Begin to answer on a socket; each request goes to the target whose turn it is.
+
+    Parameters
+    ----------
+    listener
+        The listening socket.
+    route
+        Where its requests go.
+    session
+        For the requests to the targets.
+    """
     targets = turns(route.targets)
 
-    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            from_target, to_target = await asyncio.open_connection(_LOOPBACK, next(targets))
-        except OSError:  # nobody listens there: the client sees its connection closed
-            writer.close()
-            return
-        requests = asyncio.ensure_future(forward_requests(reader, to_target, route.answer_tokens))
-        answers = asyncio.ensure_future(carry(from_target, writer))
-        await _until_either_fails(requests, answers)
-        writer.close()
-        to_target.close()
+    async def handle(request: web.Request) -> web.StreamResponse:
+        body = with_answer_length(request.path, await request.read(), route.answer_tokens)
+        return await _forward(request, body, next(targets), session)
 
-    server = await asyncio.start_server(accept, sock=listener)
-    await server.serve_forever()
+    application = web.Application(client_max_size=0)  # no limit: that is the frontend's to set
+    application.router.add_route("*", "/{path:.*}", handle)
+    # A client that goes away cancels its request, and with it the one to the frontend.
+    runner = web.AppRunner(application, access_log=None, auto_decompress=False, handler_cancellation=True)
+    await runner.setup()
+    await web.SockSite(runner, listener).start()
 
 
-async def _until_either_fails(*directions: asyncio.Future[None]) -> None:
-    """Wait for both directions to end; the loss of one ends the other."""
-    await asyncio.wait(directions, return_when=asyncio.FIRST_EXCEPTION)
-    for direction in directions:
-        direction.cancel()
-    for outcome in await asyncio.gather(*directions, return_exceptions=True):
-        # A peer that goes away is an ordinary end; anything else is a fault of this program.
-        if isinstance(outcome, Exception) and not isinstance(outcome, (OSError, EOFError)):
-            raise outcome
+async def _forward(
+    request: web.Request, body: bytes, port: int, session: ClientSession
+) -> web.StreamResponse:
+    """Ask a target, and answer what it answers."""
+    try:
+        answer = await session.request(
+            request.method,
+            URL.build(
+                scheme="http",
+                host=_LOOPBACK,
+                port=port,
+                path=request.rel_url.raw_path,
+                query_string=request.rel_url.raw_query_string,
+                encoded=True,
+            ),
+            headers=[each for each in passed_on(request.headers) if each[0].lower() not in _OF_THE_BODY],
+            data=body or None,
+            allow_redirects=False,
+        )
+    except (ClientError, OSError) as error:
+        return _bad_gateway(error)
+    async with answer:
+        return await _carry(answer, request)
+
+
+async def _carry(answer: ClientResponse, request: web.Request) -> web.StreamResponse:
+    """Send an answer on as it comes, no faster than the client takes it."""
+    response = web.StreamResponse(
+        status=answer.status, reason=answer.reason, headers=passed_on(answer.headers)
+    )
+    await response.prepare(request)
+    try:
+        async for chunk in answer.content.iter_any():
+            await response.write(chunk)
+    except ClientError:  # an answer that breaks off must not look complete
+        if request.transport is not None:
+            request.transport.close()
+    return response
+
+
+def _bad_gateway(error: Exception) -> web.Response:
+    """Say in the shape of the OpenAI API's errors that a frontend is not there."""
+    reason = f"the frontend does not answer: {error}"
+    content = {"error": {"message": reason, "type": "server_error", "param": None, "code": "bad_gateway"}}
+    return web.json_response(content, status=web.HTTPBadGateway.status_code)
+
+
+async def _once(request: ClientRequest, send: ClientHandlerType) -> ClientResponse:
+    """Send a request; the client library would send some again when the connection is lost."""
+    try:
+        return await send(request)
+    except (ClientOSError, ServerDisconnectedError) as error:
+        raise ClientError(str(error)) from error
 
 
 async def main(arguments: str) -> None:
-    """Serve every route of the JSON list."""
-    await asyncio.gather(
-        *(
-            serve(
-                socket.socket(fileno=entry["listener"]),
-                Route(tuple((port, weight) for port, weight in entry["targets"]), entry["answerTokens"]),
-            )
-            for entry in json.loads(arguments)
-        )
-    )
+    """Serve every route of the JSON list for ever.
+
+    Parameters
+    ----------
+    arguments
+        The list.
+    """
+    async with ClientSession(
+        connector=TCPConnector(limit=0),
+        cookie_jar=DummyCookieJar(),
+        timeout=ClientTimeout(total=None),  # a stream may last; who waits decides for how long
+        auto_decompress=False,
+        skip_auto_headers=_UNASKED,
+        middlewares=(_once,),
+    ) as session:
+        for entry in json.loads(arguments):
+            targets = tuple((port, weight) for port, weight in entry["targets"])
+            route = Route(targets, entry["answerTokens"])
+            await serve(socket.socket(fileno=entry["listener"]), route, session)
+        await asyncio.Event().wait()
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ class _Frontend:
 
     @property
     def weight(self) -> float:
-        """Its share of the model's connections: the workers behind it."""
+        """Its share of the model's requests: the workers behind it."""
         return self.deployment.worker.replicas / self.deployment.frontend.replicas
 
 

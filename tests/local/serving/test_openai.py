@@ -1,15 +1,27 @@
 """The official client against the endpoint: what works on AWS works here."""
 
+import asyncio
 import http.client
 import json
+import time
+import urllib.request
 from urllib.parse import urlsplit
 
 import openai
 import pytest
 
+from inference_blueprints.local.serving.endpoint import Endpoint
 from inference_blueprints.local.serving.vocabulary import text_of, words
 
 _MODEL = "qwen3-8b"
+_IN_FLIGHT = "dynamo_frontend_inflight_requests{"
+
+
+def _in_flight(endpoint: Endpoint) -> float:
+    """Return how many requests the frontends are answering."""
+    pages = [urllib.request.urlopen(url, timeout=30).read().decode() for url in endpoint.metrics_urls]  # noqa: S310 - of this machine
+    lines = [line for page in pages for line in page.splitlines()]
+    return sum(float(line.split()[-1]) for line in lines if line.startswith(_IN_FLIGHT))
 
 
 def _ask(text: str) -> list[dict[str, str]]:
@@ -75,7 +87,7 @@ def test_a_repeated_prompt_is_found_in_the_kv_cache_of_its_worker(client) -> Non
     # Which of the two frontends answers is a matter of turns: both must know where the prefix is.
     again = [
         client.completions.create(
-            model=_MODEL, prompt=prompt, max_tokens=1, extra_headers={"Connection": "close"}
+            model=_MODEL, prompt=prompt, max_tokens=1
         ).usage.prompt_tokens_details.cached_tokens
         for _ in range(2)
     ]
@@ -88,6 +100,39 @@ def test_without_max_tokens_an_answer_has_the_workloads_length(client, quickstar
     options = {"stream": True, "stream_options": {"include_usage": True}}
     chunks = list(client.chat.completions.create(model=_MODEL, messages=_ask("Hello"), **options))
     assert chunks[-1].usage.completion_tokens == expected
+
+
+def test_many_streams_of_the_asynchronous_client_bring_every_token(served) -> None:
+    async def length(client: openai.AsyncOpenAI, tokens: int) -> int:
+        stream = await client.chat.completions.create(
+            model=_MODEL, messages=_ask("Hello"), max_tokens=tokens, stream=True
+        )
+        return len("".join([chunk.choices[0].delta.content or "" async for chunk in stream]).split())
+
+    async def lengths(asked: list[int]) -> list[int]:
+        address = {"base_url": served.endpoint.base_url, "api_key": "none", "max_retries": 0}
+        async with openai.AsyncOpenAI(**address) as client:
+            return await asyncio.gather(*(length(client, tokens) for tokens in asked))
+
+    asked = list(range(5, 25))
+    assert asyncio.run(lengths(asked)) == asked
+
+
+def test_a_stream_that_is_dropped_ends_at_the_frontend(served) -> None:
+    stream = served.client.completions.create(model=_MODEL, prompt="Hello", max_tokens=2000, stream=True)
+    next(iter(stream))
+    assert _in_flight(served.endpoint) == 1
+    stream.close()
+    deadline = time.monotonic() + 20
+    while _in_flight(served.endpoint):
+        assert time.monotonic() < deadline, "the frontend goes on"
+        time.sleep(0.05)
+
+
+def test_the_frontend_and_not_the_relay_says_what_is_too_large(served) -> None:
+    with pytest.raises(openai.APIStatusError) as caught:
+        served.client.completions.create(model=_MODEL, prompt="x" * 50_000_000, max_tokens=1)
+    assert caught.value.status_code == http.client.REQUEST_ENTITY_TOO_LARGE
 
 
 def test_an_unknown_model_is_not_found(client) -> None:
@@ -117,7 +162,7 @@ def test_what_is_no_json_is_refused(served) -> None:
 
 
 def test_a_prompt_beyond_the_context_is_refused_and_serving_goes_on(served) -> None:
-    # The simulated engine refuses it as an internal error; see docs/local-serving.md.
+    # The simulated engine refuses it as an internal error, vLLM's as a bad request: docs/local-serving.md.
     too_long = text_of(served.endpoint.context_length + 1, seed=1)
     with pytest.raises(openai.InternalServerError):
         served.client.completions.create(model=_MODEL, prompt=too_long, max_tokens=1)

@@ -61,8 +61,8 @@ def test_each_model_has_its_endpoint_and_its_deployments_share_it(
     with ProcessGroup() as group, LocalServing(build_plan(blueprint), blueprint, tmp_path, group) as serving:
         first, second = serving.start(lambda _: None)
         assert (first.model, second.model) == ("first", "second")
-        for _ in range(8):  # a connection each
-            with _client(first) as client:
+        with _client(first) as client:  # requests of one connection
+            for _ in range(8):
                 client.completions.create(model="first", prompt="bado", max_tokens=1)
         with pytest.raises(openai.NotFoundError), _client(second) as client:
             client.completions.create(model="first", prompt="bado", max_tokens=1)

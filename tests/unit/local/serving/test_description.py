@@ -19,6 +19,11 @@ def test_the_router_is_real_and_the_engines_are_not(deployments_of) -> None:
     }
 
 
+def test_the_stand_in_of_the_load_balancer_says_how_it_balances(deployments_of) -> None:
+    detail = _parts(deployments_of(("l40s", 2)))["Frontends and router of answerer-l40s-0"].detail
+    assert "a relay stands for the load balancer and takes turns by request" in detail
+
+
 def test_measured_latencies_name_their_source(deployments_of) -> None:
     deployments = deployments_of(("l40s", 2))
     detail = _parts(deployments)["Engines of answerer-l40s-0"].detail
