@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from inference_blueprints.errors import BlueprintError, Finding, Problem
 from inference_blueprints.serving import checks
 from inference_blueprints.spec import composer, shipped, source, typed
+from inference_blueprints.spec.partial import Undecidable
 from inference_blueprints.spec.rules import table
+from inference_blueprints.spec.sections import Sections
 from inference_blueprints.spec.types import Blueprint
 
 
@@ -78,11 +82,15 @@ def parse_blueprint(text: str, file: str) -> LoadedBlueprint:
 
 
 def _findings(checked: typed.Typed) -> list[Finding]:
-    """Return what the rules and the serving checks find in the parts that fit the types."""
-    sections = checked.sections
-    found = table.findings(sections)
-    blueprint = sections.blueprint()
-    if blueprint:
-        serving = checks.findings(blueprint)
-        found += [replace(finding, path=sections.path_in_file(finding.path)) for finding in serving]
-    return found
+    """Return what the rules and the serving checks find in whatever fits the types."""
+    found = table.findings(checked.sections, checked.partial)
+    serving = [finding for view in (*checked.partial, checked.sections) for finding in _serving(view)]
+    return [*found, *dict.fromkeys(serving)]
+
+
+def _serving(sections: Sections) -> Iterator[Finding]:
+    """Yield what the serving checks find, as far as there is enough of the blueprint for a verdict."""
+    with suppress(Undecidable):
+        blueprint = sections.blueprint()
+        for finding in checks.findings(blueprint) if blueprint else ():
+            yield replace(finding, path=sections.path_in_file(finding.path))

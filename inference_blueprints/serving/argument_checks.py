@@ -12,7 +12,7 @@ from inference_blueprints.spec import types as spec
 from inference_blueprints.spec.types import ArgumentValue
 
 
-def argument_findings(model: spec.Model, model_path: tuple[str | int, ...]) -> list[Finding]:
+def argument_findings(model: spec.Model, model_path: tuple[str | int, ...]) -> Iterator[Finding]:
     """Check a model's engine arguments, each against the flags of the engine's release.
 
     Parameters
@@ -22,18 +22,21 @@ def argument_findings(model: spec.Model, model_path: tuple[str | int, ...]) -> l
     model_path
         Its place in the blueprint.
 
-    Returns
-    -------
-    list[Finding]
+    Yields
+    ------
+    Finding
         An error for each argument that is unknown, owned by the plan, or has a value that does not do.
     """
     key = model.engine.chosen
     engine = catalog.engine(key)
     arguments: Mapping[str, ArgumentValue] = getattr(model.engine, key).args
     path = (*model_path, "engine", key, "args")
-    messages = ((name, _message(name, value, engine)) for name, value in arguments.items())
-    found = [Finding((*path, name), message) for name, message in messages if message]
-    return [*found, *(Finding((*path, name), message) for name, message in _conflicts(model, arguments))]
+    for name, value in arguments.items():
+        message = _message(name, value, engine)
+        if message:
+            yield Finding((*path, name), message)
+    for name, message in _conflicts(model, arguments):
+        yield Finding((*path, name), message)
 
 
 def _message(name: str, value: ArgumentValue, engine: catalog.Engine) -> str | None:

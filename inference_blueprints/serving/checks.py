@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from inference_blueprints import catalog
 from inference_blueprints.errors import Finding
 from inference_blueprints.serving.argument_checks import argument_findings
@@ -16,7 +18,7 @@ _BYTES_PER_GB, _BYTES_PER_MIB = 10**9, 2**20
 _IMAGES_MIB = 40 * _MIB_PER_GIB
 
 
-def findings(blueprint: spec.Blueprint) -> list[Finding]:
+def findings(blueprint: spec.Blueprint) -> Iterator[Finding]:
     """Check everything that the serving plan depends on.
 
     A name that leads nowhere (a pool, an instance type, a model) is passed over: the blueprint's own rules
@@ -27,22 +29,22 @@ def findings(blueprint: spec.Blueprint) -> list[Finding]:
     blueprint
         A blueprint of the right types, whose references may be wrong.
 
-    Returns
-    -------
-    list[Finding]
+    Yields
+    ------
+    Finding
         Errors and warnings, in the order of the blueprint.
     """
-    found: list[Finding] = []
     for model_index, model in enumerate(blueprint.spec.models):
-        wrong_arguments = argument_findings(model, ("spec", "models", model_index))
-        found += wrong_arguments
+        arguments_are_right = True
+        for finding in argument_findings(model, ("spec", "models", model_index)):
+            arguments_are_right = False
+            yield finding
         for deployment_index in range(len(model.deployments)):
             try:
                 resolved = resolve(blueprint, model_index, deployment_index)
             except UnresolvedError:
                 continue
-            found += _deployment_findings(resolved, arguments_are_right=not wrong_arguments)
-    return found
+            yield from _deployment_findings(resolved, arguments_are_right=arguments_are_right)
 
 
 def _deployment_findings(resolved: ResolvedDeployment, *, arguments_are_right: bool) -> list[Finding]:

@@ -44,7 +44,7 @@ class Sections:
 
     def blueprint(self) -> Blueprint | None:
         """Return a blueprint of the pools and models that fit; None when another section does not."""
-        if not (self.metadata and self.environment and self.network and self.cluster):
+        if self.metadata is None or self.environment is None or self.network is None or self.cluster is None:
             return None
         spec = Spec.model_construct(
             environment=self.environment,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -11,6 +12,7 @@ from pydantic_core import ErrorDetails
 
 from inference_blueprints.errors import Problem
 from inference_blueprints.spec.document import INVALID, Document
+from inference_blueprints.spec.partial import Faults, partial_section
 from inference_blueprints.spec.sections import Sections
 from inference_blueprints.spec.type_messages import is_about_the_key, message
 from inference_blueprints.spec.types import (
@@ -27,6 +29,17 @@ from inference_blueprints.spec.types import (
 from inference_blueprints.spec.wording import Path, quote
 
 _Part = TypeVar("_Part", bound=Section)
+_SINGLE: Mapping[str, tuple[Path, type[Section]]] = MappingProxyType(
+    {
+        "metadata": (("metadata",), Metadata),
+        "environment": (("spec", "environment"), Environment),
+        "network": (("spec", "network"), Network),
+        "cluster": (("spec", "cluster"), Cluster),
+    }
+)
+_LISTS: Mapping[str, tuple[Path, type[Section]]] = MappingProxyType(
+    {"pools": (("spec", "pools"), Pool), "models": (("spec", "models"), Model)}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +51,17 @@ class Typed:
     blueprint
         The whole; None when something does not fit.
     sections
-        The parts that fit.
+        The parts that fit as a whole.
+    partial
+        The parts that fit in part, each once with the others that can be used and once alone; values in them
+        raise `Undecidable` where they do not fit.
     problems
         What does not fit.
     """
 
     blueprint: Blueprint | None
     sections: Sections
+    partial: tuple[Sections, ...]
     problems: tuple[Problem, ...]
 
 
@@ -60,22 +77,11 @@ def validate(document: Document) -> Typed:
         blueprint = Blueprint.model_validate(document.root.value, by_alias=True, by_name=False)
     except ValidationError as error:
         details = error.errors(include_url=False)
-        faults = _Faults({_path(document, detail) for detail in details})
-        return Typed(None, _sound_sections(document, faults), tuple(_problems(document, details)))
-    return Typed(blueprint, Sections.of(blueprint), ())
-
-
-class _Faults:
-    """The places where something does not fit."""
-
-    def __init__(self, paths: set[Path]) -> None:
-        self._paths = paths
-        self._above = {path[:length] for path in paths for length in range(len(path))}
-
-    def touch(self, path: Path) -> bool:
-        """Return whether a fault lies at a path, below it, or at something that holds it."""
-        at_or_above = any(path[:length] in self._paths for length in range(len(path) + 1))
-        return at_or_above or path in self._above
+        faults = Faults({_path(document, detail) for detail in details})
+        sound = _sound_sections(document, faults)
+        partial = tuple(_partial_sections(document, faults, sound))
+        return Typed(None, sound, partial, tuple(_problems(document, details)))
+    return Typed(blueprint, Sections.of(blueprint), (), ())
 
 
 def other_version(document: Document) -> Problem | None:
@@ -113,7 +119,7 @@ def _problems(document: Document, details: Iterable[ErrorDetails]) -> Iterable[P
             )
 
 
-def _sound_sections(document: Document, faults: _Faults) -> Sections:
+def _sound_sections(document: Document, faults: Faults) -> Sections:
     """Validate one by one the parts in which nothing is wrong."""
 
     def part(path: Path, kind: type[_Part]) -> _Part | None:
@@ -135,7 +141,28 @@ def _sound_sections(document: Document, faults: _Faults) -> Sections:
     )
 
 
-def _pool_names(document: Document, faults: _Faults) -> tuple[str, ...] | None:
+def _partial_sections(document: Document, faults: Faults, sound: Sections) -> Iterable[Sections]:
+    """Yield all sections as far as they fit, then each faulty item alone, where no other stops a rule."""
+    parts: dict[str, Any] = {
+        name: partial_section(kind, document, path, faults) for name, (path, kind) in _SINGLE.items()
+    }
+    lists: dict[str, Any] = {
+        name: {
+            index: partial_section(kind, document, (*path, index), faults)
+            for index in range(len(_list(document, path)))
+        }
+        for name, (path, kind) in _LISTS.items()
+    }
+    everything = replace(sound, **parts, **lists)
+    yield everything
+    for name, items in lists.items():
+        for index, item in items.items():
+            if index not in getattr(sound, name):
+                alone: dict[str, Any] = {name: {index: item}}
+                yield replace(everything, **alone)
+
+
+def _pool_names(document: Document, faults: Faults) -> tuple[str, ...] | None:
     """Return the pools' names, unless one of them, or the list, is at fault."""
     path: Path = ("spec", "pools")
     name_paths: list[Path] = [(*path, index, "name") for index in range(len(_list(document, path)))]

@@ -5,10 +5,12 @@ A new rule is a function in the file of its subject and a line here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from inference_blueprints.errors import Finding
+from inference_blueprints.spec.partial import Undecidable
 from inference_blueprints.spec.rules import (
     capacity,
     cluster,
@@ -21,6 +23,7 @@ from inference_blueprints.spec.rules import (
 )
 from inference_blueprints.spec.sections import Sections
 from inference_blueprints.spec.types import Blueprint
+from inference_blueprints.spec.wording import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +41,13 @@ class Rule:
     check: Callable[..., Iterable[Finding]]
     reads: tuple[str, ...]
 
-    def applies(self, sections: Sections) -> bool:
-        """Return whether there is enough of the blueprint for a verdict."""
-        return all(getattr(sections, name) is not None for name in self.reads)
+    def run(self, sections: Sections) -> Iterator[Finding]:
+        """Yield what the rule finds, as far as there is enough of the blueprint for a verdict."""
+        parts = [getattr(sections, name) for name in self.reads]
+        if any(part is None for part in parts):
+            return
+        with suppress(Undecidable):
+            yield from self.check(*parts)
 
 
 RULES: tuple[Rule, ...] = (
@@ -84,20 +91,28 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def findings(sections: Sections) -> list[Finding]:
-    """Return what the rules find in the parts that fit the types.
+def findings(sections: Sections, partial: Iterable[Sections] = ()) -> list[Finding]:
+    """Return what the rules find.
 
     Parameters
     ----------
     sections
-        The parts.
+        The parts that fit the types.
+    partial
+        More of the parts, with values that raise `Undecidable`; a rule speaks once of a place.
     """
-    return [
-        finding
-        for rule in RULES
-        if rule.applies(sections)
-        for finding in rule.check(*(getattr(sections, name) for name in rule.reads))
-    ]
+    found: list[Finding] = []
+    seen: set[tuple[Rule, Path]] = set()
+    for view in (*partial, sections):
+        fresh = [
+            (rule, finding)
+            for rule in RULES
+            for finding in rule.run(view)
+            if (rule, finding.path) not in seen
+        ]
+        seen.update((rule, finding.path) for rule, finding in fresh)
+        found += [finding for _, finding in fresh]
+    return found
 
 
 def rules(blueprint: Blueprint) -> list[Finding]:

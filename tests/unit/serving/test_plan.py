@@ -59,7 +59,7 @@ def test_every_model_has_a_length_within_context_and_cache(name: str, make_bluep
         workload={"inputTokens": 1500, "outputTokens": 100, "peakRequestsPerSecond": 1.0},
         aggregated={"tensorParallelSize": 8 if catalog.model(name).attention_heads % 8 == 0 else 2},
     )
-    assert findings(blueprint) == []
+    assert list(findings(blueprint)) == []
     worker = worker_of(blueprint)
     assert worker.engine is not None
     length = int(argument(worker, "--max-model-len"))
@@ -106,7 +106,7 @@ def test_arguments_of_the_user_are_merged_and_win_where_the_plan_leaves_them_ope
 def test_a_default_of_the_plan_gives_way_to_the_user(make_blueprint: Make) -> None:
     engine = {"vllm": {"args": {"enable-prefix-caching": False}}}
     blueprint = make_blueprint(engine=engine, routing={"roundRobin": {}})
-    assert findings(blueprint) == []
+    assert list(findings(blueprint)) == []
     arguments = worker_of(blueprint).arguments
     assert "--no-enable-prefix-caching" in arguments
     assert "--enable-prefix-caching" not in arguments
