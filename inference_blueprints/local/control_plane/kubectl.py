@@ -1,0 +1,154 @@
+"""Kubectl, the very one that CDK runs at deployment, speaking to one API server."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from inference_blueprints import tools
+
+_TIMEOUT_SECONDS = 120
+_POLL_SECONDS = 0.2
+
+KubernetesObject = Mapping[str, Any]
+
+
+class KubectlFailed(Exception):  # noqa: N818 - the name says what happened
+    """Kubectl exited with an error; the text is its own."""
+
+
+class Kubectl:
+    """Runs kubectl against one API server.
+
+    Parameters
+    ----------
+    kubeconfig
+        The server and who asks.
+    """
+
+    def __init__(self, kubeconfig: Path) -> None:
+        self._kubeconfig = kubeconfig
+
+    def run(self, *arguments: str, objects: Sequence[KubernetesObject] | None = None) -> str:
+        """Run kubectl and return what it prints.
+
+        Parameters
+        ----------
+        arguments
+            Such as ``get``, ``nodes``.
+        objects
+            Given on standard input, for arguments with ``--filename -``.
+
+        Raises
+        ------
+        KubectlFailed
+            When it exits with an error.
+        """
+        given = (
+            None if objects is None else json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+        )
+        result = subprocess.run(
+            [str(tools.kubectl()), "--kubeconfig", str(self._kubeconfig), *arguments],
+            input=given,
+            env={"HOME": str(self._kubeconfig.parent), "PATH": os.environ.get("PATH", os.defpath)},
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_SECONDS,
+            check=False,
+        )
+        if result.returncode:
+            raise KubectlFailed(result.stderr.strip())
+        return result.stdout
+
+    def get(self, *arguments: str) -> list[dict[str, Any]]:
+        """Return objects as the server holds them.
+
+        Parameters
+        ----------
+        arguments
+            What follows ``kubectl get`` for a list, such as ``pods``, ``--all-namespaces``.
+
+        Raises
+        ------
+        KubectlFailed
+            When it exits with an error.
+        """
+        items: list[dict[str, Any]] = json.loads(self.run("get", *arguments, "--output", "json"))["items"]
+        return items
+
+    def apply(self, objects: Sequence[KubernetesObject], *, namespace: str = "default") -> None:
+        """Create or change objects by server-side apply; unknown fields are errors.
+
+        Parameters
+        ----------
+        objects
+            What is applied, all in one call.
+        namespace
+            For those that name none.
+
+        Raises
+        ------
+        KubectlFailed
+            With the server's words on every object that it refuses.
+        """
+        self._apply(objects, namespace)
+
+    def check(self, objects: Sequence[KubernetesObject], *, namespace: str = "default") -> None:
+        """Have the server judge objects as if they were applied (dry run), and keep none.
+
+        Schemas, enumerations, CEL rules, admission plug-ins and webhooks all speak. The namespaces and the
+        definitions of custom resources must be there.
+
+        Parameters
+        ----------
+        objects
+            What is judged, all in one call.
+        namespace
+            For those that name none.
+
+        Raises
+        ------
+        KubectlFailed
+            With the server's words on every object that it refuses.
+        """
+        self._apply(objects, namespace, "--dry-run=server")
+
+    def wait_until(self, condition: Callable[[], bool], what: str, *, timeout_seconds: float = 60) -> None:
+        """Ask again and again until something holds.
+
+        Parameters
+        ----------
+        condition
+            Asked every fifth of a second; a failing kubectl counts as not yet.
+        what
+            For the error message.
+        timeout_seconds
+            How long at most.
+
+        Raises
+        ------
+        TimeoutError
+            When it does not hold in time; the last words of kubectl are added.
+        """
+        deadline = time.monotonic() + timeout_seconds
+        reason = ""
+        while time.monotonic() < deadline:
+            try:
+                if condition():
+                    return
+            except KubectlFailed as failure:
+                reason = f": {failure}"
+            time.sleep(_POLL_SECONDS)
+        raise TimeoutError(f"{what}: not within {timeout_seconds:.0f} s{reason}")
+
+    def _apply(self, objects: Sequence[KubernetesObject], namespace: str, *flags: str) -> None:
+        self.run(
+            *("apply", "--server-side", "--force-conflicts", "--validate=strict", "--namespace", namespace),
+            *(*flags, "--filename", "-"),
+            objects=objects,
+        )
