@@ -1,4 +1,4 @@
-"""Commands that turn a blueprint into CloudFormation and bring it to an account: synth, bootstrap, deploy."""
+"""Commands that turn a blueprint into CloudFormation and bring it to an account."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def register(app: typer.Typer) -> None:
         The command line's root.
     """
     app.command("synth")(synth)
-    app.command("bootstrap", context_settings={"ignore_unknown_options": True})(bootstrap)
-    app.command("deploy", context_settings={"ignore_unknown_options": True})(deploy)
+    for command in (bootstrap, deploy, diff):
+        app.command(command.__name__, context_settings={"ignore_unknown_options": True})(command)
 
 
 def synth(
@@ -47,20 +47,38 @@ def synth(
 
 def bootstrap(name_or_path: NameOrPath, cdk_arguments: CdkArguments = None) -> None:
     """Prepare the account and region of a blueprint for the CDK, once before the first `deploy`."""
-    _run_cdk("bootstrap", name_or_path, cdk_arguments)
+    _demand_success("bootstrap", _cdk("bootstrap", name_or_path, cdk_arguments or []))
 
 
 def deploy(name_or_path: NameOrPath, cdk_arguments: CdkArguments = None) -> None:
     """Deploy all stacks of a blueprint with the pinned CDK CLI and the environment's credentials."""
-    _run_cdk("deploy", name_or_path, ["--all", *(cdk_arguments or [])])
+    from rich.console import Console
+
+    from inference_blueprints.deployment.deploy import deploy as deploy_stacks
+
+    load(name_or_path)
+    deploy_stacks(name_or_path, cdk_arguments or [], Console())
 
 
-def _run_cdk(command: str, name_or_path: str, arguments: list[str] | None) -> None:
+def diff(name_or_path: NameOrPath, cdk_arguments: CdkArguments = None) -> None:
+    """Show what `deploy` would change; with --fail the exit code is 1 if that is anything."""
+    words = cdk_arguments or []
+    code = _cdk("diff", name_or_path, words)
+    if code and "--fail" in words:
+        raise typer.Exit(code)
+    _demand_success("diff", code)
+
+
+def _cdk(command: str, name_or_path: str, arguments: list[str]) -> int:
+    """Run a CDK command on the terminal that this one has, and return its exit code."""
     from inference_blueprints.synthesis import app_command, app_environment
     from inference_blueprints.tools import cdk
 
     load(name_or_path)
-    words = [*cdk(), command, "--app", app_command(), *(arguments or [])]
-    code = subprocess.run(words, env=app_environment(name_or_path), check=False).returncode
+    words = [*cdk(), command, "--app", app_command(), *arguments]
+    return subprocess.run(words, env=app_environment(name_or_path), check=False).returncode
+
+
+def _demand_success(command: str, code: int) -> None:
     if code:
         raise UserError(f"cdk {command} ended with exit code {code}; its own lines above say why")

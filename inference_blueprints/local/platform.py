@@ -10,9 +10,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from inference_blueprints.deployment.events import ResourceEvent, resource_counts
 from inference_blueprints.loading import LoadedBlueprint
 from inference_blueprints.local.emulator import description
-from inference_blueprints.local.emulator.deploy import ResourceEvent, bootstrap, deploy, resource_count
+from inference_blueprints.local.emulator.deploy import bootstrap, deploy
 from inference_blueprints.local.emulator.emulator import Emulator
 from inference_blueprints.local.parts import Part
 from inference_blueprints.local.processes import ProcessGroup
@@ -113,7 +114,8 @@ class LocalPlatform:
         assembly = self._directory / "cdk.out"
         with steps.step("Write the CloudFormation templates") as step:
             templates = synthesise(self._loaded.file, assembly)
-            step.result = f"{len(templates)} stacks, {resource_count(assembly)} resources in {assembly}"
+            count = sum(resource_counts(assembly).values())
+            step.result = f"{len(templates)} stacks, {count} resources in {assembly}"
         return assembly
 
     def _deploy(self, steps: Steps, assembly: Path) -> Emulator:
@@ -126,7 +128,7 @@ class LocalPlatform:
             bootstrap(emulator, log_path=self._log("bootstrap"), on_line=lambda _: step.update())
             step.result = emulator.endpoint_url
         with steps.step("Deploy all stacks to it") as step:
-            progress = _DeploymentProgress(step, resource_count(assembly))
+            progress = _DeploymentProgress(step, sum(resource_counts(assembly).values()))
             deploy(
                 emulator,
                 assembly,

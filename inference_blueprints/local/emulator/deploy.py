@@ -2,61 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from inference_blueprints import tools
+from inference_blueprints.deployment.events import ResourceEvent, causes, parse_event
 from inference_blueprints.errors import UserError
 from inference_blueprints.local.emulator.emulator import Emulator
 from inference_blueprints.local.processes import ProcessGroup, RunningProcess, log_tail
 
 _POLL_SECONDS = 0.05
 _CONCURRENT_STACKS = 4
-# `stack |  3/15 | 8:58:17 AM | CREATE_FAILED        | AWS::EC2::VPC | Vpc/Resource (Vpc8378EB38) reason`
-_EVENT = re.compile(
-    r"^(?P<stack>\S+) \| +\S+ \| [^|]+ \| (?P<status>[A-Z_]+) +"
-    r"\| (?P<type>\S+) +\| (?P<resource>\S+)(?: \(\w+\))?(?P<reason>.*)$"
-)
-
-
-@dataclass(frozen=True)
-class ResourceEvent:
-    """One line of a deployment's progress.
-
-    Parameters
-    ----------
-    stack
-        Name of the stack.
-    status
-        Such as ``CREATE_COMPLETE``.
-    resource_type
-        Such as ``AWS::EC2::VPC``.
-    resource
-        Path of the construct, or the logical id.
-    reason
-        Why it failed; empty otherwise.
-    """
-
-    stack: str
-    status: str
-    resource_type: str
-    resource: str
-    reason: str
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether a resource is ready; the stack itself, which reports too, is none."""
-        is_stack = self.resource_type == "AWS::CloudFormation::Stack"
-        return self.status in ("CREATE_COMPLETE", "UPDATE_COMPLETE") and not is_stack
-
-    @property
-    def is_failure(self) -> bool:
-        """Whether the resource failed."""
-        return self.status.endswith("_FAILED")
 
 
 class DeployError(UserError):
@@ -76,21 +33,8 @@ class DeployError(UserError):
     def __init__(self, message: str, failures: Sequence[ResourceEvent], log_path: Path) -> None:
         self.failures = tuple(failures)
         self.log_path = log_path
-        causes = [f"{each.stack}: {each.resource_type} {each.resource}: {each.reason}" for each in failures]
-        cause = "; ".join(causes) or log_tail(log_path, lines=1)
+        cause = "; ".join(causes(failures)) or log_tail(log_path, lines=1)
         super().__init__(f"{message}: {cause}; the whole output is in {log_path}")
-
-
-def resource_count(assembly_directory: Path) -> int:
-    """Return how many resources the stacks of a synthesised app have, for a progress bar.
-
-    Parameters
-    ----------
-    assembly_directory
-        The folder that ``cdk synth`` wrote, usually ``cdk.out``.
-    """
-    templates = sorted(assembly_directory.glob("*.template.json"))
-    return sum(len(json.loads(file.read_text()).get("Resources", {})) for file in templates)
 
 
 def bootstrap(emulator: Emulator, *, log_path: Path, on_line: Callable[[str], None]) -> None:
@@ -201,10 +145,10 @@ def _run(
         )
         for line in _lines(process, emulator):
             on_line(line)
-            event = _parse_event(line)
+            event = parse_event(line)
             if event is not None:
                 on_event(event)
-                if event.is_failure and event.reason:
+                if event.is_cause:
                     failures.append(event)
         exit_code = process.popen.wait()
     if exit_code:
@@ -226,16 +170,3 @@ def _lines(process: RunningProcess, emulator: Emulator) -> Iterator[str]:
             time.sleep(_POLL_SECONDS)
         if part:
             yield part
-
-
-def _parse_event(line: str) -> ResourceEvent | None:
-    match = _EVENT.match(line)
-    if match is None:
-        return None
-    return ResourceEvent(
-        stack=match["stack"],
-        status=match["status"],
-        resource_type=match["type"],
-        resource=match["resource"],
-        reason=match["reason"].strip(),
-    )

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import yaml
 
-from inference_blueprints.local.emulator.deploy import ResourceEvent, deploy, destroy, resource_count
+from inference_blueprints.deployment.events import ResourceEvent, resource_counts
+from inference_blueprints.local.emulator.deploy import deploy, destroy
 from inference_blueprints.local.emulator.emulator import Emulator
 from tests.local.emulator import sample_app
 
@@ -36,7 +37,7 @@ def test_an_app_is_deployed_changed_and_destroyed(
     events = _deploy(emulator, first)
 
     completed = [event.resource for event in events if event.is_complete]
-    assert len(completed) == len(set(completed)) == resource_count(first)
+    assert len(completed) == len(set(completed)) == sum(resource_counts(first).values())
     outputs = _outputs(client("cloudformation"), "sample-Cluster")
     recorded = _recorded(emulator.records_directory / outputs["ClusterName"])
     # A weak reference across stacks (Fn::GetStackOutput) reached the manifest as a value.
