@@ -8,6 +8,7 @@ import aws_cdk as cdk
 from constructs import Construct
 
 from inference_blueprints import catalog
+from inference_blueprints.catalog import system_nodes
 from inference_blueprints.spec.types import Pool, Purchase
 from inference_constructs.capacity.karpenter_pool import KarpenterPool
 from inference_constructs.capacity.pool_manifests import NodeProperties, PoolProperties
@@ -16,9 +17,9 @@ from inference_constructs.eks.cluster_access import ClusterAccess
 #: Where routers run that the system nodes have no room for. No blueprint can name it: it has a dot.
 _SYSTEM_POOL = PoolProperties(
     name="inference-blueprints.system",
-    instance_types=[catalog.instance_type(name) for name in ("m7i.xlarge", "m7i.2xlarge", "m7i.4xlarge")],
+    instance_types=[catalog.instance_type(name) for name in system_nodes.OVERFLOW_INSTANCE_TYPES],
     capacity_types=["on-demand"],
-    max_nodes=20,
+    max_nodes=system_nodes.OVERFLOW_MAXIMUM_NODES,
     disk_gib=80,
     labelled=False,
 )

@@ -9,11 +9,10 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from inference_blueprints.catalog.addresses import DEFAULT_CIDR
 from inference_blueprints.spec.types import ExistingNetwork, Network
 from inference_constructs.network.cluster_vpc import ClusterVpc
 from inference_constructs.network.model_load_balancer import ModelLoadBalancer
-
-_DEFAULT_CIDR = "10.0.0.0/16"
 
 
 class NetworkStack(cdk.Stack):
@@ -49,7 +48,7 @@ class NetworkStack(cdk.Stack):
             cidr = network.existing.vpc_cidr
             self.vpc = self._existing_vpc(network.existing, availability_zones)
         else:
-            cidr = network.cidr or _DEFAULT_CIDR
+            cidr = network.cidr or DEFAULT_CIDR
             self.vpc = ClusterVpc(
                 self, "Vpc", cidr=cidr, availability_zones=availability_zones, log_bucket=log_bucket
             )

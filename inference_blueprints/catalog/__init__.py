@@ -13,6 +13,7 @@ from inference_blueprints.catalog.catalogue import Catalogue, CatalogueError, Un
 from inference_blueprints.catalog.engine import Engine, Flag
 from inference_blueprints.catalog.hardware import Accelerator, InstanceType, PriceTable
 from inference_blueprints.catalog.latency import LatencyProfile
+from inference_blueprints.catalog.limits import Endpoint, Image, Quota
 from inference_blueprints.catalog.model import KV_CACHE_BYTES, Model
 
 __all__ = [
@@ -20,23 +21,29 @@ __all__ = [
     "Accelerator",
     "Catalogue",
     "CatalogueError",
+    "Endpoint",
     "Engine",
     "Flag",
+    "Image",
     "InstanceType",
     "LatencyProfile",
     "Model",
     "PriceTable",
+    "Quota",
     "UnknownEntryError",
     "accelerator",
     "accelerators",
+    "endpoints",
     "engine",
     "engines",
+    "images",
     "instance_type",
     "instance_types",
     "latency_profile",
     "model",
     "models",
     "prices",
+    "quotas",
     "regions",
 ]
 
@@ -91,6 +98,21 @@ def latency_profile(model: str, accelerator: str, tensor_parallel_size: int) -> 
 def prices() -> PriceTable:
     """Return on-demand prices of the table's one region."""
     return shipped().prices
+
+
+def quotas() -> Mapping[str, Quota]:
+    """Return EC2's quotas on running instances by code."""
+    return shipped().quotas
+
+
+def endpoints() -> Mapping[str, Endpoint]:
+    """Return the VPC endpoints that private nodes need, by construct id."""
+    return shipped().endpoints
+
+
+def images() -> Mapping[str, Image]:
+    """Return what is known of container images by repository and tag."""
+    return shipped().images
 
 
 def regions() -> Mapping[str, tuple[str, ...]]:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from inference_blueprints.catalog.engine import Engine, Flag
 from inference_blueprints.catalog.hardware import Accelerator, InstanceType, PriceTable
 from inference_blueprints.catalog.latency import LatencyProfile
+from inference_blueprints.catalog.limits import Endpoint, Image, Quota
 from inference_blueprints.catalog.model import Model
 from inference_blueprints.errors import UserError
 
@@ -55,7 +56,8 @@ class Catalogue:
     ----------
     directory
         Holds ``instance_types.csv``, ``accelerators.json``, ``models.json``, ``regions.json``,
-        ``engines/<name>.json`` and ``latency_profiles/<model>/<accelerator>-tp<N>.json``.
+        ``quotas.json``, ``endpoints.json``, ``images.json``, ``prices/<region>.csv``, ``engines/<name>.json``
+        and ``latency_profiles/<model>/<accelerator>-tp<N>.json``.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -70,6 +72,21 @@ class Catalogue:
     def models(self) -> Mapping[str, Model]:
         """Model by Hugging Face id."""
         return self._entries("models.json", "models", Model)
+
+    @cached_property
+    def quotas(self) -> Mapping[str, Quota]:
+        """EC2 quota by code."""
+        return self._entries("quotas.json", "quotas", Quota)
+
+    @cached_property
+    def endpoints(self) -> Mapping[str, Endpoint]:
+        """VPC endpoint by its construct's id."""
+        return self._entries("endpoints.json", "endpoints", Endpoint)
+
+    @cached_property
+    def images(self) -> Mapping[str, Image]:
+        """Container image by repository and tag."""
+        return self._entries("images.json", "images", Image)
 
     @cached_property
     def regions(self) -> Mapping[str, tuple[str, ...]]:

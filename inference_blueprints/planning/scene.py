@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from inference_blueprints import catalog
+from inference_blueprints.catalog.addresses import DEFAULT_CIDR, DEFAULT_ZONES
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Blueprint
-
-_DEFAULT_ZONES = 3
-_DEFAULT_CIDR = "10.0.0.0/16"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +56,7 @@ class Scene:
     def zones(self) -> tuple[str, ...]:
         """Availability zones of the private subnets."""
         named = self.blueprint.spec.environment.availability_zones
-        return tuple(named or catalog.regions()[self.region][:_DEFAULT_ZONES])
+        return tuple(named or catalog.regions()[self.region][:DEFAULT_ZONES])
 
     @property
     def has_own_vpc(self) -> bool:
@@ -71,7 +69,7 @@ class Scene:
         network = self.blueprint.spec.network
         if network.existing:
             return f"{network.existing.vpc_id}, {network.existing.vpc_cidr}"
-        return f"new, {network.cidr or _DEFAULT_CIDR}"
+        return f"new, {network.cidr or DEFAULT_CIDR}"
 
     @property
     def sources(self) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from inference_constructs.network.cluster_vpc import private_subnet_prefix
+from inference_blueprints.catalog.addresses import private_subnet_prefix
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates, text
 
@@ -73,7 +73,19 @@ def test_private_nodes_reach_aws_without_leaving_the_vpc(base_templates: Templat
         text(endpoint["ServiceName"]).replace("${AWS::Region}", "us-west-2").split("us-west-2.")[1]
         for endpoint in base_templates.properties("AWS::EC2::VPCEndpoint")
     }
-    assert services == {"s3", "ec2", "ecr.api", "ecr.dkr", "eks", "eks-auth", "sqs", "sts"}
+    assert services == {
+        "s3",
+        "ec2",
+        "ecr.api",
+        "ecr.dkr",
+        "eks",
+        "eks-auth",
+        "elasticloadbalancing",
+        "secretsmanager",
+        "sqs",
+        "ssm",
+        "sts",
+    }
 
 
 def test_rejected_traffic_is_recorded(base_templates: Templates) -> None:

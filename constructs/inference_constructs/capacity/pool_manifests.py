@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from inference_blueprints.catalog import InstanceType, placement
+from inference_blueprints.catalog.addresses import PODS_PER_NODE
 from inference_constructs.capacity import bottlerocket
 
 Manifest = dict[str, Any]
@@ -19,7 +20,6 @@ Manifest = dict[str, Any]
 _LEAST_GP3_MIB_PER_SECOND, _MOST_GP3_MIB_PER_SECOND = 125, 1000
 _LEAST_GP3_OPERATIONS = 3000
 _ROOT_VOLUME_GIB = 4
-_PODS_PER_NODE = 110
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def node_class(pool: PoolProperties, nodes: NodeProperties) -> Manifest:
             _volume("/dev/xvda", _ROOT_VOLUME_GIB),
             _volume("/dev/xvdb", pool.disk_gib, **_image_volume_speed(pool)),
         ],
-        "kubelet": {"maxPods": _PODS_PER_NODE},
+        "kubelet": {"maxPods": PODS_PER_NODE},
         "metadataOptions": {
             "httpEndpoint": "enabled",
             "httpPutResponseHopLimit": 1,

@@ -10,6 +10,8 @@ from typing import Any
 from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct, IDependable
 
+from inference_blueprints.catalog.addresses import WARM_PREFIXES
+
 
 @dataclass(frozen=True)
 class AddOn:
@@ -30,7 +32,11 @@ class AddOn:
 
 #: Daemons without which a node is not ready. Prefix delegation gives a node 110 pods whatever its interfaces.
 BEFORE_NODES = (
-    AddOn("VpcCni", "vpc-cni", {"env": {"ENABLE_PREFIX_DELEGATION": "true", "WARM_PREFIX_TARGET": "1"}}),
+    AddOn(
+        "VpcCni",
+        "vpc-cni",
+        {"env": {"ENABLE_PREFIX_DELEGATION": "true", "WARM_PREFIX_TARGET": str(WARM_PREFIXES)}},
+    ),
     AddOn("KubeProxy", "kube-proxy"),
     AddOn("PodIdentityAgent", "eks-pod-identity-agent"),
     AddOn("NodeMonitoringAgent", "eks-node-monitoring-agent"),

@@ -9,6 +9,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
+from inference_blueprints.catalog import system_nodes
 from inference_constructs.eks.node_role import NodeRole
 
 
@@ -38,8 +39,8 @@ class SystemNodegroup(Construct):
         *,
         cluster_name: str,
         subnet_ids: Sequence[str],
-        instance_type: str = "m7i.xlarge",
-        nodes: int = 2,
+        instance_type: str = system_nodes.INSTANCE_TYPE,
+        nodes: int = system_nodes.NODES,
         disk_gib: int = 80,
         tags: Mapping[str, str],
     ) -> None:
@@ -57,7 +58,7 @@ class SystemNodegroup(Construct):
             ),
             node_repair_config=eks.CfnNodegroup.NodeRepairConfigProperty(enabled=True),
             scaling_config=eks.CfnNodegroup.ScalingConfigProperty(
-                min_size=nodes, desired_size=nodes, max_size=nodes + 1
+                min_size=nodes, desired_size=nodes, max_size=max(nodes, system_nodes.MAXIMUM_NODES)
             ),
             update_config=eks.CfnNodegroup.UpdateConfigProperty(max_unavailable=1),
         )

@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Sequence
 
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-#: What private nodes and controllers call all the time. Over an endpoint it neither passes a NAT gateway nor
-#: stops when one does. Image layers of ECR come through the free S3 gateway endpoint.
-_INTERFACE_ENDPOINTS = {
-    "Ec2": ec2.InterfaceVpcEndpointAwsService.EC2,
-    "EcrApi": ec2.InterfaceVpcEndpointAwsService.ECR,
-    "EcrDocker": ec2.InterfaceVpcEndpointAwsService.ECR_DOCKER,
-    "Eks": ec2.InterfaceVpcEndpointAwsService.EKS,
-    "EksAuth": ec2.InterfaceVpcEndpointAwsService.EKS_AUTH,
-    "Sqs": ec2.InterfaceVpcEndpointAwsService.SQS,
-    "Sts": ec2.InterfaceVpcEndpointAwsService.STS,
-}
-_PUBLIC_SUBNET_PREFIX = 27
+from inference_blueprints import catalog
+from inference_blueprints.catalog.addresses import PUBLIC_SUBNET_PREFIX, private_subnet_prefix
 
 
 class ClusterVpc(ec2.Vpc):
@@ -56,7 +45,10 @@ class ClusterVpc(ec2.Vpc):
                 )
             },
             gateway_endpoints={
-                "S3": ec2.GatewayVpcEndpointOptions(service=ec2.GatewayVpcEndpointAwsService.S3)
+                endpoint.name: ec2.GatewayVpcEndpointOptions(
+                    service=ec2.GatewayVpcEndpointAwsService(endpoint.service)
+                )
+                for endpoint in _endpoints("gateway")
             },
             ip_addresses=ec2.IpAddresses.cidr(cidr),
             nat_gateways=len(availability_zones),
@@ -66,7 +58,7 @@ class ClusterVpc(ec2.Vpc):
                 ec2.SubnetConfiguration(
                     name="Public",
                     subnet_type=ec2.SubnetType.PUBLIC,
-                    cidr_mask=_PUBLIC_SUBNET_PREFIX,
+                    cidr_mask=PUBLIC_SUBNET_PREFIX,
                     map_public_ip_on_launch=False,
                 ),
                 ec2.SubnetConfiguration(
@@ -89,32 +81,18 @@ class ClusterVpc(ec2.Vpc):
         )
         security_group.add_ingress_rule(ec2.Peer.ipv4(cidr), ec2.Port.tcp(443))
         subnets = ec2.SubnetSelection(subnets=self.private_subnets)
-        for name, service in _INTERFACE_ENDPOINTS.items():
+        for endpoint in _endpoints("interface"):
             ec2.InterfaceVpcEndpoint(
                 self,
-                name,
+                endpoint.name,
                 vpc=self,
-                service=service,
+                service=ec2.InterfaceVpcEndpointAwsService(endpoint.service),
                 open=False,
                 security_groups=[security_group],
                 subnets=subnets,
             )
 
 
-def private_subnet_prefix(cidr: str, zones: int) -> int:
-    """Return the prefix length of the largest equal private subnets that leave room for the public ones.
-
-    Parameters
-    ----------
-    cidr
-        IPv4 range of the VPC.
-    zones
-        How many zones, 2 to 4.
-
-    Returns
-    -------
-    int
-        Prefix length of each private subnet.
-    """
-    # The public subnets take less than one more private one would.
-    return ipaddress.ip_network(cidr).prefixlen + zones.bit_length()
+def _endpoints(kind: str) -> list[catalog.Endpoint]:
+    """Return the endpoints of a kind; over one, a call does not stop when a NAT gateway does."""
+    return [endpoint for endpoint in catalog.endpoints().values() if endpoint.kind == kind]

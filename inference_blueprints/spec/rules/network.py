@@ -12,8 +12,8 @@ from inference_blueprints.spec.wording import duplicates, quote
 _PATH = ("spec", "network")
 
 #: A VPC takes /16 to /28 (Amazon VPC User Guide, "VPC CIDR blocks"); beyond /20 a few nodes' pods fill it.
-_SHORTEST_PREFIX = 16
-_LONGEST_PREFIX = 20
+SHORTEST_PREFIX = 16
+LONGEST_PREFIX = 20
 _EVERYWHERE = "0.0.0.0/0"
 
 
@@ -33,9 +33,9 @@ def range_is_valid(network: Network) -> Iterator[Finding]:
     fault = _fault(network.cidr)
     if fault:
         yield Finding(path, fault)
-    elif not _SHORTEST_PREFIX <= IPv4Network(network.cidr).prefixlen <= _LONGEST_PREFIX:
+    elif not SHORTEST_PREFIX <= IPv4Network(network.cidr).prefixlen <= LONGEST_PREFIX:
         yield Finding(
-            path, f"got {quote(network.cidr)}, /{_SHORTEST_PREFIX} to /{_LONGEST_PREFIX} are allowed"
+            path, f"got {quote(network.cidr)}, /{SHORTEST_PREFIX} to /{LONGEST_PREFIX} are allowed"
         )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from inference_blueprints.errors import Finding
 from inference_blueprints.spec.partial import Undecidable
 from inference_blueprints.spec.rules import (
+    addresses,
     capacity,
     cluster,
     environment,
@@ -64,6 +65,7 @@ RULES: tuple[Rule, ...] = (
     Rule(network.certificate_has_a_domain, ("network",)),
     Rule(network.certificate_is_in_the_region, ("network", "environment")),
     Rule(network.connections_are_encrypted, ("network",)),
+    Rule(addresses.pools_fit_the_network, ("network", "environment", "pools")),
     Rule(cluster.version_is_supported, ("cluster",)),
     Rule(names.pools_differ, ("pools",)),
     Rule(names.models_differ, ("models",)),

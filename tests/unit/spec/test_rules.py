@@ -13,6 +13,7 @@ from inference_blueprints import catalog
 from inference_blueprints.errors import BlueprintError
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.spec.rules import (
+    addresses,
     capacity,
     cluster,
     environment,
@@ -30,7 +31,7 @@ from inference_blueprints.spec.types import Engine
 HERE = Path(__file__).parent
 BASE = (HERE / "base.yaml").read_text(encoding="utf-8")
 DOUBTFUL = yaml.safe_load((HERE / "doubtful.yaml").read_text(encoding="utf-8"))
-SUBJECTS = (capacity, cluster, environment, names, network, pools, weights, workload)
+SUBJECTS = (addresses, capacity, cluster, environment, names, network, pools, weights, workload)
 
 
 def edited(case: dict[str, Any]) -> str:

@@ -1,0 +1,76 @@
+"""What AWS limits and what a private network has to reach: quotas and endpoints."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from inference_blueprints.catalog.hardware import InstanceType
+
+_FAMILY_CLASS = re.compile(r"[a-z]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """One of EC2's quotas on running instances, in vCPUs of a region.
+
+    Parameters
+    ----------
+    name
+        Its code in Service Quotas, such as ``L-DB2E81BA``.
+    quota
+        Its name there.
+    purchase
+        Which instances it counts: ``onDemand``, which reservations are part of, or ``spot``.
+    families
+        First letters of the families that it counts, such as ``g`` for G6e.
+    """
+
+    name: str
+    quota: str
+    purchase: Literal["onDemand", "spot"]
+    families: tuple[str, ...]
+
+    def counts(self, instance_type: InstanceType, purchase: str) -> bool:
+        """Return whether an instance of a type, paid for in a way, counts towards it."""
+        match = _FAMILY_CLASS.match(instance_type.family)
+        return purchase == self.purchase and match is not None and match[0] in self.families
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One VPC endpoint.
+
+    Parameters
+    ----------
+    name
+        Its construct's id.
+    service
+        Last part of the service's name, such as ``ecr.api``.
+    kind
+        ``interface``, an address in each subnet, or ``gateway``, a route.
+    needed_by
+        What calls the service from inside the VPC.
+    """
+
+    name: str
+    service: str
+    kind: Literal["interface", "gateway"]
+    needed_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A container image of an engine.
+
+    Parameters
+    ----------
+    name
+        Repository and tag.
+    compressed_bytes
+        What a node downloads; None when unknown.
+    """
+
+    name: str
+    compressed_bytes: int | None
