@@ -91,6 +91,6 @@ def _findings(checked: typed.Typed) -> list[Finding]:
 def _serving(sections: Sections) -> Iterator[Finding]:
     """Yield what the serving checks find, as far as there is enough of the blueprint for a verdict."""
     with suppress(Undecidable):
-        blueprint = sections.blueprint()
+        blueprint = None if sections.about == "pools" else sections.blueprint()
         for finding in checks.findings(blueprint) if blueprint else ():
             yield replace(finding, path=sections.path_in_file(finding.path))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from inference_blueprints import catalog
 from inference_blueprints.errors import Finding
@@ -59,11 +60,19 @@ def _unknown(name: str, engine: catalog.Engine) -> str:
     positive = engine.flags.get("--" + name.removeprefix("no-"))
     if name.startswith("no-") and positive and positive.negatable:
         return f"got '{name}'; set '{name.removeprefix('no-')}: false' instead"
-    known = [flag.removeprefix("--") for flag in engine.flags if flag.startswith("--")]
-    spelled = name.lstrip("-").replace("_", "-")
-    close = [spelled] if spelled in known else difflib.get_close_matches(spelled, known, n=1, cutoff=0.75)
-    hint = f"; did you mean '{close[0]}'?" if close else ""
+    close = _closest(name.lstrip("-").replace("_", "-"), engine.name)
+    hint = f"; did you mean '{close}'?" if close else ""
     return f"got '{name}', which {engine.name} {engine.engine_version} does not know as an argument{hint}"
+
+
+# A file may have the same mistake hundreds of times, and comparing with hundreds of flags is slow.
+@lru_cache(maxsize=1024)
+def _closest(spelled: str, engine_name: str) -> str | None:
+    """Return the flag that is meant, without its dashes; None when none is close."""
+    flags = catalog.engine(engine_name).flags
+    known = [flag.removeprefix("--") for flag in flags if flag.startswith("--")]
+    close = [spelled] if spelled in known else difflib.get_close_matches(spelled, known, n=1, cutoff=0.75)
+    return close[0] if close else None
 
 
 def _switch_message(name: str, value: ArgumentValue, flag: catalog.Flag) -> str | None:

@@ -32,6 +32,8 @@ class Sections:
         The items that fit, by their index in the file.
     pool_names
         Names of all pools, also of those that do not fit otherwise; None when one cannot be told.
+    about
+        The list of which only one item is in here; rules that do not read it have nothing new to say.
     """
 
     metadata: Metadata | None
@@ -41,6 +43,7 @@ class Sections:
     pools: Mapping[int, Pool]
     models: Mapping[int, Model]
     pool_names: tuple[str, ...] | None
+    about: str | None = None
 
     def blueprint(self) -> Blueprint | None:
         """Return a blueprint of the pools and models that fit; None when another section does not."""

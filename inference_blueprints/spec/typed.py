@@ -158,7 +158,7 @@ def _partial_sections(document: Document, faults: Faults, sound: Sections) -> It
     for name, items in lists.items():
         for index, item in items.items():
             if index not in getattr(sound, name):
-                alone: dict[str, Any] = {name: {index: item}}
+                alone: dict[str, Any] = {name: {index: item}, "about": name}
                 yield replace(everything, **alone)
 
 

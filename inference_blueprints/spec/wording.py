@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Collection, Iterable, Iterator
+from functools import lru_cache
 
 _MAXIMUM_SHOWN = 60
 _MAXIMUM_LISTED = 12
@@ -42,6 +43,12 @@ def listing(values: Iterable[object]) -> str:
 
 def suggestion(got: str, allowed: Iterable[str]) -> str:
     """Return ``; did you mean 'x'?`` for the closest allowed value, or nothing when none is close."""
+    return _suggestion(got, tuple(allowed))
+
+
+# A file may have the same mistake hundreds of times, and comparing is slow.
+@lru_cache(maxsize=1024)
+def _suggestion(got: str, allowed: tuple[str, ...]) -> str:
     by_folded = {value.casefold(): value for value in allowed}
     matches = difflib.get_close_matches(got.casefold()[:_MAXIMUM_SHOWN], by_folded, n=1)
     return f"; did you mean {quote(by_folded[matches[0]])}?" if matches else ""

@@ -15,10 +15,13 @@ from inference_blueprints.spec.rules import (
     addresses,
     capacity,
     cluster,
+    efa,
     environment,
     names,
     network,
+    nodes,
     pools,
+    purchases,
     weights,
     workload,
 )
@@ -45,7 +48,7 @@ class Rule:
     def run(self, sections: Sections) -> Iterator[Finding]:
         """Yield what the rule finds, as far as there is enough of the blueprint for a verdict."""
         parts = [getattr(sections, name) for name in self.reads]
-        if any(part is None for part in parts):
+        if any(part is None for part in parts) or (sections.about and sections.about not in self.reads):
             return
         with suppress(Undecidable):
             yield from self.check(*parts)
@@ -75,6 +78,17 @@ RULES: tuple[Rule, ...] = (
     Rule(pools.instance_types_are_known, ("pools",)),
     Rule(pools.instance_types_differ, ("pools",)),
     Rule(pools.instance_types_are_alike, ("pools",)),
+    Rule(nodes.minimum_is_within_the_maximum, ("pools",)),
+    Rule(nodes.pool_zone_is_the_platforms, ("pools", "environment")),
+    Rule(nodes.labels_are_the_users, ("pools",)),
+    Rule(nodes.taints_are_the_users, ("pools",)),
+    Rule(purchases.capacity_block_is_sold, ("pools",)),
+    Rule(purchases.reservation_is_of_one_type, ("pools",)),
+    Rule(purchases.reservation_tags_can_exist, ("pools",)),
+    Rule(efa.every_type_has_efa, ("pools",)),
+    Rule(efa.layouts_are_alike, ("pools",)),
+    Rule(efa.efa_stays_in_one_zone, ("pools",)),
+    Rule(efa.replica_has_an_interface, ("models", "pools")),
     Rule(pools.pool_exists, ("models", "pool_names")),
     Rule(pools.pool_suits_the_engine, ("models", "pools")),
     Rule(pools.pool_is_used, ("models", "pools")),
