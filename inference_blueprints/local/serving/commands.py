@@ -15,6 +15,7 @@ from inference_blueprints.serving.types import EngineSettings, EnvironmentValue,
 
 _LOOPBACK = "127.0.0.1"
 _DISCOVERY = ("--discovery-backend", "file")
+_ENGINE = "inference_blueprints.local.serving.simulated_engine"
 # A local run ends at once: no load balancer is still sending, and no stream is worth waiting for.
 _SHUTDOWN_SECONDS = {
     "DYN_HTTP_GRACEFUL_SHUTDOWN_TIMEOUT_SECS": "0",
@@ -87,7 +88,7 @@ def worker_command(engine: SimulatedEngine, workers: int) -> list[str]:
     if engine.profile_file:
         options["--planner-profile-data"] = engine.profile_file
     arguments = [str(word) for option in options.items() for word in option]
-    return [sys.executable, "-m", "dynamo.mocker", *arguments, *_DISCOVERY]
+    return [sys.executable, "-m", _ENGINE, *arguments, *_DISCOVERY]
 
 
 def environment(planned: Mapping[str, EnvironmentValue], home: Path) -> dict[str, str]:

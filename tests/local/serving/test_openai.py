@@ -162,14 +162,17 @@ def test_what_is_no_json_is_refused(served) -> None:
 
 
 def test_a_prompt_beyond_the_context_is_refused_and_serving_goes_on(served) -> None:
-    # The simulated engine refuses it as an internal error, vLLM's as a bad request: docs/local-serving.md.
     too_long = text_of(served.endpoint.context_length + 1, seed=1)
-    with pytest.raises(openai.InternalServerError):
+    with pytest.raises(openai.BadRequestError):
         served.client.completions.create(model=_MODEL, prompt=too_long, max_tokens=1)
+    with pytest.raises(openai.BadRequestError):
+        served.client.completions.create(model=_MODEL, prompt=too_long, max_tokens=1, stream=True)
     assert served.client.completions.create(model=_MODEL, prompt="still here", max_tokens=1).choices
 
 
-def test_an_answer_ends_at_the_context(served) -> None:
+def test_an_answer_that_would_pass_the_context_is_refused(served) -> None:
     prompt = text_of(served.endpoint.context_length - 3, seed=1)
-    usage = served.client.completions.create(model=_MODEL, prompt=prompt, max_tokens=50).usage
+    usage = served.client.completions.create(model=_MODEL, prompt=prompt, max_tokens=3).usage
     assert usage.total_tokens == served.endpoint.context_length
+    with pytest.raises(openai.BadRequestError):
+        served.client.completions.create(model=_MODEL, prompt=prompt, max_tokens=4)

@@ -1,0 +1,27 @@
+"""Dynamo's mocker, which tells the frontend of its context what vLLM does.
+
+A program of its own: ``python -m inference_blueprints.local.serving.simulated_engine``, with the mocker's
+arguments. `dynamo.vllm` publishes which requests are too long, and the frontend answers those with 400
+(``dynamo/vllm/capacity.py`` of 1.6.1). The mocker of that release does not, and fails at them with 500.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo.common.token_budget import TokenBudget, publish_token_budget
+from dynamo.mocker import main as mocker
+
+_build_runtime_config = mocker.build_runtime_config
+
+
+def _with_token_budget(engine_args: Any) -> tuple[int, Any]:
+    block_size, config = _build_runtime_config(engine_args)
+    budget = TokenBudget(config.context_length, reject_prompt_overflow=True, reject_total_overflow=True)
+    publish_token_budget(config, budget)
+    return block_size, config
+
+
+if __name__ == "__main__":
+    mocker.build_runtime_config = _with_token_budget
+    mocker.main()  # type: ignore[no-untyped-call]
