@@ -7,12 +7,14 @@ arguments. `dynamo.vllm` publishes which requests are too long, and the frontend
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from dynamo.common.token_budget import TokenBudget, publish_token_budget
-from dynamo.mocker import main as mocker
 
-_build_runtime_config = mocker.build_runtime_config
+# The module and not its names: one of them is replaced where the module itself looks it up.
+_mocker: Any = import_module("dynamo.mocker.main")
+_build_runtime_config = _mocker.build_runtime_config
 
 
 def _with_token_budget(engine_args: Any) -> tuple[int, Any]:
@@ -23,5 +25,5 @@ def _with_token_budget(engine_args: Any) -> tuple[int, Any]:
 
 
 if __name__ == "__main__":
-    mocker.build_runtime_config = _with_token_budget
-    mocker.main()  # type: ignore[no-untyped-call]
+    _mocker.build_runtime_config = _with_token_budget
+    _mocker.main()
