@@ -125,10 +125,19 @@ CUSTOM_RESOURCES = (
         "v1.6.0",
         ("config/crd/bases/*.yaml",),
     ),
+    ModuleFiles(
+        "load-balancer-controller-crds",
+        "github.com/kubernetes-sigs/aws-load-balancer-controller",
+        "v0.0.0-20260423195125-93ff3b5fdaad",
+        ("config/crd/bases/elbv2*.yaml",),
+    ),
 )
 CHARTS = (
     ModuleFiles(
-        "karpenter-chart", "github.com/aws/karpenter-provider-aws", _KARPENTER_VERSION, ("charts/**/*",)
+        "karpenter-chart",
+        "github.com/aws/karpenter-provider-aws",
+        _KARPENTER_VERSION,
+        ("charts/karpenter/**/*",),
     ),
     ModuleFiles("kueue-chart", "sigs.k8s.io/kueue", _KUEUE_VERSION, ("charts/kueue/**/*",)),
     ModuleFiles("lws-chart", "sigs.k8s.io/lws", _LWS_VERSION, ("charts/lws/**/*",)),

@@ -93,7 +93,7 @@ class Authority:
         pair.key.write_bytes(
             key.private_bytes(
                 serialization.Encoding.PEM,
-                serialization.PrivateFormat.PKCS8,
+                serialization.PrivateFormat.TraditionalOpenSSL,
                 serialization.NoEncryption(),
             )
         )

@@ -47,7 +47,8 @@ class ControlPlane:
         self._run_directory = run_directory.resolve()
         self._report = report
         self._api_server_flags = tuple(api_server_flags)
-        self._processes = ProcessGroup()
+        # Nothing that they would save on their way out is kept.
+        self._processes = ProcessGroup(grace_seconds=2)
         self._authority = Authority(self._run_directory / "certificates")
         self._ports = dict(
             zip(("etcd", "peer", "api", "controllers", "scheduler", "kwok"), free_ports(6), strict=True)

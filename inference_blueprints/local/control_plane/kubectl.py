@@ -34,14 +34,14 @@ class Kubectl:
     def __init__(self, kubeconfig: Path) -> None:
         self._kubeconfig = kubeconfig
 
-    def run(self, *arguments: str, objects: Sequence[KubernetesObject] | None = None) -> str:
+    def run(self, *arguments: str, document: Mapping[str, Any] | None = None) -> str:
         """Run kubectl and return what it prints.
 
         Parameters
         ----------
         arguments
             Such as ``get``, ``nodes``.
-        objects
+        document
             Given on standard input, for arguments with ``--filename -``.
 
         Raises
@@ -49,12 +49,9 @@ class Kubectl:
         KubectlFailed
             When it exits with an error.
         """
-        given = (
-            None if objects is None else json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
-        )
         result = subprocess.run(
             [str(tools.kubectl()), "--kubeconfig", str(self._kubeconfig), *arguments],
-            input=given,
+            input=None if document is None else json.dumps(document),
             env={"HOME": str(self._kubeconfig.parent), "PATH": os.environ.get("PATH", os.defpath)},
             capture_output=True,
             text=True,
@@ -150,5 +147,5 @@ class Kubectl:
         self.run(
             *("apply", "--server-side", "--force-conflicts", "--validate=strict", "--namespace", namespace),
             *(*flags, "--filename", "-"),
-            objects=objects,
+            document={"apiVersion": "v1", "kind": "List", "items": list(objects)},
         )

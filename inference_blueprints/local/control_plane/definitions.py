@@ -1,0 +1,134 @@
+"""The custom resource definitions that the platform's manifests need."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from inference_blueprints.local.control_plane import artefacts, build
+from inference_blueprints.local.control_plane.kubectl import Kubectl
+from inference_blueprints.local.manifests import SCHEMA_DIRECTORY
+
+Definition = dict[str, Any]
+
+#: Kinds whose definitions come in no Go module: written from the strict schema of what the platform emits.
+GENERATED_KINDS = {
+    "nvidia.com_v1beta1_DynamoGraphDeployment": "dynamographdeployments",
+    "secrets-store.csi.x-k8s.io_v1_SecretProviderClass": "secretproviderclasses",
+}
+# What a structural schema has no words for, or what the server checks by itself.
+_UNSTRUCTURAL = ("const", "contains")
+
+
+def definitions(report: build.Report) -> list[Definition]:
+    """Return every custom resource definition: upstream's out of Go modules, the others generated.
+
+    Parameters
+    ----------
+    report
+        Receives a line for every set of files that is found in the cache or copied.
+    """
+    upstream = [
+        document
+        for row in artefacts.CUSTOM_RESOURCES
+        for document in _documents(build.module_files(row, report))
+    ]
+    return [*upstream, *(_generated(name, plural) for name, plural in GENERATED_KINDS.items())]
+
+
+def install(kubectl: Kubectl, report: build.Report) -> None:
+    """Apply every definition and wait until the server answers for the kinds.
+
+    Parameters
+    ----------
+    kubectl
+        A client that may create definitions.
+    report
+        Receives a line for every set of files that is found in the cache or copied.
+    """
+    kubectl.apply(definitions(report))
+    # One list a question: `kubectl wait` takes seconds for so many.
+    kubectl.wait_until(
+        lambda: all(_is_established(item) for item in kubectl.get("customresourcedefinitions")),
+        "custom resource definitions are established",
+    )
+
+
+def _documents(folder: Path) -> Iterator[Definition]:
+    for path in sorted(folder.rglob("*.yaml")):
+        for document in yaml.safe_load_all(path.read_text()):
+            if document and document["kind"] == "CustomResourceDefinition":
+                yield document
+
+
+def _is_established(definition: Definition) -> bool:
+    conditions = definition.get("status", {}).get("conditions") or []
+    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
+
+
+def _generated(name: str, plural: str) -> Definition:
+    group, version, kind = name.split("_")
+    schema = json.loads((SCHEMA_DIRECTORY / f"{name}.json").read_text())
+    properties = schema["properties"]
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"kind": kind, "plural": plural, "singular": kind.lower(), "listKind": f"{kind}List"},
+            "versions": [
+                {
+                    "name": version,
+                    "served": True,
+                    "storage": True,
+                    "schema": {
+                        "openAPIV3Schema": {
+                            "type": "object",
+                            "required": ["spec"],
+                            "properties": {"spec": _structural(properties["spec"], schema)},
+                        }
+                    },
+                }
+            ],
+        },
+    }
+
+
+def _structural(schema: Mapping[str, Any], whole: Mapping[str, Any]) -> dict[str, Any]:
+    """Translate a JSON schema to the structural kind that a definition must have.
+
+    References are put in place, a constant is an enumeration of one, and what has no properties keeps its
+    fields; unknown fields elsewhere are the server's business (strict validation).
+    """
+    if "$ref" in schema:
+        name = schema["$ref"].removeprefix("#/$defs/")
+        return _structural(
+            {**whole["$defs"][name], **{k: v for k, v in schema.items() if k != "$ref"}}, whole
+        )
+    structural = {key: value for key, value in schema.items() if key not in _UNSTRUCTURAL}
+    if "const" in schema:
+        structural["enum"] = [schema["const"]]
+    if "enum" in structural:
+        structural.setdefault("type", "string")
+    if schema.get("type") == ["integer", "string"]:
+        del structural["type"]
+        structural["x-kubernetes-int-or-string"] = True
+    if isinstance(schema.get("additionalProperties"), Mapping):
+        structural["additionalProperties"] = _structural(schema["additionalProperties"], whole)
+    else:
+        structural.pop("additionalProperties", None)
+    if "properties" in schema:
+        structural["properties"] = {
+            name: _structural(value, whole) for name, value in schema["properties"].items()
+        }
+    elif structural.get("type") == "object" and "additionalProperties" not in structural:
+        structural["x-kubernetes-preserve-unknown-fields"] = True
+    if "items" in schema:
+        structural["items"] = _structural(schema["items"], whole)
+    return structural
