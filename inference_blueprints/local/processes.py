@@ -60,6 +60,9 @@ class ProcessDied(Exception):  # noqa: N818 - the name says what happened
         self.log_path = log_path
         self.tail = log_tail(log_path)
         ending = f"was killed by signal {-exit_code}" if exit_code < 0 else f"exited with code {exit_code}"
+        last_words = self.tail.rstrip().rpartition("\n")[2]
+        #: What happened, on one line.
+        self.line = f"{name} {ending}; its output is in {log_path}" + (last_words and f": {last_words}")
         super().__init__(f"{name} {ending}; its output is in {log_path}:\n{self.tail}".rstrip(":\n"))
 
 

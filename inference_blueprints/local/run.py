@@ -12,7 +12,7 @@ from inference_blueprints.errors import UserError
 from inference_blueprints.loading import LoadedBlueprint
 from inference_blueprints.local.interruption import Interrupted
 from inference_blueprints.local.measurement import measure
-from inference_blueprints.local.platform import STEP_COUNT, LocalPlatform
+from inference_blueprints.local.platform import LocalPlatform
 from inference_blueprints.local.processes import ProcessDied
 from inference_blueprints.local.report.terminal import print_report
 from inference_blueprints.local.report.types import Report
@@ -26,7 +26,14 @@ from inference_blueprints.serving.plan import build_plan
 _CHECK_SECONDS = 0.5
 
 
-def run(loaded: LoadedBlueprint, run_directory: Path, *, seconds: float | None, keep: bool) -> None:
+def run(
+    loaded: LoadedBlueprint,
+    run_directory: Path,
+    *,
+    seconds: float | None,
+    keep: bool,
+    control_plane: bool = False,
+) -> None:
     """Deploy a blueprint to this machine, replay a public trace against its models and report.
 
     Parameters
@@ -39,6 +46,8 @@ def run(loaded: LoadedBlueprint, run_directory: Path, *, seconds: float | None, 
         How long requests arrive; None for the usual length.
     keep
         Whether to stay up after the report, until a signal comes.
+    control_plane
+        Whether to deploy to a real Kubernetes API server.
 
     Raises
     ------
@@ -48,8 +57,11 @@ def run(loaded: LoadedBlueprint, run_directory: Path, *, seconds: float | None, 
     console = Console()
     plan = build_plan(loaded.blueprint)
     print_plan(summarise(loaded.blueprint, plan), console)
-    steps = Steps(console, STEP_COUNT + 1)
-    with claim(run_directory) as right, LocalPlatform(loaded, plan, run_directory) as platform:
+    with (
+        claim(run_directory) as right,
+        LocalPlatform(loaded, plan, run_directory, control_plane=control_plane) as platform,
+    ):
+        steps = Steps(console, platform.step_count + 1)
         right.publish(RunState(os.getpid(), loaded.file))
         try:
             deployed = platform.start(steps)
@@ -66,7 +78,9 @@ def run(loaded: LoadedBlueprint, run_directory: Path, *, seconds: float | None, 
                 right.publish(RunState(os.getpid(), loaded.file, "ready", models, deployed.parts))
                 console.print("Up until Ctrl-C.")
                 _stay(platform)
-        except (ProcessDied, NotReady) as error:
+        except ProcessDied as error:
+            raise UserError(error.line) from error
+        except NotReady as error:
             raise UserError(str(error)) from error
 
 
