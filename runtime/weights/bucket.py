@@ -1,0 +1,157 @@
+"""The copy in S3: what is there already, uploads in bounded memory, and the manifest that ends it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import boto3
+from botocore.config import Config
+from s3transfer.manager import TransferConfig, TransferManager
+
+from weights.settings import Copy, Settings
+
+#: Object metadata with the digest that the file was checked against before the upload completed.
+DIGEST = "digest"
+# Adaptive: slows down on its own where S3 asks for it.
+_RETRIES = Config(retries={"mode": "adaptive", "max_attempts": 10})
+
+
+class File(Protocol):
+    """What is known of a file before it is copied."""
+
+    @property
+    def path(self) -> str:
+        """Path below the prefix."""
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+
+    @property
+    def digest(self) -> str:
+        """Algorithm and digest."""
+
+
+class Readable(Protocol):
+    """Bytes that come one after another."""
+
+    def read(self, amount: int = -1, /) -> bytes:
+        """Return as many bytes as asked for, fewer only at the end."""
+
+
+class Bucket:
+    """One copy below its prefix.
+
+    Parameters
+    ----------
+    copy
+        Where it lies.
+    """
+
+    def __init__(self, copy: Copy) -> None:
+        self._copy = copy
+        self.client: Any = boto3.client("s3", config=_RETRIES)
+
+    def holds(self, file: File, sizes: dict[str, int]) -> bool:
+        """Return whether a file is there already, with its size and the digest that it was checked against.
+
+        Parameters
+        ----------
+        file
+            The file.
+        sizes
+            What `sizes` returned.
+        """
+        key = self._copy.key(file.path)
+        if sizes.get(key) != file.size:
+            return False
+        head = self.client.head_object(Bucket=self._copy.bucket, Key=key)
+        return bool(head["Metadata"].get(DIGEST) == file.digest)
+
+    def sizes(self) -> dict[str, int]:
+        """Return bytes by key of every object of the copy; an upload that did not complete is none."""
+        pages = self.client.get_paginator("list_objects_v2").paginate(
+            Bucket=self._copy.bucket, Prefix=f"{self._copy.prefix}/"
+        )
+        return {entry["Key"]: entry["Size"] for page in pages for entry in page.get("Contents", [])}
+
+    def is_complete(self) -> bool:
+        """Return whether the manifest is there.
+
+        It is listed, not asked for: a role that may list one prefix alone is refused, instead of told, what
+        is not there.
+        """
+        key = self._copy.manifest_key
+        found = self.client.list_objects_v2(Bucket=self._copy.bucket, Prefix=key, MaxKeys=1)
+        return key in {entry["Key"] for entry in found.get("Contents", [])}
+
+    def write_manifest(self, content: dict[str, Any]) -> None:
+        """Say that the copy is complete."""
+        self.client.put_object(
+            Bucket=self._copy.bucket,
+            Key=self._copy.manifest_key,
+            Body=json.dumps(content, indent=1).encode(),
+            ContentType="application/json",
+            ChecksumAlgorithm="SHA256",
+        )
+
+    def delete_manifest(self) -> None:
+        """Say that the copy is not complete."""
+        self.client.delete_object(Bucket=self._copy.bucket, Key=self._copy.manifest_key)
+
+    @contextmanager
+    def uploads(self, settings: Settings) -> Iterator[Uploads]:
+        """Open a number of uploads; the first error ends all, and S3 keeps none of their parts.
+
+        Parameters
+        ----------
+        settings
+            How many, and how large their parts are.
+        """
+        limits = TransferConfig(
+            multipart_threshold=settings.part_bytes,
+            multipart_chunksize=settings.part_bytes,
+            max_submission_concurrency=settings.files_at_once,
+            max_request_concurrency=settings.parts_in_memory,
+            max_in_memory_upload_chunks=settings.parts_in_memory,
+        )
+        with TransferManager(self.client, limits) as manager:
+            yield Uploads(manager, self._copy)
+
+
+class Uploads:
+    """Uploads that share one bound of memory.
+
+    Parameters
+    ----------
+    manager
+        The bound.
+    copy
+        Where to.
+    """
+
+    def __init__(self, manager: TransferManager, copy: Copy) -> None:
+        self._manager = manager
+        self._copy = copy
+
+    def start(self, file: File, content: Readable) -> Any:
+        """Start one; the future's `result` waits for it and raises what went wrong.
+
+        S3 compares the checksum of every part with the bytes that arrived.
+
+        Parameters
+        ----------
+        file
+            What it is.
+        content
+            Its bytes; what reading raises ends the upload.
+        """
+        return self._manager.upload(
+            content,
+            self._copy.bucket,
+            self._copy.key(file.path),
+            extra_args={"ChecksumAlgorithm": "SHA256", "Metadata": {DIGEST: file.digest}},
+        )

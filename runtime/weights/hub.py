@@ -1,0 +1,220 @@
+"""What the Hugging Face Hub holds of a model, and its bytes as they pass by, checked."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from typing import IO
+
+from huggingface_hub import HfApi, HfFileSystem
+from huggingface_hub.errors import (
+    GatedRepoError,
+    HfHubHTTPError,
+    RepositoryNotFoundError,
+    RevisionNotFoundError,
+)
+from huggingface_hub.hf_api import RepoFile
+
+#: The same weights in other formats, and what no engine reads. An engine that finds a second set of
+#: safetensors below the prefix would load both.
+NOT_COPIED = (
+    "*.bin",
+    "*.gguf",
+    "*.h5",
+    "*.msgpack",
+    "*.onnx",
+    "*.onnx_data",
+    "*.pt",
+    "*.pth",
+    ".gitattributes",
+    "consolidated*.safetensors",
+    "metal/*",
+    "onnx/*",
+    "original/*",
+)
+# What is read of a connection at once; a connection that is cut is opened again where it was, once a piece.
+_PIECE_BYTES = 2**20
+_REFUSED = (401, 403)
+
+
+class HubError(Exception):
+    """What the Hub will refuse the next time as well: trying again is of no use."""
+
+
+class CorruptFileError(Exception):
+    """A file that came with other bytes than the Hub says it has."""
+
+
+@dataclass(frozen=True)
+class HubFile:
+    """One file of a repository.
+
+    Parameters
+    ----------
+    path
+        Path within the repository.
+    size
+        Bytes.
+    digest
+        ``sha256:`` of a file in large file storage, ``git-sha1:`` (the object id) of any other, in hex.
+    """
+
+    path: str
+    size: int
+    digest: str
+
+
+class Hub:
+    """A repository of the Hub at one commit.
+
+    Parameters
+    ----------
+    repository, revision
+        Which one.
+    """
+
+    def __init__(self, repository: str, revision: str) -> None:
+        self._repository = repository
+        self._revision = revision
+        self._files = HfFileSystem()
+
+    def files(self) -> list[HubFile]:
+        """Return the files that an engine needs, in the order of their paths.
+
+        Raises
+        ------
+        HubError
+            If the repository may not be read, is not there, or holds no safetensors.
+        """
+        with _explained(self._repository, self._revision):
+            tree = list(HfApi().list_repo_tree(self._repository, revision=self._revision, recursive=True))
+        files = [_hub_file(entry) for entry in tree if isinstance(entry, RepoFile)]
+        needed = [file for file in files if not any(fnmatch(file.path, pattern) for pattern in NOT_COPIED)]
+        if not any(file.path.endswith(".safetensors") for file in needed):
+            raise HubError(f"{self._repository} has no safetensors at {self._revision}, and only they stream")
+        return sorted(needed, key=lambda file: file.path)
+
+    def open(self, file: HubFile) -> CheckedStream:
+        """Return a file's bytes; nothing is asked of the Hub before they are read."""
+        address = f"{self._repository}@{self._revision}/{file.path}"
+        return CheckedStream(
+            file,
+            connect=lambda: self._files.open(address, "rb", block_size=0),
+            explained=lambda: _explained(self._repository, self._revision),
+        )
+
+
+class CheckedStream:
+    """The bytes of a file, in full reads; its last one raises unless all were those that the Hub names.
+
+    An upload that reads from it therefore never completes with a wrong file.
+
+    Parameters
+    ----------
+    file
+        What is expected.
+    connect
+        Opens the bytes.
+    explained
+        Turns refusals into a `HubError`: a gated model's files are listed for all and read by few.
+    """
+
+    def __init__(
+        self,
+        file: HubFile,
+        *,
+        connect: Callable[[], IO[bytes]],
+        explained: Callable[[], AbstractContextManager[None]],
+    ) -> None:
+        self._file = file
+        self._connect = connect
+        self._explained = explained
+        self._stream: IO[bytes] | None = None
+        self._left = file.size
+        algorithm, self._expected = file.digest.split(":")
+        self._hash = hashlib.sha256() if algorithm == "sha256" else _git_hash(file.size)
+
+    def read(self, amount: int = -1) -> bytes:
+        """Return as many bytes as asked for, fewer only at the end.
+
+        Parameters
+        ----------
+        amount
+            Bytes; all that are left if negative.
+
+        Raises
+        ------
+        CorruptFileError
+            If the file ends early or its digest is another.
+        HubError
+            If the Hub refuses the file.
+        """
+        wanted = self._left if amount < 0 else min(amount, self._left)
+        taken = bytearray()
+        while len(taken) < wanted:
+            with self._explained():
+                piece = self._opened().read(min(_PIECE_BYTES, wanted - len(taken)))
+            if not piece:
+                raise CorruptFileError(f"{self._file.path}: ends {self._left - len(taken)} bytes early")
+            taken += piece
+        self._left -= len(taken)
+        self._hash.update(taken)
+        if not self._left:
+            self._finish()
+        return bytes(taken)
+
+    def _opened(self) -> IO[bytes]:
+        """Return the connection, made when it is first needed."""
+        if self._stream is None:
+            self._stream = self._connect()
+        return self._stream
+
+    def _finish(self) -> None:
+        """Compare the digest and let the connection go."""
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+        if self._hash.hexdigest() != self._expected:
+            raise CorruptFileError(
+                f"{self._file.path}: expected {self._file.digest}, got {self._hash.hexdigest()}"
+            )
+
+
+def _hub_file(entry: RepoFile) -> HubFile:
+    """Turn an entry of the Hub's tree into what is checked."""
+    digest = f"sha256:{entry.lfs.sha256}" if entry.lfs else f"git-sha1:{entry.blob_id}"
+    return HubFile(entry.path, entry.size, digest)
+
+
+def _git_hash(size: int) -> hashlib._Hash:
+    """Start the hash of which git makes the id of a file."""
+    return hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
+
+
+@contextmanager
+def _explained(repository: str, revision: str) -> Iterator[None]:
+    """Turn the Hub's final refusals into what is to be done."""
+    page = f"https://huggingface.co/{repository}"
+    try:
+        yield
+    except GatedRepoError as error:
+        raise HubError(
+            f"{repository} is gated: accept its licence at {page} with the account whose token the model's "
+            "tokenSecretArn names"
+        ) from error
+    except RevisionNotFoundError as error:
+        raise HubError(f"{repository} has no revision {revision}: see {page}/commits") from error
+    except RepositoryNotFoundError as error:
+        raise HubError(
+            f"{repository} is not on the Hub, or private: check the name, and let the model's "
+            "tokenSecretArn name a secret with a token that may read it"
+        ) from error
+    except HfHubHTTPError as error:
+        if error.response is not None and error.response.status_code in _REFUSED:
+            raise HubError(
+                f"{repository} may not be read with this token: check the secret that tokenSecretArn names"
+            ) from error
+        raise

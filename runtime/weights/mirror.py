@@ -1,0 +1,91 @@
+"""Copies a model from the Hub into the bucket: `python3 -m weights.mirror`.
+
+Run it again after any interruption: files that are complete stay, the others are copied. Bytes go from the
+Hub to S3 through memory; no disk is used. Exit code 2 means that trying again is of no use.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+from weights.bucket import Bucket
+from weights.hub import Hub, HubError, HubFile
+from weights.settings import Settings, SettingsError, read_settings
+
+#: The Job does not start again after this exit code.
+OF_NO_USE = 2
+
+
+def mirror(settings: Settings) -> None:
+    """Make the copy complete, whatever of it is there.
+
+    Parameters
+    ----------
+    settings
+        What to copy and where to.
+
+    Raises
+    ------
+    HubError
+        If the Hub will not give the model.
+    CorruptFileError
+        If a file came with other bytes than it should have.
+    """
+    hub, bucket = Hub(settings.repository, settings.revision), Bucket(settings.copy)
+    files = hub.files()
+    sizes = bucket.sizes()
+    missing = [file for file in files if not bucket.holds(file, sizes)]
+    print(f"{settings.repository}@{settings.revision}: {_amount(files)}, to copy {_amount(missing)}")
+    if missing:
+        bucket.delete_manifest()
+        _copy(missing, hub, bucket, settings)
+    bucket.write_manifest(
+        {
+            "repository": settings.repository,
+            "revision": settings.revision,
+            "bytes": sum(file.size for file in files),
+            "files": [asdict(file) for file in files],
+        }
+    )
+    print(f"complete: s3://{settings.copy.bucket}/{settings.copy.prefix}/")
+
+
+def _copy(files: Sequence[HubFile], hub: Hub, bucket: Bucket, settings: Settings) -> None:
+    """Copy files, a number of them at a time."""
+    begin = time.monotonic()
+    with bucket.uploads(settings) as uploads:
+        started = [(file, uploads.start(file, hub.open(file))) for file in files]
+        for file, upload in started:
+            upload.result()
+            print(f"copied {file.path}: {file.size / 2**20:.0f} MiB, {file.digest}", flush=True)
+    seconds = max(time.monotonic() - begin, 1e-3)
+    print(f"{sum(file.size for file in files) / 2**20 / seconds:.0f} MiB/s over {seconds:.0f} s")
+
+
+def _amount(files: Sequence[HubFile]) -> str:
+    """Return how many files and how much."""
+    return f"{len(files)} files of {sum(file.size for file in files) / 2**30:.1f} GiB"
+
+
+def main(environment: Mapping[str, str]) -> int:
+    """Run with this environment and return the exit code; what may pass by itself is raised.
+
+    Parameters
+    ----------
+    environment
+        The process's environment.
+    """
+    try:
+        mirror(read_settings(environment))
+    except (SettingsError, HubError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return OF_NO_USE
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(os.environ))

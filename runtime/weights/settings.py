@@ -1,0 +1,133 @@
+"""The contract of both programs: environment variables.
+
+============================ ======================================================= =========
+Variable                     Meaning                                                 Default
+============================ ======================================================= =========
+``WEIGHTS_BUCKET``           bucket that holds the copy                              required
+``WEIGHTS_PREFIX``           prefix of the copy, without a slash at its end          required
+``WEIGHTS_REPOSITORY``       repository on the Hub (mirror only)                     required
+``WEIGHTS_REVISION``         commit of that repository (mirror only)                 required
+``WEIGHTS_FILES_AT_ONCE``    files that are copied at the same time                  8
+``WEIGHTS_PARTS_IN_MEMORY``  parts that wait for S3 or are on their way to it        8
+``WEIGHTS_PART_MIB``         size of a part in MiB, 5 at least                       32
+============================ ======================================================= =========
+
+Beside them the libraries read their own: ``HF_TOKEN`` for a gated model, ``AWS_REGION`` and so on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+#: S3 takes no smaller part (https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html).
+_LEAST_PART_MIB = 5
+
+
+class SettingsError(Exception):
+    """Variables that are missing or wrong, all of them in one message."""
+
+
+@dataclass(frozen=True)
+class Copy:
+    """Where the copy lies.
+
+    Parameters
+    ----------
+    bucket
+        Name of the bucket.
+    prefix
+        Prefix of the files, without a slash at its end.
+    """
+
+    bucket: str
+    prefix: str
+
+    @property
+    def manifest_key(self) -> str:
+        """Key of the object that is written last; beside the files, so that no reader takes it for one."""
+        return f"{self.prefix}.json"
+
+    def key(self, path: str) -> str:
+        """Return the key of a file of the repository."""
+        return f"{self.prefix}/{path}"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What to copy, and how much of it at once.
+
+    Parameters
+    ----------
+    repository, revision
+        Repository on the Hub and its commit.
+    copy
+        Where to.
+    files_at_once, parts_in_memory
+        How many files are read and how many parts wait for S3 at the same time.
+    part_bytes
+        Size of a part in bytes.
+    """
+
+    repository: str
+    revision: str
+    copy: Copy
+    files_at_once: int
+    parts_in_memory: int
+    part_bytes: int
+
+
+def read_copy(environment: Mapping[str, str]) -> Copy:
+    """Read where the copy lies.
+
+    Parameters
+    ----------
+    environment
+        The process's environment.
+
+    Raises
+    ------
+    SettingsError
+        If a variable is missing.
+    """
+    _require(environment, "WEIGHTS_BUCKET", "WEIGHTS_PREFIX")
+    return Copy(environment["WEIGHTS_BUCKET"], environment["WEIGHTS_PREFIX"].rstrip("/"))
+
+
+def read_settings(environment: Mapping[str, str]) -> Settings:
+    """Read what to copy.
+
+    Parameters
+    ----------
+    environment
+        The process's environment.
+
+    Raises
+    ------
+    SettingsError
+        If variables are missing or no numbers in their range.
+    """
+    _require(environment, "WEIGHTS_BUCKET", "WEIGHTS_PREFIX", "WEIGHTS_REPOSITORY", "WEIGHTS_REVISION")
+    return Settings(
+        repository=environment["WEIGHTS_REPOSITORY"],
+        revision=environment["WEIGHTS_REVISION"],
+        copy=read_copy(environment),
+        files_at_once=_number(environment, "WEIGHTS_FILES_AT_ONCE", default=8, least=1),
+        parts_in_memory=_number(environment, "WEIGHTS_PARTS_IN_MEMORY", default=8, least=1),
+        part_bytes=_number(environment, "WEIGHTS_PART_MIB", default=32, least=_LEAST_PART_MIB) * 2**20,
+    )
+
+
+def _require(environment: Mapping[str, str], *names: str) -> None:
+    """Refuse an environment in which any of these variables is missing or empty."""
+    missing = [name for name in names if not environment.get(name)]
+    if missing:
+        raise SettingsError(f"environment variables are missing: {', '.join(missing)}")
+
+
+def _number(environment: Mapping[str, str], name: str, *, default: int, least: int) -> int:
+    """Read a whole number that is not below the least."""
+    value = environment.get(name, str(default))
+    if not value.isdecimal() or int(value) < least:
+        raise SettingsError(f"{name}: got {value!r}, must be a whole number of at least {least}")
+    return int(value)
