@@ -102,10 +102,9 @@ KARPENTER = Program(
     # The module names a commit of the core that no proxy has.
     replaces={"sigs.k8s.io/karpenter": _KARPENTER_VERSION},
 )
-KUEUE = Program("kueue", "sigs.k8s.io/kueue", _KUEUE_VERSION, "sigs.k8s.io/kueue/cmd/kueue")
 LEADER_WORKER_SET = Program("lws", "sigs.k8s.io/lws", _LWS_VERSION, "sigs.k8s.io/lws/cmd")
 
-PROGRAMS = (ETCD, KUBERNETES, KWOK, KARPENTER, LEADER_WORKER_SET, KUEUE)
+PROGRAMS = (ETCD, KUBERNETES, KWOK, KARPENTER, LEADER_WORKER_SET)
 
 KWOK_STAGES = ModuleFiles(
     "kwok-stages", "sigs.k8s.io/kwok", "v0.8.0", ("kustomize/stage/**/*.yaml", "kustomize/crd/**/*.yaml")
@@ -117,14 +116,7 @@ CUSTOM_RESOURCES = (
         _KARPENTER_VERSION,
         ("pkg/apis/crds/karp*.yaml",),
     ),
-    ModuleFiles("kueue-crds", "sigs.k8s.io/kueue", _KUEUE_VERSION, ("config/components/crd/bases/*.yaml",)),
     ModuleFiles("lws-crds", "sigs.k8s.io/lws", _LWS_VERSION, ("config/crd/bases/leaderworkerset*.yaml",)),
-    ModuleFiles(
-        "inference-extension-crds",
-        "sigs.k8s.io/gateway-api-inference-extension",
-        "v1.6.0",
-        ("config/crd/bases/*.yaml",),
-    ),
     ModuleFiles(
         "load-balancer-controller-crds",
         "github.com/kubernetes-sigs/aws-load-balancer-controller",

@@ -208,7 +208,7 @@ class ControlPlane:
                 "--authorization-mode=RBAC",
                 "--service-account-issuer=https://kubernetes.default.svc",
                 f"--service-account-signing-key-file={server.key}",
-                f"--service-account-key-file={server.key}",
+                f"--service-account-key-file={server.certificate}",
                 f"--service-cluster-ip-range={_SERVICE_RANGE}",
                 "--allow-privileged=true",
                 *self._api_server_flags,

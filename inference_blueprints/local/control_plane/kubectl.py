@@ -78,24 +78,22 @@ class Kubectl:
         items: list[dict[str, Any]] = json.loads(self.run("get", *arguments, "--output", "json"))["items"]
         return items
 
-    def apply(self, objects: Sequence[KubernetesObject], *, namespace: str = "default") -> None:
+    def apply(self, objects: Sequence[KubernetesObject]) -> None:
         """Create or change objects by server-side apply; unknown fields are errors.
 
         Parameters
         ----------
         objects
             What is applied, all in one call.
-        namespace
-            For those that name none.
 
         Raises
         ------
         KubectlFailed
             With the server's words on every object that it refuses.
         """
-        self._apply(objects, namespace)
+        self._apply(objects)
 
-    def check(self, objects: Sequence[KubernetesObject], *, namespace: str = "default") -> None:
+    def check(self, objects: Sequence[KubernetesObject]) -> None:
         """Have the server judge objects as if they were applied (dry run), and keep none.
 
         Schemas, enumerations, CEL rules, admission plug-ins and webhooks all speak. The namespaces and the
@@ -105,15 +103,13 @@ class Kubectl:
         ----------
         objects
             What is judged, all in one call.
-        namespace
-            For those that name none.
 
         Raises
         ------
         KubectlFailed
             With the server's words on every object that it refuses.
         """
-        self._apply(objects, namespace, "--dry-run=server")
+        self._apply(objects, "--dry-run=server")
 
     def wait_until(self, condition: Callable[[], bool], what: str, *, timeout_seconds: float = 60) -> None:
         """Ask again and again until something holds.
@@ -143,9 +139,9 @@ class Kubectl:
             time.sleep(_POLL_SECONDS)
         raise TimeoutError(f"{what}: not within {timeout_seconds:.0f} s{reason}")
 
-    def _apply(self, objects: Sequence[KubernetesObject], namespace: str, *flags: str) -> None:
+    def _apply(self, objects: Sequence[KubernetesObject], *flags: str) -> None:
         self.run(
-            *("apply", "--server-side", "--force-conflicts", "--validate=strict", "--namespace", namespace),
+            *("apply", "--server-side", "--force-conflicts", "--validate=strict"),
             *(*flags, "--filename", "-"),
             document={"apiVersion": "v1", "kind": "List", "items": list(objects)},
         )
