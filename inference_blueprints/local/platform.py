@@ -12,6 +12,7 @@ from typing import Self
 
 from inference_blueprints.deployment.events import ResourceEvent, resource_counts
 from inference_blueprints.loading import LoadedBlueprint
+from inference_blueprints.local.control_plane import artefacts, build
 from inference_blueprints.local.emulator import description
 from inference_blueprints.local.emulator.deploy import bootstrap, deploy
 from inference_blueprints.local.emulator.emulator import Emulator
@@ -23,8 +24,7 @@ from inference_blueprints.local.steps import Step, Steps
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.synthesis import synthesise
 
-#: Steps that `LocalPlatform.start` shows.
-STEP_COUNT = 4
+_STEP_COUNT = 4
 _KEPT = {"run.lock", "state.json"}
 
 
@@ -55,12 +55,17 @@ class LocalPlatform:
         Its serving plan.
     run_directory
         Folder for templates, logs and records; what an earlier run left there is removed.
+    control_plane
+        Whether the EKS cluster is a real Kubernetes API server with fake nodes, in place of records.
     """
 
-    def __init__(self, loaded: LoadedBlueprint, plan: ServingPlan, run_directory: Path) -> None:
+    def __init__(
+        self, loaded: LoadedBlueprint, plan: ServingPlan, run_directory: Path, *, control_plane: bool = False
+    ) -> None:
         self._loaded = loaded
         self._plan = plan
         self._directory = run_directory.resolve()
+        self._control_plane = control_plane
         self._resources = ExitStack()
         self._checks: list[Callable[[], None]] = []
 
@@ -75,13 +80,18 @@ class LocalPlatform:
     ) -> None:
         self._resources.close()
 
+    @property
+    def step_count(self) -> int:
+        """How many steps `start` shows."""
+        return _STEP_COUNT + self._control_plane
+
     def start(self, steps: Steps) -> Deployed:
         """Bring everything up.
 
         Parameters
         ----------
         steps
-            Where progress is shown; `STEP_COUNT` steps.
+            Where progress is shown; `step_count` steps.
 
         Raises
         ------
@@ -93,11 +103,15 @@ class LocalPlatform:
             If the engines do not register in time.
         """
         _empty(self._directory)
+        if self._control_plane:
+            _build_control_plane(steps)
         assembly = self._synthesise(steps)
         emulator = self._deploy(steps, assembly)
         serving, endpoints = self._serve(steps)
-        parts = (*serving.parts(), *description.describe(assembly, emulator.recorded_releases()))
-        return Deployed(endpoints, parts)
+        described = description.describe(
+            assembly, emulator.recorded_releases(), control_plane=self._control_plane
+        )
+        return Deployed(endpoints, (*serving.parts(), *described))
 
     def check(self) -> None:
         """Make sure that every process still runs.
@@ -122,7 +136,9 @@ class LocalPlatform:
         environment = self._loaded.blueprint.spec.environment
         with steps.step("Start the AWS emulator and bootstrap it") as step:
             account = {"account": environment.account} if environment.account else {}
-            emulator = Emulator(self._directory, region=environment.region, **account)
+            emulator = Emulator(
+                self._directory, region=environment.region, control_plane=self._control_plane, **account
+            )
             self._resources.enter_context(emulator)
             self._checks.append(emulator.check)
             bootstrap(emulator, log_path=self._log("bootstrap"), on_line=lambda _: step.update())
@@ -164,6 +180,13 @@ class _DeploymentProgress:
     def show(self, event: ResourceEvent) -> None:
         self.complete += event.is_complete
         self._step.update(self.complete, self._total, f"{event.stack}: {event.resource_type}")
+
+
+def _build_control_plane(steps: Steps) -> None:
+    """Build what is not in the cache, before anything waits for it."""
+    with steps.step("Build the Kubernetes control plane, once a machine") as step:
+        for program in (artefacts.ETCD, artefacts.KUBERNETES, artefacts.KWOK):
+            build.program(program, lambda line: step.update(detail=line))
 
 
 def _empty(directory: Path) -> None:

@@ -8,12 +8,17 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
+from inference_blueprints.local.control_plane.artefacts import KUBERNETES_VERSION
+from inference_blueprints.local.emulator.real_kubernetes import access_entries
+from inference_blueprints.local.emulator.real_kubernetes.registry_charts import describe_charts
 from inference_blueprints.local.emulator.records import RecordedRelease
 from inference_blueprints.local.emulator.resource_handlers import stubbed_resource_types
 from inference_blueprints.local.parts import Part
 
 
-def describe(assembly_directory: Path, releases: tuple[RecordedRelease, ...]) -> tuple[Part, ...]:
+def describe(
+    assembly_directory: Path, releases: tuple[RecordedRelease, ...], *, control_plane: bool
+) -> tuple[Part, ...]:
     """Return the lines of the table of parts for a deployment to the emulator.
 
     Parameters
@@ -21,10 +26,13 @@ def describe(assembly_directory: Path, releases: tuple[RecordedRelease, ...]) ->
     assembly_directory
         The synthesised app that was deployed.
     releases
-        The Helm releases that the emulator accepted.
+        The Helm releases that the emulator recorded; none with a control plane, which knows them itself.
+    control_plane
+        Whether the EKS cluster is a real Kubernetes API server.
     """
     counts = _resource_counts(assembly_directory)
     stubs = stubbed_resource_types()
+    made = {access_entries.RESOURCE_TYPE} if control_plane else set()
     return (
         Part("Templates", "real", f"{sum(counts.values())} resources of the app that deploys to an account"),
         Part("Deployment", "real", "cdk bootstrap and cdk deploy by the pinned AWS CDK command line"),
@@ -33,15 +41,31 @@ def describe(assembly_directory: Path, releases: tuple[RecordedRelease, ...]) ->
             "emulated",
             f"CloudFormation and the services behind it by ministack {version('ministack')}",
         ),
-        *_kubernetes(releases),
+        *(_control_plane() if control_plane else _records(releases)),
         *(
             Part(resource_type, "stubbed", f"{counts[resource_type]}: {stubs[resource_type]}")
-            for resource_type in sorted(counts.keys() & stubs.keys())
+            for resource_type in sorted((counts.keys() & stubs.keys()) - made)
         ),
     )
 
 
-def _kubernetes(releases: tuple[RecordedRelease, ...]) -> Iterator[Part]:
+def _control_plane() -> Iterator[Part]:
+    yield Part(
+        "Kubernetes API",
+        "real",
+        f"etcd, API server, controller manager and scheduler {KUBERNETES_VERSION}; manifests and charts come "
+        "by CDK's own handler with the kubectl and helm of its layers",
+    )
+    yield Part(
+        "Permissions",
+        "emulated",
+        "IAM is enforced by ministack; the API server asks it who bears a token, access entries give rights",
+    )
+    yield Part("Nodes", "stubbed", "KWOK: pods are scheduled for real and never run code")
+    yield from describe_charts()
+
+
+def _records(releases: tuple[RecordedRelease, ...]) -> Iterator[Part]:
     yield Part(
         "Kubernetes",
         "stubbed",

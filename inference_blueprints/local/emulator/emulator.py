@@ -22,7 +22,7 @@ from inference_blueprints.local.processes import ProcessGroup, log_tail
 
 LOOPBACK = "127.0.0.1"
 DEFAULT_ACCOUNT = "123456789012"
-_SECRET = "none"  # noqa: S105 - the emulator checks no secret
+_SECRET = "none"  # noqa: S105 - no secret: the emulator is reached from this machine alone
 _START_SECONDS = 60.0
 _POLL_SECONDS = 0.05
 
@@ -40,12 +40,17 @@ class Emulator:
         The region that it answers for.
     account
         The account that it answers for, 12 digits.
+    control_plane
+        Whether EKS clusters are real Kubernetes API servers and IAM is enforced, in place of records.
     """
 
-    def __init__(self, run_directory: Path, *, region: str, account: str = DEFAULT_ACCOUNT) -> None:
+    def __init__(
+        self, run_directory: Path, *, region: str, account: str = DEFAULT_ACCOUNT, control_plane: bool = False
+    ) -> None:
         self._run_directory = run_directory.resolve()
         self._region = region
         self._account = account
+        self._control_plane = control_plane
         self._processes = ProcessGroup()
         self._port = 0
 
@@ -95,6 +100,11 @@ class Emulator:
     def records_directory(self) -> Path:
         """Where Kubernetes objects and Helm releases are recorded, see `records`."""
         return self._run_directory / "kubernetes"
+
+    @property
+    def control_planes_directory(self) -> Path:
+        """Where real control planes have their folders."""
+        return self._run_directory / "control-plane"
 
     def environment(self) -> dict[str, str]:
         """Return the variables that point any AWS client at the emulator and at nothing else.
@@ -159,6 +169,7 @@ class Emulator:
                     *(sys.executable, "-m", "inference_blueprints.local.emulator.launcher"),
                     *("--socket", str(listener.fileno())),
                     *("--records", self.records_directory, "--helm", tools.helm()),
+                    *(("--control-plane", self.control_planes_directory) if self._control_plane else ()),
                 ],
                 environment=self._process_environment(temporary),
                 log_path=self.log_path,
@@ -178,6 +189,10 @@ class Emulator:
             "MINISTACK_HOST": LOOPBACK,
             "MINISTACK_REGION": self._region,
             "MINISTACK_ACCOUNT_ID": self._account,
+            "AWS_SECRET_ACCESS_KEY": _SECRET,
+            "AUTH": str(self._control_plane).lower(),
+            # Tools are unpacked once a machine, not once a run.
+            "XDG_CACHE_HOME": str(tools.cache_directory().parent.parent),
             # Listeners beside the gateway, on all interfaces.
             "IOT_MTLS_ENABLED": "0",
             "SFTP_ENABLED": "0",

@@ -14,6 +14,7 @@ from hypercorn.config import Config
 from ministack import app
 
 from inference_blueprints.local.emulator.patches import PATCHES
+from inference_blueprints.local.emulator.real_kubernetes.registration import register_real_kubernetes
 from inference_blueprints.local.emulator.recording_cluster import RecordingCluster
 from inference_blueprints.local.emulator.resource_handlers.emptied_bucket import register_emptied_bucket
 from inference_blueprints.local.emulator.resource_handlers.kubernetes_resources import register_kubernetes
@@ -28,12 +29,18 @@ def main() -> None:
     parser.add_argument("--socket", type=int, required=True, help="file descriptor of a listening socket")
     parser.add_argument("--records", type=Path, required=True, help="folder for Kubernetes objects")
     parser.add_argument("--helm", type=Path, required=True, help="helm executable")
+    parser.add_argument(
+        "--control-plane", type=Path, help="folder for real control planes, in place of records"
+    )
     arguments = parser.parse_args()
     for apply in PATCHES:
         apply()
     register_stubs()
     register_emptied_bucket()
-    register_kubernetes(RecordingCluster(arguments.records, arguments.helm))
+    if arguments.control_plane:
+        register_real_kubernetes(arguments.control_plane)
+    else:
+        register_kubernetes(RecordingCluster(arguments.records, arguments.helm))
     configuration = Config()
     configuration.bind = [f"fd://{arguments.socket}"]
     configuration.graceful_timeout = _SHUTDOWN_SECONDS

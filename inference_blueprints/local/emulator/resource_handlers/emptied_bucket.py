@@ -32,7 +32,7 @@ class EmptiedBucketHandler:
             endpoint_url=f"http://{os.environ['BIND_HOST']}:{os.environ['GATEWAY_PORT']}",
             region_name=get_region(),
             aws_access_key_id=get_account_id(),
-            aws_secret_access_key="emulator",  # noqa: S106 - no secret: the emulator checks none
+            aws_secret_access_key=os.environ["AWS_SECRET_ACCESS_KEY"],
         )
         storage.Bucket(request.properties["BucketName"]).object_versions.delete()
 

@@ -1,0 +1,115 @@
+"""Lets a Lambda worker run the programs of its layers: aws, helm and kubectl.
+
+On AWS a layer is unpacked below ``/opt``. ministack unpacks it elsewhere, without the bits that make a file
+executable, and CDK's handler looks for its programs in ``/opt`` and then in ``PATH``; so the layers' folders
+go into ``PATH``. Besides, all workers would share ``/tmp``, where the handler writes its kubeconfig and
+manifests: each gets a folder of its own, by the handler's own variable ``TEST_OUTDIR``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import shlex
+import sys
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ministack.core import lambda_runtime
+from ministack.services import lambda_svc
+
+from inference_blueprints.local.emulator.real_kubernetes import without_registries
+
+_EXECUTABLE_BITS = 0o111
+_PLAIN_CREDENTIALS = lambda_runtime.execution_credentials
+
+
+class LambdaPrograms:
+    """Makes the environment of Lambda workers.
+
+    Parameters
+    ----------
+    directory
+        Where layers and the workers' folders go.
+    charts
+        Folder of charts that stand for registries, see `without_registries`.
+    """
+
+    def __init__(self, directory: Path, charts: Path) -> None:
+        self._directory = directory
+        self._charts = charts
+
+    def environment(self, function: Mapping[str, Any]) -> dict[str, str]:
+        """Return what a worker's environment has of its own: credentials, and the programs of its layers.
+
+        Parameters
+        ----------
+        function
+            The function's configuration.
+        """
+        credentials: dict[str, str] = _PLAIN_CREDENTIALS(function)
+        layers = [self._unpacked(layer) for layer in function.get("Layers", [])]
+        if not layers:
+            return credentials
+        own = Path(tempfile.mkdtemp(prefix="worker-", dir=self._directory))
+        path = [
+            own / "bin",
+            *(folder for layer in layers for folder in sorted(layer.iterdir())),
+            os.environ["PATH"],
+        ]
+        self._write_program(own, "aws", layers, [sys.executable])
+        self._write_program(own, "helm", layers, [])
+        return {
+            **credentials,
+            "PATH": os.pathsep.join(str(folder) for folder in path),
+            "HOME": str(own),
+            "TEST_OUTDIR": str(own),
+            # `aws eks get-token` signs a request to this address, which the API server's webhook checks; it
+            # sends nothing.
+            "AWS_ENDPOINT_URL_STS": f"https://sts.{os.environ['MINISTACK_REGION']}.amazonaws.com",
+        }
+
+    def _unpacked(self, layer: Any) -> Path:
+        content = lambda_svc._resolve_layer_zip(layer)
+        target = self._directory / f"layer-{hashlib.sha256(content).hexdigest()[:12]}"
+        if not target.is_dir():
+            draft = Path(tempfile.mkdtemp(dir=self._directory))
+            with zipfile.ZipFile(io.BytesIO(content)) as archive:
+                archive.extractall(draft)
+                for member in archive.infolist():
+                    if member.external_attr >> 16 & _EXECUTABLE_BITS and not member.is_dir():
+                        (draft / member.filename).chmod(0o755)
+            draft.rename(target)
+        return target
+
+    def _write_program(self, own: Path, name: str, layers: list[Path], interpreter: list[str]) -> None:
+        """Put a script before the program of a layer; the layer's own line names a path of AWS's machines."""
+        found = [path for layer in layers for path in layer.glob(f"*/{name}")]
+        if not found:
+            return
+        words = [
+            *(sys.executable, "-I", "-S", without_registries.__file__, name, str(self._charts)),
+            *(*interpreter, str(found[0]), "--"),
+        ]
+        program = own / "bin" / name
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+        program.chmod(0o755)
+
+
+def apply(directory: Path, charts: Path) -> None:
+    """Give workers their layers' programs.
+
+    Parameters
+    ----------
+    directory
+        Where layers and the workers' folders go.
+    charts
+        Folder of charts that stand for registries.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    lambda_runtime.execution_credentials = LambdaPrograms(directory, charts).environment

@@ -1,0 +1,30 @@
+"""Puts real control planes behind the emulator's EKS."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from inference_blueprints.local.emulator.real_kubernetes import (
+    clusters,
+    encrypted_transport,
+    lambda_programs,
+    node_groups,
+)
+from inference_blueprints.local.emulator.real_kubernetes.access_entries import register_access_entries
+from inference_blueprints.local.emulator.real_kubernetes.registry_charts import write_charts
+
+
+def register_real_kubernetes(directory: Path) -> None:
+    """Let EKS clusters be real, and CDK's own handler speak to them.
+
+    Parameters
+    ----------
+    directory
+        Where control planes, layers and charts go; it is created.
+    """
+    charts = directory / "charts"
+    write_charts(charts, print)
+    encrypted_transport.apply()
+    lambda_programs.apply(directory / "lambda", charts)
+    register_access_entries()
+    node_groups.apply(clusters.apply(directory / "clusters"))

@@ -1,0 +1,57 @@
+"""Every chart of a registry has a folder in a local run: its module's, or one that brings its definitions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from inference_blueprints import tools
+from inference_blueprints.catalog.charts import charts
+from inference_blueprints.local.control_plane import build
+from inference_blueprints.local.emulator.helm import render
+from inference_blueprints.local.emulator.real_kubernetes import registry_charts
+
+DEFINITION = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "targetgroupbindings.elbv2.k8s.aws"},
+    # What looks like a template must arrive as it is.
+    "spec": {"group": "elbv2.k8s.aws", "description": "such as {{ .Values.name }}"},
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The written charts, with modules that hold next to nothing."""
+    module = tmp_path / "module"
+    for _, path in registry_charts.MODULE_CHARTS.values():
+        (module / path).mkdir(parents=True)
+    monkeypatch.setattr(build, "module_files", lambda *_: module)
+    monkeypatch.setattr(registry_charts, "definitions", lambda _: [DEFINITION])
+    registry_charts.write_charts(tmp_path / "charts", lambda _: None)
+    return tmp_path / "charts"
+
+
+def test_every_chart_of_a_registry_is_there(folder: Path) -> None:
+    expected = {chart.name for chart in charts().values() if chart.repository}
+    assert {path.name for path in folder.iterdir()} == expected
+
+
+def test_a_stand_in_has_the_version_of_the_chart_and_installs_its_definitions_word_by_word(
+    folder: Path,
+) -> None:
+    chart = charts()["aws-load-balancer-controller"]
+    about = yaml.safe_load((folder / chart.name / "Chart.yaml").read_text())
+    assert (about["name"], about["version"]) == (chart.name, chart.version)
+    assert _objects(folder / chart.name) == [DEFINITION]
+
+
+def test_a_stand_in_takes_no_definitions_of_others(folder: Path) -> None:
+    assert _objects(folder / "dynamo-platform") == []
+
+
+def _objects(chart: Path) -> list[dict[str, object]]:
+    options = {"release": "x", "namespace": "default", "values": {}, "kubernetes_version": "1.35"}
+    return render(tools.helm(), chart, **options)
