@@ -304,7 +304,8 @@ class Model(Section):
     """Latencies to keep."""
     routing: Routing = _default({"kvAware": {}})
     """How requests are spread; without it KV-aware."""
-    deployments: list[Deployment] = Field(min_length=1, max_length=20)
+    # A load balancer's rule spreads requests over five target groups; the quota cannot be raised.
+    deployments: list[Deployment] = Field(min_length=1, max_length=5)
     """Its sets of workers, side by side behind one route."""
 
 
@@ -319,7 +320,8 @@ class Spec(Section):
     """What runs the containers."""
     pools: list[Pool] = Field(min_length=1, max_length=200)
     """Accelerated nodes."""
-    models: list[Model] = Field(min_length=1, max_length=200)
+    # Each is a rule of the one load balancer, which has a hundred.
+    models: list[Model] = Field(min_length=1, max_length=100)
     """Models that are served."""
 
 

@@ -64,7 +64,7 @@ def synthesise(tmp_path_factory: pytest.TempPathFactory) -> Synthesise:
         if again or text not in done:
             folder = tmp_path_factory.mktemp("variant")
             (folder / "blueprint.yaml").write_text(text)
-            done[text] = _write(folder / "blueprint.yaml", folder / "cdk.out")
+            done[text] = write_templates(folder / "blueprint.yaml", folder / "cdk.out")
         return done[text]
 
     return build
@@ -85,10 +85,11 @@ def shipped_name(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="session")
 def shipped_templates(shipped_name: str, tmp_path_factory: pytest.TempPathFactory) -> Templates:
     """Templates of a shipped blueprint."""
-    return _write(shipped()[shipped_name], tmp_path_factory.mktemp(shipped_name) / "cdk.out")
+    return write_templates(shipped()[shipped_name], tmp_path_factory.mktemp(shipped_name) / "cdk.out")
 
 
-def _write(blueprint: Path, outdir: Path) -> Templates:
+def write_templates(blueprint: Path, outdir: Path) -> Templates:
+    """Synthesise a blueprint into a folder."""
     app.synthesise(app.build_app(load_blueprint(str(blueprint)), outdir=outdir, context=CONTEXT))
     return Templates(outdir)
 

@@ -6,21 +6,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-import cfnlint.api
 import pytest
 from aws_cdk import aws_sqs as sqs
 
 import app
 from inference_blueprints.errors import UserError
 from inference_blueprints.loading import load_blueprint
+from tests.templates.checks.lint import lint
 from tests.templates.conftest import CONTEXT, Synthesise
 from tests.templates.support import Templates
-
-#: Rules that do not hold for what CDK writes.
-IGNORED = {
-    "W3010": "the zones' names are given so that synthesis asks no account",
-    "W3005": "CDK writes dependencies out that references imply already",
-}
 
 
 def everything(spec: dict[str, Any]) -> None:
@@ -62,13 +56,4 @@ def test_a_finding_is_one_line_with_rule_and_resource(base: dict[str, Any], tmp_
 
 
 def test_the_templates_are_clean(shipped_templates: Templates) -> None:
-    assert _lint(shipped_templates) == []
-
-
-def _lint(templates: Templates) -> list[str]:
-    settings = cfnlint.api.ManualArgs(regions=["us-west-2"], ignore_checks=list(IGNORED))
-    return [
-        f"{file.name}: {match}"
-        for file in sorted(templates.directory.glob("*.template.json"))
-        for match in cfnlint.api.lint(file.read_text(), config=settings)
-    ]
+    assert lint(shipped_templates, "us-west-2") == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from inference_blueprints import catalog
@@ -12,9 +13,11 @@ from inference_blueprints.spec.wording import allowed, duplicates, quote, sugges
 _PATH = ("spec", "environment")
 _ZONES_PATH = (*_PATH, "availabilityZones")
 
-#: AWS's limits on tags (AWS General Reference, "Tagging your AWS resources").
+#: What every service takes that is tagged here: AWS's own limits (AWS General Reference, "Tagging your AWS
+#: resources"), of IAM the characters, of EKS add-ons that a value is not empty.
 _MAXIMUM_TAG_KEY = 128
 _MAXIMUM_TAG_VALUE = 256
+_TAG_TEXT = re.compile(r"[\w \t.:/=+@-]+")
 
 
 def region_is_known(environment: Environment) -> Iterator[Finding]:
@@ -56,3 +59,7 @@ def tags_are_allowed(environment: Environment) -> Iterator[Finding]:
         if len(value) > _MAXIMUM_TAG_VALUE:
             message = f"got {len(value)} characters, at most {_MAXIMUM_TAG_VALUE} are allowed; shorten it"
             yield Finding((*path, key), message)
+        for text in (key, value):
+            if not _TAG_TEXT.fullmatch(text):
+                message = f"got {quote(text)}, expected letters, digits, spaces or .:/=+-_@"
+                yield Finding((*path, key), message)

@@ -22,6 +22,7 @@ from inference_blueprints.spec.rules import (
     nodes,
     pools,
     purchases,
+    routes,
     weights,
     workload,
 )
@@ -75,6 +76,7 @@ RULES: tuple[Rule, ...] = (
     Rule(names.deployments_differ, ("models",)),
     Rule(names.releases_differ, ("models",)),
     Rule(names.releases_are_short, ("models",)),
+    Rule(routes.deployments_fit_the_load_balancer, ("models",)),
     Rule(pools.instance_types_are_known, ("pools",)),
     Rule(pools.instance_types_differ, ("pools",)),
     Rule(pools.instance_types_are_alike, ("pools",)),

@@ -16,7 +16,7 @@ from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint
 
 _EXISTING = {
-    "vpcId": "vpc-0a1b2c3d4",
+    "vpcId": "vpc-0a1b2c3d",
     "vpcCidr": "10.20.0.0/16",
     "privateSubnetIds": ["subnet-0a1b2c3d", "subnet-0a1b2c3e", "subnet-0a1b2c3f"],
 }

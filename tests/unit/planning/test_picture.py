@@ -114,7 +114,7 @@ def test_it_follows_the_blueprint(changed):
         spec["environment"]["account"] = "111122223333"
         spec["network"] = {
             "existing": {
-                "vpcId": "vpc-0a1b2c3d4",
+                "vpcId": "vpc-0a1b2c3d",
                 "vpcCidr": "10.20.0.0/16",
                 "privateSubnetIds": ["subnet-0a1b2c3d", "subnet-0a1b2c3e"],
             },

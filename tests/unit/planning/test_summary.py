@@ -72,7 +72,7 @@ def test_prices_elsewhere_are_said_to_differ(changed):
 
 def test_what_a_new_network_costs_is_listed_only_when_there_is_one(changed):
     existing = {
-        "vpcId": "vpc-0a1b2c3d4",
+        "vpcId": "vpc-0a1b2c3d",
         "vpcCidr": "10.0.0.0/16",
         "privateSubnetIds": ["subnet-0a1b2c3d", "subnet-0a1b2c3e"],
     }

@@ -20,6 +20,7 @@ from inference_blueprints.spec.rules import (
     names,
     network,
     pools,
+    routes,
     weights,
     workload,
 )

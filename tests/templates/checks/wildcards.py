@@ -1,0 +1,71 @@
+"""No policy says more than it has to: every wildcard of every template is listed here with its reason."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from tests.templates.support import Templates, listed, statements, text
+
+_EC2_STARTS = "RunInstances|CreateFleet|CreateLaunchTemplate|CreateTags"
+_EC2_ENDS = "TerminateInstances|DeleteLaunchTemplate"
+_PROFILE = r"arn:aws:iam::.+:instance-profile/\*"
+_BUCKET = r"\$\{(Logs|Weights)\w+\.Arn\}"
+_TARGETS = "arn:aws:elasticloadbalancing:.+:targetgroup"
+_REGION = "[a-z0-9-]+"
+
+#: Reason → stack and patterns of ``action on resource``.
+REASONS: dict[str, list[tuple[str, str]]] = {
+    "the resources do not exist yet; a condition bounds them to the cluster's tags": [
+        ("Cluster", rf"ec2:({_EC2_STARTS}) on arn:aws:ec2:.+/\*"),
+        ("Cluster", rf"ec2:({_EC2_ENDS}) on arn:aws:ec2:.+/\*"),
+        ("Cluster", rf"iam:\w+InstanceProfile on {_PROFILE}"),
+        ("Platform", rf"elasticloadbalancing:\w+Targets on {_TARGETS}/\*"),
+    ],
+    "the calls know no resources; a condition bounds them to the region or the cluster": [
+        ("Cluster", r"(ec2:Describe\w+|arc-zonal-shift:GetManagedResource) on \*"),
+        ("Platform", r"(ec2|elasticloadbalancing):Describe\w+ on \*"),
+    ],
+    "public parameters and prices, and a listing that knows no resources": [
+        ("Cluster", r"pricing:GetProducts on \*"),
+        ("Cluster", rf"ssm:GetParameter on arn:aws:ssm:{_REGION}::parameter/aws/service/\*"),
+        ("Cluster", r"iam:ListInstanceProfiles on \*"),
+    ],
+    "objects have no names beforehand; the bucket or the prefix bounds them": [
+        ("Cluster", r"s3:GetObject on arn:aws:s3:::cdk-hnb659fds-assets-.+/\*\.zip"),
+        ("Data", rf"s3:\w+ on {_BUCKET}.*\*"),
+        ("Data", rf"s3:(GetBucket|List|DeleteObject)\* on {_BUCKET}.*"),
+        ("Model", r"s3:GetObject on arn:aws:s3:::acme-models/[\w./-]+/\*"),
+    ],
+    "whatever key the owner chose; the encryption context bounds it to the objects or the secret": [
+        ("Model", rf"kms:Decrypt on arn:aws:kms:{_REGION}:.+:key/\*"),
+    ],
+    "a key policy that leaves the decision to the account's policies; the resource is the key itself": [
+        ("Data", r"kms:\* on \*"),
+    ],
+    "versions of one function": [
+        ("Cluster", r"lambda:\w+ on \$\{Cluster\w+\.Arn\}:\*"),
+    ],
+}
+ALLOWED = [each for group in REASONS.values() for each in group]
+
+
+def wildcards(templates: Templates) -> Iterator[tuple[str, str]]:
+    """Yield stack, and ``action on resource`` for each grant with a wildcard in either."""
+    for stack, template in templates.by_stack.items():
+        for resource in template["Resources"].values():
+            for statement in statements(resource):
+                if statement["Effect"] == "Allow":
+                    for action in listed(statement["Action"]):
+                        for target in map(text, listed(statement["Resource"])):
+                            if "*" in action or "*" in target:
+                                yield stack, f"{action} on {target}"
+
+
+def unexplained_wildcards(templates: Templates) -> list[tuple[str, str]]:
+    """Return stack and grant of each wildcard that has no reason here."""
+    return [(stack, grant) for stack, grant in wildcards(templates) if not _is_allowed(stack, grant)]
+
+
+def _is_allowed(stack: str, grant: str) -> bool:
+    return any(stack.startswith(where) and re.fullmatch(pattern, grant) for where, pattern in ALLOWED)

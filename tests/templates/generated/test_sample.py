@@ -1,0 +1,51 @@
+"""Every check of templates, on a sample of valid blueprints that nobody wrote.
+
+The sample is the same in every run. ``TEMPLATE_EXAMPLES`` is its size; ``make check-templates`` takes more.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, Phase, given, settings
+
+from inference_blueprints.loading import load_blueprint
+from inference_blueprints.serving.plan import build_plan
+from tests.templates.checks.exports import exports
+from tests.templates.checks.limits import exceeded_limits
+from tests.templates.checks.lint import lint
+from tests.templates.checks.wildcards import unexplained_wildcards
+from tests.templates.conftest import write_templates
+from tests.templates.strategies import Document, blueprints
+
+EXAMPLES = int(os.environ.get("TEMPLATE_EXAMPLES", "20"))
+
+
+@pytest.mark.timeout(60 + 20 * EXAMPLES)
+@settings(
+    max_examples=EXAMPLES,
+    database=None,
+    deadline=None,
+    derandomize=True,
+    phases=[Phase.generate],  # to make a failing draw smaller would take minutes
+    print_blob=False,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(document=blueprints())
+def test_a_valid_blueprint_becomes_sound_templates(
+    document: Document, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("generated")
+    blueprint = folder / "blueprint.yaml"
+    blueprint.write_text(yaml.safe_dump(document))
+    loaded = load_blueprint(str(blueprint))
+    plan = build_plan(loaded.blueprint)
+    templates = write_templates(blueprint, folder / "cdk.out")
+    models = {f"Model-{model.name}" for model in plan.models}
+    assert templates.by_stack.keys() == {"Data", "Network", "Cluster", "Platform", "Capacity"} | models
+    assert unexplained_wildcards(templates) == []
+    assert exports(templates) == []
+    assert exceeded_limits(templates) == []
+    assert lint(templates, document["spec"]["environment"]["region"]) == []
