@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
 from inference_blueprints import catalog
 from inference_blueprints.catalog import system_nodes
 from inference_blueprints.spec.types import Pool, Purchase
+from inference_constructs.capacity.efa_security_group import EfaSecurityGroup
 from inference_constructs.capacity.karpenter_pool import KarpenterPool
-from inference_constructs.capacity.pool_manifests import NodeProperties, PoolProperties
+from inference_constructs.capacity.pool_manifests import NodeProperties, PoolProperties, ReservedInstances
 from inference_constructs.eks.cluster_access import ClusterAccess
 
 #: Where routers run that the system nodes have no room for. No blueprint can name it: it has a dot.
@@ -34,6 +36,8 @@ class CapacityStack(cdk.Stack):
         The cluster.
     pools
         The blueprint's section.
+    vpc
+        Where the nodes are.
     node_role_name
         Role of the nodes.
     subnet_ids
@@ -53,6 +57,7 @@ class CapacityStack(cdk.Stack):
         *,
         access: ClusterAccess,
         pools: Sequence[Pool],
+        vpc: ec2.IVpc,
         node_role_name: str,
         subnet_ids: Sequence[str],
         security_group_id: str,
@@ -61,10 +66,16 @@ class CapacityStack(cdk.Stack):
     ) -> None:
         super().__init__(scope, construct_id, env=env)
         cluster = access.cluster_in(self)
+        efa_groups = (
+            [EfaSecurityGroup(self, "Efa", vpc_id=vpc.vpc_id).attr_group_id]
+            if any(pool.efa for pool in pools)
+            else []
+        )
         nodes = NodeProperties(
             role_name=node_role_name,
             subnet_ids=subnet_ids,
             security_group_ids=[security_group_id],
+            efa_security_group_ids=efa_groups,
             tags=instance_tags,
         )
         KarpenterPool(self, "SystemPool", cluster=cluster, pool=_SYSTEM_POOL, nodes=nodes)
@@ -81,12 +92,27 @@ def _pool_properties(pool: Pool) -> PoolProperties:
         instance_types=[catalog.instance_type(name) for name in pool.instance_types],
         capacity_types=_capacity_types(pool.purchase),
         max_nodes=pool.nodes.max,
+        min_nodes=pool.nodes.min,
         disk_gib=pool.disk.size_gib,
+        reserved=_reserved(pool.purchase),
+        availability_zone=pool.availability_zone,
+        efa=pool.efa,
+        labels=pool.labels,
+        taints=[taint.model_dump() for taint in pool.taints],
     )
 
 
 def _capacity_types(purchase: Purchase) -> list[str]:
     """Return Karpenter's words for a way of paying."""
-    if purchase.spot is None:
-        return ["on-demand"]
-    return ["spot", "on-demand"] if purchase.spot.on_demand_fallback else ["spot"]
+    if purchase.spot:
+        return ["spot", "on-demand"] if purchase.spot.on_demand_fallback else ["spot"]
+    return ["on-demand"] if purchase.on_demand else ["reserved"]
+
+
+def _reserved(purchase: Purchase) -> ReservedInstances | None:
+    """Return which reserved capacity a way of paying means."""
+    if purchase.reservation:
+        return ReservedInstances(purchase.reservation.model_dump(exclude_none=True), "default")
+    if purchase.capacity_block:
+        return ReservedInstances(purchase.capacity_block.model_dump(exclude_none=True), "capacity-block")
+    return None

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import aws_cdk as cdk
 
-from inference_blueprints import catalog
 from inference_blueprints.serving.types import SecretValue, ServingPlan
 from inference_blueprints.spec.types import Blueprint, EksCluster
+from inference_blueprints.spec.zones import platform_zones
 from inference_constructs.serving.model_route import listener_priorities
 from inference_constructs.tags import PLATFORM_TAG
 from stacks.capacity_stack import CapacityStack
@@ -17,8 +15,6 @@ from stacks.data_stack import DataStack
 from stacks.model_stack import ModelStack
 from stacks.network_stack import NetworkStack
 from stacks.platform_stack import PlatformStack
-
-_DEFAULT_ZONES = 3
 
 
 class Platform:
@@ -53,19 +49,13 @@ class Platform:
             self._id("Network"),
             network=self._spec.network,
             platform=self._name,
-            availability_zones=self._availability_zones,
+            availability_zones=platform_zones(environment),
             log_bucket=data.log_bucket,
             env=self._env,
         )
         if self._spec.cluster.eks:
             cluster = self._add_cluster(self._spec.cluster.eks, data, network)
             self._add_models(cluster, network, after=self._add_nodes(cluster, network))
-
-    @cached_property
-    def _availability_zones(self) -> list[str]:
-        """The zones that the blueprint names, or those that the catalogue knows; no account is asked."""
-        environment = self._spec.environment
-        return list(environment.availability_zones or catalog.regions()[environment.region][:_DEFAULT_ZONES])
 
     def _id(self, stack: str) -> str:
         """Return the name of a stack: two platforms never meet in one account."""
@@ -100,6 +90,7 @@ class Platform:
             self._id("Platform"),
             access=cluster.access,
             vpc=network.vpc,
+            pools=self._spec.pools,
             interruption_queue_name=cluster.karpenter.queue.queue_name,
             env=self._env,
         )
@@ -108,6 +99,7 @@ class Platform:
             self._id("Capacity"),
             access=cluster.access,
             pools=self._spec.pools,
+            vpc=network.vpc,
             node_role_name=cluster.karpenter.node_role.ref,
             subnet_ids=cluster.subnet_ids,
             security_group_id=cluster.security_group_id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import aws_cdk as cdk
@@ -11,6 +12,7 @@ from constructs import Construct
 
 from inference_blueprints.catalog.charts import charts
 from inference_blueprints.serving.chart_values import chart_values
+from inference_blueprints.spec.types import Pool
 from inference_constructs.eks.cluster_access import ClusterAccess
 from inference_constructs.helm.release import HelmRelease
 from inference_constructs.network.load_balancer_controller_identity import LoadBalancerControllerIdentity
@@ -27,6 +29,8 @@ class PlatformStack(cdk.Stack):
         The cluster.
     vpc
         Where its load balancer is.
+    pools
+        The blueprint's section: some need a plug-in or a feature of Karpenter.
     interruption_queue_name
         Queue that Karpenter reads.
     env
@@ -40,6 +44,7 @@ class PlatformStack(cdk.Stack):
         *,
         access: ClusterAccess,
         vpc: ec2.IVpc,
+        pools: Sequence[Pool],
         interruption_queue_name: str,
         env: cdk.Environment,
     ) -> None:
@@ -52,6 +57,7 @@ class PlatformStack(cdk.Stack):
             "karpenter",
             cluster_name=name,
             interruption_queue=interruption_queue_name,
+            keeps_nodes=any(pool.nodes.min for pool in pools),
         )
         identity = LoadBalancerControllerIdentity(self, "LoadBalancerIdentity", cluster_name=name)
         load_balancer = self._install(
@@ -66,6 +72,9 @@ class PlatformStack(cdk.Stack):
         # The load balancer controller's webhooks watch what later charts create, so it goes before them.
         for earlier, later in ((definitions, karpenter), (karpenter, load_balancer), (load_balancer, dynamo)):
             later.node.add_dependency(earlier)
+        if any(pool.efa for pool in pools):
+            plug_in = self._install("EfaDevicePlugin", "aws-efa-k8s-device-plugin")
+            plug_in.node.add_dependency(dynamo)
         self._add_model_namespace()
 
     def _install(self, construct_id: str, name: str, **variables: Any) -> HelmRelease:

@@ -19,7 +19,12 @@ _COLUMNS = 3
 _NODE_COLUMNS = {1: 4, 2: 2, 3: 1}
 _NODES_DRAWN_APART = {1: 4, 2: 4, 3: 2}
 _DEVICE_NOUNS = {"nvidia.com/gpu": "GPU", "aws.amazon.com/neuron": "Neuron device"}
-_PURCHASES = {"onDemand": "On demand", "spot": "Spot"}
+_PURCHASES = {
+    "onDemand": "On demand",
+    "spot": "Spot",
+    "reservation": "Reserved",
+    "capacityBlock": "Capacity Block",
+}
 
 
 def pools_frame(scene: Scene, tags: Mapping[str, Tag]) -> Block:

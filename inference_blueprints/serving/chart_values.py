@@ -58,8 +58,8 @@ def _environment() -> jinja2.Environment:
     environment.policies["json.dumps_kwargs"] = {"sort_keys": True, "default": _refuse}
     environment.globals.update(
         pool_label=placement.POOL_LABEL,
-        accelerator_taint_value=placement.ACCELERATOR_TAINT_VALUE,
-        accelerator_taint_effect=placement.ACCELERATOR_TAINT_EFFECT,
+        efa_label=placement.EFA_LABEL,
+        efa_label_value=placement.EFA_LABEL_VALUE,
     )
     environment.filters.update(environment=_environment_entries, secrets=_secrets)
     return environment

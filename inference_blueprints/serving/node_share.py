@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from inference_blueprints.catalog import InstanceType
+from inference_blueprints.catalog import InstanceType, placement
+from inference_blueprints.catalog.efa import efa_share
 from inference_blueprints.serving.resolved import ResolvedDeployment
+from inference_blueprints.serving.types import Toleration
 
 # Karpenter takes this share off a type's memory before it believes that a pod fits
 # (`vmMemoryOverheadPercent`, karpenter.sh documentation, "Settings").
@@ -83,3 +85,35 @@ def worker_disk_mib(resolved: ResolvedDeployment) -> int:
     """
     weights_mib = 0 if resolved.model.weights.s3 else resolved.shape.weight_bytes // 2**20
     return _CACHE_MIB + weights_mib
+
+
+def efa_interfaces(resolved: ResolvedDeployment) -> int:
+    """Return the EFA interfaces that go with a worker's accelerators; 0 where its pool has no EFA.
+
+    The smallest share of the pool's types fits all of them, and leaves each of a node's workers as many.
+
+    Parameters
+    ----------
+    resolved
+        The deployment.
+    """
+    if not resolved.pool.efa:
+        return 0
+    return min(efa_share(each, resolved.tensor_parallel_size) for each in resolved.instance_types)
+
+
+def tolerations(resolved: ResolvedDeployment) -> tuple[Toleration, ...]:
+    """Return what a worker tolerates: the taint of its pool's accelerators, and the user's own.
+
+    Parameters
+    ----------
+    resolved
+        The deployment.
+    """
+    of_accelerators = Toleration(
+        resolved.accelerator.resource_name,
+        placement.ACCELERATOR_TAINT_VALUE,
+        placement.ACCELERATOR_TAINT_EFFECT,
+    )
+    own = (Toleration(taint.key, taint.value, taint.effect) for taint in resolved.pool.taints)
+    return (of_accelerators, *own)

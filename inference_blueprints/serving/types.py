@@ -115,6 +115,21 @@ class Accelerators:
 
 
 @dataclass(frozen=True, slots=True)
+class Toleration:
+    """A taint of nodes that a process may run on in spite of it; the taint's own words.
+
+    Parameters
+    ----------
+    key, value, effect
+        Of the taint.
+    """
+
+    key: str
+    value: str
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+
+
+@dataclass(frozen=True, slots=True)
 class Resources:
     """What one process needs of its node.
 
@@ -228,6 +243,8 @@ class Process:
     pre_stop_seconds
         Time between the decision to stop and SIGTERM, in which load balancers stop sending; part of
         `termination_grace_seconds`.
+    tolerations
+        Taints of the pool's nodes.
     """
 
     name: str
@@ -246,6 +263,7 @@ class Process:
     termination_grace_seconds: int
     engine: EngineSettings | None = None
     pre_stop_seconds: int = 0
+    tolerations: tuple[Toleration, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

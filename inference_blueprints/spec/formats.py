@@ -20,6 +20,12 @@ SUBNET_ID = r"^subnet-[0-9a-f]{8}([0-9a-f]{9})?$"
 SECRET_ARN = r"^arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]+$"  # noqa: S105 (a pattern)
 CERTIFICATE_ARN = r"^arn:aws[a-z-]*:acm:[a-z0-9-]+:[0-9]{12}:certificate/[A-Za-z0-9-]+$"
 DOMAIN = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)+$"
+CAPACITY_RESERVATION_ID = r"^cr-[0-9a-f]{8,17}$"
+QUALIFIED_NAME = (
+    r"^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*/)?"
+    r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
+)
+LABEL_VALUE = r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$"
 KUBERNETES_VERSION = r"^1\.[0-9]{2}$"
 HUGGING_FACE_REPOSITORY = r"^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+$"
 REVISION = r"^[A-Za-z0-9_./-]+$"
@@ -39,6 +45,9 @@ WORDS: Mapping[str, str] = MappingProxyType(
         SECRET_ARN: "the ARN of a secret, arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME",
         CERTIFICATE_ARN: "the ARN of a certificate, arn:aws:acm:REGION:ACCOUNT:certificate/ID",
         DOMAIN: "a domain in lower case such as models.example.com",
+        CAPACITY_RESERVATION_ID: "the id of a capacity reservation or block such as cr-0a1b2c3d",
+        QUALIFIED_NAME: "a Kubernetes key such as team or example.com/team",
+        LABEL_VALUE: "up to 63 letters, digits, hyphens, underscores and dots, such as ads",
         KUBERNETES_VERSION: 'a Kubernetes version in quotes such as "1.35"',
         HUGGING_FACE_REPOSITORY: "a Hugging Face repository, ORGANISATION/MODEL",
         REVISION: "a commit, branch or tag of the repository",

@@ -47,7 +47,7 @@ def _kind(key: Key, schema: dict[str, Any]) -> str:
     if key.is_list:
         item = "mappings" if key.child else f"items, each {_words(schema['items'])}"
         longest = f" to {schema['maxItems']}" if "maxItems" in schema else " or more"
-        return f"list of {schema['minItems']}{longest} {item}"
+        return f"list of {schema.get('minItems', 0)}{longest} {item}"
     if key.child:
         return "mapping" if keys(key.child) else "`{}`"
     return _words(schema)
@@ -74,4 +74,4 @@ def _default(key: Key) -> str:
     if key.required:
         return "**required**"
     default = key.field.get_default(call_default_factory=True)
-    return "" if default in (None, {}) else f"`{json.dumps(default)}`"
+    return "" if default in (None, {}, []) else f"`{json.dumps(default)}`"

@@ -44,7 +44,13 @@ def _property(schema: dict[str, Any], key: Key) -> dict[str, Any]:
         schema = {
             name: value for name, value in schema.items() if name not in ("anyOf", "default")
         } | members[0]
-    for part in (schema, schema.get("items", {})):
+    for part in (schema, schema.get("items", {}), _values(schema)):
         if "pattern" in part:
             part["patternErrorMessage"] = f"expected {formats.WORDS[part['pattern']]}"
     return {**schema, "title": key.name, "description": key.description}
+
+
+def _values(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a mapping's values, as far as it says something."""
+    values = schema.get("additionalProperties")
+    return values if isinstance(values, dict) else {}

@@ -28,6 +28,9 @@ SubnetId = Annotated[str, StringConstraints(pattern=formats.SUBNET_ID)]
 SecretArn = Annotated[str, StringConstraints(pattern=formats.SECRET_ARN)]
 CertificateArn = Annotated[str, StringConstraints(pattern=formats.CERTIFICATE_ARN)]
 Domain = Annotated[str, StringConstraints(pattern=formats.DOMAIN)]
+CapacityReservationId = Annotated[str, StringConstraints(pattern=formats.CAPACITY_RESERVATION_ID)]
+QualifiedName = Annotated[str, StringConstraints(pattern=formats.QUALIFIED_NAME)]
+LabelValue = Annotated[str, StringConstraints(pattern=formats.LABEL_VALUE)]
 KubernetesVersion = Annotated[str, StringConstraints(pattern=formats.KUBERNETES_VERSION)]
 HuggingFaceRepository = Annotated[str, StringConstraints(pattern=formats.HUGGING_FACE_REPOSITORY)]
 Revision = Annotated[str, StringConstraints(pattern=formats.REVISION)]
@@ -150,6 +153,15 @@ class Spot(Section):
     """Whether on-demand instances stand in where there is no spot capacity."""
 
 
+class ReservedCapacity(Choice):
+    """Which capacity that is paid for already; the pool never starts an instance outside of it."""
+
+    id: CapacityReservationId | None = None
+    """Its id; it is of one instance type and one zone."""
+    tags: dict[str, str] | None = Field(default=None, min_length=1, max_length=20)
+    """Tags that it carries, all of them; several may, and later ones count without a deploy."""
+
+
 class Purchase(Choice):
     """How the pool's instances are paid for."""
 
@@ -157,13 +169,30 @@ class Purchase(Choice):
     """At the listed price."""
     spot: Spot | None = None
     """Spare capacity."""
+    reservation: ReservedCapacity | None = None
+    """On-Demand Capacity Reservations."""
+    capacity_block: ReservedCapacity | None = None
+    """Capacity Blocks for ML, which end on a date: nodes drain 40 minutes before it."""
 
 
 class NodeCount(Section):
     """How many nodes a pool may hold."""
 
+    min: int = Field(default=0, ge=0, le=5000)
+    """Nodes that are kept whether pods need them or not; 0 lets the pool go to nothing."""
     max: int = Field(ge=1, le=5000)
     """Nodes at the most; Karpenter is limited to this many nodes' accelerators."""
+
+
+class Taint(Section):
+    """What keeps pods of others off a pool's nodes; the models that name the pool tolerate it."""
+
+    key: QualifiedName
+    """Key."""
+    value: LabelValue = ""
+    """Value."""
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
+    """What becomes of pods that do not tolerate it."""
 
 
 class Disk(Section):
@@ -184,6 +213,14 @@ class Pool(Section):
     """How the instances are paid for; without it on demand."""
     nodes: NodeCount
     """How many nodes the pool may hold."""
+    availability_zone: AvailabilityZone | None = None
+    """The one zone that its nodes are in; without it any of the platform's."""
+    efa: bool = False
+    """Whether nodes start with all their EFA interfaces, and workers get the share of their accelerators."""
+    labels: dict[str, LabelValue] = Field(default_factory=dict, max_length=50)
+    """Labels for the nodes, beside the library's own."""
+    taints: list[Taint] = Field(default_factory=list, max_length=20)
+    """Taints for the nodes, beside that of their accelerators."""
     disk: Disk = _default({})
     """The nodes' EBS volume."""
 

@@ -16,7 +16,13 @@ CHECKED: dict[str, tuple[str, set[str]]] = {
     # aws/karpenter-provider-aws v1.14.1, charts/karpenter/values.yaml
     "karpenter": (
         "1.14.1",
-        {"serviceAccount.name", "settings.clusterName", "settings.interruptionQueue", "controller.resources"},
+        {
+            "serviceAccount.name",
+            "settings.clusterName",
+            "settings.interruptionQueue",
+            "settings.featureGates.staticCapacity",
+            "controller.resources",
+        },
     ),
     # aws/karpenter-provider-aws v1.14.1, charts/karpenter-crd/values.yaml: only annotations
     "karpenter-crd": ("1.14.1", set()),
@@ -39,6 +45,11 @@ CHECKED: dict[str, tuple[str, set[str]]] = {
             "resources",
         },
     ),
+    # aws/eks-charts, stable/aws-efa-k8s-device-plugin/values.yaml and templates/daemonset.yaml
+    "aws-efa-k8s-device-plugin": (
+        "v0.5.30",
+        {"supportedInstanceLabels.keys", "supportedInstanceLabels.values", "tolerations", "resources"},
+    ),
     # ai-dynamo/dynamo, chart version 1.3.0, deploy/helm/charts/platform/values.yaml
     "dynamo-platform": (
         "1.6.0",
@@ -51,8 +62,8 @@ CHECKED: dict[str, tuple[str, set[str]]] = {
         },
     ),
 }
-VARIABLES: dict[str, dict[str, str]] = {
-    "karpenter": {"cluster_name": "quickstart", "interruption_queue": "queue"},
+VARIABLES: dict[str, dict[str, Any]] = {
+    "karpenter": {"cluster_name": "quickstart", "interruption_queue": "queue", "keeps_nodes": True},
     "aws-load-balancer-controller": {"cluster_name": "quickstart", "region": "us-west-2", "vpc_id": "vpc-1"},
 }
 

@@ -21,3 +21,23 @@ concurrent-download-chunk-size = "16mb"
 max-concurrent-unpacks-per-image = 12
 discard-unpacked-layers = true
 """
+
+#: EFA reads and writes memory that stays where it is; a pod's default limit on that is far too small
+#: (Bottlerocket documentation, settings.oci-defaults.resource-limits).
+_LOCKED_MEMORY = """\
+
+[settings.oci-defaults.resource-limits.max-locked-memory]
+hard-limit = "unlimited"
+soft-limit = "unlimited"
+"""
+
+
+def settings(*, efa: bool = False) -> str:
+    """Return the user data of nodes, in TOML.
+
+    Parameters
+    ----------
+    efa
+        Whether pods register memory with EFA interfaces.
+    """
+    return PARALLEL_PULL + _LOCKED_MEMORY if efa else PARALLEL_PULL

@@ -8,16 +8,17 @@ from constructs import Construct
 from inference_constructs.capacity.pool_manifests import (
     NodeProperties,
     PoolProperties,
+    kept_node_pool,
     node_class,
     node_pool,
 )
 
 
 class KarpenterPool(eks.KubernetesManifest):
-    """A NodePool with its EC2NodeClass.
+    """A NodePool with its EC2NodeClass, and another NodePool where nodes are kept.
 
-    One manifest a pool, for CDK does not remove an object that merely vanishes from a manifest
-    (https://github.com/aws/aws-cdk/issues/22085).
+    One manifest a pool and one more for what comes and goes with a minimum, for CDK does not remove an object
+    that merely vanishes from a manifest (https://github.com/aws/aws-cdk/issues/22085).
 
     Parameters
     ----------
@@ -41,3 +42,6 @@ class KarpenterPool(eks.KubernetesManifest):
         super().__init__(
             scope, construct_id, cluster=cluster, manifest=[node_class(pool, nodes), node_pool(pool)]
         )
+        if pool.min_nodes:
+            kept = eks.KubernetesManifest(self, "Kept", cluster=cluster, manifest=[kept_node_pool(pool)])
+            kept.node.add_dependency(self.node.find_child("Resource"))

@@ -1,4 +1,7 @@
-"""What Karpenter is told about a pool: an EC2NodeClass (what a node is) and a NodePool (which and how many).
+"""What Karpenter is told about a pool: an EC2NodeClass (what a node is) and NodePools (which and how many).
+
+A pool with nodes that are kept has two NodePools of one node class, for Karpenter cannot turn one kind into
+the other: nodes that pods ask for, and a fixed number that is there anyway.
 
 Fields as in Karpenter 1.14 (https://karpenter.sh/v1.14/concepts/nodepools/ and …/nodeclasses/).
 """
@@ -7,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from inference_blueprints.catalog import InstanceType, placement
 from inference_blueprints.catalog.addresses import PODS_PER_NODE
+from inference_blueprints.catalog.efa import efa_layout
 from inference_constructs.capacity import bottlerocket
 
 Manifest = dict[str, Any]
@@ -20,6 +24,22 @@ Manifest = dict[str, Any]
 _LEAST_GP3_MIB_PER_SECOND, _MOST_GP3_MIB_PER_SECOND = 125, 1000
 _LEAST_GP3_OPERATIONS = 3000
 _ROOT_VOLUME_GIB = 4
+
+
+@dataclass(frozen=True)
+class ReservedInstances:
+    """Capacity that is paid for already.
+
+    Parameters
+    ----------
+    selector
+        Karpenter's term for it: ``id``, or ``tags``.
+    kind
+        Karpenter's word: ``default`` for On-Demand Capacity Reservations, ``capacity-block``.
+    """
+
+    selector: Mapping[str, Any]
+    kind: Literal["default", "capacity-block"]
 
 
 @dataclass(frozen=True)
@@ -33,9 +53,19 @@ class PoolProperties:
     instance_types
         Types of one architecture and one accelerator, or none.
     capacity_types
-        Karpenter's words: ``on-demand``, ``spot``; with both, spot comes first where there is any.
+        Karpenter's words: ``on-demand``, ``spot``, ``reserved``; of two, spot comes first where there is any.
     max_nodes
         Nodes at the most.
+    min_nodes
+        How many of them are kept whether pods need them or not.
+    reserved
+        Which capacity is used with ``reserved``.
+    availability_zone
+        The one zone of its nodes, by name; None for any.
+    efa
+        Whether nodes start with all their EFA interfaces.
+    labels, taints
+        The user's own, beside the library's; taints in Kubernetes' words.
     disk_gib
         EBS data volume of a node in GiB.
     labelled
@@ -47,6 +77,12 @@ class PoolProperties:
     capacity_types: Sequence[str]
     max_nodes: int
     disk_gib: int
+    min_nodes: int = 0
+    reserved: ReservedInstances | None = None
+    availability_zone: str | None = None
+    efa: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: Sequence[Mapping[str, str]] = ()
     labelled: bool = True
 
     @property
@@ -65,6 +101,8 @@ class NodeProperties:
         Role of the nodes.
     subnet_ids, security_group_ids
         Where they are and what admits them.
+    efa_security_group_ids
+        What admits the EFA interfaces of each other, besides.
     tags
         Tags of instances and volumes.
     """
@@ -72,6 +110,7 @@ class NodeProperties:
     role_name: str
     subnet_ids: Sequence[str]
     security_group_ids: Sequence[str]
+    efa_security_group_ids: Sequence[str] = ()
     tags: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -85,6 +124,7 @@ def node_class(pool: PoolProperties, nodes: NodeProperties) -> Manifest:
     nodes
         What its nodes share with those of other pools.
     """
+    groups = [*nodes.security_group_ids, *(nodes.efa_security_group_ids if pool.efa else ())]
     specification = {
         "amiSelectorTerms": [{"alias": f"bottlerocket@{bottlerocket.RELEASE}"}],
         "blockDeviceMappings": [
@@ -98,13 +138,16 @@ def node_class(pool: PoolProperties, nodes: NodeProperties) -> Manifest:
             "httpTokens": "required",
         },
         "role": nodes.role_name,
-        "securityGroupSelectorTerms": [{"id": group} for group in nodes.security_group_ids],
+        "securityGroupSelectorTerms": [{"id": group} for group in groups],
         "subnetSelectorTerms": [{"id": subnet} for subnet in nodes.subnet_ids],
         "tags": dict(nodes.tags),
-        "userData": bottlerocket.PARALLEL_PULL,
+        "userData": bottlerocket.settings(efa=pool.efa),
+        **_network_interfaces(pool),
     }
     if pool.has_instance_store:
         specification["instanceStorePolicy"] = "RAID0"
+    if pool.reserved:
+        specification["capacityReservationSelectorTerms"] = [dict(pool.reserved.selector)]
     return {
         "apiVersion": "karpenter.k8s.aws/v1",
         "kind": "EC2NodeClass",
@@ -114,23 +157,41 @@ def node_class(pool: PoolProperties, nodes: NodeProperties) -> Manifest:
 
 
 def node_pool(pool: PoolProperties) -> Manifest:
-    """Return the NodePool of a pool.
+    """Return the NodePool of the nodes that pods ask for.
 
     Parameters
     ----------
     pool
         The pool.
     """
-    metadata = {"labels": {placement.POOL_LABEL: pool.name}} if pool.labelled else {}
+    return _node_pool(pool, pool.name, {"disruption": _disruption(pool), "limits": _limits(pool)})
+
+
+def kept_node_pool(pool: PoolProperties) -> Manifest:
+    """Return the NodePool of the nodes that are kept; of limits, Karpenter takes nodes alone there.
+
+    No blueprint can name a pool so that the names meet: this one has a dot.
+
+    Parameters
+    ----------
+    pool
+        A pool with a minimum.
+    """
+    kept = {"replicas": pool.min_nodes, "limits": {"nodes": str(pool.min_nodes)}}
+    return _node_pool(pool, f"{pool.name}.kept", {"disruption": _disruption(pool), **kept})
+
+
+def _node_pool(pool: PoolProperties, name: str, specification: Manifest) -> Manifest:
+    """Return a NodePool whose nodes are the pool's."""
+    labels = _labels(pool)
     return {
         "apiVersion": "karpenter.sh/v1",
         "kind": "NodePool",
-        "metadata": {"name": pool.name},
+        "metadata": {"name": name},
         "spec": {
-            "disruption": _disruption(),
-            "limits": _limits(pool),
+            **specification,
             "template": {
-                "metadata": metadata,
+                "metadata": {"labels": labels} if labels else {},
                 "spec": {
                     "expireAfter": "720h",
                     "nodeClassRef": {
@@ -141,6 +202,7 @@ def node_pool(pool: PoolProperties) -> Manifest:
                     "requirements": _requirements(pool),
                     "taints": _taints(pool),
                     # A node that has waited an hour for a budget goes anyway: its replacement takes minutes.
+                    # Pods are told early enough that each has its whole grace period, in which streams end.
                     "terminationGracePeriod": "1h",
                 },
             },
@@ -148,45 +210,85 @@ def node_pool(pool: PoolProperties) -> Manifest:
     }
 
 
-def _disruption() -> Manifest:
-    """Give empty nodes back soon; replace nodes in use one at a time, and never move pods to save money."""
+def _disruption(pool: PoolProperties) -> Manifest:
+    """Give empty nodes back soon; replace nodes in use one at a time, and never move pods to save money.
+
+    Reserved capacity is paid for whether it is used or not, so its nodes stay, with their images and caches.
+    """
     return {
         "budgets": [{"nodes": "100%", "reasons": ["Empty"]}, {"nodes": "1", "reasons": ["Drifted"]}],
-        "consolidateAfter": "5m",
+        "consolidateAfter": "Never" if pool.reserved else "5m",
         "consolidationPolicy": "WhenEmpty",
+    }
+
+
+def _labels(pool: PoolProperties) -> dict[str, str]:
+    """Mark nodes for the pods of their pool, and for the EFA device plug-in."""
+    labels = dict(pool.labels)
+    if pool.labelled:
+        labels[placement.POOL_LABEL] = pool.name
+    if pool.efa:
+        labels[placement.EFA_LABEL] = placement.EFA_LABEL_VALUE
+    return labels
+
+
+def _network_interfaces(pool: PoolProperties) -> Manifest:
+    """Spell the interfaces out where all types have the same ones.
+
+    Karpenter would give each EFA an IP address of its own; where types differ it does, for pods that ask.
+    """
+    layouts = {efa_layout(instance_type) for instance_type in pool.instance_types} if pool.efa else set()
+    if len(layouts) != 1:
+        return {}
+    return {
+        "networkInterfaces": [
+            {
+                "networkCardIndex": interface.network_card,
+                "deviceIndex": interface.device,
+                "interfaceType": interface.kind,
+            }
+            for interface in layouts.pop()
+        ]
     }
 
 
 def _limits(pool: PoolProperties) -> Manifest:
     """Bound the pool by nodes, and by accelerators, which Karpenter knows before a node has joined."""
     accelerators = max(instance_type.accelerator_count for instance_type in pool.instance_types)
-    limits: Manifest = {"nodes": str(pool.max_nodes)}
+    nodes = pool.max_nodes - pool.min_nodes
+    limits: Manifest = {"nodes": str(nodes)}
     if accelerators:
-        limits[_accelerator_resource(pool)] = str(pool.max_nodes * accelerators)
+        limits[_accelerator_resource(pool)] = str(nodes * accelerators)
     return limits
 
 
 def _requirements(pool: PoolProperties) -> list[Manifest]:
-    """Name instance types, how they are paid for, and their architecture."""
+    """Name instance types, how they are paid for, their architecture and their zone."""
     requirements = {
         "node.kubernetes.io/instance-type": [instance_type.name for instance_type in pool.instance_types],
         "karpenter.sh/capacity-type": list(pool.capacity_types),
         "kubernetes.io/arch": sorted({instance_type.architecture for instance_type in pool.instance_types}),
         "kubernetes.io/os": ["linux"],
     }
+    if pool.reserved:
+        requirements["karpenter.k8s.aws/capacity-reservation-type"] = [pool.reserved.kind]
+    if pool.availability_zone:
+        requirements["topology.kubernetes.io/zone"] = [pool.availability_zone]
     return [{"key": key, "operator": "In", "values": values} for key, values in requirements.items()]
 
 
 def _taints(pool: PoolProperties) -> list[Manifest]:
-    """Keep pods that ask for no accelerator off nodes that have some."""
+    """Keep pods that ask for no accelerator off nodes that have some, and others as the user says."""
+    own = [dict(taint) for taint in pool.taints]
     if not pool.instance_types[0].accelerator:
-        return []
+        return own
     return [
         {
             "key": _accelerator_resource(pool),
             "value": placement.ACCELERATOR_TAINT_VALUE,
             "effect": placement.ACCELERATOR_TAINT_EFFECT,
-        }
+        },
+        *own,
     ]
 
 

@@ -13,7 +13,7 @@ from inference_blueprints.catalog.placement import SYSTEM_ARCHITECTURE
 from inference_blueprints.serving.arguments import words
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.engines.worker import Sizing
-from inference_blueprints.serving.node_share import node_share, worker_disk_mib
+from inference_blueprints.serving.node_share import efa_interfaces, node_share, tolerations, worker_disk_mib
 from inference_blueprints.serving.resolved import ResolvedDeployment
 from inference_blueprints.serving.types import (
     Accelerators,
@@ -132,6 +132,7 @@ def _worker(resolved: ResolvedDeployment, rollout: Rollout) -> Process:
         rollout=rollout,
         termination_grace_seconds=_UNREGISTERED_SECONDS + stream + _EXIT_SECONDS,
         engine=_engine_settings(resolved, sizing, key),
+        tolerations=tolerations(resolved),
     )
 
 
@@ -163,6 +164,7 @@ def _worker_resources(resolved: ResolvedDeployment) -> Resources:
         shared_memory_mib=min(_LARGEST_SHARED_MEMORY_MIB, share.memory_mib // 4),
         ephemeral_storage_mib=worker_disk_mib(resolved),
         accelerators=Accelerators(resolved.accelerator.resource_name, resolved.tensor_parallel_size),
+        efa_interfaces=efa_interfaces(resolved),
     )
 
 

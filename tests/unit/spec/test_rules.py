@@ -16,11 +16,13 @@ from inference_blueprints.spec.rules import (
     addresses,
     capacity,
     cluster,
+    efa,
     environment,
     names,
     network,
+    nodes,
     pools,
-    routes,
+    purchases,
     weights,
     workload,
 )
@@ -32,7 +34,20 @@ from inference_blueprints.spec.types import Engine
 HERE = Path(__file__).parent
 BASE = (HERE / "base.yaml").read_text(encoding="utf-8")
 DOUBTFUL = yaml.safe_load((HERE / "doubtful.yaml").read_text(encoding="utf-8"))
-SUBJECTS = (addresses, capacity, cluster, environment, names, network, pools, weights, workload)
+SUBJECTS = (
+    addresses,
+    capacity,
+    cluster,
+    efa,
+    environment,
+    names,
+    network,
+    nodes,
+    pools,
+    purchases,
+    weights,
+    workload,
+)
 
 
 def edited(case: dict[str, Any]) -> str:

@@ -1,0 +1,42 @@
+"""What lets EFA interfaces reach each other."""
+
+from __future__ import annotations
+
+from aws_cdk import aws_ec2 as ec2
+from constructs import Construct
+
+
+class EfaSecurityGroup(ec2.CfnSecurityGroup):
+    """A security group that admits all traffic from itself and lets all traffic to itself out.
+
+    EFA needs both rules to name the group; a rule for 0.0.0.0/0 does not count
+    (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-start.html). It bears no tag of the cluster: load
+    balancers would find a second one.
+
+    Parameters
+    ----------
+    vpc_id
+        VPC of the nodes.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, vpc_id: str) -> None:
+        super().__init__(
+            scope,
+            construct_id,
+            group_description="EFA between nodes",
+            # Without a rule EC2 would add one that lets everything out; this one lets nothing.
+            security_group_egress=[
+                ec2.CfnSecurityGroup.EgressProperty(
+                    cidr_ip="255.255.255.255/32",
+                    description="No traffic to others",
+                    from_port=252,
+                    ip_protocol="icmp",
+                    to_port=86,
+                )
+            ],
+            vpc_id=vpc_id,
+        )
+        group = self.attr_group_id
+        every = {"description": "EFA", "group_id": group, "ip_protocol": "-1"}
+        ec2.CfnSecurityGroupIngress(self, "FromItself", source_security_group_id=group, **every)
+        ec2.CfnSecurityGroupEgress(self, "ToItself", destination_security_group_id=group, **every)

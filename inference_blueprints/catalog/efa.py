@@ -1,0 +1,64 @@
+"""Where an instance type's Elastic Fabric Adapters are, and how many of them go with its accelerators.
+
+Source: AWS, "Maximize network bandwidth on Amazon EC2 instances with multiple network cards"
+(https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from inference_blueprints.catalog.hardware import InstanceType
+
+#: What a pod requests one interface of; the device plug-in counts them.
+EFA_RESOURCE = "vpc.amazonaws.com/efa"
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkInterface:
+    """One interface that an instance starts with.
+
+    Parameters
+    ----------
+    network_card, device
+        Indexes, from 0.
+    kind
+        ``interface`` speaks IP; ``efa-only`` takes no address.
+    """
+
+    network_card: int
+    device: int
+    kind: Literal["interface", "efa-only"]
+
+
+def first_card_has_efa(instance_type: InstanceType) -> bool:
+    """Return whether the card of the primary interface is an EFA card too; p6-b300's is for IP alone."""
+    return instance_type.efa_interfaces == instance_type.network_cards
+
+
+def efa_layout(instance_type: InstanceType) -> tuple[NetworkInterface, ...]:
+    """Return the interfaces that give an instance all its EFA bandwidth and cost one IP address.
+
+    The primary is never EFA alone. Where its card has EFA, that is the card's second device.
+
+    Parameters
+    ----------
+    instance_type
+        A type with EFA.
+
+    Returns
+    -------
+    tuple[NetworkInterface, ...]
+        The primary interface first, then one EFA a card.
+    """
+    on_first_card = (NetworkInterface(0, 1, "efa-only"),) if first_card_has_efa(instance_type) else ()
+    others = (NetworkInterface(card, 0, "efa-only") for card in range(1, instance_type.network_cards))
+    return (NetworkInterface(0, 0, "interface"), *on_first_card, *others)
+
+
+def efa_share(instance_type: InstanceType, accelerators: int) -> int:
+    """Return how many whole EFA interfaces go with that many of a node's accelerators."""
+    if not instance_type.accelerator_count:
+        return 0
+    return instance_type.efa_interfaces * accelerators // instance_type.accelerator_count

@@ -1,0 +1,69 @@
+"""Rules on Elastic Fabric Adapters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from inference_blueprints.catalog.efa import efa_layout, efa_share, first_card_has_efa
+from inference_blueprints.errors import Finding
+from inference_blueprints.spec.rules.deployments import each_placement
+from inference_blueprints.spec.rules.pools import known_instance_types
+from inference_blueprints.spec.types import Model, Pool
+from inference_blueprints.spec.wording import quote
+
+
+def every_type_has_efa(pools: Mapping[int, Pool]) -> Iterator[Finding]:
+    """Check that EFA is asked for where every instance type has it."""
+    for index, pool in _pools_with_efa(pools):
+        without = [each.name for each in known_instance_types(pool) if not each.efa_interfaces]
+        if without:
+            names = ", ".join(quote(name) for name in without)
+            message = f"got true, {names} have no EFA; remove them from 'instanceTypes', or 'efa'"
+            if len(without) == 1:
+                message = f"got true, {names} has no EFA; remove it from 'instanceTypes', or 'efa'"
+            yield Finding(("spec", "pools", index, "efa"), message)
+
+
+def layouts_are_alike(pools: Mapping[int, Pool]) -> Iterator[Finding]:
+    """Check that types share one layout of EFA where nodes are kept, or the first card has none."""
+    # Kept nodes start without a pod that could ask, and Karpenter alone would put an EFA on the first card.
+    for index, pool in _pools_with_efa(pools):
+        known = [each for each in known_instance_types(pool) if each.efa_interfaces]
+        spelled_out = pool.nodes.min or not all(first_card_has_efa(each) for each in known)
+        if spelled_out and len({efa_layout(each) for each in known}) > 1:
+            got = ", ".join(f"{each.name} ({each.efa_interfaces} EFA)" for each in known)
+            reason = "'nodes.min'" if pool.nodes.min else "a first network card without EFA"
+            message = f"got {got}; with {reason} a pool has one layout of interfaces, make a pool of each"
+            yield Finding(("spec", "pools", index, "instanceTypes"), message)
+
+
+def replica_has_an_interface(models: Mapping[int, Model], pools: Mapping[int, Pool]) -> Iterator[Finding]:
+    """Check that a replica's share of a node's accelerators comes with at least one whole interface."""
+    for deployment, pool in each_placement(models, pools):
+        size = deployment.workers.tensor_parallel_size
+        for each in known_instance_types(pool) if pool.efa else ():
+            if each.efa_interfaces and each.accelerator_count and not efa_share(each, size):
+                least = -(-each.accelerator_count // each.efa_interfaces)
+                message = (
+                    f"got {size}, but pool '{pool.name}' has efa and {each.name} has {each.efa_interfaces} "
+                    f"EFA for {each.accelerator_count} accelerators; use {least} or more, or remove 'efa'"
+                )
+                yield Finding((*deployment.workers_path, "tensorParallelSize"), message)
+                break
+
+
+def efa_stays_in_one_zone(pools: Mapping[int, Pool]) -> Iterator[Finding]:
+    """Check that nodes with EFA come up in one zone, for EFA does not leave it."""
+    for index, pool in _pools_with_efa(pools):
+        reserved = pool.purchase.reservation or pool.purchase.capacity_block
+        if pool.availability_zone is None and not (reserved and reserved.id):
+            message = (
+                f"nodes of {quote(pool.name)} may come up in several zones, and EFA does not leave one; "
+                "name it with 'availabilityZone'"
+            )
+            yield Finding(("spec", "pools", index, "efa"), message, "warning")
+
+
+def _pools_with_efa(pools: Mapping[int, Pool]) -> Iterator[tuple[int, Pool]]:
+    """Yield the pools that ask for EFA."""
+    return ((index, pool) for index, pool in pools.items() if pool.efa)
