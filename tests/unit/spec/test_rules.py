@@ -23,6 +23,7 @@ from inference_blueprints.spec.rules import (
     nodes,
     pools,
     purchases,
+    routes,
     weights,
     workload,
 )
@@ -45,6 +46,7 @@ SUBJECTS = (
     nodes,
     pools,
     purchases,
+    routes,
     weights,
     workload,
 )
