@@ -1,8 +1,7 @@
 """The seam between CloudFormation and a Kubernetes cluster.
 
-CDK's custom resources for manifests and charts do not run their kubectl Lambda here: `resource_handlers`
-hands them to one `ClusterBackend`. Another backend, such as a real API server, replaces `RecordingCluster`
-and nothing else.
+Without a real control plane CDK's custom resources for manifests and charts do not run their kubectl Lambda:
+`resource_handlers` hands them to one `ClusterBackend`. With one they do, see `real_kubernetes`.
 """
 
 from __future__ import annotations

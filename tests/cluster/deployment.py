@@ -1,0 +1,122 @@
+"""A platform that is deployed for real: CDK's command line, emulated AWS, a real API server."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from botocore.credentials import Credentials
+from botocore.hooks import HierarchicalEmitter
+from botocore.model import ServiceId
+from botocore.signers import RequestSigner
+
+from inference_blueprints.deployment.events import ResourceEvent
+from inference_blueprints.local.control_plane.kubectl import Kubectl
+from inference_blueprints.local.emulator.deploy import deploy
+from inference_blueprints.local.emulator.emulator import Emulator
+
+Template = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """Stacks of one name on one emulator."""
+
+    emulator: Emulator
+    logs: Path
+
+    def deploy(self, assembly: Path, *, on_event: Callable[[ResourceEvent], None] = lambda _: None) -> None:
+        deploy(
+            self.emulator,
+            assembly,
+            log_path=self.logs / f"deploy-{len(list(self.logs.iterdir()))}.log",
+            on_line=lambda _: None,
+            on_event=on_event,
+        )
+
+    @property
+    def kubectl(self) -> Kubectl:
+        """The administrator of the cluster that was made last."""
+        return Kubectl(self._administrator)
+
+    @property
+    def _administrator(self) -> Path:
+        found = self.emulator.control_planes_directory.glob("clusters/*/administrator.kubeconfig")
+        return max(found, key=os.path.getmtime)
+
+    def as_root(self, cluster: str) -> Kubectl:
+        """The account's root user, by a token as ``aws eks get-token`` makes it."""
+        region = self.emulator.region
+        known = self.emulator.environment()
+        credentials = Credentials(known["AWS_ACCESS_KEY_ID"], known["AWS_SECRET_ACCESS_KEY"])
+        emitter = HierarchicalEmitter()  # the signer itself holds it weakly
+        signer = RequestSigner(ServiceId("sts"), region, "sts", "v4", credentials, emitter)
+        request = {
+            "method": "GET",
+            "url": f"https://sts.{region}.amazonaws.com/?Action=GetCallerIdentity&Version=2011-06-15",
+            "body": {},
+            "headers": {"x-k8s-aws-id": cluster},
+            "context": {},
+        }
+        address = signer.generate_presigned_url(request, operation_name="", expires_in=60)
+        token = "k8s-aws-v1." + base64.urlsafe_b64encode(address.encode()).decode().rstrip("=")
+        path = self.logs / "root.kubeconfig"
+        configuration = yaml.safe_load(self._administrator.read_text())
+        configuration["users"][0]["user"] = {"token": token}
+        path.write_text(yaml.safe_dump(configuration))
+        return Kubectl(path)
+
+    def stacks(self) -> dict[str, str]:
+        """Name to status of every stack."""
+        answer = self.emulator.client("cloudformation").describe_stacks()
+        return {stack["StackName"]: stack["StackStatus"] for stack in answer["Stacks"]}
+
+
+def names(deployment: Deployment, kind: str, *options: str) -> set[str]:
+    """Names of the objects of a kind."""
+    return {item["metadata"]["name"] for item in deployment.kubectl.get(kind, *options)}
+
+
+def edited(assembly: Path, target: Path, stack: str, edit: Callable[[Template], None]) -> Path:
+    """Copy an assembly and change one template, as if the app had written it so."""
+    shutil.copytree(assembly, target, copy_function=os.link)
+    path = target / f"{stack}.template.json"
+    old = next(
+        name
+        for name, asset in json.loads((target / f"{stack}.assets.json").read_text())["files"].items()
+        if asset["source"]["path"] == path.name
+    )
+    template = json.loads(path.read_text())
+    edit(template)
+    text = json.dumps(template)
+    _replace(path, text)
+    # Templates are published under the hash of their content: the old one would count as published.
+    new = hashlib.sha256(text.encode()).hexdigest()
+    for file in (target / f"{stack}.assets.json", target / "manifest.json"):
+        _replace(file, file.read_text().replace(old, new))
+    return target
+
+
+def resource(template: Template, resource_type: str, words: str) -> dict[str, Any]:
+    """Properties of the one resource of a type whose text has these words."""
+    found: dict[str, Any]
+    (found,) = (
+        each["Properties"]
+        for each in template["Resources"].values()
+        if each["Type"] == resource_type and words in json.dumps(each["Properties"])
+    )
+    return found
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a file anew: the old one is linked from the assembly that it was copied from."""
+    path.unlink()
+    path.write_text(text)

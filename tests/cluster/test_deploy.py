@@ -1,0 +1,167 @@
+"""Whole blueprints deployed for real: cdk, IAM, CDK's handler, helm and kubectl, up to a real API server.
+
+Every test begins with the platform deployed, whatever the one before left.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import yaml
+
+from inference_blueprints.deployment.events import ResourceEvent
+from inference_blueprints.local.control_plane.kubectl import KubectlFailed
+from inference_blueprints.local.emulator.deploy import DeployError, bootstrap, destroy
+from inference_blueprints.local.emulator.emulator import Emulator
+from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.synthesis import synthesise
+from tests.cluster.deployment import Deployment, Template, edited, names, resource
+
+CHART = "Custom::AWSCDK-EKS-HelmChart"
+MANIFEST = "Custom::AWSCDK-EKS-KubernetesResource"
+CAPACITY, MODEL = "quickstart-Capacity", "quickstart-Model-qwen3-8b"
+GRAPH = "qwen3-8b-main"
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@pytest.fixture(scope="module")
+def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    folder = tmp_path_factory.mktemp("deployment")
+    (folder / "logs").mkdir()
+    with Emulator(folder, region="us-west-2", control_plane=True) as emulator:
+        bootstrap(emulator, log_path=folder / "bootstrap.log", on_line=lambda _: None)
+        yield Deployment(emulator, folder / "logs")
+
+
+@pytest.fixture(scope="module")
+def quickstart(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The shipped blueprint, synthesised, with data that goes when it is destroyed."""
+    return _synthesised(_document(), tmp_path_factory.mktemp("quickstart"))
+
+
+@pytest.fixture(scope="module")
+def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with one replica in place of two, and a pool more."""
+    document = _document()
+    document["spec"]["models"][0]["deployments"][0]["aggregated"]["replicas"] = 1
+    pool = copy.deepcopy(document["spec"]["pools"][0])
+    document["spec"]["pools"].append({**pool, "name": "more"})
+    return _synthesised(document, tmp_path_factory.mktemp("changed"))
+
+
+@pytest.fixture
+def deployed(deployment: Deployment, quickstart: Path) -> Deployment:
+    deployment.deploy(quickstart)
+    return deployment
+
+
+def test_every_layer_reaches_the_api_server(deployed: Deployment) -> None:
+    assert names(deployed, "nodepools") == {"inference-blueprints.system", "l40s"}
+    assert names(deployed, "targetgroupbindings", "--namespace", "inference") == {f"{GRAPH}-frontend"}
+    assert _workers(deployed) == 2
+    nodes = deployed.kubectl.get("nodes")
+    assert len(nodes) == 2
+    assert {node["status"]["capacity"]["cpu"] for node in nodes} == {"4"}, "the shape of an m7i.xlarge"
+    (karpenter,) = deployed.kubectl.get("deployments", "--namespace", "kube-system")
+    assert karpenter["status"]["availableReplicas"] == 2, "helm waited for its pods"
+
+
+def test_only_who_has_an_access_entry_is_let_in(deployed: Deployment) -> None:
+    """The handler's role has one; the account's root is refused, as on AWS."""
+    with pytest.raises(KubectlFailed, match=r"Unauthorized|logged in"):
+        deployed.as_root("quickstart").run("get", "namespaces")
+
+
+def test_a_deploy_killed_half_way_is_repeated_and_everything_goes_back(
+    deployed: Deployment, quickstart: Path, changed: Path
+) -> None:
+    with pytest.raises(DeployError, match="code -9"):
+        deployed.deploy(changed, on_event=_kill_at_the_new_pool)
+    deployed.deploy(changed)
+    assert names(deployed, "nodepools") == {"inference-blueprints.system", "l40s", "more"}
+    assert _workers(deployed) == 1
+    deployed.deploy(quickstart)
+    assert names(deployed, "nodepools") == {"inference-blueprints.system", "l40s"}
+    assert names(deployed, "ec2nodeclasses") == {"inference-blueprints.system", "l40s"}
+    assert _workers(deployed) == 2
+
+
+def test_a_bad_chart_value_fails_readably_and_rolls_back(
+    deployed: Deployment, quickstart: Path, tmp_path: Path
+) -> None:
+    def misspell(template: Template) -> None:
+        properties = resource(template, CHART, GRAPH)
+        values = json.loads(properties["Values"])
+        properties["Values"] = json.dumps({**values, "proceses": values["processes"]})
+
+    with pytest.raises(DeployError, match="additional properties 'proceses' not allowed"):
+        deployed.deploy(edited(quickstart, tmp_path / "bad", MODEL, misspell))
+    assert deployed.stacks()[MODEL] == "UPDATE_ROLLBACK_COMPLETE"
+    assert _workers(deployed) == 2
+
+
+def test_a_bad_field_fails_readably_and_rolls_back(
+    deployed: Deployment, quickstart: Path, tmp_path: Path
+) -> None:
+    def misspell(template: Template) -> None:
+        properties = resource(template, MANIFEST, "l40s")
+        parts = properties["Manifest"]["Fn::Join"][1]
+        assert any('"limits"' in part for part in parts if isinstance(part, str))
+        properties["Manifest"]["Fn::Join"][1] = [
+            part.replace('"limits"', '"limitz"') if isinstance(part, str) else part for part in parts
+        ]
+
+    with pytest.raises(DeployError, match=r"unknown field \W+spec\.limitz"):
+        deployed.deploy(edited(quickstart, tmp_path / "bad", CAPACITY, misspell))
+    assert deployed.stacks()[CAPACITY] == "UPDATE_ROLLBACK_COMPLETE"
+    (pool,) = [each for each in deployed.kubectl.get("nodepools") if each["metadata"]["name"] == "l40s"]
+    assert pool["spec"]["limits"]
+
+
+def test_destroy_leaves_nothing(deployed: Deployment, quickstart: Path, tmp_path: Path) -> None:
+    cloudformation = deployed.emulator.client("cloudformation")
+    for stack in deployed.stacks():
+        cloudformation.update_termination_protection(StackName=stack, EnableTerminationProtection=False)
+    destroy(deployed.emulator, quickstart, log_path=tmp_path / "destroy.log", on_line=lambda _: None)
+    assert set(deployed.stacks()) == {"CDKToolkit"}
+    assert deployed.emulator.client("eks").list_clusters()["clusters"] == []
+    with pytest.raises(KubectlFailed, match="refused"):
+        deployed.kubectl.run("get", "namespaces")
+
+
+def _document() -> dict[str, Any]:
+    document: dict[str, Any] = yaml.safe_load(shipped()["quickstart-g6e"].read_text())
+    document["spec"]["environment"]["dataRemoval"] = "destroy"
+    return document
+
+
+def _synthesised(document: dict[str, Any], folder: Path) -> Path:
+    blueprint = folder / "blueprint.yaml"
+    blueprint.write_text(yaml.safe_dump(document))
+    synthesise(str(blueprint), folder / "cdk.out")
+    return folder / "cdk.out"
+
+
+def _workers(deployment: Deployment) -> int:
+    """Replicas of the workers in the graph that the API server holds."""
+    (graph,) = deployment.kubectl.get("dynamographdeployments", "--namespace", "inference")
+    (count,) = [
+        component["replicas"] for component in graph["spec"]["components"] if component["type"] == "worker"
+    ]
+    return int(count)
+
+
+def _kill_at_the_new_pool(event: ResourceEvent) -> None:
+    """End the CDK command line at once while CloudFormation works on a stack of its."""
+    if event.resource_type == MANIFEST and "more" in event.resource:
+        (cdk,) = [each for each in psutil.Process().children() if "deploy" in each.cmdline()]
+        os.kill(cdk.pid, signal.SIGKILL)
