@@ -9,7 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
-from inference_blueprints.catalog.catalogue import Catalogue, CatalogueError, UnknownEntryError, shipped
+from inference_blueprints.catalog.catalogue import (
+    REFERENCE_REGION,
+    Catalogue,
+    CatalogueError,
+    UnknownEntryError,
+    shipped,
+)
 from inference_blueprints.catalog.engine import Engine, Flag
 from inference_blueprints.catalog.hardware import Accelerator, InstanceType, PriceTable
 from inference_blueprints.catalog.latency import LatencyProfile
@@ -95,9 +101,10 @@ def latency_profile(model: str, accelerator: str, tensor_parallel_size: int) -> 
     return shipped().latency_profile(model, accelerator, tensor_parallel_size)
 
 
-def prices() -> PriceTable:
-    """Return on-demand prices of the table's one region."""
-    return shipped().prices
+def prices(region: str = REFERENCE_REGION) -> PriceTable:
+    """Return on-demand prices of a region; those of the reference region where it has no table."""
+    tables = shipped().prices
+    return tables.get(region, tables[REFERENCE_REGION])
 
 
 def quotas() -> Mapping[str, Quota]:

@@ -1,9 +1,9 @@
 """How IPv4 addresses are divided: what the network is built with, and what nodes and pods take of it.
 
 Sources: Amazon VPC User Guide, "Subnet CIDR blocks"; Amazon EKS User Guide, "Assign more IP addresses to
-nodes with prefixes" and "View networking requirements for VPC and subnets"; Elastic Load Balancing User Guide,
-"Subnets for your load balancer"; amazon-vpc-cni-k8s, ``pkg/ipamd`` (a node with an address for each pod gets no
-more).
+nodes with prefixes" and "View networking requirements for VPC and subnets"; Elastic Load Balancing User
+Guide, "Subnets for your load balancer"; amazon-vpc-cni-k8s, ``pkg/ipamd`` (a node with an address for each
+pod gets no more).
 """
 
 from __future__ import annotations

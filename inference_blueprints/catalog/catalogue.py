@@ -19,6 +19,8 @@ from inference_blueprints.catalog.limits import Endpoint, Image, Quota
 from inference_blueprints.catalog.model import Model
 from inference_blueprints.errors import UserError
 
+#: Region of the prices that instance types are ranked by, and shown with where a region has no table.
+REFERENCE_REGION = "us-east-1"
 _SHIPPED = Path(__file__).resolve().parent / "data"
 _Entry = TypeVar("_Entry")
 
@@ -108,14 +110,14 @@ class Catalogue:
     @cached_property
     def instance_types(self) -> Mapping[str, InstanceType]:
         """Instance type by name."""
-        return MappingProxyType({row["name"]: self._instance_type(row) for row in self._instance_table[1]})
+        _, rows = self._table("instance_types.csv")
+        return MappingProxyType({row["name"]: self._instance_type(row) for row in rows})
 
     @cached_property
-    def prices(self) -> PriceTable:
-        """On-demand prices of the table's one region."""
-        header, rows = self._instance_table
-        prices = {row["name"]: float(row["usd_per_hour"]) for row in rows if row["usd_per_hour"]}
-        return PriceTable(header["price region"], header["date"], header["source"], MappingProxyType(prices))
+    def prices(self) -> Mapping[str, PriceTable]:
+        """On-demand prices by region, of the regions that have a table."""
+        files = sorted((self.directory / "prices").glob("*.csv"))
+        return MappingProxyType({file.stem: self._price_table(file.stem) for file in files})
 
     def latency_profile(
         self, model: str, accelerator: str, tensor_parallel_size: int
@@ -127,10 +129,15 @@ class Catalogue:
             return None
         return _build(LatencyProfile, self._json(name), path)
 
-    @cached_property
-    def _instance_table(self) -> tuple[dict[str, str], list[dict[str, str]]]:
-        """Split the CSV file into its ``# key: value`` header and its rows."""
-        lines = self._text("instance_types.csv").splitlines()
+    def _price_table(self, region: str) -> PriceTable:
+        """Read the prices of one region."""
+        header, rows = self._table(f"prices/{region}.csv")
+        prices = {row["name"]: float(row["usd_per_hour"]) for row in rows}
+        return PriceTable(region, header["date"], header["source"], MappingProxyType(prices))
+
+    def _table(self, name: str) -> tuple[dict[str, str], list[dict[str, str]]]:
+        """Split a CSV file into its ``# key: value`` header and its rows."""
+        lines = self._text(name).splitlines()
         comments = [line[1:].strip() for line in lines if line.startswith("#")]
         header = dict(comment.split(": ", 1) for comment in comments if ": " in comment)
         return header, list(csv.DictReader(line for line in lines if not line.startswith("#")))
@@ -157,7 +164,7 @@ class Catalogue:
             network_cards=int(row["network_cards"]),
             efa_interfaces=int(row["efa_interfaces"]),
             max_pods=int(row["max_pods"]),
-            usd_per_hour=float(row["usd_per_hour"]) if row["usd_per_hour"] else None,
+            usd_per_hour=self.prices[REFERENCE_REGION].usd_per_hour.get(row["name"]),
         )
 
     def _entries(self, file: str, key: str, kind: type[_Entry]) -> Mapping[str, _Entry]:

@@ -67,7 +67,7 @@ class InstanceType:
     max_pods
         Pods a node takes under the VPC CNI without prefix delegation.
     usd_per_hour
-        On demand in the price table's region; None when unknown.
+        On demand in the reference region; None when unknown.
     """
 
     name: str

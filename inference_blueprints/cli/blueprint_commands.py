@@ -127,13 +127,33 @@ def schema() -> None:
     print(schema_text(), end="")
 
 
-def plan(name_or_path: NameOrPath, output: OutputOption = Output.TEXT) -> None:
-    """Show what a blueprint starts and costs: pools, processes, GPUs, memory, price per hour."""
+def plan(
+    name_or_path: NameOrPath,
+    rates: Annotated[
+        Path | None,
+        typer.Option("--rates", help="Your own prices, spot and reserved too.", metavar="FILE.yaml"),
+    ] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option("--page", help="Write the plan with its picture as a page.", metavar="FILE.html"),
+    ] = None,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Show what a blueprint starts, needs and costs: nodes, memory, prices, quotas, cold start, addresses."""
+    from inference_blueprints.planning.rates import load_rates
     from inference_blueprints.planning.summary import as_dict, summarise
     from inference_blueprints.serving.plan import build_plan
 
     loaded = load(name_or_path)
-    summary = summarise(loaded.blueprint, build_plan(loaded.blueprint))
+    serving_plan = build_plan(loaded.blueprint)
+    own_rates = load_rates(rates, loaded.blueprint.spec.environment.region) if rates else None
+    summary = summarise(loaded.blueprint, serving_plan, own_rates)
+    if page is not None:
+        from inference_blueprints.planning.page import plan_page
+
+        warnings = [str(warning) for warning in loaded.warnings]
+        _write(page, plan_page(loaded.blueprint, serving_plan, summary, warnings))
+        print(f"wrote {page}", file=sys.stderr)
     if output is Output.JSON:
         _print_json({**as_dict(summary), "warnings": _as_dicts(loaded.warnings)})
         return

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from typing import Any
 
-from inference_blueprints import catalog
+from inference_blueprints.planning.addresses import address_use
+from inference_blueprints.planning.cold_start import cold_start
+from inference_blueprints.planning.fit import pod_fit
 from inference_blueprints.planning.memory import summarise_memory
-from inference_blueprints.planning.placement import cheapest_placement, workers_of_pool
+from inference_blueprints.planning.placement import Node, cheapest_placement, workers_of_pool
+from inference_blueprints.planning.quotas import quota_needs
+from inference_blueprints.planning.rates import Prices, Rates, prices_for
+from inference_blueprints.planning.token_prices import token_price
 from inference_blueprints.planning.types import (
     PlanSummary,
     PoolSummary,
-    Prices,
+    PriceNote,
     ProcessSummary,
     Totals,
 )
-from inference_blueprints.serving.types import ServingPlan
+from inference_blueprints.serving.resolved import ResolvedDeployment, resolve
+from inference_blueprints.serving.types import Process, ServingPlan
 from inference_blueprints.spec.types import Blueprint, Network, Pool
 
 #: Prices in the catalogue have five decimals; sums are rounded back to them.
 _PRICE_DECIMALS = 5
 
 
-def summarise(blueprint: Blueprint, plan: ServingPlan) -> PlanSummary:
+def summarise(blueprint: Blueprint, plan: ServingPlan, rates: Rates | None = None) -> PlanSummary:
     """Sum up what a blueprint starts, needs and costs.
 
     Parameters
@@ -31,6 +38,8 @@ def summarise(blueprint: Blueprint, plan: ServingPlan) -> PlanSummary:
         A valid blueprint.
     plan
         The serving plan computed from it.
+    rates
+        The user's own; without them, what is not on demand has no known price.
 
     Returns
     -------
@@ -38,16 +47,49 @@ def summarise(blueprint: Blueprint, plan: ServingPlan) -> PlanSummary:
         Figures without a source are None, never guessed.
     """
     spec = blueprint.spec
-    pools = tuple(_summarise_pool(pool, plan) for pool in spec.pools)
+    prices = prices_for(spec.environment.region, rates)
+    placed = {
+        pool.name: cheapest_placement(workers_of_pool(plan, pool.name), prices.types_of(pool))
+        for pool in spec.pools
+    }
+    pools = tuple(_summarise_pool(pool, plan, prices, placed[pool.name]) for pool in spec.pools)
+    processes = _summarise_processes(plan)
+    memory = summarise_memory(blueprint)
+    deployments = list(_deployments(blueprint, plan))
+    token_prices = {
+        f"{each.model}/{each.deployment}": token_price(resolved, each, pools, processes)
+        for (resolved, _), each in zip(deployments, memory, strict=True)
+    }
     return PlanSummary(
         name=blueprint.metadata.name,
         region=spec.environment.region,
         pools=pools,
-        processes=_summarise_processes(plan),
-        memory=summarise_memory(blueprint),
+        processes=processes,
+        memory=memory,
         totals=_total(pools),
-        prices=_prices(spec.environment.region, spec.network),
+        prices=_prices(spec.environment.region, spec.network, prices),
+        token_prices=tuple(each for each in token_prices.values() if each),
+        without_profile=tuple(name for name, each in token_prices.items() if each is None),
+        quotas=quota_needs(spec.pools, pools),
+        cold_starts=tuple(
+            cold_start(resolved, worker, placed[resolved.pool.name]) for resolved, worker in deployments
+        ),
+        addresses=address_use(spec),
+        fits=tuple(
+            pod_fit(resolved.pool.name, resolved.model.name, resolved.deployment.name, worker, kind)
+            for resolved, worker in deployments
+            for kind in resolved.instance_types
+        ),
     )
+
+
+def _deployments(blueprint: Blueprint, plan: ServingPlan) -> Iterator[tuple[ResolvedDeployment, Process]]:
+    """Yield each deployment with the process that holds accelerators."""
+    for model_index, model in enumerate(plan.models):
+        for deployment_index, deployment in enumerate(model.deployments):
+            workers = [process for process in deployment.processes if process.role == "worker"]
+            for worker in workers:
+                yield resolve(blueprint, model_index, deployment_index), worker
 
 
 def as_dict(summary: PlanSummary) -> dict[str, Any]:
@@ -61,20 +103,21 @@ def as_dict(summary: PlanSummary) -> dict[str, Any]:
     Returns
     -------
     dict
-        The same figures; ``prices`` carries its note too.
+        The same figures; ``prices`` carries its note too, and each cold start what dominates it.
     """
     document: dict[str, Any] = _camel_case(dataclasses.asdict(summary))
     document["prices"]["note"] = summary.prices.note
+    for each, start in zip(document["coldStarts"], summary.cold_starts, strict=True):
+        each["dominatedBy"] = start.dominated_by
     return document
 
 
-def _summarise_pool(pool: Pool, plan: ServingPlan) -> PoolSummary:
-    instance_types = [catalog.instance_type(name) for name in pool.instance_types]
+def _summarise_pool(pool: Pool, plan: ServingPlan, known: Prices, nodes: list[Node]) -> PoolSummary:
+    instance_types = known.types_of(pool)
     workers = workers_of_pool(plan, pool.name)
-    nodes = cheapest_placement(workers, instance_types)
     accelerator = instance_types[0].accelerator
     prices = [kind.usd_per_hour for kind in instance_types]
-    known = [price for price in prices if price is not None]
+    dearest = None if None in prices else max(price for price in prices if price is not None)
     price_used = nodes[0].instance_type.usd_per_hour if nodes else 0.0
     return PoolSummary(
         name=pool.name,
@@ -87,7 +130,7 @@ def _summarise_pool(pool: Pool, plan: ServingPlan) -> PoolSummary:
         accelerators_used=sum(worker.accelerator_count for worker in workers),
         accelerators_max=pool.nodes.max * max(kind.accelerator_count for kind in instance_types),
         usd_per_hour_used=_times(len(nodes), price_used),
-        usd_per_hour_max=_times(pool.nodes.max, max(known) if len(known) == len(prices) else None),
+        usd_per_hour_max=_times(pool.nodes.max, dearest),
     )
 
 
@@ -125,10 +168,10 @@ def _total(pools: tuple[PoolSummary, ...]) -> Totals:
     )
 
 
-def _prices(blueprint_region: str, network: Network) -> Prices:
-    table = catalog.prices()
+def _prices(blueprint_region: str, network: Network, known: Prices) -> PriceNote:
+    table, rates = known.table, known.rates
     own_network = () if network.existing else ("NAT gateways and VPC endpoints",)
-    return Prices(
+    return PriceNote(
         region=table.region,
         date=table.date,
         source=table.source,
@@ -140,6 +183,7 @@ def _prices(blueprint_region: str, network: Network) -> Prices:
             "load balancer",
             "disks, buckets, logs and data transfer",
         ),
+        rates=f"{rates.source}, {rates.date}" if rates else "",
     )
 
 

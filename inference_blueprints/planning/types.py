@@ -27,7 +27,8 @@ class PoolSummary:
     accelerators_used, accelerators_max
         Devices that workers hold, and devices at ``nodes_max`` nodes of the largest type.
     usd_per_hour_used, usd_per_hour_max
-        On demand, for the used nodes and for ``nodes_max`` nodes of the dearest type; None when unknown.
+        As the pool pays, for the used nodes and for ``nodes_max`` nodes of the dearest type; None when
+        unknown.
     """
 
     name: str
@@ -101,7 +102,7 @@ class MemorySummary:
 
 
 @dataclass(frozen=True, slots=True)
-class Prices:
+class PriceNote:
     """Where the prices come from and what they leave out.
 
     Parameters
@@ -112,6 +113,8 @@ class Prices:
         Where the platform is deployed.
     not_included
         What is billed beside the pools' nodes.
+    rates
+        What the user's own rates file says of itself; empty without one.
     """
 
     region: str
@@ -119,11 +122,13 @@ class Prices:
     source: str
     blueprint_region: str
     not_included: tuple[str, ...]
+    rates: str = ""
 
     @property
     def note(self) -> str:
         """One sentence on what the prices are and whether they hold where the platform is deployed."""
-        facts = f"On-demand prices of {self.region}, {self.date}, from {self.source}."
+        rates = f"Your rates come first: {self.rates}. " if self.rates else ""
+        facts = f"{rates}On-demand prices of {self.region}, {self.date}, from {self.source}."
         if self.region == self.blueprint_region:
             return facts
         return f"{facts} The blueprint deploys to {self.blueprint_region}, where prices differ."
@@ -154,6 +159,190 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True)
+class TokenPrice:
+    """What a million tokens of a deployment cost at its share of the stated peak; simulated.
+
+    Parameters
+    ----------
+    model, deployment
+        Whose tokens.
+    requests_per_second
+        What is served: the deployment's share of the peak, or what its workers carry when that is less.
+    peak_requests_per_second
+        The share of the peak, by workers.
+    concurrent_requests
+        Requests at once in a worker, at that rate.
+    time_per_output_token_ms
+        Mean time between two tokens of an answer, at that rate.
+    usd_per_million_tokens, usd_per_million_output_tokens
+        Over all tokens, and if output carries all; None when a price is unknown.
+    usd_per_million_tokens_full
+        Over all tokens, with every worker as busy as it can be.
+    """
+
+    model: str
+    deployment: str
+    requests_per_second: float
+    peak_requests_per_second: float
+    concurrent_requests: int
+    time_per_output_token_ms: float
+    usd_per_million_tokens: float | None
+    usd_per_million_output_tokens: float | None
+    usd_per_million_tokens_full: float | None
+
+    @property
+    def carries_the_peak(self) -> bool:
+        """Whether the workers serve the whole share of the peak."""
+        return self.requests_per_second >= self.peak_requests_per_second
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaNeed:
+    """vCPUs that one of EC2's quotas has to allow.
+
+    Parameters
+    ----------
+    code, name
+        In Service Quotas, service ``ec2``; empty where none is known.
+    purchase
+        What it counts: the blueprint's word.
+    vcpu_used, vcpu_max
+        For the used nodes, and for as many as the blueprint allows.
+    pools
+        Whose nodes; the platform's own are ``system nodes``.
+    """
+
+    code: str
+    name: str
+    purchase: str
+    vcpu_used: int
+    vcpu_max: int
+    pools: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ColdStart:
+    """The least time from a waiting worker to its weights in memory, on a new node of a pool.
+
+    Parameters
+    ----------
+    pool, model, deployment, instance_type
+        Which worker, on the type that the pool is reckoned with.
+    workers_on_the_node
+        Workers that start at once and share the node's network and disk.
+    launch_seconds
+        From the request to a node that is ready; None: unknown.
+    image_bytes, image_seconds
+        What the node downloads for the image; None: unknown.
+    image_seconds_per_gb
+        What each GB of the image takes.
+    weights_bytes, weights_seconds
+        What the node's workers load together.
+    weights_from
+        Where from, and what limits it.
+    """
+
+    pool: str
+    model: str
+    deployment: str
+    instance_type: str
+    workers_on_the_node: int
+    launch_seconds: float | None
+    image_bytes: int | None
+    image_seconds: float | None
+    image_seconds_per_gb: float
+    weights_bytes: int
+    weights_seconds: float
+    weights_from: str
+
+    @property
+    def dominated_by(self) -> str:
+        """The longest known step, and from which size on an unknown image would be longer."""
+        if self.image_seconds is not None:
+            return "image" if self.image_seconds > self.weights_seconds else "weights"
+        return f"weights, unless the image is over {self.weights_seconds / self.image_seconds_per_gb:.1f} GB"
+
+
+@dataclass(frozen=True, slots=True)
+class PoolAddresses:
+    """What a pool takes of the network's IPv4 addresses.
+
+    Parameters
+    ----------
+    pool
+        Whose nodes; the platform's own are ``system nodes``.
+    pods, prefixes, interfaces
+        Of one node: pods with an address, /28 prefixes with the one kept ready, interfaces with an address.
+    addresses_per_node
+        Of one node, altogether.
+    nodes_max
+        Nodes at the most.
+    nodes_in_a_subnet
+        Nodes of this pool that one zone's subnet has room for beside nothing else.
+    """
+
+    pool: str
+    pods: int
+    prefixes: int
+    interfaces: int
+    addresses_per_node: int
+    nodes_max: int
+    nodes_in_a_subnet: int
+
+
+@dataclass(frozen=True, slots=True)
+class AddressUse:
+    """The network's IPv4 addresses.
+
+    Parameters
+    ----------
+    cidr, zones
+        What is divided among how many zones.
+    addresses_in_a_zone
+        Left for nodes in a zone; for an existing VPC, whose subnets are unknown, its share of the range.
+    is_exact
+        Whether the subnets are known.
+    needed, available
+        For every node that may run, and in all zones.
+    pools
+        What each takes.
+    """
+
+    cidr: str
+    zones: int
+    addresses_in_a_zone: int
+    is_exact: bool
+    needed: int
+    available: int
+    pools: tuple[PoolAddresses, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PodFit:
+    """How many workers of a deployment one node holds, and what stops the next.
+
+    Parameters
+    ----------
+    pool, model, deployment, instance_type
+        Which worker on which type.
+    workers_per_node
+        How many fit.
+    limited_by
+        ``devices``, ``vCPUs``, ``memory``, ``EFA interfaces`` or ``pods``.
+    stranded_devices
+        Devices of a node that are left without a worker for the lack of something else.
+    """
+
+    pool: str
+    model: str
+    deployment: str
+    instance_type: str
+    workers_per_node: int
+    limited_by: str
+    stranded_devices: int
+
+
+@dataclass(frozen=True, slots=True)
 class PlanSummary:
     """All that `blueprints plan` prints.
 
@@ -167,6 +356,16 @@ class PlanSummary:
         The pools together.
     prices
         Where the prices come from.
+    token_prices
+        Of the deployments with a latency profile.
+    without_profile
+        Deployments without one, as ``model/deployment``.
+    quotas
+        Ordered by code.
+    cold_starts, fits
+        Of each deployment.
+    addresses
+        The network's.
     """
 
     name: str
@@ -175,4 +374,10 @@ class PlanSummary:
     processes: tuple[ProcessSummary, ...]
     memory: tuple[MemorySummary, ...]
     totals: Totals
-    prices: Prices
+    prices: PriceNote
+    token_prices: tuple[TokenPrice, ...]
+    without_profile: tuple[str, ...]
+    quotas: tuple[QuotaNeed, ...]
+    cold_starts: tuple[ColdStart, ...]
+    addresses: AddressUse
+    fits: tuple[PodFit, ...]

@@ -34,7 +34,7 @@ class NodeShare:
     cpu
         Whole vCPUs.
     memory_mib
-        Memory in MiB, a multiple of 1024.
+        Memory in MiB; a replica's is a multiple of 1024.
     """
 
     cpu: int
@@ -44,6 +44,20 @@ class NodeShare:
 def replicas_per_node(instance_type: InstanceType, accelerators: int) -> int:
     """Return how many replicas with that many accelerators one node holds."""
     return instance_type.accelerator_count // accelerators
+
+
+def node_capacity(instance_type: InstanceType) -> NodeShare:
+    """Return what all replicas of a node can request together, after the system and the daemon sets.
+
+    Parameters
+    ----------
+    instance_type
+        The node's type.
+    """
+    kube_reserved = _KUBE_RESERVED_MIB + _KUBE_RESERVED_MIB_PER_POD * instance_type.max_pods
+    usable_mib = instance_type.memory_mib * (1 - _VM_MEMORY_OVERHEAD)
+    usable_mib -= kube_reserved + _EVICTION_MIB + _DAEMON_SETS_MIB
+    return NodeShare(instance_type.vcpu - _DAEMON_SETS_AND_KUBELET_CPU, int(usable_mib))
 
 
 def node_share(instance_types: tuple[InstanceType, ...], accelerators: int) -> NodeShare:
@@ -67,11 +81,9 @@ def node_share(instance_types: tuple[InstanceType, ...], accelerators: int) -> N
     cpus, memories = [], []
     for instance_type in instance_types:
         replicas = max(1, replicas_per_node(instance_type, accelerators))
-        kube_reserved = _KUBE_RESERVED_MIB + _KUBE_RESERVED_MIB_PER_POD * instance_type.max_pods
-        usable_mib = instance_type.memory_mib * (1 - _VM_MEMORY_OVERHEAD)
-        usable_mib -= kube_reserved + _EVICTION_MIB + _DAEMON_SETS_MIB
-        memories.append(int(usable_mib / replicas))
-        cpus.append((instance_type.vcpu - _DAEMON_SETS_AND_KUBELET_CPU) // replicas)
+        capacity = node_capacity(instance_type)
+        memories.append(capacity.memory_mib // replicas)
+        cpus.append(capacity.cpu // replicas)
     return NodeShare(cpu=max(1, min(cpus)), memory_mib=max(1024, min(memories) // 1024 * 1024))
 
 

@@ -13,7 +13,7 @@ from typing import cast
 import yaml
 
 from inference_blueprints.errors import BlueprintError, Problem
-from inference_blueprints.spec.document import INVALID, Document, Node, Position
+from inference_blueprints.spec.document import BLUEPRINT, INVALID, Document, FileKind, Node, Position
 from inference_blueprints.spec.scalars import AmbiguousScalarError, resolve
 from inference_blueprints.spec.wording import Path, path_text, quote
 
@@ -21,7 +21,7 @@ MAXIMUM_DEPTH = 32
 MAXIMUM_NODES = 20_000
 
 
-def parse(text: str, file: str) -> Document:
+def parse(text: str, file: str, kind: FileKind = BLUEPRINT) -> Document:
     """Read one YAML document.
 
     Parameters
@@ -30,13 +30,15 @@ def parse(text: str, file: str) -> Document:
         The file's text.
     file
         Its name in messages.
+    kind
+        What it is meant to be.
 
     Raises
     ------
     BlueprintError
         If the text is no YAML, empty, no mapping, too deep or too large to go on with.
     """
-    composer = _Composer(text, file)
+    composer = _Composer(text, file, kind)
     try:
         root = composer.root()
     except _StopError:
@@ -53,8 +55,9 @@ class _StopError(Exception):
 class _Composer:
     """Builds nodes from the events of YAML's parser."""
 
-    def __init__(self, text: str, file: str) -> None:
+    def __init__(self, text: str, file: str, kind: FileKind) -> None:
         self.problems: list[Problem] = []
+        self._kind = kind
         self._file = file
         self._loader = yaml.CSafeLoader(text)
         self._anchors: dict[str, tuple[Node, int]] = {}
@@ -64,17 +67,18 @@ class _Composer:
         """Compose the root and see that nothing follows it."""
         self._event()
         if self._next_is(yaml.StreamEndEvent):
-            message = "is empty; `blueprints init` copies a blueprint to start from"
+            message = f"is empty; {self._kind.when_empty}"
             self.problems.append(Problem(self._file, 0, 0, "", message))
             raise _StopError
         self._event()
         root = self._compose(self._event(), ())
         self._event()
         if not isinstance(root.value, dict) and root.value is not INVALID:
-            message = f"got {quote(root.value)}, a blueprint is a mapping that begins with `apiVersion:`"
+            noun, first = self._kind.noun, self._kind.first_key
+            message = f"got {quote(root.value)}, a {noun} is a mapping that begins with `{first}:`"
             self._stop(root.start, (), message)
         if not self._next_is(yaml.StreamEndEvent):
-            message = "got a second document; a file holds one blueprint, remove the `---`"
+            message = f"got a second document; a file holds one {self._kind.noun}, remove the `---`"
             self._report(_position(self._event()), (), message)
         return root
 
@@ -82,7 +86,9 @@ class _Composer:
         """Compose the node that an event begins."""
         start = _position(event)
         if len(path) > MAXIMUM_DEPTH:
-            self._stop(start, path, f"is nested over {MAXIMUM_DEPTH} levels deep; a blueprint needs about 10")
+            self._stop(
+                start, path, f"is nested over {MAXIMUM_DEPTH} levels deep; a {self._kind.noun} needs about 10"
+            )
         if isinstance(event, yaml.AliasEvent):
             return self._alias(str(event.anchor), start, path)
         count = self._count

@@ -25,6 +25,33 @@ class Position(NamedTuple):
     column: int
 
 
+class FileKind(NamedTuple):
+    """What a file is, for messages about the whole of it.
+
+    Parameters
+    ----------
+    noun
+        Such as ``blueprint``.
+    first_key
+        Key that it begins with.
+    when_missing, when_empty
+        What to do when there is none, or nothing in it.
+    """
+
+    noun: str
+    first_key: str
+    when_missing: str
+    when_empty: str
+
+
+BLUEPRINT = FileKind(
+    noun="blueprint",
+    first_key="apiVersion",
+    when_missing="`blueprints list` shows the shipped ones",
+    when_empty="`blueprints init` copies a blueprint to start from",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """A value of the file and where it stands.

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from inference_blueprints.errors import BlueprintError, Problem
+from inference_blueprints.spec.document import BLUEPRINT, FileKind
 
 MAXIMUM_BYTES = 1024 * 1024
 _UNPRINTABLE = re.compile(
@@ -13,7 +14,7 @@ _UNPRINTABLE = re.compile(
 )
 
 
-def read(path: Path, file: str) -> str:
+def read(path: Path, file: str, kind: FileKind = BLUEPRINT) -> str:
     """Return the text of a blueprint file.
 
     Parameters
@@ -22,6 +23,8 @@ def read(path: Path, file: str) -> str:
         The file.
     file
         Its name in messages.
+    kind
+        What it is meant to be.
 
     Raises
     ------
@@ -29,7 +32,7 @@ def read(path: Path, file: str) -> str:
         If it is missing, not a regular file, unreadable, over 1 MiB, not UTF-8, or holds characters that
         editors do not show. The latter two carry their position.
     """
-    content = _read_bytes(path, file)
+    content = _read_bytes(path, file, kind)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -43,21 +46,21 @@ def read(path: Path, file: str) -> str:
     return text
 
 
-def _read_bytes(path: Path, file: str) -> bytes:
+def _read_bytes(path: Path, file: str, kind: FileKind) -> bytes:
     """Read at most one byte more than is allowed."""
     try:
         if path.exists() and not path.is_file():
-            kind = "a directory" if path.is_dir() else "no regular file"
-            raise _failure(file, f"is {kind}; name the YAML file of a blueprint")
+            got = "a directory" if path.is_dir() else "no regular file"
+            raise _failure(file, f"is {got}; name the YAML file of a {kind.noun}")
         with path.open("rb") as stream:
             content = stream.read(MAXIMUM_BYTES + 1)
     except FileNotFoundError as error:
-        raise _failure(file, "does not exist; `blueprints list` shows the shipped ones") from error
+        raise _failure(file, f"does not exist; {kind.when_missing}") from error
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise _failure(file, f"cannot be read: {reason}") from error
     if len(content) > MAXIMUM_BYTES:
-        raise _failure(file, "is over 1 MiB, the most that is read; a blueprint has a few kilobytes")
+        raise _failure(file, f"is over 1 MiB, the most that is read; a {kind.noun} has a few kilobytes")
     return content
 
 

@@ -15,13 +15,13 @@ from typing import Any, Literal
 from inference_blueprints.catalog import InstanceType, placement
 from inference_blueprints.catalog.addresses import PODS_PER_NODE
 from inference_blueprints.catalog.efa import efa_layout
+from inference_blueprints.catalog.volumes import gp3_mib_per_second
 from inference_constructs.capacity import bottlerocket
 
 Manifest = dict[str, Any]
 
-#: A gp3 volume gives 0.25 MiB/s an operation; 125 MiB/s and 3,000 operations cost nothing, 1,000 MiB/s is the
-#: most that is asked for (https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html).
-_LEAST_GP3_MIB_PER_SECOND, _MOST_GP3_MIB_PER_SECOND = 125, 1000
+#: A gp3 volume gives 0.25 MiB/s an operation; 3,000 operations cost nothing
+#: (https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html).
 _LEAST_GP3_OPERATIONS = 3000
 _ROOT_VOLUME_GIB = 4
 
@@ -302,9 +302,7 @@ def _image_volume_speed(pool: PoolProperties) -> Manifest:
     """Return the speed of the data volume where images lie on it: as fast as every type can use."""
     if pool.has_instance_store:
         return {}
-    slowest = min(instance_type.ebs_bandwidth_mbps for instance_type in pool.instance_types)
-    usable = slowest * 10**6 // 8 // 2**20
-    throughput = max(_LEAST_GP3_MIB_PER_SECOND, min(_MOST_GP3_MIB_PER_SECOND, usable))
+    throughput = gp3_mib_per_second(pool.instance_types)
     return {"throughput": throughput, "iops": max(_LEAST_GP3_OPERATIONS, throughput * 4)}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from inference_blueprints.planning.cost import share_of
 from inference_blueprints.planning.types import PlanSummary
 
 
@@ -30,8 +31,6 @@ class Capacity:
 def capacity_of(models: Collection[str], summary: PlanSummary) -> Capacity:
     """Return what serves some of a plan's models.
 
-    A pool's used nodes are paid for by the models in it, each by its accelerators.
-
     Parameters
     ----------
     models
@@ -44,21 +43,8 @@ def capacity_of(models: Collection[str], summary: PlanSummary) -> Capacity:
     Capacity
         Over all pools.
     """
-    held = {
-        pool.name: sum(
-            process.replicas * process.accelerators
-            for process in summary.processes
-            if process.pool == pool.name and process.model in models
-        )
-        for pool in summary.pools
+    deployments = {
+        (process.model, process.deployment) for process in summary.processes if process.model in models
     }
-    used = [pool for pool in summary.pools if held[pool.name]]
-    shares = [
-        None
-        if pool.usd_per_hour_used is None
-        else pool.usd_per_hour_used * held[pool.name] / pool.accelerators_used
-        for pool in used
-    ]
-    known = [share for share in shares if share is not None]
-    usd_per_hour = sum(known) if len(known) == len(shares) else None
-    return Capacity(sum(held.values()), usd_per_hour, summary.prices.note)
+    accelerators, usd_per_hour = share_of(deployments, summary.pools, summary.processes)
+    return Capacity(accelerators, usd_per_hour, summary.prices.note)

@@ -34,9 +34,7 @@ def range_is_valid(network: Network) -> Iterator[Finding]:
     if fault:
         yield Finding(path, fault)
     elif not SHORTEST_PREFIX <= IPv4Network(network.cidr).prefixlen <= LONGEST_PREFIX:
-        yield Finding(
-            path, f"got {quote(network.cidr)}, /{SHORTEST_PREFIX} to /{LONGEST_PREFIX} are allowed"
-        )
+        yield Finding(path, f"got {quote(network.cidr)}, /{SHORTEST_PREFIX} to /{LONGEST_PREFIX} are allowed")
 
 
 def existing_range_is_valid(network: Network) -> Iterator[Finding]:

@@ -40,12 +40,22 @@ def test_an_accelerator_is_one_edit(data: Path) -> None:
 
 def test_an_instance_type_is_one_edit(data: Path) -> None:
     with (data / "instance_types.csv").open("a", encoding="utf-8") as table:
-        table.write("g99.2xlarge,g99,amd64,8,65536,l40s,1,450,5000,5000,1,0,58,1.5\n")
+        table.write("g99.2xlarge,g99,amd64,8,65536,l40s,1,450,5000,5000,1,0,58\n")
+    with (data / "prices/us-east-1.csv").open("a", encoding="utf-8") as table:
+        table.write("g99.2xlarge,1.5\n")
     edited = catalog.Catalogue(data)
     added = edited.instance_types["g99.2xlarge"]
     assert added.accelerator is edited.accelerators["l40s"]
     assert (added.local_nvme_gb, added.max_pods, added.usd_per_hour) == (450, 58, 1.5)
-    assert edited.prices.usd_per_hour["g99.2xlarge"] == 1.5
+    assert edited.prices["us-east-1"].usd_per_hour["g99.2xlarge"] == 1.5
+
+
+def test_a_region_s_prices_are_one_file(data: Path) -> None:
+    (data / "prices/eu-west-1.csv").write_text(
+        "# source: a test\n# date: 2026-11\nname,usd_per_hour\ng6e.xlarge,2.5\n", encoding="utf-8"
+    )
+    table = catalog.Catalogue(data).prices["eu-west-1"]
+    assert (table.region, table.date, table.usd_per_hour) == ("eu-west-1", "2026-11", {"g6e.xlarge": 2.5})
 
 
 def test_a_model_is_one_edit(data: Path) -> None:
@@ -161,7 +171,8 @@ assert data() == ["models.json"], data()
 catalog.latency_profile("Qwen/Qwen3-8B", "l40s", 1)
 assert data() == ["l40s-tp1.json", "models.json"], data()
 catalog.instance_type("g6e.2xlarge")
-assert data() == ["accelerators.json", "instance_types.csv", "l40s-tp1.json", "models.json"], data()
+read = ["accelerators.json", "instance_types.csv", "l40s-tp1.json", "models.json", "us-east-1.csv"]
+assert data() == read, data()
 heavy = {"aws_cdk", "pydantic", "yaml", "numpy", "jinja2", "rich", "typer"} & sys.modules.keys()
 assert not heavy, heavy
 """

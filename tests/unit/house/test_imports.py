@@ -25,8 +25,10 @@ ALLOWED = {
         f"{LIBRARY}.errors",
         f"{LIBRARY}.resources",
     },
+    f"{LIBRARY}/pages": {f"{LIBRARY}.pages"},
     f"{LIBRARY}/planning": {
         f"{LIBRARY}.planning",
+        f"{LIBRARY}.pages",
         f"{LIBRARY}.serving",
         f"{LIBRARY}.spec",
         f"{LIBRARY}.catalog",
@@ -36,6 +38,7 @@ ALLOWED = {
     f"{LIBRARY}/deployment": {
         f"{LIBRARY}.deployment",
         f"{LIBRARY}.planning",
+        f"{LIBRARY}.pages",
         f"{LIBRARY}.serving",
         f"{LIBRARY}.spec",
         f"{LIBRARY}.catalog",

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from inference_blueprints import catalog
-from inference_blueprints.planning import summary as summary_module
+from inference_blueprints.planning import rates as rates_module
 from inference_blueprints.planning.summary import as_dict, summarise
 from inference_blueprints.serving.plan import build_plan
 
@@ -46,12 +46,8 @@ def test_used_nodes_are_reckoned_with_the_cheapest_type_and_the_most_with_the_de
 
 def test_an_unknown_price_is_none_and_the_totals_say_so(changed, monkeypatch):
     scene = changed(lambda spec: spec["pools"].append({**spec["pools"][0], "name": "spare"}))
-    known = catalog.instance_type
-
-    def without_price(name):
-        return dataclasses.replace(known(name), usd_per_hour=None)
-
-    monkeypatch.setattr(summary_module.catalog, "instance_type", without_price)
+    table = dataclasses.replace(catalog.prices(), usd_per_hour={})
+    monkeypatch.setattr(rates_module.catalog, "prices", lambda _region: table)
     summary = summarise(scene.blueprint, scene.plan)
     assert [pool.usd_per_hour_used for pool in summary.pools] == [None, 0.0]
     assert [pool.usd_per_hour_max for pool in summary.pools] == [None, None]
@@ -113,6 +109,8 @@ def test_json_has_camel_case_keys_and_plain_values(scene):
     document = as_dict(summary)
     assert json.loads(json.dumps(document)) == document
     assert document["pools"][0]["usdPerHourUsed"] == summary.pools[0].usd_per_hour_used
-    assert document["totals"]["withoutUsed"] == []
+    unpriced = [pool.name for pool in summary.pools if pool.usd_per_hour_used is None]
+    assert document["totals"]["withoutUsed"] == unpriced
+    assert document["coldStarts"][0]["dominatedBy"].startswith("weights")
     assert document["prices"]["note"] == summary.prices.note
     assert document["memory"][0]["kvCacheTokens"] > 0

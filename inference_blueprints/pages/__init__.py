@@ -1,0 +1,1 @@
+"""Pages that need nothing else: one style, one way to fill a template."""

@@ -1,0 +1,70 @@
+"""How long a new node takes until its workers have their weights, at the least: bytes over its limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from inference_blueprints import catalog
+from inference_blueprints.catalog import InstanceType
+from inference_blueprints.catalog.volumes import gp3_mib_per_second
+from inference_blueprints.planning.placement import Node
+from inference_blueprints.planning.types import ColdStart
+from inference_blueprints.serving.resolved import ResolvedDeployment
+from inference_blueprints.serving.types import Process
+
+_BYTES_PER_MEGABIT = 125_000
+_MIB = 2**20
+_GB = 1e9
+
+
+def cold_start(resolved: ResolvedDeployment, process: Process, nodes: Sequence[Node]) -> ColdStart:
+    """Return the least time of a deployment's workers on a new node.
+
+    Every worker of the node loads its own copy of the weights, all over one network and one disk. IP has one
+    network card of a node's, for the others carry EFA alone. Streamed weights touch no disk. AWS publishes
+    operations of NVMe and not bytes a second, so NVMe is not counted. The Hub, NAT gateways and what the
+    engine does after loading only add to it.
+
+    Parameters
+    ----------
+    resolved
+        The deployment.
+    process
+        Its worker.
+    nodes
+        The pool's used nodes, of one type.
+    """
+    kind = nodes[0].instance_type
+    key = resolved.model.name, resolved.deployment.name
+    together = max(sum((each.model, each.deployment) == key for each in node.workers) for node in nodes)
+    network = kind.network_bandwidth_mbps // kind.network_cards * _BYTES_PER_MEGABIT
+    disk = _disk_bytes_per_second(kind, resolved.instance_types)
+    to_disk = min(network, disk) if disk else network
+    streamed = resolved.model.weights.s3 is not None
+    weights = together * resolved.shape.weight_bytes
+    weights_rate = network if streamed else to_disk
+    limit = "network" if weights_rate == network else "EBS"
+    image = catalog.images().get(process.image.split("@")[0])
+    image_bytes = image.compressed_bytes if image else None
+    return ColdStart(
+        pool=resolved.pool.name,
+        model=key[0],
+        deployment=key[1],
+        instance_type=kind.name,
+        workers_on_the_node=together,
+        launch_seconds=None,
+        image_bytes=image_bytes,
+        image_seconds=None if image_bytes is None else image_bytes / to_disk,
+        image_seconds_per_gb=_GB / to_disk,
+        weights_bytes=weights,
+        weights_seconds=weights / weights_rate,
+        weights_from=f"from {'S3' if streamed else 'the Hub'} by {limit}",
+    )
+
+
+def _disk_bytes_per_second(kind: InstanceType, instance_types: Sequence[InstanceType]) -> int | None:
+    """Return what the EBS volume takes; None where the pool's images and weights lie on NVMe."""
+    if all(each.local_nvme_gb for each in instance_types):
+        return None
+    volume = gp3_mib_per_second(instance_types) * _MIB
+    return min(volume, kind.ebs_bandwidth_mbps * _BYTES_PER_MEGABIT)

@@ -1,0 +1,96 @@
+"""How many requests a worker carries, by the measured speeds of its latency profile: simulated.
+
+A worker interleaves prefill and decode. With ``b`` requests at once, of ``in`` and ``out`` tokens::
+
+    prefill = time to first token of the part of a prompt that no other request shares
+    step    = decode step at b * context tokens in the cache, context = in + out / 2
+    b / rate = out * step + b * prefill       (Little's law; each request waits for all others' prefills)
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from inference_blueprints.catalog import LatencyProfile
+from inference_blueprints.spec.types import Workload
+
+_MS = 1000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A worker at one number of requests at once.
+
+    Parameters
+    ----------
+    concurrent_requests
+        Requests at once.
+    requests_per_second
+        What it then completes.
+    time_per_output_token_ms
+        Mean time between two tokens of an answer, others' prefills included.
+    """
+
+    concurrent_requests: int
+    requests_per_second: float
+    time_per_output_token_ms: float
+
+
+def operation(profile: LatencyProfile, workload: Workload, concurrent_requests: int) -> Operation:
+    """Return what a worker does with so many requests at once.
+
+    Parameters
+    ----------
+    profile
+        Speeds of the model on the worker's devices.
+    workload
+        Mean lengths of its requests.
+    concurrent_requests
+        At least 1.
+    """
+    prompt = workload.input_tokens * (1.0 - workload.shared_prefix_ratio)
+    context = workload.input_tokens + workload.output_tokens / 2.0
+    prefill = _interpolate(profile.prefill_isl, profile.prefill_ttft_ms, prompt)
+    rows = [_interpolate(profile.decode_context_length, row, context) for row in profile.decode_itl]
+    step = _interpolate(profile.decode_active_kv_tokens, rows, concurrent_requests * context)
+    request_ms = workload.output_tokens * step + concurrent_requests * prefill
+    return Operation(
+        concurrent_requests=concurrent_requests,
+        requests_per_second=concurrent_requests * _MS / request_ms,
+        time_per_output_token_ms=request_ms / workload.output_tokens,
+    )
+
+
+def at_rate(
+    profile: LatencyProfile, workload: Workload, requests_per_second: float, most_at_once: int
+) -> tuple[Operation, Operation]:
+    """Return a worker at a rate and at its fullest.
+
+    Parameters
+    ----------
+    profile, workload
+        As for `operation`.
+    requests_per_second
+        What arrives at the worker.
+    most_at_once
+        Requests that it can run at once, at least 1.
+
+    Returns
+    -------
+    tuple of Operation
+        With the fewest requests at once that complete the rate, or else as `full`; and at its highest rate.
+    """
+    all_operations = [operation(profile, workload, count) for count in range(1, most_at_once + 1)]
+    full = max(all_operations, key=lambda each: each.requests_per_second)
+    enough = (each for each in all_operations if each.requests_per_second >= requests_per_second)
+    return next(enough, full), full
+
+
+def _interpolate(axis: Sequence[float], values: Sequence[float], at: float) -> float:
+    """Read a table linearly, as the simulated engine does; beyond its ends along its last two nodes."""
+    upper = min(max(bisect_right(axis, at), 1), len(axis) - 1)
+    low, high = axis[upper - 1], axis[upper]
+    share = max(0.0, (at - low) / (high - low))
+    return values[upper - 1] + share * (values[upper] - values[upper - 1])

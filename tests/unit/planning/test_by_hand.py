@@ -1,0 +1,167 @@
+"""The arithmetic of five blueprints, redone by hand: every expected figure is written out with its sum.
+
+Prices are those of us-east-1, 2026-07; speeds, sizes and vCPUs too are the catalogue's.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+import yaml
+
+from inference_blueprints.loading import parse_blueprint
+from inference_blueprints.planning.rates import Rates
+from inference_blueprints.planning.summary import summarise
+from inference_blueprints.planning.types import PlanSummary
+from inference_blueprints.serving.plan import build_plan
+
+#: System nodes: 2 m7i.xlarge of 4 vCPUs run; at the most 3 * 4 + 20 m7i.4xlarge * 16 = 332.
+_SYSTEM_QUOTA = ("L-1216C47A", 8, 332)
+#: 3 + 20 system nodes, each 1 + 2 * 16 = 33 addresses.
+_SYSTEM_ADDRESSES = 759
+
+
+def _plan(document: dict[str, Any], changes: dict[str, Any], rates: Rates | None = None) -> PlanSummary:
+    document = copy.deepcopy(document)
+    model = document["spec"]["models"][0]
+    model.update(changes.pop("model", {}))
+    model["deployments"][0]["aggregated"].update(changes.pop("workers", {}))
+    document["spec"].update(changes)
+    blueprint = parse_blueprint(yaml.safe_dump(document), "by-hand.yaml").blueprint
+    return summarise(blueprint, build_plan(blueprint), rates)
+
+
+def _quotas(summary: PlanSummary) -> list[tuple[str, int, int]]:
+    return [(need.code, need.vcpu_used, need.vcpu_max) for need in summary.quotas]
+
+
+def _pool(name: str, instance_types: list[str], most: int, **keys: Any) -> dict[str, Any]:
+    return {"name": name, "instanceTypes": instance_types, "nodes": {"max": most}, **keys}
+
+
+def test_quickstart(quickstart_document):
+    summary = _plan(quickstart_document, {})
+    # 2 nodes * 2.24208 = 4.48416 USD/h.
+    assert summary.totals.usd_per_hour_used == pytest.approx(4.48416)
+    (price,) = summary.token_prices
+    # 2 requests/s * (3,000 + 200) = 6,400 tokens/s = 23.04 million an hour; 4.48416 / 23.04 = 0.194625 USD.
+    assert price.usd_per_million_tokens == pytest.approx(0.194625)
+    # 2 requests/s * 200 = 400 tokens/s = 1.44 million an hour; 4.48416 / 1.44 = 3.114 USD.
+    assert price.usd_per_million_output_tokens == pytest.approx(3.114)
+    # 2 nodes of 8 vCPUs.
+    assert _quotas(summary) == [_SYSTEM_QUOTA, ("L-DB2E81BA", 16, 16)]
+    (start,) = summary.cold_starts
+    # 5,000 Mbit/s = 625 MB/s: 16.381452288 GB take 26.2103 s, and 1 GB 1.6 s.
+    assert (start.weights_seconds, start.image_seconds_per_gb) == (pytest.approx(26.2103, abs=1e-4), 1.6)
+    # 759 + 2 * 33 = 825 of 3 * 16,345.
+    assert (summary.addresses.needed, summary.addresses.available) == (_SYSTEM_ADDRESSES + 66, 49_035)
+
+
+def test_two_workers_a_node_share_its_network(quickstart_document):
+    summary = _plan(
+        quickstart_document,
+        {
+            "pools": [_pool("h200", ["p5en.48xlarge"], 3)],
+            "model": {
+                "weights": {"huggingFace": "Qwen/Qwen3-235B-A22B-FP8"},
+                "workload": {"inputTokens": 4000, "outputTokens": 1000, "peakRequestsPerSecond": 8},
+            },
+            "workers": {"pool": "h200", "replicas": 4, "tensorParallelSize": 4},
+        },
+    )
+    # 4 * 4 = 16 devices at 8 a node: 2 nodes * 63.296 = 126.592; at most 3 * 63.296 = 189.888.
+    totals = summary.totals
+    assert (totals.nodes_used, totals.accelerators_used) == (2, 16)
+    assert totals.usd_per_hour_used == pytest.approx(126.592)
+    assert totals.usd_per_hour_max == pytest.approx(189.888)
+    # 8 * 5,000 = 40,000 tokens/s = 144 million an hour; 126.592 / 144 = 0.879111.
+    assert summary.token_prices[0].usd_per_million_tokens == pytest.approx(0.879111, abs=1e-6)
+    # 2 * 192 = 384, 3 * 192 = 576.
+    assert _quotas(summary) == [_SYSTEM_QUOTA, ("L-417A185B", 384, 576)]
+    (start,) = summary.cold_starts
+    # 2 workers * 236.445407232 GB = 472.890814464 GB; one of 16 cards of 3,200 Gbit/s: 25 GB/s: 18.9156 s.
+    assert (start.workers_on_the_node, start.weights_bytes) == (2, 472_890_814_464)
+    assert start.weights_seconds == pytest.approx(18.9156, abs=1e-4)
+    # 8 devices and 8 daemons: 16 pods, 1 + 2 * 16 = 33; 759 + 3 * 33 = 858.
+    assert summary.addresses.needed == 858
+
+
+def test_spot_with_own_rates_and_a_fall_back(quickstart_document):
+    changes = {
+        "pools": [
+            _pool("quad", ["g6e.12xlarge", "g6e.24xlarge"], 4, purchase={"spot": {"onDemandFallback": True}})
+        ],
+        "model": {
+            "weights": {"huggingFace": "Qwen/Qwen3-32B"},
+            "workload": {"inputTokens": 2000, "outputTokens": 500, "peakRequestsPerSecond": 1},
+        },
+        "workers": {"pool": "quad", "replicas": 2, "tensorParallelSize": 4},
+    }
+    unknown = _plan(quickstart_document, copy.deepcopy(changes))
+    assert [pool.usd_per_hour_used for pool in unknown.pools] == [None]
+    assert unknown.token_prices[0].usd_per_million_tokens is None
+    rates = Rates(
+        "us-west-2", "2026-11", "a test", {("g6e.12xlarge", "spot"): 4.5, ("g6e.24xlarge", "spot"): 6.5}
+    )
+    summary = _plan(quickstart_document, changes, rates)
+    # 2 * 4.5 = 9 USD/h; at most 4 * 6.5 = 26. 1 * 2,500 tokens/s = 9 million an hour: 1 USD a million.
+    assert (summary.totals.usd_per_hour_used, summary.totals.usd_per_hour_max) == (9.0, 26.0)
+    assert summary.token_prices[0].usd_per_million_tokens == pytest.approx(1.0)
+    # Spot: 2 * 48 = 96, 4 * 96 = 384; on demand stands in for as many, and for none now.
+    assert _quotas(summary) == [_SYSTEM_QUOTA, ("L-3819A6DF", 96, 384), ("L-DB2E81BA", 0, 384)]
+    # 100,000 Mbit/s = 12.5 GB/s: 65.52421376 GB take 5.2419 s.
+    assert summary.cold_starts[0].weights_seconds == pytest.approx(5.2419, abs=1e-4)
+
+
+def test_images_and_weights_on_ebs(quickstart_document):
+    summary = _plan(
+        quickstart_document,
+        {
+            "pools": [_pool("t4g", ["g5g.4xlarge"], 3)],
+            "model": {
+                "weights": {"huggingFace": "Qwen/Qwen3-0.6B"},
+                "workload": {"inputTokens": 500, "outputTokens": 100, "peakRequestsPerSecond": 1},
+            },
+            "workers": {"pool": "t4g", "replicas": 2, "tensorParallelSize": 1},
+        },
+    )
+    # 2 * 0.828 = 1.656.
+    assert summary.totals.usd_per_hour_used == pytest.approx(1.656)
+    # No latency profile of a T4G: no price of tokens.
+    assert (summary.token_prices, summary.without_profile) == ((), ("qwen3-8b/main",))
+    # EBS: 4,750 Mbit/s = 593.75 MB/s = 566 MiB/s, which the volume is made for: 593,494,016 bytes/s; the
+    # network's 12,000 Mbit/s = 1,500 MB/s are faster. 1,192,085,504 bytes take 2.0086 s, 1 GB 1.6849 s.
+    (start,) = summary.cold_starts
+    assert start.weights_seconds == pytest.approx(2.0086, abs=1e-4)
+    assert start.image_seconds_per_gb == pytest.approx(1.6849, abs=1e-4)
+    assert start.weights_from == "from the Hub by EBS"
+    # 2 * 16 = 32, 3 * 16 = 48.
+    assert _quotas(summary) == [_SYSTEM_QUOTA, ("L-DB2E81BA", 32, 48)]
+
+
+def test_a_small_network_and_streamed_weights(quickstart_document):
+    summary = _plan(
+        quickstart_document,
+        {
+            "network": {"cidr": "10.0.0.0/20"},
+            "pools": [_pool("l40s", ["g6e.48xlarge"], 10)],
+            "model": {
+                "weights": {"s3": "s3://acme-models/qwen3-8b/", "catalog": "Qwen/Qwen3-8B"},
+                "workload": {"inputTokens": 1000, "outputTokens": 100, "peakRequestsPerSecond": 40},
+            },
+            "workers": {"pool": "l40s", "replicas": 16, "tensorParallelSize": 2},
+        },
+    )
+    # 16 * 2 = 32 devices at 8 a node: 4 * 30.13118 = 120.52472.
+    assert summary.totals.usd_per_hour_used == pytest.approx(120.52472)
+    # 40 * 1,100 = 44,000 tokens/s = 158.4 million an hour; 120.52472 / 158.4 = 0.760888.
+    assert summary.token_prices[0].usd_per_million_tokens == pytest.approx(0.760888, abs=1e-6)
+    # 4 * 192 = 768, 10 * 192 = 1,920.
+    assert _quotas(summary) == [_SYSTEM_QUOTA, ("L-DB2E81BA", 768, 1920)]
+    # 4 workers * 16.381452288 GB = 65.525809152 GB over one of 4 cards of 400 Gbit/s: 12.5 GB/s: 5.2421 s.
+    assert summary.cold_starts[0].weights_seconds == pytest.approx(5.2421, abs=1e-4)
+    # /22 a zone: 1,024 - 39 = 985, 3 * 985 = 2,955; 759 + 10 * 33 = 1,089; 985 / 33 = 29 nodes a subnet.
+    use = summary.addresses
+    assert (use.needed, use.available, use.pools[1].nodes_in_a_subnet) == (1_089, 2_955, 29)

@@ -1,0 +1,43 @@
+"""The plan as a page: whole, escaped, and needing nothing else."""
+
+from __future__ import annotations
+
+import re
+
+from inference_blueprints.planning.page import plan_page
+from inference_blueprints.planning.rows import plan_tables
+from inference_blueprints.planning.summary import summarise
+
+
+def _page(scene, warnings=()):
+    return plan_page(scene.blueprint, scene.plan, summarise(scene.blueprint, scene.plan), warnings)
+
+
+def test_every_table_is_on_the_page(scene):
+    page = _page(scene)
+    for table in plan_tables(summarise(scene.blueprint, scene.plan)):
+        assert f">{table.title}</h2>" in page
+    assert (
+        page.count("<table>")
+        == page.count("</table>")
+        == len(plan_tables(summarise(scene.blueprint, scene.plan)))
+    )
+
+
+def test_it_loads_nothing_and_says_so(scene):
+    page = _page(scene)
+    assert "default-src 'none'; img-src data:; style-src 'unsafe-inline'" in page
+    assert "<script" not in page
+    assert re.findall(r'(?:src|href)="(?!data:image/svg\+xml;base64,)', page) == []
+    assert '<meta name="viewport"' in page
+    assert "prefers-color-scheme: dark" in page
+
+
+def test_texts_are_escaped(changed):
+    page = _page(changed(lambda spec: spec), ["<b>bold</b>"])
+    assert "Warning: &lt;b&gt;bold&lt;/b&gt;" in page
+
+
+def test_the_same_plan_gives_the_same_page(changed):
+    scene = changed(lambda spec: spec)
+    assert _page(scene) == _page(scene)
