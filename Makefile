@@ -6,11 +6,11 @@ READY := .venv/.ready
 BLUEPRINT ?= quickstart-g6e
 ONLY ?=
 
-.PHONY: help setup run test unit templates charts runtime local lint bench generate lock clean
+.PHONY: help setup run test test-cluster unit templates charts runtime local lint bench generate lock clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 setup: $(READY) ## prepare .venv with the command `blueprints` and all tools
 
@@ -20,8 +20,12 @@ $(READY): pyproject.toml requirements.lock package-lock.json scripts/setup.sh
 run: $(READY) ## deploy a blueprint to this machine and ask its models: make run BLUEPRINT=NAME_OR_PATH
 	@exec $(BIN)/blueprints local up "$(BLUEPRINT)"
 
-test: $(READY) ## run every layer of tests
+test: $(READY) ## run every layer of tests but that on a control plane
 	$(BIN)/pytest
+
+test-cluster: $(READY) ## build a real Kubernetes control plane once, and try every manifest on it
+	$(BIN)/python -m inference_blueprints.local.control_plane
+	$(BIN)/pytest tests/cluster
 
 unit templates charts runtime local: $(READY) ## run one layer of tests
 	$(BIN)/pytest tests/$@

@@ -109,6 +109,9 @@ PROGRAMS = (ETCD, KUBERNETES, KWOK, KARPENTER, LEADER_WORKER_SET)
 KWOK_STAGES = ModuleFiles(
     "kwok-stages", "sigs.k8s.io/kwok", "v0.8.0", ("kustomize/stage/**/*.yaml", "kustomize/crd/**/*.yaml")
 )
+LEADER_WORKER_SET_WEBHOOKS = ModuleFiles(
+    "lws-webhooks", "sigs.k8s.io/lws", _LWS_VERSION, ("config/webhook/manifests.yaml",)
+)
 CUSTOM_RESOURCES = (
     ModuleFiles(
         "karpenter-crds",

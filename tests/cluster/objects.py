@@ -1,0 +1,120 @@
+"""Every Kubernetes object that a synthesised platform would create, with made-up names of AWS resources."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from inference_blueprints import resources, tools
+from inference_blueprints.local.emulator.helm import render
+from tests.templates.support import Templates
+
+KubernetesObject = dict[str, Any]
+
+KUBERNETES_VERSION = "1.35"
+#: What stands for a resource in a manifest; a type that is not named here is an error.
+IDENTIFIERS: Mapping[str, str] = {
+    "AWS::EC2::Subnet": "subnet-{hash:017x}",
+    "AWS::EC2::VPC": "vpc-{hash:017x}",
+    "AWS::EC2::SecurityGroup": "sg-{hash:017x}",
+    "AWS::EKS::Cluster": "sg-{hash:017x}",
+    "AWS::ElasticLoadBalancingV2::TargetGroup": (
+        "arn:aws:elasticloadbalancing:us-west-2:111122223333:targetgroup/{name}/{hash:016x}"
+    ),
+    "AWS::IAM::Role": "role-{name}",
+    "AWS::SQS::Queue": "queue-{name}",
+    "AWS::S3::Bucket": "bucket-{hash:x}",
+}
+
+
+def manifests(templates: Templates, identifiers: Mapping[str, str] = IDENTIFIERS) -> list[KubernetesObject]:
+    """The objects that stacks apply themselves, in the templates' order."""
+    return [
+        kubernetes_object
+        for stack, properties in _properties(templates, "Custom::AWSCDK-EKS-KubernetesResource")
+        for kubernetes_object in json.loads(_text(templates, stack, properties["Manifest"], identifiers))
+    ]
+
+
+def releases(templates: Templates) -> dict[str, dict[str, Any]]:
+    """Each Helm release with its values, by name."""
+    found = {}
+    for stack, properties in _properties(templates, "Custom::AWSCDK-EKS-HelmChart"):
+        values = json.loads(_text(templates, stack, properties.get("Values", "{}"), IDENTIFIERS))
+        found[properties["Release"]] = {**properties, "Values": values}
+    return found
+
+
+def rendered(release: Mapping[str, Any], chart: Path) -> list[KubernetesObject]:
+    """The objects of a release, each with its namespace."""
+    namespace = release.get("Namespace", "default")
+    objects = render(
+        tools.helm(),
+        chart,
+        release=release["Release"],
+        namespace=namespace,
+        values=release["Values"],
+        kubernetes_version=KUBERNETES_VERSION,
+    )
+    for kubernetes_object in objects:
+        kubernetes_object["metadata"].setdefault("namespace", namespace)
+    return objects
+
+
+def model_objects(templates: Templates) -> list[KubernetesObject]:
+    """The objects of the releases of our own chart."""
+    chart = resources.root() / "charts" / "dynamo-model"
+    ours = [release for release in releases(templates).values() if "ChartAssetURL" in release]
+    return [kubernetes_object for release in ours for kubernetes_object in rendered(release, chart)]
+
+
+def component_deployments(graphs: list[KubernetesObject]) -> list[KubernetesObject]:
+    """What Dynamo's operator makes of the components of graphs: a Deployment each.
+
+    Only what placement depends on: replicas and the pod template
+    (ai-dynamo/dynamo, deploy/operator/internal/dynamo/graph.go).
+    """
+    return [
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {
+                "name": f"{graph['metadata']['name']}-{component['name']}",
+                "namespace": graph["metadata"]["namespace"],
+            },
+            "spec": {
+                "replicas": component["replicas"],
+                "selector": {"matchLabels": component["podTemplate"]["metadata"]["labels"]},
+                "template": component["podTemplate"],
+            },
+        }
+        for graph in graphs
+        if graph["kind"] == "DynamoGraphDeployment"
+        for component in graph["spec"]["components"]
+    ]
+
+
+def _properties(templates: Templates, resource_type: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    for stack, template in templates.by_stack.items():
+        for resource in template["Resources"].values():
+            if resource["Type"] == resource_type:
+                yield stack, resource["Properties"]
+
+
+def _text(templates: Templates, stack: str, value: Any, identifiers: Mapping[str, str]) -> str:
+    """Spell a template's value with a name for every resource, across stacks."""
+    match value:
+        case str():
+            return value
+        case {"Fn::Join": [separator, parts]}:
+            return str(separator).join(_text(templates, stack, part, identifiers) for part in parts)
+        case {"Fn::GetStackOutput": {"StackName": name, "OutputName": output}}:
+            other = name.split("-", 1)[1]
+            return _text(templates, other, templates.by_stack[other]["Outputs"][output]["Value"], identifiers)
+        case {"Ref": name} | {"Fn::GetAtt": [name, _]}:
+            resource = templates.by_stack[stack]["Resources"][name]
+            return identifiers[resource["Type"]].format(name=name[:20], hash=zlib.crc32(name.encode()))
+    raise AssertionError(f"{stack}: {value} has no name here")

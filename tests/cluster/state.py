@@ -1,0 +1,60 @@
+"""What a cluster holds, as tests ask for it."""
+
+from __future__ import annotations
+
+import urllib.request
+from collections.abc import Sequence
+
+from inference_blueprints.catalog import placement
+from inference_blueprints.local.control_plane.control_plane import LOOPBACK, ControlPlane
+from inference_blueprints.local.control_plane.kubectl import Kubectl
+from tests.cluster.objects import KubernetesObject
+
+
+def in_namespace(namespace: str, objects: Sequence[KubernetesObject]) -> list[KubernetesObject]:
+    """The objects in another namespace; the originals stay as they are."""
+    return [{**each, "metadata": {**each["metadata"], "namespace": namespace}} for each in objects]
+
+
+def pods(kubectl: Kubectl, namespace: str) -> list[KubernetesObject]:
+    """The pods of a namespace that are not about to go."""
+    found = kubectl.get("pods", "--namespace", namespace)
+    return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+
+
+def has(kubernetes_object: KubernetesObject, condition: str) -> bool:
+    """Whether a condition of an object is true."""
+    conditions = kubernetes_object.get("status", {}).get("conditions", [])
+    return any((each["type"], each["status"]) == (condition, "True") for each in conditions)
+
+
+def ready_names(kubectl: Kubectl, kind: str) -> set[str]:
+    """Names of the ready objects of a kind."""
+    return {each["metadata"]["name"] for each in kubectl.get(kind) if has(each, "Ready")}
+
+
+def ready_pods(kubectl: Kubectl, namespace: str) -> int:
+    """How many pods of a namespace are ready."""
+    return sum(has(pod, "Ready") for pod in pods(kubectl, namespace))
+
+
+def named_pool(pod: KubernetesObject) -> str:
+    """The pool that a pod's affinity names, nothing when it asks for a node without one."""
+    required = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    ((pool,),) = [
+        expression.get("values", [""])
+        for term in required["nodeSelectorTerms"]
+        for expression in term["matchExpressions"]
+        if expression["key"] == placement.POOL_LABEL
+    ]
+    return str(pool)
+
+
+def healthy(control_plane: ControlPlane, port: int) -> bool:
+    """Whether a controller of the control plane's says so on its port; every program must still run."""
+    control_plane.check()
+    try:
+        with urllib.request.urlopen(f"http://{LOOPBACK}:{port}/readyz", timeout=2) as response:
+            return bool(response.status == 200)
+    except OSError:
+        return False

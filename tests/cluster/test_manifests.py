@@ -1,0 +1,141 @@
+"""The real API server takes everything that a platform creates, and refuses mistakes in words that help."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from inference_blueprints.local.control_plane import artefacts, build
+from inference_blueprints.local.control_plane.kubectl import Kubectl, KubectlFailed
+from tests.cluster.objects import (
+    KubernetesObject,
+    component_deployments,
+    manifests,
+    model_objects,
+    releases,
+    rendered,
+)
+from tests.templates.support import Templates
+
+#: Charts that come in no Go module: their values are rendered by nobody here.
+NOT_TO_BE_HAD = {"aws-load-balancer-controller", "dynamo-platform", "karpenter-crd"}
+#: Folder of a chart by its release, and the files out of a Go module that hold it.
+CHARTS = {"karpenter": ("karpenter-chart", "charts/karpenter")}
+
+
+def test_manifests_of_the_stacks_are_taken(
+    kubectl: Kubectl, platform_manifests: list[KubernetesObject]
+) -> None:
+    assert {each["kind"] for each in platform_manifests} >= {"EC2NodeClass", "NodePool", "TargetGroupBinding"}
+    kubectl.check(platform_manifests)
+
+
+def test_rendered_models_are_taken(kubectl: Kubectl, platform: Templates) -> None:
+    objects = model_objects(platform)
+    assert {each["kind"] for each in objects} >= {"DynamoGraphDeployment", "PodDisruptionBudget"}
+    kubectl.check(objects)
+
+
+def test_pods_that_the_operator_makes_of_them_are_taken(kubectl: Kubectl, platform: Templates) -> None:
+    deployments = component_deployments(model_objects(platform))
+    assert len(deployments) >= 2
+    kubectl.check(deployments)
+
+
+def test_charts_out_of_modules_are_taken(kubectl: Kubectl, platform: Templates) -> None:
+    foreign = {
+        name: release for name, release in releases(platform).items() if "ChartAssetURL" not in release
+    }
+    assert set(foreign) == NOT_TO_BE_HAD | set(CHARTS)
+    for name, (files, folder) in CHARTS.items():
+        row = next(row for row in artefacts.CHARTS if row.name == files)
+        kubectl.check(rendered(foreign[name], build.module_files(row, print) / folder))
+
+
+def _at(manifest: KubernetesObject, *path: Any) -> Any:
+    for key in path:
+        manifest = manifest[key]
+    return manifest
+
+
+#: What is broken, in an object of which kind, and what the server must say.
+MISTAKES: dict[str, tuple[str, Callable[[KubernetesObject], object], str]] = {
+    "an unknown field": (
+        "NodePool",
+        lambda it: it["spec"].update(limitz={"nodes": "1"}),
+        r'unknown field "limitz" in sh\.karpenter\.v1\.NodePool\.spec',
+    ),
+    "a word that is not allowed": (
+        "NodePool",
+        lambda it: it["spec"]["disruption"].update(consolidationPolicy="WhenIdle"),
+        r'consolidationPolicy: Unsupported value: "WhenIdle"',
+    ),
+    "a label that no instance type has": (
+        "NodePool",
+        lambda it: _at(it, "spec", "template", "spec", "requirements").append(
+            {"key": "karpenter.k8s.aws/instance-famly", "operator": "In", "values": ["p5"]}
+        ),
+        r'label domain "karpenter\.k8s\.aws" is restricted',
+    ),
+    "a rule between fields": (
+        "EC2NodeClass",
+        lambda it: it["spec"].update(instanceProfile="another"),
+        r"must specify exactly one of \['role', 'instanceProfile'\]",
+    ),
+    "a subnet that is none": (
+        "EC2NodeClass",
+        lambda it: it["spec"].update(subnetSelectorTerms=[{"id": "subnet_1"}]),
+        r'subnetSelectorTerms\[0\]\.id: Invalid value: "subnet_1"',
+    ),
+    "a target type that is none": (
+        "TargetGroupBinding",
+        lambda it: it["spec"].update(targetType="pod"),
+        r'targetType: Unsupported value: "pod"',
+    ),
+    "a component's role that is none": (
+        "DynamoGraphDeployment",
+        lambda it: _at(it, "spec", "components", 0).update(type="router"),
+        r'spec\.components\[0\]\.type: Unsupported value: "router"',
+    ),
+    "an unknown field of a graph": (
+        "DynamoGraphDeployment",
+        lambda it: _at(it, "spec", "components", 0).update(replicaz=2),
+        r'unknown field "replicaz" in .*components',
+    ),
+    "a field that is not of Kubernetes": (
+        "Deployment",
+        lambda it: _at(it, "spec", "template", "spec").update(tolerance=[]),
+        r'unknown field "tolerance" in .*PodSpec',
+    ),
+    "a budget of two minds": (
+        "PodDisruptionBudget",
+        lambda it: it["spec"].update(minAvailable=1),
+        r"minAvailable and maxUnavailable cannot be both set",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def examples(matrix_platform: Templates) -> dict[str, KubernetesObject]:
+    """One good object of each kind."""
+    models = model_objects(matrix_platform)
+    every = [*manifests(matrix_platform), *models, *component_deployments(models)]
+    return {each["kind"]: each for each in every}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_refused_with_its_place(
+    mistake: str, kubectl: Kubectl, examples: dict[str, KubernetesObject]
+) -> None:
+    kind, break_it, words = MISTAKES[mistake]
+    broken = copy.deepcopy(examples[kind])
+    break_it(broken)
+
+    with pytest.raises(KubectlFailed) as refusal:
+        kubectl.check([broken])
+
+    assert re.search(words, str(refusal.value)), str(refusal.value)

@@ -1,0 +1,95 @@
+"""The cache of built things: made once, whole or not at all, and checked at use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from inference_blueprints.errors import UserError
+from inference_blueprints.local.control_plane import artefacts, build
+from inference_blueprints.local.control_plane.artefacts import ModuleFiles, Program
+
+FILES = ModuleFiles("some-files", "example.org/module", "v1.2.3", ("config/*.yaml",))
+
+
+@pytest.fixture
+def lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is reported, with a module on this machine and an empty cache."""
+    (tmp_path / "module" / "config").mkdir(parents=True)
+    (tmp_path / "module" / "config" / "a.yaml").write_text("a")
+    (tmp_path / "module" / "config" / "ignored.txt").write_text("b")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(build, "_download", lambda *_: tmp_path / "module")
+    return []
+
+
+def test_files_are_copied_once(lines: list[str]) -> None:
+    first = build.module_files(FILES, lines.append)
+    again = build.module_files(FILES, lines.append)
+
+    assert first == again
+    names = sorted(str(path.relative_to(first)) for path in first.rglob("*") if path.is_file())
+    assert names == ["SHA256SUMS", "config/a.yaml"]
+    assert lines[-1] == "some-files v1.2.3: cached"
+
+
+def test_a_changed_file_is_refused(lines: list[str]) -> None:
+    folder = build.module_files(FILES, lines.append)
+    (folder / "config" / "a.yaml").write_text("other")
+
+    with pytest.raises(UserError, match="does not hold what was built there"):
+        build.module_files(FILES, lines.append)
+
+
+def test_an_added_file_is_refused(lines: list[str]) -> None:
+    folder = build.module_files(FILES, lines.append)
+    (folder / "more").write_text("more")
+
+    with pytest.raises(UserError, match="does not hold what was built there"):
+        build.module_files(FILES, lines.append)
+
+
+def test_what_matches_nothing_leaves_nothing(lines: list[str], tmp_path: Path) -> None:
+    files = ModuleFiles("none", "example.org/module", "v1.2.3", ("absent/*",))
+
+    with pytest.raises(UserError, match=r"example\.org/module v1\.2\.3 holds no absent/\*"):
+        build.module_files(files, lines.append)
+
+    assert list((tmp_path / "cache").rglob("*none*")) == []
+
+
+def test_another_pattern_is_another_folder(lines: list[str]) -> None:
+    other = ModuleFiles("some-files", "example.org/module", "v1.2.3", ("config/*",))
+
+    assert build.module_files(FILES, lines.append) != build.module_files(other, lines.append)
+
+
+def test_a_failing_go_speaks_for_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("GOPROXY", "off")
+
+    with pytest.raises(
+        UserError, match=r"go mod download -json example\.org/module@v1\.2\.3 failed:(.|\n)*GOPROXY=off"
+    ):
+        build.module_files(FILES, print)
+
+
+def test_neighbours_of_kubernetes_are_replaced_by_their_own_version() -> None:
+    upstream = "replace (\n\tk8s.io/api => ./staging/src/k8s.io/api\n\tother => example.org/fork v1.0.0\n)\n"
+
+    text = build._module_file(artefacts.KUBERNETES, upstream)
+
+    assert f"require k8s.io/kubernetes {artefacts.KUBERNETES_VERSION}" in text
+    staging = artefacts.KUBERNETES_VERSION.replace("v1", "v0", 1)
+    assert [line for line in text.splitlines() if line.startswith("replace")] == [
+        f"replace k8s.io/api => k8s.io/api {staging}"
+    ]
+
+
+def test_a_program_s_own_replacement_is_written() -> None:
+    program = Program(
+        "some", "example.org/a", "v1.0.0", "example.org/a", replaces={"example.org/b": "v2.0.0"}
+    )
+
+    assert "replace example.org/b => example.org/b v2.0.0" in build._module_file(program, "")
