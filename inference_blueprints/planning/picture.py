@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from inference_blueprints import catalog
 from inference_blueprints.planning import glyphs
 from inference_blueprints.planning.drawing import INK, Area, document
 from inference_blueprints.planning.layout import (
@@ -143,7 +144,8 @@ def _vpc(scene: Scene) -> Block:
     )
     if not scene.has_own_vpc:
         return Frame("VPC", private, _VPC, note=scene.vpc)
-    gateway = Card("NAT gateways", ("one a zone, the way out",), glyphs.NAT_GATEWAY, "gateway")
+    lines = (f"{len(scene.zones)}, one a zone: the way out",)
+    gateway = Card("NAT gateways", lines, glyphs.NAT_GATEWAY, "gateway")
     public = Frame("Public subnets", gateway, _PUBLIC)
     return Frame("VPC", Stack([public, private]), _VPC, note=scene.vpc)
 
@@ -152,18 +154,29 @@ def _entrance(scene: Scene) -> Block:
     """Return how requests come in."""
     port = "HTTPS, port 443" if scene.scheme == "https" else "HTTP, port 80"
     lines = (port, f"from {scene.sources}")
-    return Row(
-        [
-            Card("Internal Application Load Balancer", lines, glyphs.LOAD_BALANCER, "balancer"),
-            Card(f"Private zone {scene.zone}", ("a name for each model",), glyphs.PRIVATE_ZONE),
-        ]
-    )
+    cards = [
+        Card("Internal Application Load Balancer", lines, glyphs.LOAD_BALANCER, "balancer"),
+        Card(f"Private zone {scene.zone}", ("a name for each model",), glyphs.PRIVATE_ZONE),
+    ]
+    if scene.has_own_vpc:
+        cards.append(_endpoints())
+    return Row(cards, weights=(5, 4, 4)[: len(cards)])
+
+
+def _endpoints() -> Card:
+    """Return how private nodes reach AWS."""
+    kinds = [endpoint.kind for endpoint in catalog.endpoints().values()]
+    lines = (f"{kinds.count('interface')} interfaces and S3", "AWS without internet")
+    return Card("VPC endpoints", lines, glyphs.ENDPOINT)
 
 
 def _cluster(scene: Scene) -> Block:
     """Return the cluster with what runs on its system nodes and its pools."""
     model_tags = tags([model.name for model in scene.plan.models])
-    system = Row([_frontends(scene, model_tags), _controllers()], weights=(7, 4), gap=16)
+    entry_points = sum(len(model.deployments) for model in scene.plan.models)
+    # One model needs less height than the controllers below one another, and leaves them the width for two.
+    columns, weights = (2, (1, 1)) if entry_points == 1 else (1, (7, 4))
+    system = Row([_frontends(scene, model_tags), _controllers(columns)], weights=weights, gap=16)
     return Frame(
         scene.cluster_name,
         Stack([system, pools_frame(scene, model_tags)], gap=ARROW_GAP),
@@ -196,12 +209,12 @@ def _workload_words(workload: Workload) -> str:
     return f"{workload.input_tokens:,} → {workload.output_tokens:,} tokens, {rate}"
 
 
-def _controllers() -> Block:
+def _controllers(columns: int) -> Block:
     """Return what runs the cluster itself."""
     cards = [
         Card("Karpenter", (), glyphs.CONTROLLER),
         Card("Dynamo operator", (), glyphs.ROUTER),
         Card("Load Balancer Controller", (), glyphs.LOAD_BALANCER),
     ]
-    child = Stack(cards, gap=8)
+    child = Stack([grid(cards[:2], columns=columns, gap=8), cards[2]], gap=8)
     return Frame("Controllers", child, _GROUP, note="on system nodes", anchor="controllers")

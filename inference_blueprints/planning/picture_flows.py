@@ -59,7 +59,7 @@ def flows(scene: Scene) -> list[Flow]:
             "balancer",
             "frontends",
             "column",
-            ("balancer", 0.5),
+            ("balancer", 0.85),
             "The load balancer passes the request to the model's frontends by the host name.",
         ),
         Flow("frontends", "pools", "column", ("frontends", 0.25), _routing_sentence(scene)),
