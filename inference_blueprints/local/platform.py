@@ -187,6 +187,9 @@ def _build_control_plane(steps: Steps) -> None:
     with steps.step("Build the Kubernetes control plane, once a machine") as step:
         for program in (artefacts.ETCD, artefacts.KUBERNETES, artefacts.KWOK):
             build.program(program, lambda line: step.update(detail=line))
+        for files in (artefacts.KWOK_STAGES, *artefacts.CUSTOM_RESOURCES, *artefacts.CHARTS):
+            build.module_files(files, lambda line: step.update(detail=line))
+        build.remove_build_cache()
 
 
 def _empty(directory: Path) -> None:

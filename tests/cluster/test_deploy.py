@@ -50,9 +50,11 @@ def quickstart(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same with one replica in place of two, and a pool more."""
+    """The same with one replica in place of two, a pool more, and a secret, which needs an add-on."""
     document = _document()
-    document["spec"]["models"][0]["deployments"][0]["aggregated"]["replicas"] = 1
+    model = document["spec"]["models"][0]
+    model["deployments"][0]["aggregated"]["replicas"] = 1
+    model["weights"]["tokenSecretArn"] = "arn:aws:secretsmanager:us-west-2:123456789012:secret:hub-AbCdEf"
     pool = copy.deepcopy(document["spec"]["pools"][0])
     document["spec"]["pools"].append({**pool, "name": "more"})
     return _synthesised(document, tmp_path_factory.mktemp("changed"))
@@ -89,7 +91,9 @@ def test_a_deploy_killed_half_way_is_repeated_and_everything_goes_back(
     deployed.deploy(changed)
     assert names(deployed, "nodepools") == {"inference-blueprints.system", "l40s", "more"}
     assert _workers(deployed) == 1
+    assert len(names(deployed, "secretproviderclasses", "--namespace", "inference")) == 1
     deployed.deploy(quickstart)
+    assert names(deployed, "secretproviderclasses", "--namespace", "inference") == set()
     assert names(deployed, "nodepools") == {"inference-blueprints.system", "l40s"}
     assert names(deployed, "ec2nodeclasses") == {"inference-blueprints.system", "l40s"}
     assert _workers(deployed) == 2

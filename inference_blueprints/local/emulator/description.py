@@ -7,13 +7,16 @@ from collections import Counter
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from inference_blueprints.local.control_plane.artefacts import KUBERNETES_VERSION
-from inference_blueprints.local.emulator.real_kubernetes import access_entries
+from inference_blueprints.local.emulator.real_kubernetes import MADE_TYPES
 from inference_blueprints.local.emulator.real_kubernetes.registry_charts import describe_charts
 from inference_blueprints.local.emulator.records import RecordedRelease
 from inference_blueprints.local.emulator.resource_handlers import stubbed_resource_types
 from inference_blueprints.local.parts import Part
+
+_CHART_TYPE = "Custom::AWSCDK-EKS-HelmChart"
 
 
 def describe(
@@ -32,7 +35,7 @@ def describe(
     """
     counts = _resource_counts(assembly_directory)
     stubs = stubbed_resource_types()
-    made = {access_entries.RESOURCE_TYPE} if control_plane else set()
+    made = MADE_TYPES if control_plane else frozenset()
     return (
         Part("Templates", "real", f"{sum(counts.values())} resources of the app that deploys to an account"),
         Part("Deployment", "real", "cdk bootstrap and cdk deploy by the pinned AWS CDK command line"),
@@ -41,7 +44,7 @@ def describe(
             "emulated",
             f"CloudFormation and the services behind it by ministack {version('ministack')}",
         ),
-        *(_control_plane() if control_plane else _records(releases)),
+        *(_control_plane(assembly_directory) if control_plane else _records(releases)),
         *(
             Part(resource_type, "stubbed", f"{counts[resource_type]}: {stubs[resource_type]}")
             for resource_type in sorted((counts.keys() & stubs.keys()) - made)
@@ -49,7 +52,7 @@ def describe(
     )
 
 
-def _control_plane() -> Iterator[Part]:
+def _control_plane(assembly_directory: Path) -> Iterator[Part]:
     yield Part(
         "Kubernetes API",
         "real",
@@ -62,7 +65,7 @@ def _control_plane() -> Iterator[Part]:
         "IAM is enforced by ministack; the API server asks it who bears a token, access entries give rights",
     )
     yield Part("Nodes", "stubbed", "KWOK: pods are scheduled for real and never run code")
-    yield from describe_charts()
+    yield from describe_charts(_registry_charts(assembly_directory))
 
 
 def _records(releases: tuple[RecordedRelease, ...]) -> Iterator[Part]:
@@ -85,6 +88,18 @@ def _records(releases: tuple[RecordedRelease, ...]) -> Iterator[Part]:
         )
 
 
+def _registry_charts(assembly_directory: Path) -> set[str]:
+    return {
+        resource["Properties"]["Chart"]
+        for resource in _resources(assembly_directory)
+        if resource["Type"] == _CHART_TYPE and "Chart" in resource["Properties"]
+    }
+
+
 def _resource_counts(assembly_directory: Path) -> Counter[str]:
-    templates = (json.loads(path.read_text()) for path in assembly_directory.glob("*.template.json"))
-    return Counter(resource["Type"] for template in templates for resource in template["Resources"].values())
+    return Counter(resource["Type"] for resource in _resources(assembly_directory))
+
+
+def _resources(assembly_directory: Path) -> Iterator[dict[str, Any]]:
+    for path in sorted(assembly_directory.glob("*.template.json")):
+        yield from json.loads(path.read_text())["Resources"].values()

@@ -2,3 +2,6 @@
 
 Each module closes one gap of the emulator and says which.
 """
+
+#: Resource types that are stubbed without a control plane and made with one.
+MADE_TYPES = frozenset({"AWS::EKS::AccessEntry"})

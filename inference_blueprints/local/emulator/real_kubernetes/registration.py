@@ -11,6 +11,7 @@ from inference_blueprints.local.emulator.real_kubernetes import (
     node_groups,
 )
 from inference_blueprints.local.emulator.real_kubernetes.access_entries import register_access_entries
+from inference_blueprints.local.emulator.real_kubernetes.add_ons import register_add_ons
 from inference_blueprints.local.emulator.real_kubernetes.registry_charts import write_charts
 
 
@@ -27,4 +28,6 @@ def register_real_kubernetes(directory: Path) -> None:
     encrypted_transport.apply()
     lambda_programs.apply(directory / "lambda", charts)
     register_access_entries()
-    node_groups.apply(clusters.apply(directory / "clusters"))
+    hosts = clusters.apply(directory / "clusters")
+    node_groups.apply(hosts)
+    register_add_ons(hosts)

@@ -8,7 +8,7 @@ that whatever uses these meets a real API server; their controllers do not run.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -65,17 +65,24 @@ def write_charts(directory: Path, report: build.Report) -> None:
             _write_stand_in(target, chart, [each for each in known if each["spec"]["group"] in groups])
 
 
-def describe_charts() -> Iterator[Part]:
-    """Yield the lines of the table of parts about charts of registries."""
-    names = {chart.name for chart in _registry_charts()}
-    real = sorted(names & set(MODULE_CHARTS))
-    others = ", ".join(sorted(names - set(real)))
-    yield Part("Charts of others", "real", f"installed as their Go module holds them: {', '.join(real)}")
-    yield Part(
-        "Charts without a package",
-        "stubbed",
-        f"charts of the same name bring their custom resource definitions and no controller: {others}",
-    )
+def describe_charts(installed: Collection[str]) -> Iterator[Part]:
+    """Yield the lines of the table of parts about charts of registries.
+
+    Parameters
+    ----------
+    installed
+        Names of those that were installed.
+    """
+    real = ", ".join(sorted(set(installed) & MODULE_CHARTS.keys()))
+    others = ", ".join(sorted(set(installed) - MODULE_CHARTS.keys()))
+    if real:
+        yield Part("Charts of others", "real", f"installed as their Go module holds them: {real}")
+    if others:
+        yield Part(
+            "Charts without a package",
+            "stubbed",
+            f"charts of the same name bring their custom resource definitions and no controller: {others}",
+        )
 
 
 def _registry_charts() -> Iterator[Chart]:
