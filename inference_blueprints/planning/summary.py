@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator
 from typing import Any
 
+from inference_blueprints.catalog import InstanceType
 from inference_blueprints.planning.addresses import address_use
 from inference_blueprints.planning.cold_start import cold_start
 from inference_blueprints.planning.fit import pod_fit
@@ -118,20 +120,28 @@ def _summarise_pool(pool: Pool, plan: ServingPlan, known: Prices, nodes: list[No
     accelerator = instance_types[0].accelerator
     prices = [kind.usd_per_hour for kind in instance_types]
     dearest = None if None in prices else max(price for price in prices if price is not None)
-    price_used = nodes[0].instance_type.usd_per_hour if nodes else 0.0
+    node_count = max(len(nodes), pool.nodes.min)
+    reckoned = _reckoned_type(nodes, instance_types) if node_count else None
     return PoolSummary(
         name=pool.name,
         instance_types=tuple(pool.instance_types),
         purchase=pool.purchase.chosen,
-        reckoned_instance_type=nodes[0].instance_type.name if nodes else None,
+        reckoned_instance_type=reckoned.name if reckoned else None,
         accelerator=accelerator.name if accelerator else None,
-        nodes_used=len(nodes),
+        nodes_used=node_count,
         nodes_max=pool.nodes.max,
         accelerators_used=sum(worker.accelerator_count for worker in workers),
         accelerators_max=pool.nodes.max * max(kind.accelerator_count for kind in instance_types),
-        usd_per_hour_used=_times(len(nodes), price_used),
+        usd_per_hour_used=_times(node_count, reckoned.usd_per_hour if reckoned else 0.0),
         usd_per_hour_max=_times(pool.nodes.max, dearest),
     )
+
+
+def _reckoned_type(nodes: list[Node], instance_types: list[InstanceType]) -> InstanceType:
+    """Return the type that workers are placed on; kept nodes without workers are of the cheapest."""
+    if nodes:
+        return nodes[0].instance_type
+    return min(instance_types, key=lambda kind: math.inf if kind.usd_per_hour is None else kind.usd_per_hour)
 
 
 def _times(nodes: int, usd_per_hour: float | None) -> float | None:

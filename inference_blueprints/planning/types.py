@@ -19,11 +19,11 @@ class PoolSummary:
         How its nodes are paid for, in the blueprint's word: ``onDemand`` or ``spot``.
     reckoned_instance_type
         The type that the used nodes are reckoned with: the cheapest that holds every worker. None when no
-        worker names the pool.
+        node is used.
     accelerator
         Kind of device, such as ``l40s``; None when it has none.
     nodes_used, nodes_max
-        Nodes that the plan's workers fill, and the most that the blueprint allows.
+        Nodes that the plan's workers fill or that are kept, and the most that the blueprint allows.
     accelerators_used, accelerators_max
         Devices that workers hold, and devices at ``nodes_max`` nodes of the largest type.
     usd_per_hour_used, usd_per_hour_max

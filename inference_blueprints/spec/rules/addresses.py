@@ -90,25 +90,48 @@ def pools_fit_the_network(
 ) -> Iterator[Finding]:
     """Check that the subnets have addresses for every node that the pools may hold."""
     room = room_for_nodes(network, environment)
-    sizes = {
-        index: (pool.nodes.max, pool_node_addresses(known).total)
+    if room is None:
+        return
+    demands = [
+        _Demand(index, pool.nodes.max, pool_node_addresses(known).total, pool.availability_zone)
         for index, pool in pools.items()
         if (known := known_instance_types(pool))
-    }
-    if room is None or not sizes:
-        return
-    system = system_node_addresses()
-    needed = system + sum(nodes * each for nodes, each in sizes.values())
-    if needed <= room.total:
-        return
-    largest = max(sizes, key=lambda index: sizes[index][0] * sizes[index][1])
-    nodes, each = sizes[largest]
-    others = needed - nodes * each
-    fitting = (room.total - others) // each
-    advice = f"lower it to {fitting}, or " if fitting > 0 else ""
+    ]
     where = f"{room.zones} subnets of {room.in_a_zone}" if room.is_exact else "at the most"
+    system = system_node_addresses()
+    yield from _too_many(demands, system, room.total, f"{room.cidr} leaves {room.total} ({where})")
+    if room.is_exact:
+        for zone in sorted({each.zone for each in demands if each.zone}):
+            of_zone = [each for each in demands if each.zone == zone]
+            left = f"the subnet of {zone} leaves {room.in_a_zone}"
+            yield from _too_many(of_zone, 0, room.in_a_zone, left)
+
+
+@dataclass(frozen=True, slots=True)
+class _Demand:
+    """What a pool takes at the most: its place in the file, nodes, addresses of each, and its one zone."""
+
+    index: int
+    nodes: int
+    each: int
+    zone: str | None
+
+    @property
+    def total(self) -> int:
+        return self.nodes * self.each
+
+
+def _too_many(demands: list[_Demand], system: int, available: int, left: str) -> Iterator[Finding]:
+    """Yield a finding on the largest pool where nodes need more addresses than there are."""
+    needed = system + sum(demand.total for demand in demands)
+    if not demands or needed <= available:
+        return
+    largest = max(demands, key=lambda demand: demand.total)
+    others = needed - largest.total
+    fitting = (available - others) // largest.each
+    advice = f"lower it to {fitting}, or " if fitting > 0 else ""
     message = (
-        f"got {nodes}, the network has no addresses for them: {nodes} * {each} and {others} for other nodes "
-        f"are {needed}, {room.cidr} leaves {room.total} ({where}); {advice}give the network a larger range"
+        f"got {largest.nodes}, the network has no addresses for them: {largest.nodes} * {largest.each} and "
+        f"{others} for other nodes are {needed}, {left}; {advice}give the network a larger range"
     )
-    yield Finding(("spec", "pools", largest, "nodes", "max"), message)
+    yield Finding(("spec", "pools", largest.index, "nodes", "max"), message)

@@ -56,6 +56,19 @@ def test_an_unknown_price_is_none_and_the_totals_say_so(changed, monkeypatch):
     assert summary.totals.without_max == ("l40s", "spare")
 
 
+def test_kept_nodes_are_paid_for_without_workers(changed):
+    def keep_four(spec):
+        spec["pools"][0]["nodes"] = {"min": 4, "max": 6}
+        spec["pools"].append({**spec["pools"][0], "name": "spare", "nodes": {"min": 1, "max": 2}})
+
+    summary = _summarise(changed(keep_four))
+    assert [pool.nodes_used for pool in summary.pools] == [4, 1]
+    assert [pool.usd_per_hour_used for pool in summary.pools] == pytest.approx([4 * _PRICE, _PRICE])
+    # 5 nodes of 8 vCPUs, 8 at the most.
+    need = next(need for need in summary.quotas if need.code == "L-DB2E81BA")
+    assert (need.vcpu_used, need.vcpu_max) == (40, 64)
+
+
 def test_prices_elsewhere_are_said_to_differ(changed):
     elsewhere = _summarise(changed(lambda spec: spec)).prices
     assert (elsewhere.region, elsewhere.blueprint_region) == ("us-east-1", "us-west-2")

@@ -16,10 +16,10 @@ from inference_blueprints.resources import blueprints_directory
 _MESSAGE = "the network has no addresses for them"
 
 
-def _errors(change: dict[str, Any], maximum: int) -> list[str]:
+def _errors(change: dict[str, Any], maximum: int, **pool: Any) -> list[str]:
     document = yaml.safe_load((blueprints_directory() / "quickstart-g6e.yaml").read_text(encoding="utf-8"))
     document["spec"].update(change)
-    document["spec"]["pools"][0]["nodes"]["max"] = maximum
+    document["spec"]["pools"][0].update(nodes={"max": maximum}, **pool)
     try:
         parse_blueprint(yaml.safe_dump(document), "it.yaml")
     except BlueprintError as error:
@@ -71,6 +71,14 @@ def test_the_last_node_that_fits():
     assert "spec.pools[0].nodes.max" in error
     assert _MESSAGE in error
     assert "lower it to 66" in error
+
+
+# One of the three /22: 985 addresses, at 33 a node 29 nodes.
+def test_a_pool_in_one_zone_has_one_subnet():
+    network = {"network": {"cidr": "10.0.0.0/20"}}
+    assert _errors(network, 29, availabilityZone="us-west-2b") == []
+    (error,) = _errors(network, 30, availabilityZone="us-west-2b")
+    assert "the subnet of us-west-2b leaves 985; lower it to 29" in error
 
 
 def test_an_existing_vpc_is_bounded_by_its_range():

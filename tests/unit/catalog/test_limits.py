@@ -1,0 +1,66 @@
+"""Quotas, endpoints and images: nothing that the catalogue has is left without."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from inference_blueprints import catalog
+from inference_blueprints.catalog.catalogue import REFERENCE_REGION, shipped
+
+
+@pytest.mark.parametrize("purchase", ["onDemand", "spot"])
+@pytest.mark.parametrize("instance", catalog.instance_types().values(), ids=lambda entry: entry.name)
+def test_one_quota_counts_each_instance_type(instance, purchase):
+    counting = [quota.name for quota in catalog.quotas().values() if quota.counts(instance, purchase)]
+    assert len(counting) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "purchase", "code"),
+    [
+        ("g6e.2xlarge", "onDemand", "L-DB2E81BA"),
+        ("gr6.4xlarge", "spot", "L-3819A6DF"),
+        ("p6-b200.48xlarge", "onDemand", "L-417A185B"),
+        ("p5en.48xlarge", "spot", "L-7212CCBC"),
+        ("trn2.48xlarge", "onDemand", "L-2C3B7624"),
+        ("inf2.xlarge", "spot", "L-B5D1601B"),
+        ("m7i.xlarge", "onDemand", "L-1216C47A"),
+    ],
+)
+def test_known_quotas(name, purchase, code):
+    assert catalog.quotas()[code].counts(catalog.instance_type(name), purchase)
+
+
+def test_quota_codes_have_their_form():
+    assert all(re.fullmatch(r"L-[0-9A-F]{8}", code) for code in catalog.quotas())
+
+
+def test_every_endpoint_says_what_needs_it():
+    endpoints = catalog.endpoints().values()
+    assert {endpoint.kind for endpoint in endpoints} == {"interface", "gateway"}
+    assert all(endpoint.needed_by for endpoint in endpoints)
+
+
+def test_every_engine_s_image_has_an_entry():
+    images = {f"{engine.image}:{engine.version}" for engine in catalog.engines().values()}
+    assert images == set(catalog.images())
+
+
+def test_prices_are_of_known_types_in_known_regions():
+    tables = shipped().prices
+    assert REFERENCE_REGION in tables
+    assert set(tables) <= set(catalog.regions())
+    for table in tables.values():
+        assert set(table.usd_per_hour) <= set(catalog.instance_types())
+        assert table.date
+        assert table.source
+
+
+@pytest.mark.parametrize("name", ["quotas.json", "endpoints.json", "images.json"])
+def test_data_says_whence_and_when(name):
+    document = json.loads((shipped().directory / name).read_text(encoding="utf-8"))
+    assert document["source"]
+    assert re.fullmatch(r"20\d\d-\d\d", document["date"])
