@@ -98,7 +98,8 @@ def _pool_properties(pool: Pool) -> PoolProperties:
         availability_zone=pool.availability_zone,
         efa=pool.efa,
         labels=pool.labels,
-        taints=[taint.model_dump() for taint in pool.taints],
+        # Karpenter takes a taint without a value, and none whose value is empty.
+        taints=[{name: word for name, word in taint.model_dump().items() if word} for taint in pool.taints],
     )
 
 
