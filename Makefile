@@ -6,11 +6,11 @@ READY := .venv/.ready
 BLUEPRINT ?= quickstart-g6e
 ONLY ?=
 
-.PHONY: help setup run test test-cluster unit templates charts runtime local lint bench generate lock clean
+.PHONY: help setup run test check-templates test-cluster unit templates charts runtime local lint bench generate lock clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 17
 
 setup: $(READY) ## prepare .venv with the command `blueprints` and all tools
 
@@ -26,6 +26,10 @@ test: $(READY) ## run every layer of tests but that on a control plane
 test-cluster: $(READY) ## build a real Kubernetes control plane once, and try every manifest on it
 	$(BIN)/python -m inference_blueprints.local.control_plane
 	$(BIN)/pytest tests/cluster
+
+check-templates: $(READY) ## check templates further: checkov, and a hundred generated blueprints
+	PYTHONPATH=.:constructs $(BIN)/python -m tests.templates.checkov.run
+	TEMPLATE_EXAMPLES=100 $(BIN)/pytest tests/templates/generated --timeout 0
 
 unit templates charts runtime local: $(READY) ## run one layer of tests
 	$(BIN)/pytest tests/$@

@@ -355,7 +355,8 @@ class Spec(Section):
     """How it is reached."""
     cluster: Cluster
     """What runs the containers."""
-    pools: list[Pool] = Field(min_length=1, max_length=200)
+    # Of 4 KB each in a template of 1 MB; tags and long lists of types may double that.
+    pools: list[Pool] = Field(min_length=1, max_length=100)
     """Accelerated nodes."""
     # Each is a rule of the one load balancer, which has a hundred.
     models: list[Model] = Field(min_length=1, max_length=100)

@@ -1,0 +1,32 @@
+"""How `blueprints validate` grows from 5 pools and 4 models to 50 pools and 40 models.
+
+The processor time of a whole process for a generated blueprint ten times the size of the other, which is the
+baseline. Most of either is Python's start and the libraries', so the goal is 1.5 times the smaller one's.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from functools import partial
+from pathlib import Path
+
+from benchmarks.harness.figure import Figure
+from benchmarks.harness.generated import write_generated
+from benchmarks.harness.measure import BLUEPRINTS, cost, interleaved_medians
+
+_ROUNDS = 9
+_GOAL_RATIO = 1.5
+_SIZES = ((5, 4), (50, 40))
+
+
+def measure() -> list[Figure]:
+    """Take the measurement."""
+    with tempfile.TemporaryDirectory() as directory:
+        paths = [write_generated(Path(directory), pools, models) for pools, models in _SIZES]
+        small, large = interleaved_medians([partial(_seconds, path) for path in paths], _ROUNDS)
+    return [Figure("validate_growth", large, "s", baseline=small, goal=_GOAL_RATIO)]
+
+
+def _seconds(path: Path) -> float:
+    """Return the processor seconds of one validation."""
+    return cost([BLUEPRINTS, "validate", path]).processor_seconds

@@ -1,0 +1,76 @@
+"""Logical ids of the protected stacks: CloudFormation deletes what is called differently, and makes it anew.
+
+``golden/logical_ids.json`` holds them. A line may go from it only with a plan for what it stood for.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.templates.conftest import Synthesise
+from tests.templates.support import Templates
+
+GOLDEN = json.loads((Path(__file__).parent / "golden" / "logical_ids.json").read_text(encoding="utf-8"))
+
+#: What is lost with a resource of a type, where that is more than an interruption.
+LOSSES = {
+    "AWS::EKS::Cluster": "the cluster with every model; its name is taken, so a new one cannot even start",
+    "AWS::EKS::Nodegroup": "the nodes under Karpenter and the operators, which stop until others have joined",
+    "AWS::EKS::AccessEntry": "the right of nodes to join and of deployments to go on, until it is made again",
+    "AWS::EKS::Addon": "networking or names for every pod until the add-on is installed again",
+    "AWS::IAM::Role": "the rights of running nodes and controllers, under the old role's name",
+    "AWS::KMS::Key": "whatever it encrypts: Kubernetes' secrets and the weights cannot be read again",
+    "AWS::S3::Bucket": "the bucket's objects, or with `dataRemoval: retain` the platform's hold on them",
+    "AWS::SQS::Queue": "warnings of interruptions while Karpenter still reads the old queue",
+}
+#: Types of which nothing may be made that this file does not hold.
+STATEFUL = {"AWS::DynamoDB::Table", "AWS::EKS::Cluster", "AWS::KMS::Key", "AWS::S3::Bucket"}
+
+
+def logical_ids(templates: Templates, stack: str) -> dict[str, str]:
+    """Return type by logical id; what CDK itself puts in, with a hash of its content, apart."""
+    return {
+        logical_id: resource["Type"]
+        for logical_id, resource in templates.by_stack[stack]["Resources"].items()
+        if resource["Type"] != "AWS::CDK::Metadata"
+    }
+
+
+@pytest.mark.parametrize("stack", sorted(GOLDEN))
+def test_nothing_that_stands_is_renamed(base_templates: Templates, stack: str) -> None:
+    now = logical_ids(base_templates, stack)
+    lost = [
+        f"{logical_id} ({kind}) is gone; a deployment destroys {LOSSES.get(kind, 'it and makes another')}"
+        for logical_id, kind in GOLDEN[stack].items()
+        if now.get(logical_id) != kind
+    ]
+    assert lost == []
+
+
+@pytest.mark.parametrize("stack", sorted(GOLDEN))
+def test_what_holds_state_is_on_record(base_templates: Templates, stack: str) -> None:
+    now = logical_ids(base_templates, stack)
+    assert {name for name, kind in now.items() if kind in STATEFUL} <= GOLDEN[stack].keys()
+
+
+def test_every_protected_stack_is_on_record(base_templates: Templates) -> None:
+    protected = {
+        name
+        for name, artifact in base_templates.artifacts.items()
+        if artifact["properties"].get("terminationProtection")
+    }
+    assert protected == GOLDEN.keys()
+
+
+def test_options_rename_nothing(synthesise: Synthesise, base_templates: Templates) -> None:
+    def options(spec):
+        spec["environment"].update(account="111122223333", availabilityZones=["us-west-2a", "us-west-2b"])
+        spec["cluster"]["eks"].update(version="1.36", endpointAccess="publicAndPrivate")
+        spec["pools"].append({"name": "spare", "instanceTypes": ["g6e.4xlarge"], "nodes": {"max": 2}})
+
+    changed = synthesise(options)
+    for stack in GOLDEN:
+        assert logical_ids(base_templates, stack) == logical_ids(changed, stack)
