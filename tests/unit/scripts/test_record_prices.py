@@ -7,6 +7,8 @@ import json
 
 import pytest
 
+from inference_blueprints import catalog
+from scripts import record_prices
 from scripts.record_prices import read_offer, table
 
 _PLAIN = {
@@ -94,3 +96,15 @@ def test_the_table_says_whence_and_when():
         "# source: a test\n# date: 2026-11-19\nname,usd_per_hour\n"
         "g6e.2xlarge,2.24208\ng6e.48xlarge,30.13118\n"
     )
+
+
+def test_a_region_s_file_is_written(tmp_path, monkeypatch):
+    offer = tmp_path / "offer.json"
+    offer.write_text(json.dumps(_offer()), encoding="utf-8")
+    (tmp_path / "prices").mkdir()
+    monkeypatch.setattr(record_prices, "shipped", lambda: catalog.Catalogue(tmp_path))
+    monkeypatch.setattr("sys.argv", ["record_prices.py", "us-west-2", str(offer), "--source", "a test"])
+    record_prices.main()
+    written = catalog.Catalogue(tmp_path).prices["us-west-2"]
+    assert (written.date, written.source) == ("2026-11-19", "a test")
+    assert written.usd_per_hour == {"g6e.2xlarge": 2.24208, "g6e.48xlarge": 30.13118}

@@ -1,0 +1,51 @@
+"""`blueprints plan` with a user's own rates and as a page."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+_BLUEPRINTS = Path(sys.executable).parent / "blueprints"
+_RATES = """\
+currency: USD
+region: us-west-2
+date: "2026-11"
+source: a test
+usdPerHour:
+  g6e.2xlarge: {onDemand: 1}
+"""
+
+
+def _plan(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [_BLUEPRINTS, "plan", "quickstart-g6e", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_own_rates_come_first(tmp_path):
+    (tmp_path / "rates.yaml").write_text(_RATES, encoding="utf-8")
+    plan = json.loads(_plan("--rates", "rates.yaml", "--output", "json", folder=tmp_path).stdout)
+    assert plan["pools"][0]["usdPerHourUsed"] == 2.0
+    assert plan["prices"]["note"].startswith("Your rates come first: a test, 2026-11. ")
+
+
+def test_faulty_rates_are_lines_and_no_traceback(tmp_path):
+    (tmp_path / "rates.yaml").write_text(_RATES.replace("{onDemand: 1}", "{onDemand: x}"), encoding="utf-8")
+    ran = _plan("--rates", "rates.yaml", folder=tmp_path)
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert "rates.yaml:6:27: usdPerHour.g6e.2xlarge.onDemand: got 'x', expected US dollars" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_a_page_is_written_beside_the_tables(tmp_path):
+    ran = _plan("--page", "site/plan.html", folder=tmp_path)
+    assert ran.returncode == 0
+    assert "quickstart in us-west-2" in ran.stdout
+    assert "wrote site/plan.html" in ran.stderr
+    assert (tmp_path / "site" / "plan.html").read_text(encoding="utf-8").startswith("<!doctype html>")
