@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import aws_cdk as cdk
 
+from inference_blueprints.catalog.tags import PLATFORM_TAG
 from inference_blueprints.serving.types import SecretValue, ServingPlan
 from inference_blueprints.spec.types import Blueprint, EksCluster
 from inference_blueprints.spec.zones import platform_zones
 from inference_constructs.serving.model_route import listener_priorities
-from inference_constructs.tags import PLATFORM_TAG
 from stacks.capacity_stack import CapacityStack
 from stacks.cluster_stack import ClusterStack
 from stacks.data_stack import DataStack
@@ -56,6 +56,13 @@ class Platform:
         if self._spec.cluster.eks:
             cluster = self._add_cluster(self._spec.cluster.eks, data, network)
             self._add_models(cluster, network, after=self._add_nodes(cluster, network))
+        self._mark_stacks()
+
+    def _mark_stacks(self) -> None:
+        """Tag the stacks themselves: whoever takes the platform away knows them by that."""
+        for stack in self._app.node.children:
+            if isinstance(stack, cdk.Stack):
+                stack.add_stack_tag(PLATFORM_TAG, self._name)
 
     def _id(self, stack: str) -> str:
         """Return the name of a stack: two platforms never meet in one account."""

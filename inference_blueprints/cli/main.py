@@ -11,7 +11,13 @@ import sys
 
 import typer
 
-from inference_blueprints.cli import blueprint_commands, deploy_commands, local_commands
+from inference_blueprints.cli import (
+    blueprint_commands,
+    deploy_commands,
+    doctor_command,
+    local_commands,
+    removal_commands,
+)
 from inference_blueprints.cli.options import machine_output_wanted
 from inference_blueprints.errors import BlueprintError, Problem, UserError
 
@@ -26,7 +32,9 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 blueprint_commands.register(app)
+doctor_command.register(app)
 deploy_commands.register(app)
+removal_commands.register(app)
 app.add_typer(local_commands.app, name="local")
 
 

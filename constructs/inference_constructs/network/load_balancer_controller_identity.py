@@ -5,9 +5,9 @@ from __future__ import annotations
 import aws_cdk as cdk
 from constructs import Construct
 
+from inference_blueprints.catalog.tags import PLATFORM_TAG
 from inference_constructs.eks.pod_identity import PodIdentity, Statement
 from inference_constructs.findings import acknowledge_wildcards
-from inference_constructs.tags import PLATFORM_TAG
 
 NAMESPACE = "kube-system"
 SERVICE_ACCOUNT = "aws-load-balancer-controller"

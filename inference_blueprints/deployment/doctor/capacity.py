@@ -1,0 +1,105 @@
+"""Whether the pools may hold what the blueprint says: quotas by family, instance types by zone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from inference_blueprints.deployment.doctor.finding import AccountFinding, Patient
+from inference_blueprints.planning.summary import summarise
+from inference_blueprints.planning.types import QuotaNeed
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.spec.types import Pool
+from inference_blueprints.spec.zones import platform_zones
+
+_SERVICE = "ec2"
+
+
+def quotas(patient: Patient) -> Iterator[AccountFinding]:
+    """Compare the vCPUs that nodes need, and may come to, with the account's quotas.
+
+    Parameters
+    ----------
+    patient
+        Account and blueprint.
+    """
+    client = patient.account.client("service-quotas")
+    for need in summarise(patient.blueprint, build_plan(patient.blueprint)).quotas:
+        if not need.code:
+            message = f"what counts {need.purchase} instances of {', '.join(need.pools)} is not known"
+            yield AccountFinding("quotas", "unknown", message)
+            continue
+        granted = _granted(client, need.code)
+        if granted is None:
+            message = f"{need.name} ({need.code}): AWS does not know it in this region"
+            yield AccountFinding("quotas", "unknown", message)
+        else:
+            yield _compared(patient, need, granted)
+
+
+def _compared(patient: Patient, need: QuotaNeed, granted: float) -> AccountFinding:
+    """Say whether a quota is enough for the replicas, and for the pools at their maximum."""
+    message = (
+        f"{need.name}: {granted:.0f} vCPUs are granted, {need.vcpu_used} are needed, "
+        f"{', '.join(need.pools)} may come to {need.vcpu_max}"
+    )
+    if granted >= need.vcpu_max:
+        return AccountFinding("quotas", "ok", message)
+    request = patient.aws(
+        f"service-quotas request-service-quota-increase --service-code {_SERVICE} "
+        f"--quota-code {need.code} --desired-value {need.vcpu_max}"
+    )
+    return AccountFinding("quotas", "error" if granted < need.vcpu_used else "warning", message, request)
+
+
+def _granted(client: Any, code: str) -> float | None:
+    """Return a quota's value in this account and region, None where AWS does not know the quota."""
+    try:
+        return float(client.get_service_quota(ServiceCode=_SERVICE, QuotaCode=code)["Quota"]["Value"])
+    except client.exceptions.NoSuchResourceException:
+        return None
+
+
+def offerings(patient: Patient) -> Iterator[AccountFinding]:
+    """Find out in which of the platform's zones each pool's instance types are sold.
+
+    Parameters
+    ----------
+    patient
+        Account and blueprint.
+    """
+    zones = platform_zones(patient.environment)
+    offered = _offered(patient)
+    for pool in patient.blueprint.spec.pools:
+        own_zones = [pool.availability_zone] if pool.availability_zone else zones
+        yield _offering(pool, own_zones, offered, patient)
+
+
+def _offered(patient: Patient) -> Mapping[str, set[str]]:
+    """Return the zones of every instance type that the blueprint names."""
+    names = sorted({name for pool in patient.blueprint.spec.pools for name in pool.instance_types})
+    zones: dict[str, set[str]] = {name: set() for name in names}
+    paginator = patient.account.client("ec2").get_paginator("describe_instance_type_offerings")
+    filters = [{"Name": "instance-type", "Values": names}]
+    for page in paginator.paginate(LocationType="availability-zone", Filters=filters):
+        for offering in page["InstanceTypeOfferings"]:
+            zones[offering["InstanceType"]].add(offering["Location"])
+    return zones
+
+
+def _offering(
+    pool: Pool, zones: list[str], offered: Mapping[str, set[str]], patient: Patient
+) -> AccountFinding:
+    """Say where a pool can have nodes."""
+    sold = {name: [zone for zone in zones if zone in offered[name]] for name in pool.instance_types}
+    words = "; ".join(f"{name} in {', '.join(there) or 'none'}" for name, there in sold.items())
+    message = f"pool {pool.name}, of the zones {', '.join(zones)}: {words}"
+    command = patient.aws(
+        "ec2 describe-instance-type-offerings --location-type availability-zone "
+        f"--filters Name=instance-type,Values={','.join(pool.instance_types)}"
+    )
+    if not any(sold.values()):
+        return AccountFinding("offerings", "error", f"{message}; name zones that have it, listed by", command)
+    if not all(sold.values()):
+        return AccountFinding("offerings", "warning", f"{message}; some types never start here", command)
+    return AccountFinding("offerings", "ok", message)

@@ -1,0 +1,104 @@
+"""The stacks of a platform in an account: which there are, and in which order they go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from inference_blueprints.catalog.tags import PLATFORM_TAG
+
+#: Kinds of stacks on which others stand, the lowest first. Whatever is not named stands on all of them.
+FOUNDATIONS = ("Data", "Network", "Cluster", "Platform", "Capacity")
+
+
+@dataclass(frozen=True, slots=True)
+class DeployedStack:
+    """A stack in an account.
+
+    Parameters
+    ----------
+    name
+        Such as ``quickstart-Model-qwen3-8b``.
+    stack_id
+        ARN, under which it can be described when it is gone.
+    status
+        Such as ``CREATE_COMPLETE``.
+    level
+        How high it stands: its index in `FOUNDATIONS`, above them for all others.
+    """
+
+    name: str
+    stack_id: str
+    status: str
+    level: int
+
+
+def level(platform: str, stack: str) -> int:
+    """Return how high a stack stands on others.
+
+    Parameters
+    ----------
+    platform
+        ``metadata.name``.
+    stack
+        The stack's name.
+    """
+    kind = stack.removeprefix(f"{platform}-")
+    return FOUNDATIONS.index(kind) if kind in FOUNDATIONS else len(FOUNDATIONS)
+
+
+def deployed_stacks(cloudformation: Any, platform: str) -> list[DeployedStack]:
+    """Return the stacks that carry a platform's tag, by name.
+
+    Parameters
+    ----------
+    cloudformation
+        Client.
+    platform
+        ``metadata.name``.
+    """
+    pages = cloudformation.get_paginator("describe_stacks").paginate()
+    found = [
+        DeployedStack(
+            stack["StackName"], stack["StackId"], stack["StackStatus"], level(platform, stack["StackName"])
+        )
+        for page in pages
+        for stack in page["Stacks"]
+        if {"Key": PLATFORM_TAG, "Value": platform} in stack.get("Tags", [])
+    ]
+    return sorted(found, key=lambda stack: stack.name)
+
+
+def waves(stacks: Iterable[DeployedStack]) -> list[list[DeployedStack]]:
+    """Return stacks in the order of their deletion; those of one wave may go at the same time.
+
+    Parameters
+    ----------
+    stacks
+        Any stacks of one platform.
+    """
+    by_level: dict[int, list[DeployedStack]] = {}
+    for stack in stacks:
+        by_level.setdefault(stack.level, []).append(stack)
+    return [by_level[each] for each in sorted(by_level, reverse=True)]
+
+
+def physical_ids(cloudformation: Any, stacks: Iterable[DeployedStack]) -> set[str]:
+    """Return the physical ids of all resources of some stacks.
+
+    Parameters
+    ----------
+    cloudformation
+        Client.
+    stacks
+        Stacks that exist.
+    """
+    paginator = cloudformation.get_paginator("list_stack_resources")
+    return {
+        resource["PhysicalResourceId"]
+        for stack in stacks
+        for page in paginator.paginate(StackName=stack.stack_id)
+        for resource in page["StackResourceSummaries"]
+        if "PhysicalResourceId" in resource
+    }

@@ -1,0 +1,109 @@
+"""A platform's life in an account, through the commands: deployed, changed, pruned, destroyed."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from inference_blueprints.local.emulator.emulator import Emulator
+from inference_blueprints.resources import blueprints_directory
+from tests.local.conftest import BLUEPRINTS
+
+REGION = "us-west-2"
+SEED = 4
+STEPS = 2
+FOUNDATIONS = {"Data", "Network", "Cluster", "Platform", "Capacity"}
+
+
+class Life:
+    """One account and one blueprint file that changes."""
+
+    def __init__(self, directory: Path, emulator: Emulator) -> None:
+        self.file = directory / "life.yaml"
+        self.emulator = emulator
+        self.environment = {
+            **{name: value for name, value in os.environ.items() if name not in {"BLUEPRINT", "AWS_PROFILE"}},
+            **emulator.environment(),
+            "HOME": str(directory),
+            "CDK_DISABLE_CLI_TELEMETRY": "true",
+        }
+        self.directory = directory
+
+    def write(self, models: list[str], *, second_pool: bool = False) -> None:
+        blueprint = yaml.safe_load((blueprints_directory() / "quickstart-g6e.yaml").read_text())
+        [model], [pool] = blueprint["spec"]["models"], blueprint["spec"]["pools"]
+        blueprint["metadata"]["name"] = "life"
+        blueprint["spec"]["models"] = [{**model, "name": name} for name in models]
+        pools = [{**pool, "nodes": {"max": 6}}]
+        blueprint["spec"]["pools"] = [*pools, *([{**pools[0], "name": "second"}] if second_pool else [])]
+        self.file.write_text(yaml.safe_dump(blueprint, sort_keys=False))
+
+    def run(self, command: str, *options: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(BLUEPRINTS), command, str(self.file), *options],
+            cwd=self.directory,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def succeed(self, command: str, *options: str) -> str:
+        result = self.run(command, *options)
+        assert result.returncode == 0, f"{command}: {result.stdout}{result.stderr}"
+        return result.stdout
+
+    def stacks(self) -> dict[str, dict[str, Any]]:
+        pages = self.emulator.client("cloudformation").get_paginator("describe_stacks").paginate()
+        stacks = {stack["StackName"]: stack for page in pages for stack in page["Stacks"]}
+        return {
+            name.removeprefix("life-"): stack
+            for name, stack in stacks.items()
+            if name.startswith("life-") and stack["StackStatus"] != "DELETE_COMPLETE"
+        }
+
+
+@pytest.fixture(scope="module")
+def life(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Life]:
+    directory = tmp_path_factory.mktemp("life")
+    with Emulator(directory / "emulator", region=REGION) as emulator:
+        life = Life(directory, emulator)
+        life.write(["a"])
+        life.succeed("bootstrap")
+        yield life
+
+
+@pytest.mark.timeout(900)
+def test_sections_go_off_and_on_and_everything_goes_at_last(life: Life) -> None:
+    life.succeed("deploy", "--require-approval", "never")
+    assert set(life.stacks()) == FOUNDATIONS | {"Model-a"}
+
+    choose = random.Random(SEED)  # noqa: S311 - a sequence that repeats
+    for _ in range(STEPS):
+        models = choose.sample(["a", "b", "c"], k=choose.randint(1, 2))
+        life.write(models, second_pool=choose.random() < 0.5)
+        life.succeed("deploy", "--require-approval", "never")
+        life.succeed("prune", "--yes")
+        stacks = life.stacks()
+        assert set(stacks) == FOUNDATIONS | {f"Model-{name}" for name in models}
+        assert all(stack["StackStatus"].endswith("E_COMPLETE") for stack in stacks.values())
+
+    refused = life.run("destroy")
+    assert refused.returncode == 1
+    assert "add --yes" in refused.stderr
+    assert set(life.stacks()) >= FOUNDATIONS
+
+    said = life.succeed("destroy", "--yes")
+    assert life.stacks() == {}
+    assert "kept: AWS::KMS::Key" in said
+    assert said.rstrip().endswith("life: nothing billable is left")
+    order = [line.split(":")[0] for line in said.splitlines() if line.endswith(": deleted")]
+    assert order[-4:] == ["life-Platform", "life-Cluster", "life-Network", "life-Data"]

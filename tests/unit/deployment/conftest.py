@@ -1,0 +1,46 @@
+"""An account of moto's, in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import yaml
+from moto import mock_aws
+
+from inference_blueprints.deployment.account import Account
+from inference_blueprints.deployment.doctor.finding import Patient
+from inference_blueprints.loading import parse_blueprint
+from inference_blueprints.resources import blueprints_directory
+
+REGION = "us-west-2"
+
+
+@pytest.fixture
+def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
+    for name in ("AWS_PROFILE", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "none")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "none")
+    with mock_aws():
+        yield Account(REGION)
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retries and polls follow one another at once."""
+    monkeypatch.setattr("time.sleep", lambda _seconds: None)
+
+
+@pytest.fixture
+def patient(account: Account) -> Callable[..., Patient]:
+    """Make a patient out of the shipped quickstart; a function may change its spec."""
+
+    def make(change: Callable[[dict[str, Any]], object] | None = None) -> Patient:
+        document = yaml.safe_load((blueprints_directory() / "quickstart-g6e.yaml").read_text())
+        if change:
+            change(document["spec"])
+        return Patient(account, parse_blueprint(yaml.safe_dump(document), "a.yaml").blueprint, "a.yaml")
+
+    return make

@@ -1,0 +1,112 @@
+"""CloudFormation as far as a removal sees it; moto's needs packages that nothing else needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+TAG = "inference-blueprints:platform"
+PAGE = 10
+
+
+class FakeCloudFormation:
+    """Stacks by name; events of their deletion in pages.
+
+    Attributes
+    ----------
+    failing
+        Stacks whose deletion fails, by name: resource type and reason.
+    kept
+        What stacks keep, by name: resource type.
+    denied
+        Operations that are not allowed.
+    """
+
+    def __init__(self) -> None:
+        self._stacks: dict[str, dict[str, Any]] = {}
+        self.failing: dict[str, tuple[str, str]] = {}
+        self.kept: dict[str, str] = {}
+        self.denied: set[str] = set()
+        self.resources: dict[str, list[str]] = {}
+
+    def add(self, name: str, platform: str = "try", status: str = "CREATE_COMPLETE") -> None:
+        self._stacks[name] = {
+            "StackName": name,
+            "StackId": f"arn:{name}",
+            "StackStatus": status,
+            "Tags": [{"Key": TAG, "Value": platform}],
+            "Protected": True,
+        }
+
+    def names(self) -> list[str]:
+        return [name for name, stack in self._stacks.items() if stack["StackStatus"] != "DELETE_COMPLETE"]
+
+    def update_termination_protection(self, *, EnableTerminationProtection: bool, StackName: str) -> None:  # noqa: N803
+        self._find(StackName)["Protected"] = EnableTerminationProtection
+
+    def delete_stack(self, *, StackName: str) -> None:  # noqa: N803
+        if "DeleteStack" in self.denied:
+            message = "User x is not authorized to perform: cloudformation:DeleteStack"
+            raise ClientError({"Error": {"Code": "AccessDenied", "Message": message}}, "DeleteStack")
+        stack = self._find(StackName)
+        assert not stack["Protected"], "AWS refuses to delete a protected stack"
+        stack["StackStatus"] = "DELETE_IN_PROGRESS"
+
+    def describe_stacks(self, *, StackName: str) -> dict[str, Any]:  # noqa: N803
+        """Answer as it is, then let what is under way come to its end."""
+        stack = self._find(StackName)
+        answer = dict(stack)
+        if stack["StackStatus"] == "DELETE_IN_PROGRESS":
+            stack["StackStatus"] = (
+                "DELETE_FAILED" if stack["StackName"] in self.failing else "DELETE_COMPLETE"
+            )
+        return {"Stacks": [answer]}
+
+    def get_paginator(self, operation: str) -> _Paginator:
+        return _Paginator(getattr(self, f"_{operation}"))
+
+    def _describe_stacks(self) -> Iterator[dict[str, Any]]:
+        present = [self._stacks[name] for name in self.names()]
+        for first in range(0, len(present), PAGE):
+            yield {"Stacks": present[first : first + PAGE]}
+
+    def _list_stack_resources(self, StackName: str) -> Iterator[dict[str, Any]]:  # noqa: N803
+        ids = self.resources.get(self._find(StackName)["StackName"], [])
+        yield {"StackResourceSummaries": [{"LogicalResourceId": "Failed"}]}
+        yield {"StackResourceSummaries": [{"PhysicalResourceId": each} for each in ids]}
+
+    def _describe_stack_events(self, StackName: str) -> Iterator[dict[str, Any]]:  # noqa: N803
+        """Yield the newest first; before the deletion lies an older one that failed."""
+        name = self._find(StackName)["StackName"]
+        if name in self.failing:
+            yield {"StackEvents": [_event("DELETE_FAILED", "It", *self.failing[name])]}
+        if name in self.kept:
+            yield {"StackEvents": [_event("DELETE_SKIPPED", "It", self.kept[name], "")]}
+        begun = {
+            **_event("DELETE_IN_PROGRESS", name, "AWS::CloudFormation::Stack", ""),
+            "PhysicalResourceId": StackName,
+        }
+        yield {"StackEvents": [begun, _event("DELETE_FAILED", "Earlier", "AWS::EC2::VPC", "long ago")]}
+
+    def _find(self, identifier: str) -> dict[str, Any]:
+        return self._stacks[identifier.removeprefix("arn:")]
+
+
+class _Paginator:
+    def __init__(self, pages: Any) -> None:
+        self._pages = pages
+
+    def paginate(self, **parameters: object) -> Iterator[dict[str, Any]]:
+        return self._pages(**parameters)
+
+
+def _event(status: str, logical_id: str, kind: str, reason: str) -> dict[str, str]:
+    return {
+        "ResourceStatus": status,
+        "ResourceType": kind,
+        "LogicalResourceId": logical_id,
+        "PhysicalResourceId": "its-id",
+        "ResourceStatusReason": reason,
+    }

@@ -1,0 +1,197 @@
+"""Stacks that go, what no stack owns, and the proof, in an account of moto's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from inference_blueprints.deployment import leftovers, removal
+from inference_blueprints.deployment.account import Account
+from inference_blueprints.deployment.deletion import Retained
+from inference_blueprints.deployment.removal import Removal
+from inference_blueprints.deployment.stacks import DeployedStack, deployed_stacks, level, waves
+from inference_blueprints.errors import UserError
+from tests.unit.deployment.fake_cloudformation import FakeCloudFormation
+from tests.unit.deployment.faults import Faults, ec2_error
+
+PLATFORM = {"Key": "inference-blueprints:platform", "Value": "try"}
+KARPENTER = {"Key": "karpenter.sh/nodepool", "Value": "l40s"}
+
+
+def launch(account: Account, *tags: dict[str, str]) -> str:
+    ec2 = account.client("ec2")
+    image = ec2.describe_images()["Images"][0]["ImageId"]
+    specification = [{"ResourceType": kind, "Tags": list(tags)} for kind in ("instance", "volume")]
+    started = ec2.run_instances(
+        ImageId=image, MinCount=1, MaxCount=1, InstanceType="g6e.2xlarge", TagSpecifications=specification
+    )
+    return str(started["Instances"][0]["InstanceId"])
+
+
+@pytest.fixture
+def stacks(account: Account, monkeypatch: pytest.MonkeyPatch) -> FakeCloudFormation:
+    fake = FakeCloudFormation()
+    client = account.client
+    monkeypatch.setattr(
+        account, "client", lambda service: fake if service == "cloudformation" else client(service)
+    )
+    return fake
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def remove(
+    account: Account, stacks: FakeCloudFormation, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> Removal:
+    monkeypatch.setattr(removal, "DRAIN_SECONDS", 0.0)
+    monkeypatch.setattr(removal, "SWEEP_SECONDS", 1.0)
+    return Removal(account, "try", blueprint="a.yaml", say=said.append)
+
+
+def test_stacks_are_those_with_the_platform_s_tag_over_all_pages(stacks: FakeCloudFormation) -> None:
+    for number in range(25):
+        stacks.add(f"try-Model-{number:02}")
+    stacks.add("try-two-Data", platform="try-two")
+    found = deployed_stacks(stacks, "try")
+    assert [stack.name for stack in found] == [f"try-Model-{number:02}" for number in range(25)]
+
+
+def test_what_stands_on_others_goes_first_and_models_together() -> None:
+    names = ["Data", "Cluster", "Model-a", "Capacity", "Model-b", "Network", "Platform"]
+    deployed = [DeployedStack(f"try-{kind}", "", "", level("try", f"try-{kind}")) for kind in names]
+    assert [[stack.name.removeprefix("try-") for stack in wave] for wave in waves(deployed)] == [
+        ["Model-a", "Model-b"],
+        ["Capacity"],
+        ["Platform"],
+        ["Cluster"],
+        ["Network"],
+        ["Data"],
+    ]
+
+
+def test_destroy_removes_protected_stacks_and_says_what_is_kept(
+    stacks: FakeCloudFormation, remove: Removal, said: list[str]
+) -> None:
+    for kind in ("Data", "Cluster", "Model-a"):
+        stacks.add(f"try-{kind}")
+    stacks.add("other-Data", platform="other")
+    stacks.kept["try-Data"] = "AWS::KMS::Key"
+    assert remove.destroy() == [Retained("try-Data", "AWS::KMS::Key", "its-id")]
+    assert stacks.names() == ["other-Data"]
+    assert [line for line in said if line.endswith("deleted")] == [
+        "try-Model-a: deleted",
+        "try-Cluster: deleted",
+        "try-Data: deleted",
+    ]
+
+
+def test_nodes_are_waited_for_while_karpenter_is_there_to_end_them(
+    account: Account, stacks: FakeCloudFormation, remove: Removal, said: list[str]
+) -> None:
+    node = launch(account, {"Key": "kubernetes.io/cluster/try", "Value": "owned"}, KARPENTER)
+    stacks.add("try-Platform")
+    remove.destroy()
+    assert said.index(f"nodes that did not end by themselves: {node}") < said.index("try-Platform: deleting")
+
+
+def test_what_a_stack_owns_is_left_to_the_stack(
+    account: Account, stacks: FakeCloudFormation, remove: Removal, said: list[str]
+) -> None:
+    instance = launch(account, PLATFORM)
+    stacks.add("try-Network")
+    stacks.resources["try-Network"] = [each.identifier for each in leftovers.leftovers(account, "try")]
+    with pytest.raises(UserError, match=f"still there, and billed: instance {instance}"):
+        remove.destroy()
+    assert not any("no stack owns it" in line for line in said)
+
+
+def test_an_instance_that_no_stack_owns_is_swept_with_its_volume(
+    account: Account, remove: Removal, said: list[str]
+) -> None:
+    gone = launch(account, {"Key": "kubernetes.io/cluster/try", "Value": "owned"})
+    kept = launch(account, {"Key": "kubernetes.io/cluster/try-two", "Value": "owned"})
+    remove.destroy()
+    reservations = account.client("ec2").describe_instances()["Reservations"]
+    states = {
+        each["InstanceId"]: each["State"]["Name"] for page in reservations for each in page["Instances"]
+    }
+    assert (states[gone], states[kept]) == ("terminated", "running")
+    assert f"instance {gone}: deleting, for no stack owns it" in said
+
+
+def test_a_load_balancer_volume_and_interface_of_the_cluster_are_swept(
+    account: Account, remove: Removal
+) -> None:
+    ec2 = account.client("ec2")
+    subnets = [each["SubnetId"] for each in ec2.describe_subnets()["Subnets"][:2]]
+    account.client("elbv2").create_load_balancer(Name="stray", Subnets=subnets, Tags=[PLATFORM])
+    volume = {"AvailabilityZone": "us-west-2a", "Size": 1}
+    ec2.create_volume(**volume, TagSpecifications=[{"ResourceType": "volume", "Tags": [PLATFORM]}])
+    owner = {"Key": "cluster.k8s.amazonaws.com/name", "Value": "try"}
+    ec2.create_network_interface(
+        SubnetId=subnets[0], TagSpecifications=[{"ResourceType": "network-interface", "Tags": [owner]}]
+    )
+    kinds = {each.kind for each in leftovers.leftovers(account, "try")}
+    assert kinds == {"load balancer", "volume", "network interface"}
+    remove.destroy()
+    assert leftovers.leftovers(account, "try") == []
+
+
+def test_what_cannot_be_swept_is_named_and_not_hidden(account: Account, remove: Removal) -> None:
+    ec2 = account.client("ec2")
+    instance = launch(account, PLATFORM)
+    ec2.modify_instance_attribute(InstanceId=instance, DisableApiTermination={"Value": True})
+    Faults(*[ec2_error("IncorrectState", "stopping")] * 999).into(ec2, "TerminateInstances")
+    with pytest.raises(UserError, match=f"still there, and billed: .*{instance}") as raised:
+        remove.destroy()
+    assert "blueprints destroy a.yaml" in str(raised.value)
+
+
+def test_access_denied_ends_in_one_line(stacks: FakeCloudFormation, remove: Removal) -> None:
+    stacks.add("try-Data")
+    stacks.denied.add("DeleteStack")
+    with pytest.raises(UserError, match=r"not authorized to perform: cloudformation:DeleteStack"):
+        remove.destroy()
+
+
+def test_a_stack_that_another_deployment_changes_is_left_alone(
+    stacks: FakeCloudFormation, remove: Removal
+) -> None:
+    stacks.add("try-Model-a", status="UPDATE_IN_PROGRESS")
+    with pytest.raises(UserError, match="try-Model-a is UPDATE_IN_PROGRESS: wait for its end"):
+        remove.destroy()
+    assert stacks.names() == ["try-Model-a"]
+
+
+def test_a_failed_deletion_names_resource_reason_and_what_to_do(
+    stacks: FakeCloudFormation, remove: Removal
+) -> None:
+    stacks.add("try-Network")
+    stacks.add("try-Data")
+    stacks.failing["try-Network"] = ("AWS::EC2::Subnet", "AccessDenied")
+    with pytest.raises(UserError) as raised:
+        remove.destroy()
+    cause, what_to_do = str(raised.value).splitlines()
+    assert cause == "try-Network: AWS::EC2::Subnet It: AccessDenied"
+    assert what_to_do.startswith("what to do: the role that deploys lacks this right")
+    assert stacks.names() == ["try-Network", "try-Data"]
+
+
+def test_prune_deletes_what_the_blueprint_does_not_make(
+    stacks: FakeCloudFormation, remove: Removal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def synthesise(_blueprint: str, directory: Path) -> None:
+        (directory / "try-Data.template.json").write_text("{}")
+
+    monkeypatch.setattr(removal, "synthesise", synthesise)
+    for kind in ("Data", "Model-old"):
+        stacks.add(f"try-{kind}")
+    unnamed = remove.unnamed_stacks()
+    assert [stack.name for stack in unnamed] == ["try-Model-old"]
+    remove.prune(unnamed)
+    assert stacks.names() == ["try-Data"]
