@@ -7,13 +7,14 @@ refuses one, either this file or a rule is wrong, and a test says so.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hypothesis import strategies as st
 
 from inference_blueprints import catalog
 from inference_blueprints.spec.rules.cluster import KUBERNETES_VERSIONS
+from inference_blueprints.spec.rules.purchases import CAPACITY_BLOCK_FAMILIES
 
 Document = dict[str, Any]
 Draw = Callable[..., Any]
@@ -35,7 +36,8 @@ def blueprints(draw: Draw) -> Document:
     region = draw(st.sampled_from(sorted(catalog.regions())))
     environment = draw(_environments(region))
     network = draw(_networks(region, environment))
-    pools, models = draw(_serving(region))
+    zones = environment.get("availabilityZones") or catalog.regions()[region][:3]
+    pools, models = draw(_serving(region, zones))
     eks = {"version": draw(st.sampled_from(KUBERNETES_VERSIONS))} | draw(
         _some(endpointAccess=st.sampled_from(["private", "publicAndPrivate"]))
     )
@@ -103,10 +105,10 @@ def _networks(draw: Draw, region: str, environment: Document) -> Document:
 
 
 @st.composite
-def _serving(draw: Draw, region: str) -> tuple[list[Document], list[Document]]:
+def _serving(draw: Draw, region: str, zones: Sequence[str]) -> tuple[list[Document], list[Document]]:
     """Return pools, and models of which each deployment has room on one of them."""
     chosen = [draw(_instance_types(accelerated=True)) for _ in range(draw(st.integers(1, 3)))]
-    demand = [0] * len(chosen)
+    sizes: list[list[int]] = [[] for _ in chosen]
     models = []
     for index in range(draw(st.integers(1, 3))):
         name, placements = draw(st.sampled_from(_fitting_models(chosen)))
@@ -114,13 +116,13 @@ def _serving(draw: Draw, region: str) -> tuple[list[Document], list[Document]]:
         for place in range(draw(st.integers(1, 2))):
             pool, size = draw(st.sampled_from(placements))
             replicas = draw(st.integers(1, 3))
-            demand[pool] += replicas * size
+            sizes[pool] += [size] * replicas
             workers = {"pool": f"pool-{pool}", "replicas": replicas, "tensorParallelSize": size}
             deployments.append({"name": f"d-{place}", "aggregated": workers})
         models.append(draw(_models(f"model-{index}", name, region)) | {"deployments": deployments})
-    pools = [draw(_pools(f"pool-{index}", types, demand[index])) for index, types in enumerate(chosen)]
+    pools = [draw(_pools(f"pool-{index}", types, sizes[index], zones)) for index, types in enumerate(chosen)]
     if draw(st.booleans()):
-        pools.append(draw(_pools("unused", draw(_instance_types(accelerated=False)), 0)))
+        pools.append(draw(_pools("unused", draw(_instance_types(accelerated=False)), [], zones)))
     return pools, models
 
 
@@ -165,20 +167,53 @@ def _fits(model: catalog.Model, instance_type: catalog.InstanceType, size: int) 
 
 
 @st.composite
-def _pools(draw: Draw, name: str, types: list[catalog.InstanceType], demand: int) -> Document:
-    """Return a pool with room for so many devices, and sometimes a spare node."""
+def _pools(
+    draw: Draw, name: str, types: list[catalog.InstanceType], sizes: list[int], zones: Sequence[str]
+) -> Document:
+    """Return a pool with room for workers of these sizes, and sometimes a spare node."""
     largest = max(instance_type.accelerator_count for instance_type in types) or 1
-    least = max(1, math.ceil(demand / largest))
+    most = max(1, math.ceil(sum(sizes) / largest)) + draw(st.integers(0, 1))
+    efa = {"efa": st.booleans()} if _shares_interfaces(types, sizes) else {}
     return {
         "name": name,
         "instanceTypes": [instance_type.name for instance_type in types],
-        "nodes": {"max": least + draw(st.integers(0, 1))},
+        "nodes": {"max": most} | draw(_some(min=st.integers(0, most))),
     } | draw(
         _some(
-            purchase=st.sampled_from([{"onDemand": {}}, {"spot": {}}, {"spot": {"onDemandFallback": True}}]),
+            purchase=st.sampled_from(_purchases(types)),
+            availabilityZone=st.sampled_from(list(zones)),
+            labels=st.just({"example.com/team": "ads"}),
+            taints=st.just([{"key": "example.com/team", "value": "ads"}]),
             disk=st.fixed_dictionaries({"sizeGib": st.integers(300, 16384)}),
+            **efa,
         )
     )
+
+
+def _shares_interfaces(types: list[catalog.InstanceType], sizes: list[int]) -> bool:
+    """Whether the one type has EFA, and every worker's share of it is a whole interface."""
+    [first, *others] = types
+    return (
+        bool(first.efa_interfaces)
+        and not others
+        and all(size * first.efa_interfaces >= first.accelerator_count for size in sizes)
+    )
+
+
+def _purchases(types: list[catalog.InstanceType]) -> list[Document]:
+    """Return the ways of paying for these types; a reservation is of one, a block of some families."""
+    selections: list[Document] = [{"tags": {"team": "ads"}}]
+    if len(types) == 1:
+        selections.append({"id": "cr-0a1b2c3d"})
+    kinds = ["reservation"]
+    if all(instance_type.family in CAPACITY_BLOCK_FAMILIES for instance_type in types):
+        kinds.append("capacityBlock")
+    return [
+        {"onDemand": {}},
+        {"spot": {}},
+        {"spot": {"onDemandFallback": True}},
+        *({kind: selection} for kind in kinds for selection in selections),
+    ]
 
 
 @st.composite
