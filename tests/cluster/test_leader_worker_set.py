@@ -1,0 +1,126 @@
+"""The real LeaderWorkerSet controller forms a group of two nodes of a pool."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import shutil
+from collections.abc import Iterator
+
+import pytest
+import yaml
+
+from inference_blueprints.local.control_plane import artefacts, build
+from inference_blueprints.local.control_plane.control_plane import LOOPBACK, ControlPlane
+from inference_blueprints.local.control_plane.kubectl import Kubectl
+from inference_blueprints.local.ports import free_ports
+from tests.cluster.nodes import nodes_of
+from tests.cluster.objects import KubernetesObject, component_deployments, manifests, model_objects
+from tests.cluster.state import healthy, in_namespace, named_pool, pods, ready_pods
+from tests.templates.support import Templates
+
+_POOL = "p5"
+_GROUP_LABEL = "leaderworkerset.sigs.k8s.io/name"
+_WORKER_INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
+
+
+@pytest.fixture(scope="module")
+def controller(control_plane: ControlPlane) -> Iterator[None]:
+    """The controller with its webhooks, which go with the module."""
+    health, metrics, webhooks = free_ports(3)
+    folder = control_plane.run_directory / "lws"
+    folder.mkdir()
+    pair = control_plane.authority.issue("lws-webhooks")
+    shutil.copy(pair.certificate, folder / "tls.crt")
+    shutil.copy(pair.key, folder / "tls.key")
+    configuration = {
+        "apiVersion": "config.lws.x-k8s.io/v1alpha1",
+        "kind": "Configuration",
+        "leaderElection": {"leaderElect": False},
+        "internalCertManagement": {"enable": False},
+        "health": {"healthProbeBindAddress": f"{LOOPBACK}:{health}"},
+        "metrics": {"bindAddress": f"{LOOPBACK}:{metrics}"},
+        "webhook": {"host": LOOPBACK, "port": webhooks, "certDir": str(folder)},
+    }
+    (folder / "configuration.yaml").write_text(yaml.safe_dump(configuration))
+    program = build.program(artefacts.LEADER_WORKER_SET, print) / "lws"
+    control_plane.start_program(
+        "lws",
+        [program, f"--config={folder / 'configuration.yaml'}"],
+        KUBECONFIG=str(control_plane.kubeconfig),
+    )
+    kubectl = control_plane.kubectl
+    kubectl.wait_until(lambda: healthy(control_plane, health), "the LeaderWorkerSet controller")
+    hooks = _webhooks(control_plane, webhooks)
+    kubectl.apply(hooks)
+    yield
+    for each in hooks:
+        kubectl.run("delete", each["kind"], each["metadata"]["name"])
+
+
+@pytest.fixture
+def nodes(kubectl: Kubectl, matrix_platform: Templates) -> Iterator[list[str]]:
+    """Two nodes of the pool."""
+    (pool,) = [
+        each
+        for each in manifests(matrix_platform)
+        if (each["kind"], each["metadata"]["name"]) == ("NodePool", _POOL)
+    ]
+    made = nodes_of(pool, 2)
+    kubectl.apply(made)
+    names = [each["metadata"]["name"] for each in made]
+    yield names
+    kubectl.run("delete", "nodes", *names)
+
+
+def test_a_group_of_two_whole_nodes_forms(
+    kubectl: Kubectl, namespace: str, controller: None, nodes: list[str], matrix_platform: Templates
+) -> None:
+    template = next(
+        copy.deepcopy(each["spec"]["template"])
+        for each in component_deployments(model_objects(matrix_platform))
+        if named_pool(each["spec"]["template"]) == _POOL
+    )
+    # A worker over all accelerators of two nodes.
+    resources = template["spec"]["containers"][0]["resources"]
+    resources["requests"] = {"cpu": "1", "memory": "1Gi"}
+    resources["limits"] = {"nvidia.com/gpu": "8"}
+    group = {
+        "apiVersion": "leaderworkerset.x-k8s.io/v1",
+        "kind": "LeaderWorkerSet",
+        "metadata": {"name": "two-nodes"},
+        "spec": {"replicas": 1, "leaderWorkerTemplate": {"size": 2, "workerTemplate": template}},
+    }
+
+    kubectl.apply(in_namespace(namespace, [group]))
+    kubectl.wait_until(lambda: ready_pods(kubectl, namespace) == 2, "leader and worker run")
+
+    members = pods(kubectl, namespace)
+    assert {pod["spec"]["nodeName"] for pod in members} == set(nodes)
+    assert {pod["metadata"]["labels"][_WORKER_INDEX] for pod in members} == {"0", "1"}
+    addresses = {
+        variable["value"]
+        for pod in members
+        for variable in pod["spec"]["containers"][0]["env"]
+        if variable["name"] == "LWS_LEADER_ADDRESS"
+    }
+    assert addresses == {f"two-nodes-0.two-nodes.{namespace}"}
+
+
+def _webhooks(control_plane: ControlPlane, port: int) -> list[KubernetesObject]:
+    """Upstream's configurations, pointing at loopback; that of pods sees only pods of groups."""
+    folder = build.module_files(artefacts.LEADER_WORKER_SET_WEBHOOKS, print)
+    text = (folder / "config" / "webhook" / "manifests.yaml").read_text()
+    bundle = base64.b64encode(control_plane.authority.certificate.read_bytes()).decode()
+    configurations = []
+    for document in yaml.safe_load_all(text):
+        document["metadata"]["name"] = f"lws-{document['metadata']['name']}"
+        for webhook in document["webhooks"]:
+            path = webhook["clientConfig"]["service"]["path"]
+            webhook["clientConfig"] = {"url": f"https://{LOOPBACK}:{port}{path}", "caBundle": bundle}
+            if webhook["rules"][0]["resources"] == ["pods"]:
+                webhook["objectSelector"] = {
+                    "matchExpressions": [{"key": _GROUP_LABEL, "operator": "Exists"}]
+                }
+        configurations.append(document)
+    return configurations
