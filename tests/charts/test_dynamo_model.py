@@ -165,13 +165,15 @@ def test_workers_go_to_their_pool_and_nobody_else_does(
         assert pool["values"] == [process.pool]
         assert process.resources.accelerators is not None
         resource = process.resources.accelerators.resource_name
-        assert pod["tolerations"] == [
-            {
-                "key": resource,
-                "operator": "Equal",
-                "value": placement.ACCELERATOR_TAINT_VALUE,
-                "effect": placement.ACCELERATOR_TAINT_EFFECT,
-            }
+        of_accelerators, *own = pod["tolerations"]
+        assert of_accelerators == {
+            "key": resource,
+            "operator": "Equal",
+            "value": placement.ACCELERATOR_TAINT_VALUE,
+            "effect": placement.ACCELERATOR_TAINT_EFFECT,
+        }
+        assert [(each["key"], each["value"], each["effect"]) for each in own] == [
+            (each.key, each.value, each.effect) for each in process.tolerations[1:]
         ]
         assert main_container(pod)["resources"]["limits"][resource] == str(
             process.resources.accelerators.count

@@ -37,6 +37,19 @@ class EfaSecurityGroup(ec2.CfnSecurityGroup):
             vpc_id=vpc_id,
         )
         group = self.attr_group_id
-        every = {"description": "EFA", "group_id": group, "ip_protocol": "-1"}
-        ec2.CfnSecurityGroupIngress(self, "FromItself", source_security_group_id=group, **every)
-        ec2.CfnSecurityGroupEgress(self, "ToItself", destination_security_group_id=group, **every)
+        ec2.CfnSecurityGroupIngress(
+            self,
+            "FromItself",
+            description="EFA",
+            group_id=group,
+            ip_protocol="-1",
+            source_security_group_id=group,
+        )
+        ec2.CfnSecurityGroupEgress(
+            self,
+            "ToItself",
+            description="EFA",
+            destination_security_group_id=group,
+            group_id=group,
+            ip_protocol="-1",
+        )
