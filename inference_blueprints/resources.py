@@ -36,6 +36,11 @@ def helm_values_directory() -> Path:
     return root() / "helm_values"
 
 
+def runtime_directory() -> Path:
+    """Return the folder of the programs that run in the cloud."""
+    return root() / "runtime"
+
+
 def charts_directory() -> Path:
     """Return the folder of this library's own Helm charts."""
     return root() / "charts"

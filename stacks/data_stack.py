@@ -34,3 +34,6 @@ class DataStack(cdk.Stack):
         self.weights_bucket = DataBucket(
             self, "Weights", encryption_key=self.encryption_key, log_bucket=self.log_bucket, retain=retain
         )
+        output = cdk.CfnOutput(self, "WeightsBucketName", value=self.weights_bucket.bucket_name)
+        # By the output's name: what other stacks allow on the bucket has to be spelled before synthesis.
+        self.weights_bucket_name = cdk.Fn.get_stack_output(self.stack_name, output.node.id, region=env.region)

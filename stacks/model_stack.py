@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import aws_cdk as cdk
+from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
+from inference_blueprints import resources
 from inference_blueprints.catalog.charts import charts
+from inference_blueprints.serving import types as plans
 from inference_blueprints.serving.chart_values import chart_values
 from inference_blueprints.serving.types import DeploymentPlan, ModelPlan
 from inference_blueprints.spec.types import Weights
@@ -14,8 +19,10 @@ from inference_constructs.helm.release import HelmRelease
 from inference_constructs.network.gateway import Gateway
 from inference_constructs.serving.model_route import Backend, ModelRoute
 from inference_constructs.serving.weights_identity import WeightsIdentity
+from inference_constructs.storage.weights_mirror import WeightsMirror
 
 _CHART = charts()["dynamo-model"]
+_MIRROR_CHART = charts()["weights-mirror"]
 
 
 class ModelStack(cdk.Stack):
@@ -31,6 +38,8 @@ class ModelStack(cdk.Stack):
         The model's part of the serving plan.
     weights
         Where its weights come from.
+    weights_bucket_name
+        Bucket of models that are mirrored.
     gateway
         The models' load balancer.
     priority
@@ -47,6 +56,7 @@ class ModelStack(cdk.Stack):
         access: ClusterAccess,
         plan: ModelPlan,
         weights: Weights,
+        weights_bucket_name: str,
         gateway: Gateway,
         priority: int,
         env: cdk.Environment,
@@ -65,8 +75,14 @@ class ModelStack(cdk.Stack):
             backends=[_backend(deployment) for deployment in plan.deployments],
         )
         earlier: list[Construct] = [route]
-        if weights.s3 or weights.token_secret_arn:
-            earlier.append(self._identity(access.cluster_name, plan, weights))
+        variables: dict[str, str] = {}
+        if plan.weights_mirror:
+            variables = {"weights_bucket": weights_bucket_name}
+            earlier.append(
+                self._mirror(access.cluster_name, cluster, plan.weights_mirror, weights, variables)
+            )
+        if weights.is_streamed or weights.token_secret_arn:
+            earlier.append(self._identity(access.cluster_name, plan, weights, variables))
         for deployment in plan.deployments:
             HelmRelease(
                 self,
@@ -74,21 +90,56 @@ class ModelStack(cdk.Stack):
                 cluster=cluster,
                 chart=_CHART,
                 release=deployment.release,
-                values=chart_values(_CHART.name, deployment=deployment),
+                values=chart_values(_CHART.name, deployment=deployment, **variables),
             ).node.add_dependency(*earlier)
         cdk.CfnOutput(self, "Endpoint", value=f"{gateway.scheme}://{host_name}/v1")
 
-    def _identity(self, cluster_name: str, plan: ModelPlan, weights: Weights) -> WeightsIdentity:
-        """Let the pods of every deployment read what they need."""
+    def _mirror(
+        self,
+        cluster_name: str,
+        cluster: eks.ICluster,
+        mirror: plans.WeightsMirror,
+        weights: Weights,
+        variables: Mapping[str, str],
+    ) -> WeightsMirror:
+        """Copy the model into the bucket; the release ends at once and the copy in its own time."""
+        program = sorted((resources.runtime_directory() / "weights").glob("*.py"))
+        return WeightsMirror(
+            self,
+            "WeightsMirror",
+            cluster_name=cluster_name,
+            cluster=cluster,
+            chart=_MIRROR_CHART,
+            release=mirror.release,
+            values=chart_values(
+                _MIRROR_CHART.name,
+                mirror=mirror,
+                program={file.name: file.read_text(encoding="utf-8") for file in program},
+                **variables,
+            ),
+            s3_prefix=_address(variables, mirror),
+            secret_arn=weights.token_secret_arn,
+        )
+
+    def _identity(
+        self, cluster_name: str, plan: ModelPlan, weights: Weights, variables: Mapping[str, str]
+    ) -> WeightsIdentity:
+        """Let the pods of every deployment read what they need; of a mirrored model no token."""
+        mirror = plan.weights_mirror
         return WeightsIdentity(
             self,
             "Identity",
             cluster_name=cluster_name,
             namespace=_CHART.namespace,
             service_accounts=[_service_account(deployment) for deployment in plan.deployments],
-            s3_prefix=weights.s3,
-            secret_arn=weights.token_secret_arn,
+            s3_prefix=_address(variables, mirror) if mirror else weights.s3,
+            secret_arn=None if mirror else weights.token_secret_arn,
         )
+
+
+def _address(variables: Mapping[str, str], mirror: plans.WeightsMirror) -> str:
+    """Return the prefix of a copy and of the manifest beside it."""
+    return f"s3://{variables['weights_bucket']}/{mirror.prefix}"
 
 
 def _backend(deployment: DeploymentPlan) -> Backend:

@@ -55,7 +55,7 @@ class Platform:
         )
         if self._spec.cluster.eks:
             cluster = self._add_cluster(self._spec.cluster.eks, data, network)
-            self._add_models(cluster, network, after=self._add_nodes(cluster, network))
+            self._add_models(cluster, network, data, after=self._add_nodes(cluster, network))
         self._mark_stacks()
 
     def _mark_stacks(self) -> None:
@@ -82,9 +82,8 @@ class Platform:
             secrets_key=data.encryption_key,
             secrets_in_pods=any(
                 isinstance(value, SecretValue)
-                for deployment in deployments
-                for process in deployment.processes
-                for value in process.environment.values()
+                for environment in self._plan.environments
+                for value in environment.values()
             ),
             instance_tags=self._tags,
             env=self._env,
@@ -116,7 +115,9 @@ class Platform:
         capacity.add_stack_dependency(platform)
         return capacity
 
-    def _add_models(self, cluster: ClusterStack, network: NetworkStack, *, after: cdk.Stack) -> None:
+    def _add_models(
+        self, cluster: ClusterStack, network: NetworkStack, data: DataStack, *, after: cdk.Stack
+    ) -> None:
         """Add one stack a model."""
         priorities = listener_priorities([model.name for model in self._spec.models])
         for model in self._spec.models:
@@ -126,6 +127,7 @@ class Platform:
                 access=cluster.access,
                 plan=self._plan.model(model.name),
                 weights=model.weights,
+                weights_bucket_name=data.weights_bucket_name,
                 gateway=network.models.gateway,
                 priority=priorities[model.name],
                 env=self._env,

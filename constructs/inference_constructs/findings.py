@@ -6,6 +6,7 @@ offending part in brackets, and each is acknowledged by itself.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -58,16 +59,27 @@ def acknowledge_wildcards(scope: IConstruct, statements: Iterable[Mapping[str, A
     reason
         Why they may stand.
     """
-    account = cdk.Stack.of(scope).account
-    shown = "<AWS::AccountId>" if cdk.Token.is_unresolved(account) else account
+    stack = cdk.Stack.of(scope)
     findings = {
-        f"IAM5[{element}::{value.replace(account, shown)}]"
+        f"IAM5[{element}::{_shown(stack.resolve(value))}]"
         for statement in statements
         for element in ("Action", "Resource")
         for value in _strings(statement[element])
         if "*" in value
     }
     acknowledge(scope, dict.fromkeys(sorted(findings), reason))
+
+
+def _shown(resolved: Any) -> str:
+    """Spell a value as cdk-nag does: references in angle brackets, other functions as JSON."""
+    match resolved:
+        case str():
+            return resolved
+        case {"Ref": name}:
+            return f"<{name}>"
+        case {"Fn::Join": [str() as separator, list() as parts]}:
+            return separator.join(_shown(part) for part in parts)
+    return json.dumps(resolved, separators=(",", ":"))
 
 
 def _strings(value: str | list[str]) -> Iterator[str]:

@@ -40,7 +40,7 @@ def cold_start(resolved: ResolvedDeployment, process: Process, nodes: Sequence[N
     network = kind.network_bandwidth_mbps // kind.network_cards * _BYTES_PER_MEGABIT
     disk = _disk_bytes_per_second(kind, resolved.instance_types)
     to_disk = min(network, disk) if disk else network
-    streamed = resolved.model.weights.s3 is not None
+    streamed = resolved.model.weights.is_streamed
     weights = together * resolved.shape.weight_bytes
     weights_rate = network if streamed else to_disk
     limit = "network" if weights_rate == network else "EBS"

@@ -9,6 +9,8 @@ from inference_blueprints.catalog.addresses import DEFAULT_CIDR, DEFAULT_ZONES
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Blueprint
 
+_OWN_BUCKET = "the platform's bucket"
+
 
 @dataclass(frozen=True, slots=True)
 class Scene:
@@ -114,13 +116,17 @@ class Scene:
     @property
     def buckets(self) -> tuple[str, ...]:
         """Buckets that weights come from."""
-        sources = (model.weights.s3 for model in self.blueprint.spec.models)
-        return tuple(dict.fromkeys(source.split("/")[2] for source in sources if source))
+        sources = (model.weights for model in self.blueprint.spec.models)
+        names = (
+            _OWN_BUCKET if source.mirror else source.s3.split("/")[2] if source.s3 else None
+            for source in sources
+        )
+        return tuple(dict.fromkeys(name for name in names if name))
 
     @property
     def uses_hugging_face(self) -> bool:
         """Whether any weights come from the Hugging Face Hub."""
-        return any(model.weights.s3 is None for model in self.blueprint.spec.models)
+        return any(not model.weights.is_streamed for model in self.blueprint.spec.models)
 
     @property
     def registries(self) -> tuple[str, ...]:

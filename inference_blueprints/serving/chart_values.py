@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import jinja2
@@ -11,11 +11,11 @@ import yaml
 from inference_blueprints import resources
 from inference_blueprints.catalog import placement
 from inference_blueprints.serving.types import (
-    DeploymentPlan,
     EnvironmentValue,
     OwnAddress,
     PeerAddress,
     SecretValue,
+    WeightsBucket,
 )
 
 
@@ -30,7 +30,8 @@ def chart_values(chart: str, **variables: Any) -> dict[str, Any]:
     chart
         Key of ``helm_values/charts.yaml``, such as ``dynamo-model``.
     **variables
-        What the template's first line names; for ``dynamo-model`` it is ``deployment``, a `DeploymentPlan`.
+        What the template's first line names; for ``dynamo-model`` it is ``deployment``, a `DeploymentPlan`,
+        and for one that streams a mirrored model ``weights_bucket``, the name of the bucket.
 
     Returns
     -------
@@ -58,6 +59,7 @@ def _environment() -> jinja2.Environment:
     environment.policies["json.dumps_kwargs"] = {"sort_keys": True, "default": _refuse}
     environment.globals.update(
         pool_label=placement.POOL_LABEL,
+        system_architecture=placement.SYSTEM_ARCHITECTURE,
         efa_label=placement.EFA_LABEL,
         efa_label_value=placement.EFA_LABEL_VALUE,
     )
@@ -84,6 +86,8 @@ def _environment_entry(name: str, value: EnvironmentValue) -> dict[str, str | bo
             return {"name": name, "secret": name}
         case OwnAddress():
             return {"name": name, "ownAddress": True}
+        case WeightsBucket():
+            return {"name": name, "weightsBucket": True}
         case PeerAddress():
             raise ValueError(
                 f"process '{value.process}' cannot be addressed: Dynamo's workers are found by discovery"
@@ -92,12 +96,12 @@ def _environment_entry(name: str, value: EnvironmentValue) -> dict[str, str | bo
             return {"name": name, "value": value}
 
 
-def _secrets(deployment: DeploymentPlan) -> list[dict[str, str]]:
-    """Return every secret of the deployment once, by the variable that takes it."""
+def _secrets(environments: Iterable[Mapping[str, EnvironmentValue]]) -> list[dict[str, str]]:
+    """Return every secret of some processes once, by the variable that takes it."""
     found = {
         name: value.arn
-        for process in deployment.processes
-        for name, value in process.environment.items()
+        for environment in environments
+        for name, value in environment.items()
         if isinstance(value, SecretValue)
     }
     return [{"key": key, "arn": found[key]} for key in sorted(found)]

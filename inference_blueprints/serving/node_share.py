@@ -95,7 +95,7 @@ def worker_disk_mib(resolved: ResolvedDeployment) -> int:
     resolved
         The deployment.
     """
-    weights_mib = 0 if resolved.model.weights.s3 else resolved.shape.weight_bytes // 2**20
+    weights_mib = 0 if resolved.model.weights.is_streamed else resolved.shape.weight_bytes // 2**20
     return _CACHE_MIB + weights_mib
 
 

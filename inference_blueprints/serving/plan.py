@@ -7,6 +7,7 @@ from inference_blueprints.serving.node_share import replicas_per_node
 from inference_blueprints.serving.resolved import ResolvedDeployment, catalog_name, resolve
 from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.serving.types import DeploymentPlan, ModelPlan, Rollout, ServingPlan
+from inference_blueprints.serving.weights import weights_mirror
 from inference_blueprints.spec import types as spec
 
 
@@ -38,13 +39,15 @@ def build_plan(blueprint: spec.Blueprint) -> ServingPlan:
 def _model_plan(blueprint: spec.Blueprint, index: int) -> ModelPlan:
     """Plan one model with all its deployments."""
     model = blueprint.spec.models[index]
+    deployments = tuple(
+        _deployment_plan(resolve(blueprint, index, deployment))
+        for deployment in range(len(model.deployments))
+    )
     return ModelPlan(
         name=model.name,
         catalog_name=catalog_name(model.weights),
-        deployments=tuple(
-            _deployment_plan(resolve(blueprint, index, deployment))
-            for deployment in range(len(model.deployments))
-        ),
+        deployments=deployments,
+        weights_mirror=weights_mirror(model, deployments[0]),
     )
 
 

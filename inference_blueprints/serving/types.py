@@ -6,7 +6,7 @@ are the target's business: a process only says that it needs its own address or 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -48,8 +48,13 @@ class PeerAddress:
     port: str
 
 
+@dataclass(frozen=True, slots=True)
+class WeightsBucket:
+    """An environment value that is the name of the platform's bucket of weights; the target knows it."""
+
+
 #: A literal is a plain string.
-EnvironmentValue = str | SecretValue | OwnAddress | PeerAddress
+EnvironmentValue = str | SecretValue | OwnAddress | PeerAddress | WeightsBucket
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +224,8 @@ class Process:
     command
         Program and its fixed arguments.
     arguments
-        Engine or router arguments, each flag and value a string of its own.
+        Engine or router arguments, each flag and value a string of its own. ``$(NAME)`` in one stands for an
+        environment value, as it does for Kubernetes.
     environment
         Environment variables by name.
     ports
@@ -245,6 +251,8 @@ class Process:
         `termination_grace_seconds`.
     tolerations
         Taints of the pool's nodes.
+    awaits_weights
+        Release of the mirror whose copy it starts after; None where it waits for none.
     """
 
     name: str
@@ -264,6 +272,29 @@ class Process:
     engine: EngineSettings | None = None
     pre_stop_seconds: int = 0
     tolerations: tuple[Toleration, ...] = ()
+    awaits_weights: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WeightsMirror:
+    """A copy of a model from the Hugging Face Hub in the platform's bucket, made once.
+
+    Parameters
+    ----------
+    release
+        Helm release of what makes it; no deployment's can have its name.
+    image
+        Container image with Python, huggingface_hub and boto3.
+    environment
+        What and where to, as ``runtime/weights`` reads it.
+    prefix
+        Where it lies in the bucket, without a slash at its end.
+    """
+
+    release: str
+    image: str
+    environment: Mapping[str, EnvironmentValue]
+    prefix: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,11 +348,14 @@ class ModelPlan:
         Catalogue entry with its shape, such as ``Qwen/Qwen3-8B``.
     deployments
         Its deployments, behind one route.
+    weights_mirror
+        The copy that they stream from; None where they do not.
     """
 
     name: str
     catalog_name: str
     deployments: tuple[DeploymentPlan, ...]
+    weights_mirror: WeightsMirror | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,6 +369,15 @@ class ServingPlan:
     """
 
     models: tuple[ModelPlan, ...] = field(default_factory=tuple)
+
+    @property
+    def environments(self) -> Iterator[Mapping[str, EnvironmentValue]]:
+        """Environment of everything that runs: processes and mirrors."""
+        for model in self.models:
+            if model.weights_mirror:
+                yield model.weights_mirror.environment
+            for deployment in model.deployments:
+                yield from (process.environment for process in deployment.processes)
 
     def model(self, name: str) -> ModelPlan:
         """Return the plan of one model.

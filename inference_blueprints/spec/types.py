@@ -225,6 +225,10 @@ class Pool(Section):
     """The nodes' EBS volume."""
 
 
+class Mirror(Section):
+    """The model is copied once into the platform's own bucket, and workers stream it from there."""
+
+
 class Weights(Section):
     """Where the weights come from: exactly one of `huggingFace` and `s3`."""
 
@@ -234,10 +238,17 @@ class Weights(Section):
     """Commit or tag of that repository; pins what is served."""
     token_secret_arn: SecretArn | None = None
     """Secrets Manager secret with the Hub token of a gated model."""
+    mirror: Mirror | None = None
+    """Copy that repository once into the platform's bucket and stream it; needs a commit as `revision`."""
     s3: S3Prefix | None = None
     """Prefix in S3 with the model's files; streamed into the GPUs. Needs `catalog`."""
     catalog: str | None = None
     """Model catalogue entry of the same shape, where the repository is not an entry itself."""
+
+    @property
+    def is_streamed(self) -> bool:
+        """Whether workers stream the weights from S3 and keep none on disk."""
+        return self.s3 is not None or self.mirror is not None
 
 
 class VllmEngine(Section):

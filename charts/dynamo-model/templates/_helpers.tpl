@@ -54,3 +54,29 @@ affinity:
               operator: DoesNotExist
               {{- end }}
 {{- end }}
+
+{{/* Environment variables; called with a dict of `root` and `process`. */}}
+{{- define "dynamo-model.environment" -}}
+# Where the mounted disk is: huggingface_hub, vLLM and compilers keep their caches below these.
+- name: XDG_CACHE_HOME
+  value: /cache
+- name: HF_HOME
+  value: /cache/huggingface
+{{- range .process.environment }}
+- name: {{ .name }}
+  {{- if hasKey . "value" }}
+  value: {{ .value | quote }}
+  {{- else if hasKey . "secret" }}
+  valueFrom:
+    secretKeyRef:
+      name: {{ include "dynamo-model.secrets" $.root }}
+      key: {{ .secret }}
+  {{- else if hasKey . "weightsBucket" }}
+  value: {{ $.root.Values.weightsBucket | quote }}
+  {{- else }}
+  valueFrom:
+    fieldRef:
+      fieldPath: status.podIP
+  {{- end }}
+{{- end }}
+{{- end }}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from urllib.parse import urlsplit
+from collections.abc import Mapping, Sequence
 
 import aws_cdk as cdk
 from constructs import Construct
@@ -40,8 +39,8 @@ class WeightsIdentity(PodIdentity):
     ) -> None:
         stack = cdk.Stack.of(scope)
         statements = [
-            *(_read_weights(stack, s3_prefix) if s3_prefix else []),
-            *(_read_secret(stack, secret_arn) if secret_arn else []),
+            *(read_weights(stack, s3_prefix) if s3_prefix else []),
+            *(read_secret(stack, secret_arn) if secret_arn else []),
         ]
         super().__init__(
             scope,
@@ -59,10 +58,17 @@ class WeightsIdentity(PodIdentity):
         )
 
 
-def _read_weights(stack: cdk.Stack, s3_prefix: str) -> list[Statement]:
-    """Read below one prefix, and decrypt what lies there."""
-    address = urlsplit(s3_prefix)
-    bucket, prefix = f"arn:{stack.partition}:s3:::{address.netloc}", address.path.lstrip("/")
+def read_weights(stack: cdk.Stack, s3_prefix: str) -> list[Statement]:
+    """Return the rights to read below one prefix, and to decrypt what lies there.
+
+    Parameters
+    ----------
+    stack
+        Stack of the role.
+    s3_prefix
+        ``s3://bucket/prefix``; the bucket may be a reference.
+    """
+    bucket, prefix = bucket_and_prefix(stack, s3_prefix)
     return [
         {
             "Sid": "ListWeights",
@@ -77,18 +83,45 @@ def _read_weights(stack: cdk.Stack, s3_prefix: str) -> list[Statement]:
             "Action": "s3:GetObject",
             "Resource": f"{bucket}/{prefix}*",
         },
-        # S3's encryption context is the object, or the bucket where the bucket has a key of its own.
-        _decrypt(
-            stack,
-            "DecryptWeights",
-            "s3",
-            {"kms:EncryptionContext:aws:s3:arn": [bucket, f"{bucket}/{prefix}*"]},
-        ),
+        use_key(stack, "DecryptWeights", "s3", "kms:Decrypt", s3_context(bucket, prefix)),
     ]
 
 
-def _read_secret(stack: cdk.Stack, secret_arn: str) -> list[Statement]:
-    """Read one secret."""
+def bucket_and_prefix(stack: cdk.Stack, s3_prefix: str) -> tuple[str, str]:
+    """Return the ARN of the bucket and the prefix of an ``s3://`` address.
+
+    Parameters
+    ----------
+    stack
+        Stack whose partition it is in.
+    s3_prefix
+        The address; the bucket may be a reference.
+    """
+    bucket, _, prefix = s3_prefix.removeprefix("s3://").partition("/")
+    return f"arn:{stack.partition}:s3:::{bucket}", prefix
+
+
+def s3_context(bucket_arn: str, prefix: str) -> dict[str, list[str]]:
+    """Return S3's encryption context: the object, or the bucket where the bucket has a key of its own.
+
+    Parameters
+    ----------
+    bucket_arn, prefix
+        Whose objects.
+    """
+    return {"kms:EncryptionContext:aws:s3:arn": [bucket_arn, f"{bucket_arn}/{prefix}*"]}
+
+
+def read_secret(stack: cdk.Stack, secret_arn: str) -> list[Statement]:
+    """Return the rights to read one secret.
+
+    Parameters
+    ----------
+    stack
+        Stack of the role.
+    secret_arn
+        The secret.
+    """
     return [
         {
             "Sid": "ReadToken",
@@ -96,21 +129,41 @@ def _read_secret(stack: cdk.Stack, secret_arn: str) -> list[Statement]:
             "Action": ["secretsmanager:DescribeSecret", "secretsmanager:GetSecretValue"],
             "Resource": secret_arn,
         },
-        _decrypt(
-            stack, "DecryptToken", "secretsmanager", {"kms:EncryptionContext:SecretARN": [f"{secret_arn}*"]}
+        use_key(
+            stack,
+            "DecryptToken",
+            "secretsmanager",
+            "kms:Decrypt",
+            {"kms:EncryptionContext:SecretARN": [f"{secret_arn}*"]},
         ),
     ]
 
 
-def _decrypt(stack: cdk.Stack, sid: str, service: str, context: dict[str, list[str]]) -> Statement:
-    """Decrypt through one service and for named objects only, whatever the key."""
+def use_key(
+    stack: cdk.Stack, sid: str, service: str, actions: str | list[str], context: Mapping[str, list[str]]
+) -> Statement:
+    """Return the right to use keys through one service and for named objects only, whatever the key.
+
+    Parameters
+    ----------
+    stack
+        Stack of the role.
+    sid
+        Name of the statement.
+    service
+        Service that uses the key, such as ``s3``.
+    actions
+        Actions of KMS.
+    context
+        Encryption context by condition key, with wildcards.
+    """
     return {
         "Sid": sid,
         "Effect": "Allow",
-        "Action": "kms:Decrypt",
+        "Action": actions,
         "Resource": f"arn:{stack.partition}:kms:{stack.region}:{stack.account}:key/*",
         "Condition": {
             "StringEquals": {"kms:ViaService": f"{service}.{stack.region}.{stack.url_suffix}"},
-            "StringLike": context,
+            "StringLike": dict(context),
         },
     }

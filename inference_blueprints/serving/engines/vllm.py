@@ -15,7 +15,8 @@ from inference_blueprints.catalog import KV_CACHE_BYTES
 from inference_blueprints.serving.engines.worker import Sizing
 from inference_blueprints.serving.memory import MemoryEstimate, estimate_memory
 from inference_blueprints.serving.resolved import ResolvedDeployment
-from inference_blueprints.serving.types import EnvironmentValue, SecretValue
+from inference_blueprints.serving.types import EnvironmentValue
+from inference_blueprints.serving.weights import streamed_address, weights_environment
 from inference_blueprints.serving.workload import longest_request_tokens, unique_tokens
 from inference_blueprints.spec.types import ArgumentValue
 
@@ -151,11 +152,12 @@ def arguments(resolved: ResolvedDeployment, sizing: Sizing) -> Mapping[str, Argu
         The figures from `size`.
     """
     weights = resolved.model.weights
-    planned: dict[str, ArgumentValue] = {"model": weights.s3 or weights.hugging_face or ""}
+    streamed = streamed_address(weights)
+    planned: dict[str, ArgumentValue] = {"model": streamed or weights.hugging_face or ""}
     planned["served-model-name"] = resolved.model.name
-    if weights.revision and not weights.s3:
+    if weights.revision and not streamed:
         planned["revision"] = weights.revision
-    if weights.s3:
+    if streamed:
         planned["load-format"] = "runai_streamer"
         planned["model-loader-extra-config"] = _json(_STREAMER)
     planned |= {
@@ -180,11 +182,7 @@ def environment(resolved: ResolvedDeployment) -> Mapping[str, EnvironmentValue]:
     resolved
         The deployment.
     """
-    values: dict[str, EnvironmentValue] = {"VLLM_NO_USAGE_STATS": "1"}
-    token = resolved.model.weights.token_secret_arn
-    if token:
-        values["HF_TOKEN"] = SecretValue(token)
-    return values
+    return {"VLLM_NO_USAGE_STATS": "1", **weights_environment(resolved.model.weights)}
 
 
 def _wanted_length(resolved: ResolvedDeployment) -> int:

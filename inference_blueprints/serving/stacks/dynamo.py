@@ -27,6 +27,7 @@ from inference_blueprints.serving.types import (
     Resources,
     Rollout,
 )
+from inference_blueprints.serving.weights import mirror_release
 from inference_blueprints.serving.workload import longest_stream_seconds
 from inference_blueprints.spec.types import ArgumentValue
 
@@ -132,6 +133,7 @@ def _worker(resolved: ResolvedDeployment, rollout: Rollout) -> Process:
         rollout=rollout,
         termination_grace_seconds=_UNREGISTERED_SECONDS + stream + _EXIT_SECONDS,
         engine=_engine_settings(resolved, sizing, key),
+        awaits_weights=mirror_release(resolved.model),
         tolerations=tolerations(resolved),
     )
 

@@ -99,6 +99,7 @@ RULES: tuple[Rule, ...] = (
     Rule(weights.shape_is_known, ("models",)),
     Rule(weights.gated_model_has_a_token, ("models",)),
     Rule(weights.secret_is_in_the_region, ("models", "environment")),
+    Rule(weights.mirror_is_of_a_commit, ("models",)),
     Rule(weights.revision_is_pinned, ("models",)),
     Rule(workload.requests_fit_the_context, ("models",)),
     Rule(workload.requests_fit_the_engine, ("models",)),

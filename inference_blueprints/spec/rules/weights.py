@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from inference_blueprints import catalog
@@ -23,10 +24,14 @@ def one_source(models: Mapping[int, Model]) -> Iterator[Finding]:
 
 
 def hub_keys_go_with_the_hub(models: Mapping[int, Model]) -> Iterator[Finding]:
-    """Check that a revision and a token are given for the Hub alone."""
+    """Check that a revision, a token and a mirror are given for the Hub alone."""
     for path, weights in _each(models):
-        for key, value in (("revision", weights.revision), ("tokenSecretArn", weights.token_secret_arn)):
-            if value and weights.hugging_face is None:
+        for key, value in (
+            ("revision", weights.revision),
+            ("tokenSecretArn", weights.token_secret_arn),
+            ("mirror", weights.mirror),
+        ):
+            if value is not None and weights.hugging_face is None:
                 yield Finding((*path, key), "goes with 'huggingFace' only; remove it")
 
 
@@ -65,14 +70,32 @@ def secret_is_in_the_region(models: Mapping[int, Model], environment: Environmen
             yield Finding((*path, "tokenSecretArn"), in_wrong_region("secret", arn, environment.region))
 
 
+def mirror_is_of_a_commit(models: Mapping[int, Model]) -> Iterator[Finding]:
+    """Check that what is copied once is what can never change."""
+    for path, weights in _each(models):
+        if weights.hugging_face and weights.mirror is not None and not _is_commit(weights.revision):
+            got = (
+                f"got {quote(weights.revision)}, 'mirror' needs"
+                if weights.revision
+                else "is missing: 'mirror' needs"
+            )
+            page = f"https://huggingface.co/{weights.hugging_face}/commits"
+            yield Finding((*path, "revision"), f"{got} a commit of 40 hexadecimal digits; see {page}")
+
+
 def revision_is_pinned(models: Mapping[int, Model]) -> Iterator[Finding]:
     """Check that a revision is pinned, so that two nodes never serve different weights."""
     for path, weights in _each(models):
-        if weights.hugging_face and weights.revision is None:
+        if weights.hugging_face and weights.revision is None and weights.mirror is None:
             message = (
                 f"{quote(weights.hugging_face)} is served at whatever its main branch holds; pin 'revision'"
             )
             yield Finding(path, message, "warning")
+
+
+def _is_commit(revision: str | None) -> bool:
+    """Return whether a revision is a whole commit id."""
+    return revision is not None and re.fullmatch("[0-9a-f]{40}", revision) is not None
 
 
 def _each(models: Mapping[int, Model]) -> Iterator[tuple[Path, Weights]]:

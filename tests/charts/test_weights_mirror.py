@@ -1,0 +1,214 @@
+"""The Job that copies a model, and the workers that wait for it."""
+
+from __future__ import annotations
+
+import copy
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from inference_blueprints import resources
+from inference_blueprints.catalog import placement
+from inference_blueprints.catalog.charts import charts
+from inference_blueprints.local.manifests import validate_manifest
+from inference_blueprints.serving.chart_values import chart_values
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.serving.types import ModelPlan
+from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.types import Blueprint
+from tests.charts.test_dynamo_model import main_container, of_kind, pods
+
+CHART = resources.charts_directory() / "weights-mirror"
+KUBERNETES_VERSION = "1.35"
+REVIEWED = Path(__file__).parent / "rendered"
+RELEASE = "qwen3-8b.weights"
+BUCKET = "weights-of-the-platform"
+HUB_ARN = "arn:aws:secretsmanager:us-west-2:111122223333:secret:hub-AbCdEf"
+PROGRAM = {
+    file.name: file.read_text(encoding="utf-8")
+    for file in (resources.runtime_directory() / "weights").glob("*.py")
+}
+
+Manifest = dict[str, Any]
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def planned(**weights: Any) -> ModelPlan:
+    document = yaml.safe_load(shipped()["quickstart-g6e"].read_text(encoding="utf-8"))
+    section = document["spec"]["models"][0]
+    revision = "0123456789abcdef0123456789abcdef01234567"
+    section["weights"] = {"huggingFace": "Qwen/Qwen3-8B", "revision": revision, "mirror": {}, **weights}
+    return build_plan(Blueprint.model_validate(document)).models[0]
+
+
+def values_of(model: ModelPlan) -> Manifest:
+    return chart_values("weights-mirror", mirror=model.weights_mirror, weights_bucket=BUCKET, program=PROGRAM)
+
+
+@pytest.fixture
+def render_chart(run_helm: Run) -> Callable[..., list[Manifest]]:
+    def run(chart: Path, values: Manifest, release: str) -> list[Manifest]:
+        words = ("--namespace", "inference", "--kube-version", KUBERNETES_VERSION)
+        result = run_helm("template", release, str(chart), *words, values=values)
+        assert result.returncode == 0, result.stderr
+        return [manifest for manifest in yaml.safe_load_all(result.stdout) if manifest]
+
+    return run
+
+
+@pytest.fixture
+def gated(render_chart: Callable[..., list[Manifest]]) -> list[Manifest]:
+    """What mirrors a gated model."""
+    return render_chart(CHART, values_of(planned(tokenSecretArn=HUB_ARN)), RELEASE)
+
+
+def job_of(manifests: list[Manifest]) -> Manifest:
+    [job] = of_kind(manifests, "Job")
+    return job
+
+
+def pod_of(manifests: list[Manifest]) -> Manifest:
+    pod: Manifest = job_of(manifests)["spec"]["template"]["spec"]
+    return pod
+
+
+def test_helm_finds_nothing_to_complain_of(run_helm: Run) -> None:
+    result = run_helm("lint", "--strict", str(CHART), values=values_of(planned()))
+    assert result.returncode == 0, result.stdout
+    assert "[WARNING]" not in result.stdout
+
+
+def test_every_object_is_valid(gated: list[Manifest]) -> None:
+    assert sorted(manifest["kind"] for manifest in gated) == [
+        "ConfigMap",
+        "Job",
+        "SecretProviderClass",
+        "ServiceAccount",
+    ]
+    for manifest in gated:
+        assert validate_manifest(manifest, KUBERNETES_VERSION) == []
+
+
+def test_the_rendering_is_as_reviewed(gated: list[Manifest]) -> None:
+    """The program itself is reviewed where it is written, and the Job's name follows from it."""
+    shown = copy.deepcopy(gated)
+    [programs] = of_kind(shown, "ConfigMap")
+    programs["data"] = sorted(programs["data"])
+    job_of(shown)["metadata"]["name"] = RELEASE
+    reviewed = (REVIEWED / f"{RELEASE}.yaml").read_text(encoding="utf-8")
+    assert shown == list(yaml.safe_load_all(reviewed))
+
+
+def test_the_program_arrives_as_it_is_written(gated: list[Manifest]) -> None:
+    [programs] = of_kind(gated, "ConfigMap")
+    assert {name: text.rstrip("\n") for name, text in programs["data"].items()} == {
+        name: text.rstrip("\n") for name, text in PROGRAM.items()
+    }
+    container = main_container(pod_of(gated))
+    [mount] = [mount for mount in container["volumeMounts"] if mount["name"] == "program"]
+    environment = {entry["name"]: entry.get("value") for entry in container["env"]}
+    module = container["command"][-1]
+    assert f"{environment['PYTHONPATH']}/{module.split('.')[0]}" == mount["mountPath"]
+    assert f"{module.split('.')[1]}.py" in programs["data"]
+
+
+def test_another_program_or_model_is_another_job(render_chart: Callable[..., list[Manifest]]) -> None:
+    values = values_of(planned())
+    changed = copy.deepcopy(values)
+    changed["program"]["mirror.py"] += "\n"
+    names = {
+        job_of(render_chart(CHART, each, RELEASE))["metadata"]["name"] for each in (values, values, changed)
+    }
+    assert len(names) == 2
+    assert all(len(name) <= 63 for name in names)
+
+
+def test_a_refusal_ends_the_job_and_a_lost_node_does_not(gated: list[Manifest]) -> None:
+    final, lost = job_of(gated)["spec"]["podFailurePolicy"]["rules"]
+    assert (final["action"], final["onExitCodes"]["values"]) == ("FailJob", [2])
+    assert final["onExitCodes"]["containerName"] == main_container(pod_of(gated))["name"]
+    assert lost["action"] == "Ignore"
+    assert pod_of(gated)["restartPolicy"] == "Never", "a failure policy needs it"
+
+
+def test_the_token_is_read_by_reference_and_only_where_there_is_one(
+    gated: list[Manifest], render_chart: Callable[..., list[Manifest]]
+) -> None:
+    [provider] = of_kind(gated, "SecretProviderClass")
+    [requested] = yaml.safe_load(provider["spec"]["parameters"]["objects"])
+    assert requested["objectName"] == HUB_ARN
+    [entry] = [entry for entry in main_container(pod_of(gated))["env"] if entry["name"] == "HF_TOKEN"]
+    [target] = provider["spec"]["secretObjects"]
+    assert entry["valueFrom"]["secretKeyRef"] == {"name": target["secretName"], "key": "HF_TOKEN"}
+    public = render_chart(CHART, values_of(planned()), RELEASE)
+    assert not of_kind(public, "SecretProviderClass")
+    assert {volume["name"] for volume in pod_of(public)["volumes"]} == {"program", "temporary"}
+
+
+def test_it_runs_without_privilege_on_nodes_without_a_pool(gated: list[Manifest]) -> None:
+    pod = pod_of(gated)
+    security = main_container(pod)["securityContext"]
+    assert security["capabilities"] == {"drop": ["ALL"]}
+    assert security["readOnlyRootFilesystem"] is True
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    required = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    [term] = required["nodeSelectorTerms"]
+    rules = {rule["key"]: rule["operator"] for rule in term["matchExpressions"]}
+    assert rules[placement.POOL_LABEL] == "DoesNotExist"
+
+
+def test_workers_wait_with_the_mirrors_program_for_its_prefix(
+    gated: list[Manifest], render_chart: Callable[..., list[Manifest]]
+) -> None:
+    deployment = planned().deployments[0]
+    values = chart_values("dynamo-model", deployment=deployment, weights_bucket=BUCKET)
+    chart = resources.charts_directory() / "dynamo-model"
+    manifests = render_chart(chart, values, deployment.release)
+    for manifest in manifests:
+        assert validate_manifest(manifest, KUBERNETES_VERSION) == []
+    rendered = pods(manifests)
+    assert "initContainers" not in rendered["frontend"]
+    [waiting] = rendered["worker"]["initContainers"]
+    [programs] = of_kind(gated, "ConfigMap")
+    assert waiting["command"] == ["python3", "-m", "weights.wait"]
+    assert "wait.py" in programs["data"]
+    [volume] = [each for each in rendered["worker"]["volumes"] if each["name"] == "weights"]
+    assert volume["configMap"] == {"name": programs["metadata"]["name"]}
+    copying = {entry["name"]: entry.get("value") for entry in main_container(pod_of(gated))["env"]}
+    for container in (waiting, main_container(rendered["worker"])):
+        environment = {entry["name"]: entry.get("value") for entry in container["env"]}
+        for name in ("WEIGHTS_BUCKET", "WEIGHTS_PREFIX"):
+            assert environment[name] == copying[name]
+    assert copying["WEIGHTS_BUCKET"] == BUCKET
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda values: values.pop("image"),
+        lambda values: values.update(image="worker"),
+        lambda values: values.update(program={}),
+        lambda values: values.update(program={"../x.py": "1"}),
+        lambda values: values.update(replicas=1),
+        lambda values: values["environment"].append({"name": "A", "ownAddress": True}),
+    ],
+)
+def test_values_that_the_schema_does_not_know_are_refused(
+    change: Callable[[Manifest], object], run_helm: Run
+) -> None:
+    values = values_of(planned())
+    change(values)
+    result = run_helm("template", RELEASE, str(CHART), values=values)
+    assert result.returncode != 0
+    assert "values don't meet the specifications of the schema" in result.stderr
+
+
+def test_the_charts_file_names_the_charts_own_version() -> None:
+    document = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
+    chart = charts()["weights-mirror"]
+    assert chart.version == document["version"]
+    assert document["kubeVersion"] == f">={chart.minimum_kubernetes}.0-0"
