@@ -7,8 +7,8 @@ from typing import Literal
 #: Node label with the pool's name; NodePools and managed node groups set it, pods require it.
 POOL_LABEL = "inference-blueprints/pool"
 
-#: Node label of pools with EFA. Its device plug-in runs there and nowhere else, for it does not come to rest on
-#: a node whose type has EFA and that was started without (https://github.com/aws/eks-charts/issues/1239).
+#: Node label of pools with EFA. Its device plug-in runs there and nowhere else, for it does not come to rest
+#: on a node whose type has EFA and that was started without (https://github.com/aws/eks-charts/issues/1239).
 EFA_LABEL = "inference-blueprints/efa"
 EFA_LABEL_VALUE = "true"
 

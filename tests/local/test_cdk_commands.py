@@ -12,6 +12,7 @@ import pytest
 from inference_blueprints import tools
 from inference_blueprints.local.emulator.emulator import Emulator
 from inference_blueprints.resources import root
+from inference_blueprints.spec.shipped import shipped
 from tests.local.conftest import BLUEPRINTS
 
 REGION = "us-west-2"
@@ -54,7 +55,7 @@ def test_cdk_synth_takes_the_blueprint_as_context(tmp_path: Path) -> None:
 def test_without_a_blueprint_cdk_shows_the_list(tmp_path: Path) -> None:
     result = cdk("synth", "--quiet", "--output", tmp_path)
     assert result.returncode == 1
-    assert "Shipped: quickstart-g6e" in result.stderr
+    assert f"Shipped: {', '.join(shipped())}" in result.stderr
     assert "Traceback" not in result.stderr
 
 
