@@ -22,6 +22,14 @@ app = typer.Typer(
 )
 Seconds = Annotated[float | None, typer.Option("--seconds", min=1.0, help="How long requests arrive.")]
 
+ControlPlane = Annotated[
+    bool,
+    typer.Option(
+        "--control-plane",
+        help="Deploy to a real Kubernetes API server with fake nodes; the first time builds it.",
+    ),
+]
+
 
 @app.command()
 def up(
@@ -31,6 +39,7 @@ def up(
         typer.Option("--keep/--no-keep", help="Stay up until Ctrl-C; without either, only in a terminal."),
     ] = None,
     seconds: Seconds = None,
+    control_plane: ControlPlane = False,  # noqa: FBT002 - an option
     run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY,
 ) -> None:
     """Deploy a blueprint to an AWS emulator, serve its models, replay a public trace and report."""
@@ -42,7 +51,8 @@ def up(
     try:
         with interruptible():
             loaded = load(name_or_path)
-            run(loaded, run_directory, seconds=seconds, keep=sys.stdout.isatty() if keep is None else keep)
+            stays = sys.stdout.isatty() if keep is None else keep
+            run(loaded, run_directory, seconds=seconds, keep=stays, control_plane=control_plane)
     except Interrupted as interruption:
         raise typer.Exit(interruption.exit_code) from None
 
