@@ -167,5 +167,7 @@ def _workers(deployment: Deployment) -> int:
 def _kill_at_the_new_pool(event: ResourceEvent) -> None:
     """End the CDK command line at once while CloudFormation works on a stack of its."""
     if event.resource_type == MANIFEST and "more" in event.resource:
-        (cdk,) = [each for each in psutil.Process().children() if "deploy" in each.cmdline()]
+        children = psutil.Process().children()
+        running = [each for each in children if each.status() != psutil.STATUS_ZOMBIE]
+        (cdk,) = [each for each in running if "deploy" in each.cmdline()]
         os.kill(cdk.pid, signal.SIGKILL)

@@ -92,9 +92,19 @@ KUBERNETES = Program(
     called=("kube-apiserver", "kube-controller-manager", "kube-scheduler"),
 )
 KWOK = Program("kwok", "sigs.k8s.io/kwok", "v0.8.0", "sigs.k8s.io/kwok/cmd/kwok")
+KARPENTER = Program(
+    "karpenter",
+    "github.com/aws/karpenter-provider-aws",
+    _KARPENTER_VERSION,
+    # The provider's own entrance for tests: its real instance type, price, image and subnet code over the
+    # EC2 interface, with instances that are KWOK nodes.
+    "github.com/aws/karpenter-provider-aws/kwok",
+    # The module names a commit of the core that no proxy has.
+    replaces={"sigs.k8s.io/karpenter": _KARPENTER_VERSION},
+)
 LEADER_WORKER_SET = Program("lws", "sigs.k8s.io/lws", _LWS_VERSION, "sigs.k8s.io/lws/cmd")
 
-PROGRAMS = (ETCD, KUBERNETES, KWOK, LEADER_WORKER_SET)
+PROGRAMS = (ETCD, KUBERNETES, KWOK, KARPENTER, LEADER_WORKER_SET)
 
 KWOK_STAGES = ModuleFiles(
     "kwok-stages", "sigs.k8s.io/kwok", "v0.8.0", ("kustomize/stage/**/*.yaml", "kustomize/crd/**/*.yaml")

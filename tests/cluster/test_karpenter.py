@@ -1,0 +1,146 @@
+"""Karpenter's real AWS provider turns pending pods into the pool's instance types, within its limits."""
+
+from __future__ import annotations
+
+import base64
+import copy
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from inference_blueprints import catalog
+from inference_blueprints.catalog import placement
+from inference_blueprints.local.control_plane import artefacts, build
+from inference_blueprints.local.control_plane.control_plane import ControlPlane
+from inference_blueprints.local.control_plane.kubectl import Kubectl
+from inference_blueprints.local.ports import free_ports
+from tests.cluster import matrix
+from tests.cluster.objects import (
+    IDENTIFIERS,
+    KubernetesObject,
+    component_deployments,
+    manifests,
+    model_objects,
+)
+from tests.cluster.simulated_ec2 import CLUSTER_NAME, CREDENTIALS, REGION, SimulatedEc2, simulated_ec2
+from tests.cluster.state import has, healthy, in_namespace, named_pool, pods, ready_names, ready_pods
+from tests.templates.support import Templates
+
+_KARPENTER_KINDS = ("EC2NodeClass", "NodePool")
+#: Pools of a type whose price nobody here knows: Karpenter starts no instance at an unknown price.
+_WITHOUT_PRICE = {
+    name
+    for name, (fields, _) in matrix.POOLS.items()
+    if not set(fields["instanceTypes"]) <= set(catalog.prices().usd_per_hour)
+}
+
+
+@pytest.fixture(scope="module")
+def ec2() -> Iterator[SimulatedEc2]:
+    """What Karpenter takes for AWS."""
+    with simulated_ec2() as simulated:
+        yield simulated
+
+
+@pytest.fixture(scope="module")
+def karpenter(control_plane: ControlPlane, ec2: SimulatedEc2) -> None:
+    """Karpenter's controller."""
+    metrics, health = free_ports(2)
+    authority = control_plane.authority.certificate.read_bytes()
+    control_plane.start_program(
+        "karpenter",
+        [build.program(artefacts.KARPENTER, print) / "karpenter"],
+        AWS_ENDPOINT_URL=ec2.endpoint_url,
+        AWS_REGION=REGION,
+        AWS_EC2_METADATA_DISABLED="true",
+        CLUSTER_NAME=CLUSTER_NAME,
+        CLUSTER_ENDPOINT=control_plane.address,
+        CLUSTER_CA_BUNDLE=base64.b64encode(authority).decode(),
+        KUBECONFIG=str(control_plane.kubeconfig),
+        BATCH_IDLE_DURATION="500ms",
+        DISABLE_DRY_RUN="true",
+        DISABLE_LEADER_ELECTION="true",
+        HEALTH_PROBE_PORT=str(health),
+        ISOLATED_VPC="true",
+        LOG_LEVEL="info",
+        METRICS_PORT=str(metrics),
+        SYSTEM_NAMESPACE="kube-system",
+        **CREDENTIALS,
+    )
+    control_plane.kubectl.wait_until(lambda: healthy(control_plane, health), "Karpenter")
+
+
+@pytest.fixture
+def pools(
+    kubectl: Kubectl, karpenter: None, ec2: SimulatedEc2, matrix_platform: Templates
+) -> Iterator[dict[str, KubernetesObject]]:
+    """The NodePools of every kind of pool, ready, by name; they wait less long for an empty node."""
+    objects = [
+        copy.deepcopy(each)
+        for each in manifests(matrix_platform, {**IDENTIFIERS, **ec2.identifiers})
+        if each["kind"] in _KARPENTER_KINDS
+    ]
+    for each in objects:
+        if each["kind"] == "NodePool":
+            each["spec"]["disruption"]["consolidateAfter"] = "2s"
+        else:
+            each["spec"]["subnetSelectorTerms"] = [{"id": subnet} for subnet in ec2.subnet_ids]
+    kubectl.apply(objects)
+    found = {each["metadata"]["name"]: each for each in objects if each["kind"] == "NodePool"}
+    kubectl.wait_until(lambda: ready_names(kubectl, "nodepools") >= set(found), "every NodePool is ready")
+    yield found
+    kubectl.run("delete", "nodepools", *found, "--wait=true", "--timeout=90s")
+    kubectl.run("delete", "ec2nodeclasses", *found, "--wait=true", "--timeout=90s")
+
+
+def test_pods_become_nodes_of_their_pool_and_nodes_go_with_them(
+    kubectl: Kubectl, namespace: str, pools: dict[str, KubernetesObject], matrix_platform: Templates
+) -> None:
+    deployments = [
+        copy.deepcopy(each)
+        for each in in_namespace(namespace, component_deployments(model_objects(matrix_platform)))
+        if named_pool(each["spec"]["template"]) not in _WITHOUT_PRICE
+    ]
+    for each in deployments:
+        # Karpenter's entrance for tests gives every node the disk of a machine without one.
+        (container,) = each["spec"]["template"]["spec"]["containers"]
+        del container["resources"]["requests"]["ephemeral-storage"]
+    # One worker more than a pool has room for.
+    crowded = next(iter(matrix.POOLS))
+    for each in deployments:
+        if each["metadata"]["name"].endswith(f"-{crowded}-worker"):
+            each["spec"]["replicas"] = _most_workers(pools[crowded], crowded) + 1
+    wanted = sum(each["spec"]["replicas"] for each in deployments)
+
+    kubectl.apply(deployments)
+    kubectl.wait_until(
+        lambda: ready_pods(kubectl, namespace) == wanted - 1,
+        "all but one pod run",
+        timeout_seconds=100,
+    )
+
+    nodes = {each["metadata"]["name"]: each["metadata"]["labels"] for each in kubectl.get("nodes")}
+    for pod in pods(kubectl, namespace):
+        if has(pod, "Ready"):
+            labels = nodes[pod["spec"]["nodeName"]]
+            assert labels.get(placement.POOL_LABEL, "") == named_pool(pod)
+            assert labels["node.kubernetes.io/instance-type"] in _instance_types(
+                pools[labels["karpenter.sh/nodepool"]]
+            )
+    count = Counter(labels["karpenter.sh/nodepool"] for labels in nodes.values())
+    assert all(count[name] <= int(pool["spec"]["limits"]["nodes"]) for name, pool in pools.items())
+
+    kubectl.run("delete", "deployments", "--all", "-n", namespace)
+    kubectl.wait_until(lambda: not kubectl.get("nodeclaims"), "every node is gone", timeout_seconds=100)
+
+
+def _most_workers(pool: KubernetesObject, name: str) -> int:
+    accelerators = int(pool["spec"]["limits"]["nvidia.com/gpu"])
+    return accelerators // matrix.POOLS[name][1]
+
+
+def _instance_types(pool: KubernetesObject) -> list[str]:
+    requirements = pool["spec"]["template"]["spec"]["requirements"]
+    (types,) = [each["values"] for each in requirements if each["key"] == "node.kubernetes.io/instance-type"]
+    return list(types)
