@@ -57,7 +57,9 @@ def charts() -> Mapping[str, Chart]:
     Mapping[str, Chart]
         In the order in which they are installed.
     """
-    document = yaml.safe_load((resources.helm_values_directory() / "charts.yaml").read_text(encoding="utf-8"))
+    document = yaml.load(
+        (resources.helm_values_directory() / "charts.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader
+    )
     return MappingProxyType({name: _chart(name, entry) for name, entry in document.items()})
 
 

@@ -45,7 +45,9 @@ def chart_values(chart: str, **variables: Any) -> dict[str, Any]:
     jinja2.TemplateNotFound
         If the chart has no values template.
     """
-    values = yaml.safe_load(_environment().get_template(f"{chart}/values.yaml.j2").render(variables))
+    values = yaml.load(
+        _environment().get_template(f"{chart}/values.yaml.j2").render(variables), yaml.CSafeLoader
+    )
     return dict(values)
 
 
