@@ -7,8 +7,7 @@ cd "$(dirname "$0")/.."
 fail() { echo "setup: $1" >&2; exit 1; }
 
 [ "$(uname -s)-$(uname -m)" = Linux-x86_64 ] || fail "this machine is $(uname -s) on $(uname -m); the engines that run locally are built for Linux on x86-64, so use such a machine (a virtual machine or a container will do)."
-python=$(command -v "${PYTHON:-python3.11}" || command -v python3 || true)
-[ -n "$python" ] || fail "no Python found; install Python 3.11."
+python=$(command -v "${PYTHON:-python3.11}" || command -v python3) || fail "no Python found; install Python 3.11."
 version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 [ "$version" = 3.11 ] || fail "$python is Python $version; install Python 3.11 or name it: make setup PYTHON=/path/to/python3.11."
 "$python" -c 'import ensurepip, venv' 2>/dev/null || fail "$python has no venv module; install it (Debian and Ubuntu: apt-get install python3.11-venv)."
