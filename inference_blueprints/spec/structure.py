@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -11,7 +12,6 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from inference_blueprints.spec import types
 from inference_blueprints.spec.types import Blueprint, Choice, Section
 from inference_blueprints.spec.wording import Path
 
@@ -124,7 +124,7 @@ def descriptions(section: type[Section]) -> Mapping[str, str]:
             and isinstance(words.value, ast.Constant)
             and isinstance(words.value.value, str)
         }
-        for node in _module().body
+        for node in _module(section.__module__).body
         if isinstance(node, ast.ClassDef) and node.name == section.__name__
     ]
     return text
@@ -136,8 +136,8 @@ def is_choice(section: type[Section]) -> bool:
 
 
 @cache
-def _module() -> ast.Module:
-    return ast.parse(inspect.getsource(types))
+def _module(name: str) -> ast.Module:
+    return ast.parse(inspect.getsource(sys.modules[name]))
 
 
 def _without_none(annotation: Any) -> Any:

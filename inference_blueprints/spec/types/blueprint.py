@@ -1,0 +1,42 @@
+"""The whole of a blueprint file."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from inference_blueprints.spec.types.environment import Cluster, Environment, Metadata, Network
+from inference_blueprints.spec.types.models import Model
+from inference_blueprints.spec.types.pools import Pool
+from inference_blueprints.spec.types.section import Section, default
+
+
+class Spec(Section):
+    """The platform."""
+
+    environment: Environment
+    """Where it is deployed."""
+    network: Network = default({})
+    """How it is reached."""
+    cluster: Cluster
+    """What runs the containers."""
+    # Of 4 KB each in a template of 1 MB; tags and long lists of types may double that.
+    pools: list[Pool] = Field(min_length=1, max_length=100)
+    """Accelerated nodes."""
+    # Each is a rule of the one load balancer, which has a hundred.
+    models: list[Model] = Field(min_length=1, max_length=100)
+    """Models that are served."""
+
+
+class Blueprint(Section):
+    """A whole blueprint file."""
+
+    api_version: Literal["inference-blueprints/v1alpha1"]
+    """Version of this format."""
+    kind: Literal["Blueprint"]
+    """Always Blueprint."""
+    metadata: Metadata
+    """What the platform is called."""
+    spec: Spec
+    """The platform."""

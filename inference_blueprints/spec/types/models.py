@@ -1,0 +1,149 @@
+"""Models: weights, engine, workload, and the deployments that serve them."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from inference_blueprints.spec.types.section import (
+    ArgumentValue,
+    Choice,
+    HuggingFaceRepository,
+    Name,
+    Revision,
+    S3Prefix,
+    SecretArn,
+    Section,
+    default,
+)
+
+
+class Mirror(Section):
+    """The model is copied once into the platform's own bucket, and workers stream it from there."""
+
+
+class Weights(Section):
+    """Where the weights come from: exactly one of `huggingFace` and `s3`."""
+
+    hugging_face: HuggingFaceRepository | None = None
+    """Repository on the Hugging Face Hub."""
+    revision: Revision | None = None
+    """Commit or tag of that repository; pins what is served."""
+    token_secret_arn: SecretArn | None = None
+    """Secrets Manager secret with the Hub token of a gated model."""
+    mirror: Mirror | None = None
+    """Copy that repository once into the platform's bucket and stream it; needs a commit as `revision`."""
+    s3: S3Prefix | None = None
+    """Prefix in S3 with the model's files; streamed into the GPUs. Needs `catalog`."""
+    catalog: str | None = None
+    """Model catalogue entry of the same shape, where the repository is not an entry itself."""
+
+    @property
+    def is_streamed(self) -> bool:
+        """Whether workers stream the weights from S3 and keep none on disk."""
+        return self.s3 is not None or self.mirror is not None
+
+
+class VllmEngine(Section):
+    """vLLM."""
+
+    args: dict[str, ArgumentValue] = Field(default_factory=dict, max_length=200)
+    """Engine arguments without dashes, such as `max-model-len: 8192`; those that the plan owns are errors."""
+
+
+class Engine(Choice):
+    """The inference engine."""
+
+    vllm: VllmEngine | None = None
+    """vLLM at the release that the catalogue pins."""
+
+
+class DynamoStack(Section):
+    """NVIDIA Dynamo's frontend, router and operator."""
+
+
+class Stack(Choice):
+    """What stands before the engines."""
+
+    dynamo: DynamoStack | None = None
+    """NVIDIA Dynamo."""
+
+
+class KvAwareRouting(Section):
+    """Requests go to the worker that holds most of their prefix, weighed against its load."""
+
+
+class RoundRobinRouting(Section):
+    """Requests go to the workers in turn."""
+
+
+class Routing(Choice):
+    """How requests are spread over a deployment's workers."""
+
+    kv_aware: KvAwareRouting | None = None
+    """By KV cache and load."""
+    round_robin: RoundRobinRouting | None = None
+    """In turn."""
+
+
+class Workload(Section):
+    """What the model is asked; sizes the KV cache and the local replay."""
+
+    input_tokens: int = Field(ge=1, le=10_000_000)
+    """Mean prompt length in tokens."""
+    output_tokens: int = Field(ge=1, le=1_000_000)
+    """Mean answer length in tokens."""
+    shared_prefix_ratio: float = Field(default=0.0, ge=0.0, lt=1.0)
+    """Share of the prompt's tokens that other requests share, 0 to below 1."""
+    peak_requests_per_second: float = Field(gt=0.0, le=1_000_000.0)
+    """Requests per second in the busiest minute."""
+
+
+class Objectives(Section):
+    """Latencies that the deployment is to keep."""
+
+    time_to_first_token_p90_ms: float | None = Field(default=None, gt=0.0)
+    """Time to first token, 90th percentile, in milliseconds."""
+    time_per_output_token_p90_ms: float | None = Field(default=None, gt=0.0)
+    """Time per output token, 90th percentile, in milliseconds."""
+
+
+class Aggregated(Section):
+    """Every worker does prefill and decode."""
+
+    pool: Name
+    """Pool whose nodes the workers run on."""
+    replicas: int = Field(ge=1, le=10_000)
+    """Workers."""
+    tensor_parallel_size: int = Field(ge=1, le=64)
+    """Accelerators over which each worker's weights are split."""
+
+
+class Deployment(Section):
+    """One set of workers behind the model's route."""
+
+    name: Name
+    """Name of the deployment within its model."""
+    aggregated: Aggregated
+    """Prefill and decode in the same workers."""
+
+
+class Model(Section):
+    """A model that is served."""
+
+    name: Name
+    """Name under which the OpenAI API serves it."""
+    weights: Weights
+    """Where its weights come from."""
+    engine: Engine = default({"vllm": {}})
+    """The inference engine; without it vLLM."""
+    stack: Stack = default({"dynamo": {}})
+    """What stands before the engines; without it Dynamo."""
+    workload: Workload
+    """What it is asked."""
+    objectives: Objectives = default({})
+    """Latencies to keep."""
+    routing: Routing = default({"kvAware": {}})
+    """How requests are spread; without it KV-aware."""
+    # A load balancer's rule spreads requests over five target groups; the quota cannot be raised.
+    deployments: list[Deployment] = Field(min_length=1, max_length=5)
+    """Its sets of workers, side by side behind one route."""

@@ -1,0 +1,71 @@
+"""What every section of a blueprint is, and the forms of its texts."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+from inference_blueprints.spec import formats
+
+Name = Annotated[str, StringConstraints(pattern=formats.NAME)]
+Region = Annotated[str, StringConstraints(pattern=formats.REGION)]
+AvailabilityZone = Annotated[str, StringConstraints(pattern=formats.AVAILABILITY_ZONE)]
+AccountId = Annotated[str, StringConstraints(pattern=formats.ACCOUNT_ID)]
+Cidr = Annotated[str, StringConstraints(pattern=formats.CIDR)]
+InstanceTypeName = Annotated[str, StringConstraints(pattern=formats.INSTANCE_TYPE)]
+VpcId = Annotated[str, StringConstraints(pattern=formats.VPC_ID)]
+SubnetId = Annotated[str, StringConstraints(pattern=formats.SUBNET_ID)]
+SecretArn = Annotated[str, StringConstraints(pattern=formats.SECRET_ARN)]
+CertificateArn = Annotated[str, StringConstraints(pattern=formats.CERTIFICATE_ARN)]
+Domain = Annotated[str, StringConstraints(pattern=formats.DOMAIN)]
+CapacityReservationId = Annotated[str, StringConstraints(pattern=formats.CAPACITY_RESERVATION_ID)]
+QualifiedName = Annotated[str, StringConstraints(pattern=formats.QUALIFIED_NAME)]
+LabelValue = Annotated[str, StringConstraints(pattern=formats.LABEL_VALUE)]
+KubernetesVersion = Annotated[str, StringConstraints(pattern=formats.KUBERNETES_VERSION)]
+HuggingFaceRepository = Annotated[str, StringConstraints(pattern=formats.HUGGING_FACE_REPOSITORY)]
+Revision = Annotated[str, StringConstraints(pattern=formats.REVISION)]
+S3Prefix = Annotated[str, StringConstraints(pattern=formats.S3_PREFIX)]
+ArgumentValue = str | int | float | bool
+
+
+class Section(BaseModel):
+    """A mapping of the blueprint; keys that it does not name are errors."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        defer_build=True,
+        extra="forbid",
+        frozen=True,
+        populate_by_name=True,
+        strict=True,
+    )
+
+
+class Choice(Section):
+    """A section of which exactly one key is given."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _exactly_one(cls, value: Any) -> Any:
+        """Refuse none and several; an unknown key alone is left to the error that names it."""
+        if not isinstance(value, dict):
+            return value
+        names = {field.alias or name for name, field in cls.model_fields.items()} | set(cls.model_fields)
+        given = [key for key in value if key in names]
+        if len(given) > 1 or not value:
+            raise PydanticCustomError("one_of", "exactly one key is needed", {"given": given})
+        return value
+
+    @property
+    def chosen(self) -> str:
+        """The key that is given, as the YAML file spells it."""
+        [name] = [name for name in type(self).model_fields if getattr(self, name) is not None]
+        return to_camel(name)
+
+
+def default(yaml: dict[str, Any]) -> Any:
+    """Make a field whose default is what a file could say in its place."""
+    return Field(default=yaml, validate_default=True)
