@@ -8,7 +8,7 @@ from typing import Literal
 
 from inference_blueprints.catalog.hardware import InstanceType
 
-_FAMILY_CLASS = re.compile(r"[a-z]+")
+_FAMILY_CLASS = re.compile(r"([a-z]+)[0-9]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,8 @@ class Quota:
     purchase
         Which instances it counts: ``onDemand``, which reservations are part of, or ``spot``.
     families
-        First letters of the families that it counts, such as ``g`` for G6e.
+        Families that it counts, by their first letters, such as ``g`` for G6e, or by letters and generation,
+        such as ``p5`` for P5en.
     """
 
     name: str
@@ -35,7 +36,8 @@ class Quota:
     def counts(self, instance_type: InstanceType, purchase: str) -> bool:
         """Return whether an instance of a type, paid for in a way, counts towards it."""
         match = _FAMILY_CLASS.match(instance_type.family)
-        return purchase == self.purchase and match is not None and match[0] in self.families
+        counted = match is not None and not {match[0], match[1]}.isdisjoint(self.families)
+        return purchase == self.purchase and counted
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 
+from inference_blueprints import catalog
 from inference_blueprints.errors import Finding
 from inference_blueprints.spec.types import Environment, Network
 from inference_blueprints.spec.wording import duplicates, quote
@@ -87,7 +88,7 @@ def certificate_has_a_domain(network: Network) -> Iterator[Finding]:
 def certificate_is_in_the_region(network: Network, environment: Environment) -> Iterator[Finding]:
     """Check that the certificate is in the region of its load balancer."""
     arn = network.certificate_arn
-    if arn and _region(arn) != environment.region:
+    if arn and is_in_wrong_region(arn, environment):
         yield Finding((*_PATH, "certificateArn"), in_wrong_region("certificate", arn, environment.region))
 
 
@@ -96,6 +97,11 @@ def connections_are_encrypted(network: Network) -> Iterator[Finding]:
     if network.certificate_arn is None:
         message = "models answer over HTTP inside the VPC; 'certificateArn' and 'domain' make it HTTPS"
         yield Finding(_PATH, message, "warning")
+
+
+def is_in_wrong_region(arn: str, environment: Environment) -> bool:
+    """Return whether an ARN is of another region than the platform's, which has to be a known one."""
+    return environment.region in catalog.regions() and _region(arn) != environment.region
 
 
 def in_wrong_region(kind: str, arn: str, region: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from inference_blueprints import catalog
 from inference_blueprints.errors import Finding
-from inference_blueprints.spec.rules.network import in_wrong_region
+from inference_blueprints.spec.rules.network import in_wrong_region, is_in_wrong_region
 from inference_blueprints.spec.types import Environment, Model, Weights
 from inference_blueprints.spec.wording import Path, quote, suggestion
 
@@ -66,7 +66,7 @@ def secret_is_in_the_region(models: Mapping[int, Model], environment: Environmen
     """Check that the token is in the region of the pods that read it."""
     for path, weights in _each(models):
         arn = weights.token_secret_arn
-        if arn and arn.split(":")[3] != environment.region:
+        if arn and is_in_wrong_region(arn, environment):
             yield Finding((*path, "tokenSecretArn"), in_wrong_region("secret", arn, environment.region))
 
 
