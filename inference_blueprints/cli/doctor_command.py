@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
-
 import typer
 
 from inference_blueprints.cli.blueprint_commands import load
+from inference_blueprints.cli.observations import show
 from inference_blueprints.cli.options import NameOrPath, Output, OutputOption
 
 
@@ -26,15 +24,8 @@ def doctor(name_or_path: NameOrPath, output: OutputOption = Output.TEXT) -> None
     """Look at the account before a deployment; the exit code is 1 if anything would break it."""
     from inference_blueprints.deployment.account import Account
     from inference_blueprints.deployment.doctor.examination import examine
-    from inference_blueprints.deployment.doctor.finding import Patient
+    from inference_blueprints.deployment.doctor.patient import Patient
 
     blueprint = load(name_or_path).blueprint
-    findings = []
-    for finding in examine(Patient(Account(blueprint.spec.environment.region), blueprint, name_or_path)):
-        findings.append(finding)
-        if output is Output.TEXT:
-            print(finding, flush=True)
-    if output is Output.JSON:
-        print(json.dumps([asdict(finding) for finding in findings], indent=2))
-    if any(finding.severity == "error" for finding in findings):
-        raise typer.Exit(1)
+    patient = Patient(Account(blueprint.spec.environment.region), blueprint, name_or_path)
+    show(examine(patient), output)

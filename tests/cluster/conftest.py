@@ -9,10 +9,10 @@ import pytest
 import yaml
 
 import app
+from inference_blueprints.deployment.kubectl import Kubectl
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.local.control_plane import definitions
 from inference_blueprints.local.control_plane.control_plane import ControlPlane
-from inference_blueprints.local.control_plane.kubectl import Kubectl
 from inference_blueprints.spec.shipped import shipped
 from tests.cluster import matrix
 from tests.cluster.objects import KubernetesObject, manifests

@@ -19,7 +19,7 @@ from botocore.model import ServiceId
 from botocore.signers import RequestSigner
 
 from inference_blueprints.deployment.events import ResourceEvent
-from inference_blueprints.local.control_plane.kubectl import Kubectl
+from inference_blueprints.deployment.kubectl import Kubectl
 from inference_blueprints.local.emulator.deploy import deploy
 from inference_blueprints.local.emulator.emulator import Emulator
 

@@ -6,8 +6,8 @@ import urllib.request
 from collections.abc import Sequence
 
 from inference_blueprints.catalog import placement
+from inference_blueprints.deployment.kubectl import Kubectl
 from inference_blueprints.local.control_plane.control_plane import LOOPBACK, ControlPlane
-from inference_blueprints.local.control_plane.kubectl import Kubectl
 from tests.cluster.objects import KubernetesObject
 
 

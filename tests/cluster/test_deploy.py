@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from inference_blueprints.deployment.events import ResourceEvent
-from inference_blueprints.local.control_plane.kubectl import KubectlFailed
+from inference_blueprints.deployment.kubectl import KubectlFailed
 from inference_blueprints.local.emulator.deploy import DeployError, bootstrap, destroy
 from inference_blueprints.local.emulator.emulator import Emulator
 from inference_blueprints.spec.shipped import shipped

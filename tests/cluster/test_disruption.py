@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from inference_blueprints.local.control_plane.kubectl import Kubectl, KubectlFailed
+from inference_blueprints.deployment.kubectl import Kubectl, KubectlFailed
 from tests.cluster.nodes import nodes_of
 from tests.cluster.objects import KubernetesObject, component_deployments, model_objects
 from tests.cluster.state import in_namespace, named_pool, pods, ready_pods

@@ -11,9 +11,9 @@ import pytest
 
 from inference_blueprints import catalog
 from inference_blueprints.catalog import placement
+from inference_blueprints.deployment.kubectl import Kubectl
 from inference_blueprints.local.control_plane import artefacts, build
 from inference_blueprints.local.control_plane.control_plane import ControlPlane
-from inference_blueprints.local.control_plane.kubectl import Kubectl
 from inference_blueprints.local.ports import free_ports
 from tests.cluster import matrix
 from tests.cluster.objects import (

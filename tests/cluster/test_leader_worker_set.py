@@ -10,9 +10,9 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
+from inference_blueprints.deployment.kubectl import Kubectl
 from inference_blueprints.local.control_plane import artefacts, build
 from inference_blueprints.local.control_plane.control_plane import LOOPBACK, ControlPlane
-from inference_blueprints.local.control_plane.kubectl import Kubectl
 from inference_blueprints.local.ports import free_ports
 from tests.cluster.nodes import nodes_of
 from tests.cluster.objects import KubernetesObject, component_deployments, manifests, model_objects

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from inference_blueprints.deployment.kubectl import Kubectl, KubectlFailed
 from inference_blueprints.local.control_plane import artefacts, build
-from inference_blueprints.local.control_plane.kubectl import Kubectl, KubectlFailed
 from tests.cluster.objects import (
     KubernetesObject,
     component_deployments,

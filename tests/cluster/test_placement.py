@@ -9,7 +9,7 @@ import pytest
 
 from inference_blueprints import catalog
 from inference_blueprints.catalog import placement
-from inference_blueprints.local.control_plane.kubectl import Kubectl
+from inference_blueprints.deployment.kubectl import Kubectl
 from tests.cluster.nodes import node, nodes_of
 from tests.cluster.objects import KubernetesObject, component_deployments, model_objects
 from tests.cluster.state import in_namespace, named_pool, pods, ready_names, ready_pods

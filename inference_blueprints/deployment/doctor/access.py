@@ -7,7 +7,8 @@ import subprocess
 from collections.abc import Iterator
 
 from inference_blueprints import resources, tools
-from inference_blueprints.deployment.doctor.finding import AccountFinding, Patient
+from inference_blueprints.deployment.doctor.patient import Patient
+from inference_blueprints.deployment.observation import Observation
 from inference_blueprints.errors import UserError
 
 #: `requiresBootstrapStackVersion` of the stacks that aws-cdk-lib 2.275 writes (cloud assembly manifest).
@@ -15,7 +16,7 @@ REQUIRED_BOOTSTRAP_VERSION = 6
 _BOOTSTRAP_PARAMETER = "/cdk-bootstrap/hnb659fds/version"
 
 
-def credentials(patient: Patient) -> AccountFinding:
+def credentials(patient: Patient) -> Observation:
     """Say whose credentials these are, and whether the blueprint is meant for them.
 
     Parameters
@@ -27,11 +28,11 @@ def credentials(patient: Patient) -> AccountFinding:
         number = patient.account.number
         patient.account.demand(patient.environment.account)
     except UserError as error:
-        return AccountFinding("credentials", "error", str(error), "aws sso login, or export AWS_PROFILE=...")
-    return AccountFinding("credentials", "ok", f"account {number}, region {patient.account.region}")
+        return Observation("credentials", "error", str(error), "aws sso login, or export AWS_PROFILE=...")
+    return Observation("credentials", "ok", f"account {number}, region {patient.account.region}")
 
 
-def command_line(_patient: Patient) -> Iterator[AccountFinding]:
+def command_line(_patient: Patient) -> Iterator[Observation]:
     """Find out whether the pinned CDK command line runs.
 
     Parameters
@@ -45,17 +46,17 @@ def command_line(_patient: Patient) -> Iterator[AccountFinding]:
     try:
         result = subprocess.run([*tools.cdk(), "--version"], capture_output=True, text=True, check=False)
     except (UserError, OSError) as error:
-        yield AccountFinding(name, "error", str(error), "make setup")
+        yield Observation(name, "error", str(error), "make setup")
         return
     version = result.stdout.split(" ")[0].strip()
     if version == pinned:
-        yield AccountFinding(name, "ok", version)
+        yield Observation(name, "ok", version)
     else:
         found = version or result.stderr.strip()
-        yield AccountFinding(name, "error", f"{found} runs, {pinned} is pinned", "make setup")
+        yield Observation(name, "error", f"{found} runs, {pinned} is pinned", "make setup")
 
 
-def bootstrap(patient: Patient) -> Iterator[AccountFinding]:
+def bootstrap(patient: Patient) -> Iterator[Observation]:
     """Find out whether account and region are bootstrapped, and recently enough.
 
     Parameters
@@ -69,10 +70,10 @@ def bootstrap(patient: Patient) -> Iterator[AccountFinding]:
         version = int(ssm.get_parameter(Name=_BOOTSTRAP_PARAMETER)["Parameter"]["Value"])
     except ssm.exceptions.ParameterNotFound:
         place = f"account {patient.account.number} has none in {patient.account.region}"
-        yield AccountFinding("bootstrap", "error", place, command)
+        yield Observation("bootstrap", "error", place, command)
         return
     if version < REQUIRED_BOOTSTRAP_VERSION:
         message = f"version {version} is there, {REQUIRED_BOOTSTRAP_VERSION} is needed"
-        yield AccountFinding("bootstrap", "error", message, command)
+        yield Observation("bootstrap", "error", message, command)
     else:
-        yield AccountFinding("bootstrap", "ok", f"version {version}")
+        yield Observation("bootstrap", "ok", f"version {version}")

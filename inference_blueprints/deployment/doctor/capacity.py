@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from inference_blueprints.deployment.doctor.finding import AccountFinding, Patient
+from inference_blueprints.deployment.doctor.patient import Patient
+from inference_blueprints.deployment.observation import Observation
 from inference_blueprints.planning.summary import summarise
 from inference_blueprints.planning.types import QuotaNeed
 from inference_blueprints.serving.plan import build_plan
@@ -15,7 +16,7 @@ from inference_blueprints.spec.zones import platform_zones
 _SERVICE = "ec2"
 
 
-def quotas(patient: Patient) -> Iterator[AccountFinding]:
+def quotas(patient: Patient) -> Iterator[Observation]:
     """Compare the vCPUs that nodes need, and may come to, with the account's quotas.
 
     Parameters
@@ -27,29 +28,29 @@ def quotas(patient: Patient) -> Iterator[AccountFinding]:
     for need in summarise(patient.blueprint, build_plan(patient.blueprint)).quotas:
         if not need.code:
             message = f"what counts {need.purchase} instances of {', '.join(need.pools)} is not known"
-            yield AccountFinding("quotas", "unknown", message)
+            yield Observation("quotas", "unknown", message)
             continue
         granted = _granted(client, need.code)
         if granted is None:
             message = f"{need.name} ({need.code}): AWS does not know it in this region"
-            yield AccountFinding("quotas", "unknown", message)
+            yield Observation("quotas", "unknown", message)
         else:
             yield _compared(patient, need, granted)
 
 
-def _compared(patient: Patient, need: QuotaNeed, granted: float) -> AccountFinding:
+def _compared(patient: Patient, need: QuotaNeed, granted: float) -> Observation:
     """Say whether a quota is enough for the replicas, and for the pools at their maximum."""
     message = (
         f"{need.name}: {granted:.0f} vCPUs are granted, {need.vcpu_used} are needed, "
         f"{', '.join(need.pools)} may come to {need.vcpu_max}"
     )
     if granted >= need.vcpu_max:
-        return AccountFinding("quotas", "ok", message)
+        return Observation("quotas", "ok", message)
     request = patient.aws(
         f"service-quotas request-service-quota-increase --service-code {_SERVICE} "
         f"--quota-code {need.code} --desired-value {need.vcpu_max}"
     )
-    return AccountFinding("quotas", "error" if granted < need.vcpu_used else "warning", message, request)
+    return Observation("quotas", "error" if granted < need.vcpu_used else "warning", message, request)
 
 
 def _granted(client: Any, code: str) -> float | None:
@@ -60,7 +61,7 @@ def _granted(client: Any, code: str) -> float | None:
         return None
 
 
-def offerings(patient: Patient) -> Iterator[AccountFinding]:
+def offerings(patient: Patient) -> Iterator[Observation]:
     """Find out in which of the platform's zones each pool's instance types are sold.
 
     Parameters
@@ -87,9 +88,7 @@ def _offered(patient: Patient) -> Mapping[str, set[str]]:
     return zones
 
 
-def _offering(
-    pool: Pool, zones: list[str], offered: Mapping[str, set[str]], patient: Patient
-) -> AccountFinding:
+def _offering(pool: Pool, zones: list[str], offered: Mapping[str, set[str]], patient: Patient) -> Observation:
     """Say where a pool can have nodes."""
     sold = {name: [zone for zone in zones if zone in offered[name]] for name in pool.instance_types}
     words = "; ".join(f"{name} in {', '.join(there) or 'none'}" for name, there in sold.items())
@@ -99,7 +98,7 @@ def _offering(
         f"--filters Name=instance-type,Values={','.join(pool.instance_types)}"
     )
     if not any(sold.values()):
-        return AccountFinding("offerings", "error", f"{message}; name zones that have it, listed by", command)
+        return Observation("offerings", "error", f"{message}; name zones that have it, listed by", command)
     if not all(sold.values()):
-        return AccountFinding("offerings", "warning", f"{message}; some types never start here", command)
-    return AccountFinding("offerings", "ok", message)
+        return Observation("offerings", "warning", f"{message}; some types never start here", command)
+    return Observation("offerings", "ok", message)

@@ -1,19 +1,15 @@
-"""All checks, one after the other; a check that AWS does not answer hides no other."""
+"""All checks, one after the other."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 
-from botocore.exceptions import BotoCoreError, ClientError
-
-from inference_blueprints.deployment.account import described
 from inference_blueprints.deployment.doctor import access, capacity, network, weights
-from inference_blueprints.deployment.doctor.finding import AccountFinding, Patient
+from inference_blueprints.deployment.doctor.patient import Patient
+from inference_blueprints.deployment.observation import Checks, Observation, observations
 
-Check = Callable[[Patient], Iterator[AccountFinding]]
-
-#: By the name that findings carry, in the order in which they are shown.
-CHECKS: Mapping[str, Check] = {
+#: By the name that observations carry, in the order in which they are shown.
+CHECKS: Checks[Patient] = {
     "CDK command line": access.command_line,
     "bootstrap": access.bootstrap,
     "quotas": capacity.quotas,
@@ -24,7 +20,7 @@ CHECKS: Mapping[str, Check] = {
 }
 
 
-def examine(patient: Patient) -> Iterator[AccountFinding]:
+def examine(patient: Patient) -> Iterator[Observation]:
     """Iterate over everything found; without usable credentials nothing else is asked.
 
     Parameters
@@ -34,10 +30,5 @@ def examine(patient: Patient) -> Iterator[AccountFinding]:
     """
     credentials = access.credentials(patient)
     yield credentials
-    if credentials.severity == "error":
-        return
-    for name, check in CHECKS.items():
-        try:
-            yield from check(patient)
-        except (ClientError, BotoCoreError) as error:
-            yield AccountFinding(name, "unknown", f"could not be looked at: {described(error)}")
+    if credentials.severity != "error":
+        yield from observations(CHECKS, patient)

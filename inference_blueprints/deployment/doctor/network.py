@@ -8,7 +8,8 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from inference_blueprints.deployment.doctor.finding import AccountFinding, Patient
+from inference_blueprints.deployment.doctor.patient import Patient
+from inference_blueprints.deployment.observation import Observation
 from inference_blueprints.spec.types import ExistingNetwork
 from inference_blueprints.spec.zones import platform_zones
 
@@ -16,7 +17,7 @@ _ISSUED = "ISSUED"
 _REGION_OF_ARN = 3
 
 
-def existing_network(patient: Patient) -> Iterator[AccountFinding]:
+def existing_network(patient: Patient) -> Iterator[Observation]:
     """Compare an existing VPC and its subnets with the blueprint; a new network has nothing to compare.
 
     Parameters
@@ -36,50 +37,48 @@ def existing_network(patient: Patient) -> Iterator[AccountFinding]:
             raise
         command = patient.aws("ec2 describe-subnets --query 'Subnets[].[VpcId,SubnetId,AvailabilityZone]'")
         message = f"{error.response['Error']['Message']}; name ids that exist, listed by"
-        yield AccountFinding("network", "error", message, command)
+        yield Observation("network", "error", message, command)
         return
     problems = [*_of_vpc(patient, ec2, network, vpc), *_of_subnets(patient, network, subnets)]
     yield from problems
     if not problems:
         count = len(subnets)
-        yield AccountFinding(
-            "network", "ok", f"{network.vpc_id} with {count} subnets is as the blueprint says"
-        )
+        yield Observation("network", "ok", f"{network.vpc_id} with {count} subnets is as the blueprint says")
 
 
 def _of_vpc(
     patient: Patient, ec2: Any, network: ExistingNetwork, vpc: dict[str, Any]
-) -> Iterator[AccountFinding]:
+) -> Iterator[Observation]:
     """Look at range and names."""
     ranges = [each["CidrBlock"] for each in vpc.get("CidrBlockAssociationSet", [])] or [vpc["CidrBlock"]]
     if network.vpc_cidr not in ranges:
         message = f"{network.vpc_id} has {', '.join(ranges)} and not {network.vpc_cidr}; correct vpcCidr"
-        yield AccountFinding("network", "error", message)
+        yield Observation("network", "error", message)
     for attribute in ("enableDnsSupport", "enableDnsHostnames"):
         answer = ec2.describe_vpc_attribute(VpcId=network.vpc_id, Attribute=attribute)
         if not answer[attribute[0].upper() + attribute[1:]]["Value"]:
             option = "--enable-dns-support" if attribute == "enableDnsSupport" else "--enable-dns-hostnames"
             command = patient.aws(f"ec2 modify-vpc-attribute --vpc-id {network.vpc_id} {option}")
             message = f"{network.vpc_id}: {attribute} is off; the models' names need it"
-            yield AccountFinding("network", "error", message, command)
+            yield Observation("network", "error", message, command)
 
 
 def _of_subnets(
     patient: Patient, network: ExistingNetwork, subnets: list[dict[str, Any]]
-) -> Iterator[AccountFinding]:
+) -> Iterator[Observation]:
     """Look at VPC and zone of each subnet, in the blueprint's order."""
     by_id = {subnet["SubnetId"]: subnet for subnet in subnets}
     for subnet_id, zone in zip(network.private_subnet_ids, platform_zones(patient.environment), strict=True):
         subnet = by_id[subnet_id]
         if subnet["VpcId"] != network.vpc_id:
             message = f"{subnet_id} is in {subnet['VpcId']} and not in {network.vpc_id}; name one of that VPC"
-            yield AccountFinding("network", "error", message)
+            yield Observation("network", "error", message)
         if subnet["AvailabilityZone"] != zone:
             message = f"{subnet_id} is in {subnet['AvailabilityZone']} and not in {zone}; correct their order"
-            yield AccountFinding("network", "error", message)
+            yield Observation("network", "error", message)
 
 
-def certificate(patient: Patient) -> Iterator[AccountFinding]:
+def certificate(patient: Patient) -> Iterator[Observation]:
     """Find out whether the certificate is issued, in the region, and for the models' names.
 
     Parameters
@@ -97,26 +96,26 @@ def certificate(patient: Patient) -> Iterator[AccountFinding]:
     )
     if region != patient.environment.region:
         message = f"it is of {region}, the load balancer needs one of {patient.environment.region}"
-        yield AccountFinding("certificate", "error", message, request)
+        yield Observation("certificate", "error", message, request)
         return
     acm = patient.account.client("acm")
     try:
         found = acm.describe_certificate(CertificateArn=arn)["Certificate"]
     except acm.exceptions.ResourceNotFoundException:
-        yield AccountFinding("certificate", "error", f"there is no {arn}", request)
+        yield Observation("certificate", "error", f"there is no {arn}", request)
         return
     if found["Status"] != _ISSUED:
         command = patient.aws(f"acm describe-certificate --certificate-arn {arn}")
         message = f"it is {found['Status']} and not {_ISSUED}; the records that validate it are shown by"
-        yield AccountFinding("certificate", "error", message, command)
+        yield Observation("certificate", "error", message, command)
     names = [found["DomainName"], *found.get("SubjectAlternativeNames", [])]
     hosts = [f"{model.name}.{network.domain}" for model in patient.blueprint.spec.models]
     uncovered = [host for host in hosts if not any(_covers(name, host) for name in names)]
     if uncovered:
         message = f"it is for {', '.join(dict.fromkeys(names))} and not for {', '.join(uncovered)}"
-        yield AccountFinding("certificate", "error", message, request)
+        yield Observation("certificate", "error", message, request)
     elif found["Status"] == _ISSUED:
-        yield AccountFinding("certificate", "ok", f"issued for {', '.join(dict.fromkeys(names))}")
+        yield Observation("certificate", "ok", f"issued for {', '.join(dict.fromkeys(names))}")
 
 
 def _covers(name: str, host: str) -> bool:

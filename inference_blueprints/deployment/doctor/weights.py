@@ -7,14 +7,15 @@ from collections.abc import Iterator
 from botocore.exceptions import ClientError
 
 from inference_blueprints import catalog
-from inference_blueprints.deployment.doctor.finding import AccountFinding, Patient
+from inference_blueprints.deployment.doctor.patient import Patient
+from inference_blueprints.deployment.observation import Observation
 from inference_blueprints.spec.types import Model
 
 _CURRENT = "AWSCURRENT"
 _MISSING_BUCKET = {"NoSuchBucket", "404"}
 
 
-def weights(patient: Patient) -> Iterator[AccountFinding]:
+def weights(patient: Patient) -> Iterator[Observation]:
     """Look at each model's weights; the Hugging Face Hub itself is not asked.
 
     Parameters
@@ -31,35 +32,35 @@ def weights(patient: Patient) -> Iterator[AccountFinding]:
             yield _public(patient, model)
 
 
-def _public(patient: Patient, model: Model) -> AccountFinding:
+def _public(patient: Patient, model: Model) -> Observation:
     """Compare a model without a token with what the catalogue knows of its repository."""
     repository = model.weights.hugging_face or ""
     known = catalog.models().get(repository)
     if known is not None and known.gated:
         command = patient.aws("secretsmanager create-secret --name hugging-face-token --secret-string ...")
         message = f"{model.name}: {repository} is gated; name a secret with a token in tokenSecretArn"
-        return AccountFinding("weights", "error", message, command)
-    return AccountFinding("weights", "ok", f"{model.name}: {repository} needs no token")
+        return Observation("weights", "error", message, command)
+    return Observation("weights", "ok", f"{model.name}: {repository} needs no token")
 
 
-def _token(patient: Patient, model: Model, arn: str) -> AccountFinding:
+def _token(patient: Patient, model: Model, arn: str) -> Observation:
     """Look at a secret without reading what is in it."""
     secrets = patient.account.client("secretsmanager")
     try:
         secret = secrets.describe_secret(SecretId=arn)
     except secrets.exceptions.ResourceNotFoundException:
         command = patient.aws("secretsmanager create-secret --name hugging-face-token --secret-string ...")
-        return AccountFinding("weights", "error", f"{model.name}: there is no secret {arn}", command)
+        return Observation("weights", "error", f"{model.name}: there is no secret {arn}", command)
     if "DeletedDate" in secret:
         command = patient.aws(f"secretsmanager restore-secret --secret-id {arn}")
-        return AccountFinding("weights", "error", f"{model.name}: the secret {arn} is being deleted", command)
+        return Observation("weights", "error", f"{model.name}: the secret {arn} is being deleted", command)
     if not any(_CURRENT in stages for stages in secret.get("VersionIdsToStages", {}).values()):
         command = patient.aws(f"secretsmanager put-secret-value --secret-id {arn} --secret-string ...")
-        return AccountFinding("weights", "error", f"{model.name}: the secret {arn} is empty", command)
-    return AccountFinding("weights", "ok", f"{model.name}: the secret with the token is there")
+        return Observation("weights", "error", f"{model.name}: the secret {arn} is empty", command)
+    return Observation("weights", "ok", f"{model.name}: the secret with the token is there")
 
 
-def _in_s3(patient: Patient, model: Model, address: str) -> AccountFinding:
+def _in_s3(patient: Patient, model: Model, address: str) -> Observation:
     """Find out whether anything lies below a prefix."""
     bucket, _, prefix = address.removeprefix("s3://").partition("/")
     command = f"aws s3 cp --recursive FOLDER {address}"
@@ -68,8 +69,8 @@ def _in_s3(patient: Patient, model: Model, address: str) -> AccountFinding:
     except ClientError as error:
         if error.response["Error"]["Code"] in _MISSING_BUCKET:
             message = f"{model.name}: there is no bucket {bucket}"
-            return AccountFinding("weights", "error", message, f"aws s3 mb s3://{bucket}")
+            return Observation("weights", "error", message, f"aws s3 mb s3://{bucket}")
         raise
     if not listing.get("KeyCount"):
-        return AccountFinding("weights", "error", f"{model.name}: nothing lies below {address}", command)
-    return AccountFinding("weights", "ok", f"{model.name}: {address} holds files")
+        return Observation("weights", "error", f"{model.name}: nothing lies below {address}", command)
+    return Observation("weights", "ok", f"{model.name}: {address} holds files")

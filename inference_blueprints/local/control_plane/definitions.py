@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
+from inference_blueprints.deployment.kubectl import Kubectl
 from inference_blueprints.local.control_plane import artefacts, build
-from inference_blueprints.local.control_plane.kubectl import Kubectl
 from inference_blueprints.local.manifests import SCHEMA_DIRECTORY
 
 Definition = dict[str, Any]

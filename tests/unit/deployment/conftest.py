@@ -10,7 +10,7 @@ import yaml
 from moto import mock_aws
 
 from inference_blueprints.deployment.account import Account
-from inference_blueprints.deployment.doctor.finding import Patient
+from inference_blueprints.deployment.doctor.patient import Patient
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.resources import blueprints_directory
 

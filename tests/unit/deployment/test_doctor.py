@@ -12,7 +12,8 @@ from botocore.exceptions import EndpointConnectionError
 from inference_blueprints.deployment.account import Account
 from inference_blueprints.deployment.doctor import access, capacity, network, weights
 from inference_blueprints.deployment.doctor.examination import CHECKS, examine
-from inference_blueprints.deployment.doctor.finding import AccountFinding, Patient
+from inference_blueprints.deployment.doctor.patient import Patient
+from inference_blueprints.deployment.observation import Observation
 from tests.unit.deployment.faults import Fault, Faults, ec2_error, json_error, query_error
 
 Make = Callable[..., Patient]
@@ -21,11 +22,11 @@ G_SPOT = "L-3819A6DF"
 HUB_ARN = "arn:aws:secretsmanager:us-west-2:123456789012:secret:hub-AbCdEf"
 
 
-def severities(findings: Iterator[AccountFinding]) -> list[str]:
+def severities(findings: Iterator[Observation]) -> list[str]:
     return [finding.severity for finding in findings]
 
 
-def only(findings: Iterator[AccountFinding]) -> AccountFinding:
+def only(findings: Iterator[Observation]) -> Observation:
     [finding] = findings
     return finding
 

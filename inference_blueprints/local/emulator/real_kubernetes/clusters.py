@@ -18,8 +18,8 @@ from ministack.core.responses import get_account_id, get_region
 from ministack.services import eks
 from ministack.services.cloudformation import provisioners
 
+from inference_blueprints.deployment.kubectl import KubectlFailed
 from inference_blueprints.local.control_plane.control_plane import LOOPBACK, ControlPlane
-from inference_blueprints.local.control_plane.kubectl import KubectlFailed
 
 RESOURCE_TYPE = "AWS::EKS::Cluster"
 _POLL_SECONDS = 0.1
