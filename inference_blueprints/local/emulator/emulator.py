@@ -10,15 +10,15 @@ import time
 import urllib.error
 import urllib.request
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import boto3
 
 from inference_blueprints import tools
 from inference_blueprints.errors import UserError
 from inference_blueprints.local.emulator.records import RecordedRelease, recorded_releases
-from inference_blueprints.local.processes import ProcessGroup, log_tail
+from inference_blueprints.local.processes import log_tail
+from inference_blueprints.local.programs import Programs
 
 LOOPBACK = "127.0.0.1"
 DEFAULT_ACCOUNT = "123456789012"
@@ -27,7 +27,7 @@ _START_SECONDS = 60.0
 _POLL_SECONDS = 0.05
 
 
-class Emulator:
+class Emulator(Programs):
     """The AWS emulator on a free loopback port; use it as a context manager.
 
     All its state is in memory and below the run folder.
@@ -47,29 +47,12 @@ class Emulator:
     def __init__(
         self, run_directory: Path, *, region: str, account: str = DEFAULT_ACCOUNT, control_plane: bool = False
     ) -> None:
+        super().__init__(grace_seconds=5)
         self._run_directory = run_directory.resolve()
         self._region = region
         self._account = account
         self._control_plane = control_plane
-        self._processes = ProcessGroup()
         self._port = 0
-
-    def __enter__(self) -> Self:
-        self._processes.__enter__()
-        try:
-            self._start()
-        except BaseException:
-            self.stop()
-            raise
-        return self
-
-    def __exit__(
-        self,
-        exception_type: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.stop()
 
     @property
     def account(self) -> str:
@@ -142,20 +125,6 @@ class Emulator:
     def recorded_releases(self) -> tuple[RecordedRelease, ...]:
         """Return the Helm releases; those that are not ``rendered`` are recorded only."""
         return recorded_releases(self.records_directory)
-
-    def check(self) -> None:
-        """Make sure that it still runs.
-
-        Raises
-        ------
-        ProcessDied
-            When it has exited.
-        """
-        self._processes.check()
-
-    def stop(self) -> None:
-        """End the emulator and its workers."""
-        self._processes.stop()
 
     def _start(self) -> None:
         temporary = self._run_directory / "tmp"
