@@ -6,8 +6,6 @@ import base64
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import yaml
 
@@ -15,7 +13,7 @@ from inference_blueprints.deployment.kubectl import Kubectl
 from inference_blueprints.local.control_plane import artefacts, build
 from inference_blueprints.local.control_plane.certificates import Authority, KeyPair
 from inference_blueprints.local.ports import free_ports
-from inference_blueprints.local.processes import ProcessGroup
+from inference_blueprints.local.programs import Programs
 
 LOOPBACK = "127.0.0.1"
 #: A node with this annotation is KWOK's: it becomes ready, and pods bound to it run.
@@ -25,7 +23,7 @@ _SERVICE_RANGE = "10.96.0.0/16"
 _STAGES = ("node/fast/node-initialize.yaml", "node/heartbeat-with-lease/*.yaml", "pod/fast/*.yaml")
 
 
-class ControlPlane:
+class ControlPlane(Programs):
     """etcd, API server, controller manager, scheduler and KWOK; use it as a context manager.
 
     The programs are built once, see `build`. Every one listens on loopback alone, at ports that the operating
@@ -44,32 +42,15 @@ class ControlPlane:
     def __init__(
         self, run_directory: Path, *, report: build.Report, api_server_flags: Sequence[str] = ()
     ) -> None:
+        # Nothing that they would save on their way out is kept.
+        super().__init__(grace_seconds=2)
         self._run_directory = run_directory.resolve()
         self._report = report
         self._api_server_flags = tuple(api_server_flags)
-        # Nothing that they would save on their way out is kept.
-        self._processes = ProcessGroup(grace_seconds=2)
         self._authority = Authority(self._run_directory / "certificates")
         self._ports = dict(
             zip(("etcd", "peer", "api", "controllers", "scheduler", "kwok"), free_ports(6), strict=True)
         )
-
-    def __enter__(self) -> Self:
-        self._processes.__enter__()
-        try:
-            self._start()
-        except BaseException:
-            self.stop()
-            raise
-        return self
-
-    def __exit__(
-        self,
-        exception_type: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.stop()
 
     @property
     def run_directory(self) -> Path:
@@ -95,25 +76,6 @@ class ControlPlane:
     def kubectl(self) -> Kubectl:
         """A client that may do everything."""
         return Kubectl(self.kubeconfig)
-
-    @property
-    def processes(self) -> ProcessGroup:
-        """The programs; a controller started in this group ends with the control plane."""
-        return self._processes
-
-    def check(self) -> None:
-        """Make sure that every program still runs.
-
-        Raises
-        ------
-        ProcessDied
-            When one has exited.
-        """
-        self._processes.check()
-
-    def stop(self) -> None:
-        """End every program."""
-        self._processes.stop()
 
     def log_path(self, name: str) -> Path:
         """Return where a program of this run writes its log.
