@@ -1,7 +1,8 @@
 """Replays a recorded trace, scaled to a workload, against an OpenAI endpoint."""
 
+from inference_blueprints.completions.outcome import Outcome, Usage
 from inference_blueprints.local.replay.open_loop import Progress
-from inference_blueprints.local.replay.outcome import Outcome, ReplayResult, Usage
+from inference_blueprints.local.replay.outcome import ReplayResult
 from inference_blueprints.local.replay.run import DEFAULT_SECONDS, replay_async
 from inference_blueprints.local.replay.scale import ReplayError, ScalingFactors
 

@@ -7,8 +7,8 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
-from inference_blueprints.local.replay.client import UNREACHABLE, Clock, CompletionClient
-from inference_blueprints.local.replay.outcome import Outcome
+from inference_blueprints.completions.client import UNREACHABLE, Clock, CompletionClient
+from inference_blueprints.completions.outcome import Outcome
 from inference_blueprints.local.replay.prompts import PromptWriter
 from inference_blueprints.local.replay.scale import ReplayError, ScaledRequest
 

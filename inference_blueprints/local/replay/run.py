@@ -8,10 +8,11 @@ from collections.abc import Sequence
 
 import aiohttp
 
-from inference_blueprints.local.replay.client import CompletionClient
+from inference_blueprints.completions.client import CompletionClient
+from inference_blueprints.completions.outcome import Outcome
+from inference_blueprints.completions.percentiles import percentile
 from inference_blueprints.local.replay.open_loop import OpenLoop, Pacing, ProgressCallback
-from inference_blueprints.local.replay.outcome import Outcome, ReplayResult
-from inference_blueprints.local.replay.percentiles import percentile
+from inference_blueprints.local.replay.outcome import ReplayResult
 from inference_blueprints.local.replay.prompts import PromptWriter
 from inference_blueprints.local.replay.scale import ReplayError, scale
 from inference_blueprints.local.replay.trace import shipped_trace

@@ -11,8 +11,9 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel
 
+from inference_blueprints.completions.outcome import Usage
 from inference_blueprints.local.parts import Part
-from inference_blueprints.local.replay.outcome import ReplayResult, Usage
+from inference_blueprints.local.replay.outcome import ReplayResult
 from inference_blueprints.local.report.cost import capacity_of
 from inference_blueprints.local.report.measure import Basis, measure
 from inference_blueprints.local.report.types import (

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from inference_blueprints.local.replay.outcome import Outcome, Usage
-from inference_blueprints.local.replay.percentiles import percentile
+from inference_blueprints.completions.outcome import Outcome, Usage
+from inference_blueprints.completions.percentiles import percentile
 from inference_blueprints.local.report.cost import Capacity
 from inference_blueprints.local.report.types import Measurement, Percentiles, PerTokens
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from inference_blueprints.local.replay.outcome import Outcome
-from inference_blueprints.local.replay.percentiles import percentile
+from inference_blueprints.completions.outcome import Outcome
+from inference_blueprints.completions.percentiles import percentile
 from inference_blueprints.local.report.svg import Axis, Bars, Dots, Layer, Limit, Line, Plot, number
 from inference_blueprints.local.report.types import ModelRun
 

@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
+from inference_blueprints.completions import client as replay_client
 from inference_blueprints.local.replay import ReplayError, replay_async
-from inference_blueprints.local.replay import client as replay_client
 from inference_blueprints.local.replay.open_loop import UNREACHABLE_IN_A_ROW
 from inference_blueprints.spec.types import Workload
 from tests.runtime.replay.fake_endpoint import TEMPLATE_TOKENS, FakeEndpoint, serving

@@ -25,6 +25,7 @@ ALLOWED = {
         f"{LIBRARY}.errors",
         f"{LIBRARY}.resources",
     },
+    f"{LIBRARY}/completions": {f"{LIBRARY}.completions"},
     f"{LIBRARY}/pages": {f"{LIBRARY}.pages"},
     f"{LIBRARY}/planning": {
         f"{LIBRARY}.planning",
@@ -37,6 +38,8 @@ ALLOWED = {
     },
     f"{LIBRARY}/deployment": {
         f"{LIBRARY}.deployment",
+        f"{LIBRARY}.loading",
+        f"{LIBRARY}.completions",
         f"{LIBRARY}.planning",
         f"{LIBRARY}.pages",
         f"{LIBRARY}.serving",

@@ -6,7 +6,8 @@ import itertools
 
 import pytest
 
-from inference_blueprints.local.replay.client import REFUSED
+from inference_blueprints.completions.client import REFUSED
+from inference_blueprints.completions.outcome import Outcome, Usage
 from inference_blueprints.local.replay.open_loop import (
     NOT_SENT,
     UNREACHABLE_IN_A_ROW,
@@ -14,7 +15,6 @@ from inference_blueprints.local.replay.open_loop import (
     Pacing,
     Progress,
 )
-from inference_blueprints.local.replay.outcome import Outcome, Usage
 from inference_blueprints.local.replay.prompts import PromptWriter
 from inference_blueprints.local.replay.scale import PrefixBlock, ReplayError, ScaledRequest
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from inference_blueprints import catalog
+from inference_blueprints.completions.outcome import Outcome, Usage
 from inference_blueprints.local.parts import Part
-from inference_blueprints.local.replay.outcome import Outcome, ReplayResult, Usage
+from inference_blueprints.local.replay.outcome import ReplayResult
 from inference_blueprints.local.replay.scale import scale
 from inference_blueprints.local.replay.trace import shipped_trace
 from inference_blueprints.local.report import ModelRun

@@ -10,7 +10,7 @@ from typing import Any
 
 import aiohttp
 
-from inference_blueprints.local.replay.outcome import Outcome, Usage
+from inference_blueprints.completions.outcome import Outcome, Usage
 
 Clock = Callable[[], float]
 #: Reasons that speak of the endpoint as a whole rather than of one request.

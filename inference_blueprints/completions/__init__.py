@@ -1,0 +1,1 @@
+"""Asks OpenAI endpoints for chat completions, and times the answers."""
