@@ -18,7 +18,6 @@ from botocore.hooks import HierarchicalEmitter
 from botocore.model import ServiceId
 from botocore.signers import RequestSigner
 
-from inference_blueprints.deployment.events import ResourceEvent
 from inference_blueprints.deployment.kubectl import Kubectl
 from inference_blueprints.local.emulator.deploy import deploy
 from inference_blueprints.local.emulator.emulator import Emulator
@@ -33,13 +32,13 @@ class Deployment:
     emulator: Emulator
     logs: Path
 
-    def deploy(self, assembly: Path, *, on_event: Callable[[ResourceEvent], None] = lambda _: None) -> None:
+    def deploy(self, assembly: Path) -> None:
         deploy(
             self.emulator,
             assembly,
             log_path=self.logs / f"deploy-{len(list(self.logs.iterdir()))}.log",
             on_line=lambda _: None,
-            on_event=on_event,
+            on_event=lambda _: None,
         )
 
     @property
@@ -76,8 +75,10 @@ class Deployment:
 
     def stacks(self) -> dict[str, str]:
         """Name to status of every stack."""
-        answer = self.emulator.client("cloudformation").describe_stacks()
-        return {stack["StackName"]: stack["StackStatus"] for stack in answer["Stacks"]}
+        # Not DescribeStacks, to which the emulator answers late while a stack changes.
+        answer = self.emulator.client("cloudformation").list_stacks()
+        found = {stack["StackName"]: stack["StackStatus"] for stack in answer["StackSummaries"]}
+        return {name: status for name, status in found.items() if status != "DELETE_COMPLETE"}
 
 
 def names(deployment: Deployment, kind: str, *options: str) -> set[str]:

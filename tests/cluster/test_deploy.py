@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import copy
 import json
-import os
-import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +16,12 @@ import psutil
 import pytest
 import yaml
 
-from inference_blueprints.deployment.events import ResourceEvent
 from inference_blueprints.deployment.kubectl import KubectlFailed
 from inference_blueprints.local.emulator.deploy import DeployError, bootstrap, destroy
 from inference_blueprints.local.emulator.emulator import Emulator
 from inference_blueprints.spec.shipped import shipped
 from inference_blueprints.synthesis import synthesise
+from tests.cluster.admission import held
 from tests.cluster.deployment import Deployment, Template, edited, names, resource
 
 CHART = "Custom::AWSCDK-EKS-HelmChart"
@@ -86,8 +85,15 @@ def test_only_who_has_an_access_entry_is_let_in(deployed: Deployment) -> None:
 def test_a_deploy_killed_half_way_is_repeated_and_everything_goes_back(
     deployed: Deployment, quickstart: Path, changed: Path
 ) -> None:
-    with pytest.raises(DeployError, match="code -9"):
-        deployed.deploy(changed, on_event=_kill_at_the_new_pool)
+    with ThreadPoolExecutor() as background, held(deployed.kubectl, "karpenter.sh", "nodepools") as asked:
+        deploying = background.submit(deployed.deploy, changed)
+        asked()
+        _kill_cdk()
+        with pytest.raises(DeployError, match="code -9"):
+            deploying.result()
+        assert deployed.stacks()[CAPACITY] == "UPDATE_IN_PROGRESS"
+        assert names(deployed, "nodepools") == {"inference-blueprints.system", "l40s"}
+    assert _workers(deployed) == 2, "the stack of the model was not begun"
     deployed.deploy(changed)
     assert names(deployed, "nodepools") == {"inference-blueprints.system", "l40s", "more"}
     assert _workers(deployed) == 1
@@ -164,10 +170,9 @@ def _workers(deployment: Deployment) -> int:
     return int(count)
 
 
-def _kill_at_the_new_pool(event: ResourceEvent) -> None:
-    """End the CDK command line at once while CloudFormation works on a stack of its."""
-    if event.resource_type == MANIFEST and "more" in event.resource:
-        children = psutil.Process().children()
-        running = [each for each in children if each.status() != psutil.STATUS_ZOMBIE]
-        (cdk,) = [each for each in running if "deploy" in each.cmdline()]
-        os.kill(cdk.pid, signal.SIGKILL)
+def _kill_cdk() -> None:
+    """End the CDK command line at once, as a lost terminal or machine does."""
+    children = psutil.Process().children()
+    running = [each for each in children if each.status() != psutil.STATUS_ZOMBIE]
+    (cdk,) = [each for each in running if "deploy" in each.cmdline()]
+    cdk.kill()
