@@ -143,14 +143,14 @@ def _address(variables: Mapping[str, str], mirror: plans.WeightsMirror) -> str:
 
 
 def _backend(deployment: DeploymentPlan) -> Backend:
-    """Describe the entry point of a deployment; it takes requests in proportion to its workers."""
+    """Describe the entry point of a deployment; it takes requests in proportion to its accelerators."""
     entry, port = deployment.entry_point, deployment.entry_point.ports[0]
     return Backend(
         name=deployment.name,
         service=f"{deployment.release}-{entry.name}",
         port=port.number,
         health_path=entry.probes.readiness.path,
-        weight=sum(process.replicas for process in deployment.processes if process.role == "worker"),
+        weight=deployment.accelerator_count,
         drain_seconds=entry.termination_grace_seconds,
     )
 

@@ -9,7 +9,7 @@ from inference_blueprints.catalog import InstanceType
 from inference_blueprints.catalog.volumes import gp3_mib_per_second
 from inference_blueprints.planning.placement import Node
 from inference_blueprints.planning.types import ColdStart
-from inference_blueprints.serving.resolved import ResolvedDeployment
+from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import Process
 
 _BYTES_PER_MEGABIT = 125_000
@@ -17,7 +17,7 @@ _MIB = 2**20
 _GB = 1e9
 
 
-def cold_start(resolved: ResolvedDeployment, process: Process, nodes: Sequence[Node]) -> ColdStart:
+def cold_start(resolved: ResolvedWorkers, process: Process, nodes: Sequence[Node]) -> ColdStart:
     """Return the least time of a deployment's workers on a new node.
 
     Every worker of the node loads its own copy of the weights, all over one network and one disk. IP has one
@@ -35,8 +35,11 @@ def cold_start(resolved: ResolvedDeployment, process: Process, nodes: Sequence[N
         The pool's used nodes, of one type.
     """
     kind = nodes[0].instance_type
-    key = resolved.model.name, resolved.deployment.name
-    together = max(sum((each.model, each.deployment) == key for each in node.workers) for node in nodes)
+    key = resolved.model.name, resolved.deployment.name, process.name
+    together = max(
+        sum((each.model, each.deployment, each.process.name) == key for each in node.workers)
+        for node in nodes
+    )
     network = kind.network_bandwidth_mbps // kind.network_cards * _BYTES_PER_MEGABIT
     disk = _disk_bytes_per_second(kind, resolved.instance_types)
     to_disk = min(network, disk) if disk else network
@@ -49,7 +52,7 @@ def cold_start(resolved: ResolvedDeployment, process: Process, nodes: Sequence[N
     return ColdStart(
         pool=resolved.pool.name,
         model=key[0],
-        deployment=key[1],
+        deployment=resolved.label,
         instance_type=kind.name,
         workers_on_the_node=together,
         launch_seconds=None,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from inference_blueprints.planning.types import MemorySummary
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.engines.worker import Sizing
-from inference_blueprints.serving.resolved import ResolvedDeployment, resolve
+from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
 from inference_blueprints.serving.workload import unique_tokens
 from inference_blueprints.spec.types import Blueprint, Workload
 
 
 def summarise_memory(blueprint: Blueprint) -> tuple[MemorySummary, ...]:
-    """Sum up the memory of one worker of every deployment.
+    """Sum up the memory of one worker of every role of every deployment.
 
     Parameters
     ----------
@@ -24,18 +24,19 @@ def summarise_memory(blueprint: Blueprint) -> tuple[MemorySummary, ...]:
         In the blueprint's order; the figures are those that the serving plan is sized with.
     """
     return tuple(
-        _summarise_worker(resolve(blueprint, model_index, deployment_index))
+        _summarise_worker(resolved)
         for model_index, model in enumerate(blueprint.spec.models)
         for deployment_index in range(len(model.deployments))
+        for resolved in resolve(blueprint, model_index, deployment_index)
     )
 
 
-def _summarise_worker(resolved: ResolvedDeployment) -> MemorySummary:
+def _summarise_worker(resolved: ResolvedWorkers) -> MemorySummary:
     engine = ENGINES[resolved.model.engine.chosen]
     sizing, memory = engine.size(resolved), engine.memory(resolved)
     return MemorySummary(
         model=resolved.model.name,
-        deployment=resolved.deployment.name,
+        deployment=resolved.label,
         accelerator_bytes=resolved.accelerator.memory_bytes,
         weights_bytes=memory.weights_bytes,
         activation_bytes=memory.activation_bytes,

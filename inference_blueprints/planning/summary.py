@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import Any
 
 from inference_blueprints.catalog import InstanceType
@@ -17,13 +18,14 @@ from inference_blueprints.planning.quotas import quota_needs
 from inference_blueprints.planning.rates import Prices, Rates, prices_for
 from inference_blueprints.planning.token_prices import token_price
 from inference_blueprints.planning.types import (
+    MemorySummary,
     PlanSummary,
     PoolSummary,
     PriceNote,
     ProcessSummary,
     Totals,
 )
-from inference_blueprints.serving.resolved import ResolvedDeployment, resolve
+from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
 from inference_blueprints.serving.types import Process, ServingPlan
 from inference_blueprints.spec.types import Blueprint, Network, Pool
 
@@ -57,10 +59,10 @@ def summarise(blueprint: Blueprint, plan: ServingPlan, rates: Rates | None = Non
     pools = tuple(_summarise_pool(pool, plan, prices, placed[pool.name]) for pool in spec.pools)
     processes = _summarise_processes(plan)
     memory = summarise_memory(blueprint)
-    deployments = list(_deployments(blueprint, plan))
+    roles = list(_roles(blueprint, plan))
     token_prices = {
-        f"{each.model}/{each.deployment}": token_price(resolved, each, pools, processes)
-        for (resolved, _), each in zip(deployments, memory, strict=True)
+        f"{group[0][0].model.name}/{group[0][0].deployment.name}": token_price(group, pools, processes)
+        for group in _by_deployment(zip((resolved for resolved, _ in roles), memory, strict=True))
     }
     return PlanSummary(
         name=blueprint.metadata.name,
@@ -74,24 +76,31 @@ def summarise(blueprint: Blueprint, plan: ServingPlan, rates: Rates | None = Non
         without_profile=tuple(name for name, each in token_prices.items() if each is None),
         quotas=quota_needs(spec.pools, pools),
         cold_starts=tuple(
-            cold_start(resolved, worker, placed[resolved.pool.name]) for resolved, worker in deployments
+            cold_start(resolved, worker, placed[resolved.pool.name]) for resolved, worker in roles
         ),
         addresses=address_use(spec),
         fits=tuple(
-            pod_fit(resolved.pool.name, resolved.model.name, resolved.deployment.name, worker, kind)
-            for resolved, worker in deployments
+            pod_fit(resolved.pool.name, resolved.model.name, resolved.label, worker, kind)
+            for resolved, worker in roles
             for kind in resolved.instance_types
         ),
     )
 
 
-def _deployments(blueprint: Blueprint, plan: ServingPlan) -> Iterator[tuple[ResolvedDeployment, Process]]:
-    """Yield each deployment with the process that holds accelerators."""
+def _roles(blueprint: Blueprint, plan: ServingPlan) -> Iterator[tuple[ResolvedWorkers, Process]]:
+    """Yield the workers of each role of each deployment with their process."""
     for model_index, model in enumerate(plan.models):
         for deployment_index, deployment in enumerate(model.deployments):
-            workers = [process for process in deployment.processes if process.role == "worker"]
-            for worker in workers:
-                yield resolve(blueprint, model_index, deployment_index), worker
+            roles = resolve(blueprint, model_index, deployment_index)
+            yield from zip(roles, deployment.workers, strict=True)
+
+
+def _by_deployment(
+    workers: Iterable[tuple[ResolvedWorkers, MemorySummary]],
+) -> Iterator[tuple[tuple[ResolvedWorkers, MemorySummary], ...]]:
+    """Put the roles of a deployment together."""
+    for _, group in groupby(workers, key=lambda each: each[0].release):
+        yield tuple(group)
 
 
 def as_dict(summary: PlanSummary) -> dict[str, Any]:

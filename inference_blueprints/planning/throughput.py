@@ -5,6 +5,8 @@ A worker interleaves prefill and decode. With ``b`` requests at once, of ``in`` 
     prefill = time to first token of the part of a prompt that no other request shares
     step    = decode step at b * context tokens in the cache, context = in + out / 2
     b / rate = out * step + b * prefill       (Little's law; each request waits for all others' prefills)
+
+A decode worker has no prefills to wait for; a prefill worker completes one prompt after the other.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ class Operation:
     time_per_output_token_ms: float
 
 
-def operation(profile: LatencyProfile, workload: Workload, concurrent_requests: int) -> Operation:
+def operation(
+    profile: LatencyProfile, workload: Workload, concurrent_requests: int, *, decodes_only: bool = False
+) -> Operation:
     """Return what a worker does with so many requests at once.
 
     Parameters
@@ -49,10 +53,11 @@ def operation(profile: LatencyProfile, workload: Workload, concurrent_requests: 
         Mean lengths of its requests.
     concurrent_requests
         At least 1.
+    decodes_only
+        Whether other workers do the prefills.
     """
-    prompt = workload.input_tokens * (1.0 - workload.shared_prefix_ratio)
     context = workload.input_tokens + workload.output_tokens / 2.0
-    prefill = _interpolate(profile.prefill_isl, profile.prefill_ttft_ms, prompt)
+    prefill = 0.0 if decodes_only else prefill_ms(profile, workload)
     rows = [_interpolate(profile.decode_context_length, row, context) for row in profile.decode_itl]
     step = _interpolate(profile.decode_active_kv_tokens, rows, concurrent_requests * context)
     request_ms = workload.output_tokens * step + concurrent_requests * prefill
@@ -63,14 +68,31 @@ def operation(profile: LatencyProfile, workload: Workload, concurrent_requests: 
     )
 
 
+def prefill_ms(profile: LatencyProfile, workload: Workload) -> float:
+    """Return how long a mean prompt takes, in milliseconds: the part that no other request shares.
+
+    Parameters
+    ----------
+    profile, workload
+        As for `operation`.
+    """
+    prompt = workload.input_tokens * (1.0 - workload.shared_prefix_ratio)
+    return _interpolate(profile.prefill_isl, profile.prefill_ttft_ms, prompt)
+
+
 def at_rate(
-    profile: LatencyProfile, workload: Workload, requests_per_second: float, most_at_once: int
+    profile: LatencyProfile,
+    workload: Workload,
+    requests_per_second: float,
+    most_at_once: int,
+    *,
+    decodes_only: bool = False,
 ) -> tuple[Operation, Operation]:
     """Return a worker at a rate and at its fullest.
 
     Parameters
     ----------
-    profile, workload
+    profile, workload, decodes_only
         As for `operation`.
     requests_per_second
         What arrives at the worker.
@@ -82,7 +104,9 @@ def at_rate(
     tuple of Operation
         With the fewest requests at once that complete the rate, or else as `full`; and at its highest rate.
     """
-    all_operations = [operation(profile, workload, count) for count in range(1, most_at_once + 1)]
+    all_operations = [
+        operation(profile, workload, count, decodes_only=decodes_only) for count in range(1, most_at_once + 1)
+    ]
     full = max(all_operations, key=lambda each: each.requests_per_second)
     enough = (each for each in all_operations if each.requests_per_second >= requests_per_second)
     return next(enough, full), full

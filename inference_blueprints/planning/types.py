@@ -78,7 +78,7 @@ class MemorySummary:
     Parameters
     ----------
     model, deployment
-        Whose worker.
+        Whose worker; where prefill and decode have workers of their own, as ``deployment/role``.
     accelerator_bytes
         Memory of one device.
     weights_bytes, activation_bytes, reserved_bytes, kv_cache_bytes

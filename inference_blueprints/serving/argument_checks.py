@@ -13,13 +13,17 @@ from inference_blueprints.spec import types as spec
 from inference_blueprints.spec.types import ArgumentValue
 
 
-def argument_findings(model: spec.Model, model_path: tuple[str | int, ...]) -> Iterator[Finding]:
+def argument_findings(
+    model: spec.Model, engine: catalog.Engine, model_path: tuple[str | int, ...]
+) -> Iterator[Finding]:
     """Check a model's engine arguments, each against the flags of the engine's release.
 
     Parameters
     ----------
     model
         The blueprint's section.
+    engine
+        The release of its engine.
     model_path
         Its place in the blueprint.
 
@@ -28,8 +32,7 @@ def argument_findings(model: spec.Model, model_path: tuple[str | int, ...]) -> I
     Finding
         An error for each argument that is unknown, owned by the plan, or has a value that does not do.
     """
-    key = model.engine.chosen
-    engine = catalog.engine(key)
+    key = engine.name
     arguments: Mapping[str, ArgumentValue] = getattr(model.engine, key).args
     path = (*model_path, "engine", key, "args")
     for name, value in arguments.items():
@@ -60,16 +63,15 @@ def _unknown(name: str, engine: catalog.Engine) -> str:
     positive = engine.flags.get("--" + name.removeprefix("no-"))
     if name.startswith("no-") and positive and positive.negatable:
         return f"got '{name}'; set '{name.removeprefix('no-')}: false' instead"
-    close = _closest(name.lstrip("-").replace("_", "-"), engine.name)
+    close = _closest(name.lstrip("-").replace("_", "-"), tuple(engine.flags))
     hint = f"; did you mean '{close}'?" if close else ""
     return f"got '{name}', which {engine.name} {engine.engine_version} does not know as an argument{hint}"
 
 
 # A file may have the same mistake hundreds of times, and comparing with hundreds of flags is slow.
 @lru_cache(maxsize=1024)
-def _closest(spelled: str, engine_name: str) -> str | None:
+def _closest(spelled: str, flags: tuple[str, ...]) -> str | None:
     """Return the flag that is meant, without its dashes; None when none is close."""
-    flags = catalog.engine(engine_name).flags
     known = [flag.removeprefix("--") for flag in flags if flag.startswith("--")]
     close = [spelled] if spelled in known else difflib.get_close_matches(spelled, known, n=1, cutoff=0.75)
     return close[0] if close else None

@@ -9,7 +9,7 @@ from inference_blueprints.errors import Finding
 from inference_blueprints.serving.argument_checks import argument_findings
 from inference_blueprints.serving.memory_checks import memory_findings
 from inference_blueprints.serving.node_share import replicas_per_node, worker_disk_mib
-from inference_blueprints.serving.resolved import ResolvedDeployment, UnresolvedError, resolve
+from inference_blueprints.serving.resolved import ResolvedWorkers, UnresolvedError, resolve
 from inference_blueprints.spec import types as spec
 
 _MIB_PER_GIB = 1024
@@ -35,20 +35,22 @@ def findings(blueprint: spec.Blueprint) -> Iterator[Finding]:
         Errors and warnings, in the order of the blueprint.
     """
     for model_index, model in enumerate(blueprint.spec.models):
+        engine = blueprint.releases.engine(model.engine.chosen)
         arguments_are_right = True
-        for finding in argument_findings(model, ("spec", "models", model_index)):
+        for finding in argument_findings(model, engine, ("spec", "models", model_index)):
             arguments_are_right = False
             yield finding
         for deployment_index in range(len(model.deployments)):
             try:
-                resolved = resolve(blueprint, model_index, deployment_index)
+                roles = resolve(blueprint, model_index, deployment_index)
             except UnresolvedError:
                 continue
-            yield from _deployment_findings(resolved, arguments_are_right=arguments_are_right)
+            for resolved in roles:
+                yield from _workers_findings(resolved, arguments_are_right=arguments_are_right)
 
 
-def _deployment_findings(resolved: ResolvedDeployment, *, arguments_are_right: bool) -> list[Finding]:
-    """Check one deployment, each thing only where what it builds on is right."""
+def _workers_findings(resolved: ResolvedWorkers, *, arguments_are_right: bool) -> list[Finding]:
+    """Check the workers of one role, each thing only where what it builds on is right."""
     found = _head_findings(resolved)
     if not found and arguments_are_right:
         found = memory_findings(resolved)
@@ -56,7 +58,7 @@ def _deployment_findings(resolved: ResolvedDeployment, *, arguments_are_right: b
     return found if wrong else [*found, *_disk_findings(resolved)]
 
 
-def _head_findings(resolved: ResolvedDeployment) -> list[Finding]:
+def _head_findings(resolved: ResolvedWorkers) -> list[Finding]:
     """Check that attention heads divide evenly, and KV heads divide or are replicated evenly."""
     size, shape = resolved.tensor_parallel_size, resolved.shape
     if _divides(shape, size):
@@ -69,7 +71,7 @@ def _head_findings(resolved: ResolvedDeployment) -> list[Finding]:
         f"got {size}, but {shape.name} has {heads}, which must divide evenly; allowed are "
         f"{', '.join(allowed)}"
     )
-    return [Finding((*resolved.deployment_path, "aggregated", "tensorParallelSize"), message)]
+    return [Finding((*resolved.path, "tensorParallelSize"), message)]
 
 
 def _divides(shape: catalog.Model, size: int) -> bool:
@@ -78,11 +80,11 @@ def _divides(shape: catalog.Model, size: int) -> bool:
     return whole and shape.attention_heads % size == 0
 
 
-def _disk_findings(resolved: ResolvedDeployment) -> list[Finding]:
+def _disk_findings(resolved: ResolvedWorkers) -> list[Finding]:
     """Check that the nodes' disk holds images and the weights of every replica on a node."""
     for instance_type in resolved.instance_types:
         room = max(1, replicas_per_node(instance_type, resolved.tensor_parallel_size))
-        replicas = min(room, resolved.deployment.aggregated.replicas)
+        replicas = min(room, resolved.workers.replicas)
         needed = _IMAGES_MIB + replicas * worker_disk_mib(resolved)
         nvme = (instance_type.local_nvme_gb or 0) * _BYTES_PER_GB // _BYTES_PER_MIB
         available = nvme or resolved.pool.disk.size_gib * _MIB_PER_GIB
@@ -94,5 +96,5 @@ def _disk_findings(resolved: ResolvedDeployment) -> list[Finding]:
                 f"{available // _MIB_PER_GIB} GiB of disk; the images and what {replicas} replicas of "
                 f"a node keep take {gib} GiB; {remedy}, or stream the weights from S3"
             )
-            return [Finding((*resolved.deployment_path, "aggregated", "pool"), message)]
+            return [Finding((*resolved.path, "pool"), message)]
     return []

@@ -9,15 +9,21 @@ from inference_blueprints import catalog
 from inference_blueprints.errors import Finding
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.memory import MemoryEstimate, kv_tokens_needed
-from inference_blueprints.serving.resolved import ResolvedDeployment
-from inference_blueprints.serving.workload import longest_request_tokens, request_seconds
+from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.traffic import worker_requests_per_second
+from inference_blueprints.serving.workload import (
+    decode_seconds,
+    longest_request_tokens,
+    prefill_seconds,
+    request_seconds,
+)
 
 _GIB = 1024**3
 _TENSOR_PARALLEL_SIZES = (1, 2, 4, 8, 16)
 _SUGGESTED_INSTANCE_TYPES = 3
 
 
-def memory_findings(resolved: ResolvedDeployment) -> list[Finding]:
+def memory_findings(resolved: ResolvedWorkers) -> list[Finding]:
     """Check that weights, one request and the stated workload fit a deployment's workers.
 
     Parameters
@@ -38,12 +44,12 @@ def memory_findings(resolved: ResolvedDeployment) -> list[Finding]:
         return []  # they say this too: the engine does not run there
     memory = _engine_memory(resolved)
     if not _fits(memory, resolved):
-        path = (*resolved.deployment_path, "aggregated", "tensorParallelSize")
+        path = (*resolved.path, "tensorParallelSize")
         return [Finding(path, f"{_does_not_fit(memory, resolved)}; {_remedy(resolved)}")]
     return [*_workload_findings(memory, resolved), *_tail_findings(memory, resolved)]
 
 
-def _tail_findings(memory: MemoryEstimate, resolved: ResolvedDeployment) -> list[Finding]:
+def _tail_findings(memory: MemoryEstimate, resolved: ResolvedWorkers) -> list[Finding]:
     """Warn where the KV cache cuts the longest requests of the workload off."""
     longest = min(longest_request_tokens(resolved.model.workload), resolved.shape.context_length)
     insisted = ENGINES[resolved.model.engine.chosen].insisted_length(resolved)
@@ -53,26 +59,26 @@ def _tail_findings(memory: MemoryEstimate, resolved: ResolvedDeployment) -> list
         f"the KV cache of a worker holds {memory.kv_tokens} tokens, so requests above that are refused, and "
         f"this workload's may reach {longest}; raise tensorParallelSize, or set max-model-len knowingly"
     )
-    return [Finding((*resolved.deployment_path, "aggregated", "tensorParallelSize"), message, "warning")]
+    return [Finding((*resolved.path, "tensorParallelSize"), message, "warning")]
 
 
-def _engine_memory(resolved: ResolvedDeployment) -> MemoryEstimate:
+def _engine_memory(resolved: ResolvedWorkers) -> MemoryEstimate:
     """Return the estimate that the plan is made with."""
     return ENGINES[resolved.model.engine.chosen].memory(resolved)
 
 
-def _fits(memory: MemoryEstimate, resolved: ResolvedDeployment) -> bool:
+def _fits(memory: MemoryEstimate, resolved: ResolvedWorkers) -> bool:
     """Whether the weights and one request fit: the longest that the user insists on, else a mean one."""
     return memory.kv_tokens >= _request_tokens(resolved)
 
 
-def _request_tokens(resolved: ResolvedDeployment) -> int:
+def _request_tokens(resolved: ResolvedWorkers) -> int:
     """Return the length that a worker must be able to hold whatever happens."""
     insisted = ENGINES[resolved.model.engine.chosen].insisted_length(resolved)
     return insisted or resolved.model.workload.input_tokens + resolved.model.workload.output_tokens
 
 
-def _does_not_fit(memory: MemoryEstimate, resolved: ResolvedDeployment) -> str:
+def _does_not_fit(memory: MemoryEstimate, resolved: ResolvedWorkers) -> str:
     """Say what is needed on one accelerator and what there is."""
     tokens = _request_tokens(resolved)
     request = tokens * memory.kv_bytes_per_token
@@ -85,7 +91,7 @@ def _does_not_fit(memory: MemoryEstimate, resolved: ResolvedDeployment) -> str:
     )
 
 
-def _remedy(resolved: ResolvedDeployment) -> str:
+def _remedy(resolved: ResolvedWorkers) -> str:
     """Name the smallest size that fits the pool's nodes, else the cheapest instance types that fit."""
     devices = min(instance_type.accelerator_count for instance_type in resolved.instance_types)
     size = _smallest_size(resolved, resolved.accelerator, devices)
@@ -105,9 +111,7 @@ def _remedy(resolved: ResolvedDeployment) -> str:
     )
 
 
-def _smallest_size(
-    resolved: ResolvedDeployment, accelerator: catalog.Accelerator, devices: int
-) -> int | None:
+def _smallest_size(resolved: ResolvedWorkers, accelerator: catalog.Accelerator, devices: int) -> int | None:
     """Return the smallest tensor parallel size that fits so many devices; None when none does."""
     for size in _TENSOR_PARALLEL_SIZES:
         if size <= devices and resolved.shape.attention_heads % size == 0:
@@ -117,29 +121,28 @@ def _smallest_size(
     return None
 
 
-def _with_size(resolved: ResolvedDeployment, size: int) -> ResolvedDeployment:
+def _with_size(resolved: ResolvedWorkers, size: int) -> ResolvedWorkers:
     """Return the deployment with another tensor parallel size."""
-    aggregated = resolved.deployment.aggregated.model_copy(update={"tensor_parallel_size": size})
-    return replace(resolved, deployment=resolved.deployment.model_copy(update={"aggregated": aggregated}))
+    return replace(resolved, workers=resolved.workers.model_copy(update={"tensor_parallel_size": size}))
 
 
-def _workload_findings(memory: MemoryEstimate, resolved: ResolvedDeployment) -> list[Finding]:
+def _workload_findings(memory: MemoryEstimate, resolved: ResolvedWorkers) -> list[Finding]:
     """Check that the KV cache of all workers holds the requests in flight at the peak."""
     model = resolved.model
-    workers = sum(deployment.aggregated.replicas for deployment in model.deployments)
+    workers = resolved.workers.replicas
     needed = {replicas: _kv_tokens(resolved, replicas) for replicas in (workers, *_more(workers))}
     if memory.kv_tokens >= needed[workers]:
         return []
     enough = next((replicas for replicas, tokens in needed.items() if tokens <= memory.kv_tokens), None)
     remedy = f"{enough} replicas would do" if enough else "lower the peak or raise tensorParallelSize"
     message = (
-        f"got {resolved.deployment.aggregated.replicas}, but at the peak of "
+        f"got {workers}, but at the peak of "
         f"{model.workload.peak_requests_per_second:g} requests a second each worker must hold "
         f"{needed[workers]} tokens of KV cache (requests a second times "
-        f"{request_seconds(model.workload, model.objectives):.1f} s a request, by Little's law) and has room "
+        f"{_held_seconds(resolved):.1f} s a request, by Little's law) and has room "
         f"for {memory.kv_tokens}; {remedy}"
     )
-    return [Finding((*resolved.deployment_path, "aggregated", "replicas"), message)]
+    return [Finding((*resolved.path, "replicas"), message)]
 
 
 def _more(workers: int) -> Iterator[int]:
@@ -150,16 +153,26 @@ def _more(workers: int) -> Iterator[int]:
         yield tried
 
 
-def _kv_tokens(resolved: ResolvedDeployment, workers: int) -> int:
+def _kv_tokens(resolved: ResolvedWorkers, workers: int) -> int:
     """Return the tokens that each of so many workers must hold at the peak."""
     workload = resolved.model.workload
     return kv_tokens_needed(
         input_tokens=workload.input_tokens,
-        output_tokens=workload.output_tokens,
-        requests_per_second=workload.peak_requests_per_second / workers,
-        seconds_per_request=request_seconds(workload, resolved.model.objectives),
+        output_tokens=0 if resolved.role == "prefill" else workload.output_tokens,
+        requests_per_second=worker_requests_per_second(resolved, workers),
+        seconds_per_request=_held_seconds(resolved),
         shared_prefix_ratio=workload.shared_prefix_ratio,
     )
+
+
+def _held_seconds(resolved: ResolvedWorkers) -> float:
+    """Return how long a worker of the role holds a mean request's KV cache, in seconds."""
+    workload, objectives = resolved.model.workload, resolved.model.objectives
+    if resolved.role == "prefill":
+        return prefill_seconds(objectives)
+    if resolved.role == "decode":
+        return decode_seconds(workload, objectives)
+    return request_seconds(workload, objectives)
 
 
 def _price(instance_type: catalog.InstanceType) -> float:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from inference_blueprints.catalog import InstanceType, placement
 from inference_blueprints.catalog.efa import efa_share
-from inference_blueprints.serving.resolved import ResolvedDeployment
+from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import Toleration
 
 # Karpenter takes this share off a type's memory before it believes that a pod fits
@@ -87,7 +87,7 @@ def node_share(instance_types: tuple[InstanceType, ...], accelerators: int) -> N
     return NodeShare(cpu=max(1, min(cpus)), memory_mib=max(1024, min(memories) // 1024 * 1024))
 
 
-def worker_disk_mib(resolved: ResolvedDeployment) -> int:
+def worker_disk_mib(resolved: ResolvedWorkers) -> int:
     """Return the disk that a worker needs beside its image: caches, and weights unless they are streamed.
 
     Parameters
@@ -99,7 +99,7 @@ def worker_disk_mib(resolved: ResolvedDeployment) -> int:
     return _CACHE_MIB + weights_mib
 
 
-def efa_interfaces(resolved: ResolvedDeployment) -> int:
+def efa_interfaces(resolved: ResolvedWorkers) -> int:
     """Return the EFA interfaces that go with a worker's accelerators; 0 where its pool has no EFA.
 
     The smallest share of the pool's types fits all of them, and leaves each of a node's workers as many.
@@ -114,7 +114,7 @@ def efa_interfaces(resolved: ResolvedDeployment) -> int:
     return min(efa_share(each, resolved.tensor_parallel_size) for each in resolved.instance_types)
 
 
-def tolerations(resolved: ResolvedDeployment) -> tuple[Toleration, ...]:
+def tolerations(resolved: ResolvedWorkers) -> tuple[Toleration, ...]:
     """Return what a worker tolerates: the taint of its pool's accelerators, and the user's own.
 
     Parameters

@@ -1,11 +1,14 @@
-"""A deployment of the blueprint together with what the catalogue knows of its parts."""
+"""The workers of a deployment together with what the catalogue knows of their parts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, cast
 
 from inference_blueprints import catalog
 from inference_blueprints.spec import types as spec
+
+WorkerRole = Literal["aggregated", "prefill", "decode"]
 
 
 class UnresolvedError(LookupError):
@@ -13,17 +16,19 @@ class UnresolvedError(LookupError):
 
 
 @dataclass(frozen=True, slots=True)
-class ResolvedDeployment:
-    """One deployment with everything that its plan is computed from.
+class ResolvedWorkers:
+    """The workers of one role of a deployment with everything that their plan is computed from.
 
     Parameters
     ----------
     blueprint
         The whole blueprint.
-    model, deployment, pool
+    model, deployment, workers, pool
         The blueprint's sections.
-    model_index, deployment_index
-        Their places in the lists of the blueprint, for findings.
+    role
+        What of a request they do.
+    path
+        Place of their section in the blueprint, for findings.
     shape
         The catalogue's description of the model.
     instance_types
@@ -37,9 +42,10 @@ class ResolvedDeployment:
     blueprint: spec.Blueprint
     model: spec.Model
     deployment: spec.Deployment
+    workers: spec.Workers
+    role: WorkerRole
     pool: spec.Pool
-    model_index: int
-    deployment_index: int
+    path: tuple[str | int, ...]
     shape: catalog.Model
     instance_types: tuple[catalog.InstanceType, ...]
     accelerator: catalog.Accelerator
@@ -48,22 +54,17 @@ class ResolvedDeployment:
     @property
     def tensor_parallel_size(self) -> int:
         """Accelerators of one worker."""
-        return self.deployment.aggregated.tensor_parallel_size
+        return self.workers.tensor_parallel_size
+
+    @property
+    def label(self) -> str:
+        """The deployment's name, and the role's behind it where there are two."""
+        return self.deployment.name if self.role == "aggregated" else f"{self.deployment.name}/{self.role}"
 
     @property
     def release(self) -> str:
         """Helm release, and prefix of every object's name."""
         return f"{self.model.name}-{self.deployment.name}"
-
-    @property
-    def model_path(self) -> tuple[str | int, ...]:
-        """Place of the model in the blueprint."""
-        return ("spec", "models", self.model_index)
-
-    @property
-    def deployment_path(self) -> tuple[str | int, ...]:
-        """Place of the deployment in the blueprint."""
-        return (*self.model_path, "deployments", self.deployment_index)
 
 
 def catalog_name(weights: spec.Weights) -> str:
@@ -85,8 +86,10 @@ def catalog_name(weights: spec.Weights) -> str:
     return name
 
 
-def resolve(blueprint: spec.Blueprint, model_index: int, deployment_index: int) -> ResolvedDeployment:
-    """Look up everything that one deployment refers to.
+def resolve(
+    blueprint: spec.Blueprint, model_index: int, deployment_index: int
+) -> tuple[ResolvedWorkers, ...]:
+    """Look up everything that the workers of one deployment refer to.
 
     Parameters
     ----------
@@ -97,31 +100,50 @@ def resolve(blueprint: spec.Blueprint, model_index: int, deployment_index: int) 
 
     Returns
     -------
-    ResolvedDeployment
-        The deployment with its pool, its model's shape and its hardware.
+    tuple of ResolvedWorkers
+        One aggregated, or prefill and decode: with their pool, the model's shape and the hardware.
 
     Raises
     ------
     UnresolvedError
-        If a pool, instance type, model or engine is unknown, or the pool has no one accelerator.
+        If a pool, instance type, model or engine is unknown, a pool has no one accelerator, or the deployment
+        names no workers.
     """
     model = blueprint.spec.models[model_index]
     deployment = model.deployments[deployment_index]
+    place = ("spec", "models", model_index, "deployments", deployment_index)
+    if not deployment.workers:
+        raise UnresolvedError("the deployment is neither aggregated nor disaggregated")
+    return tuple(
+        _resolve(blueprint, model, deployment, workers, (*place, *key))
+        for key, workers in deployment.workers.items()
+    )
+
+
+def _resolve(
+    blueprint: spec.Blueprint,
+    model: spec.Model,
+    deployment: spec.Deployment,
+    workers: spec.Workers,
+    path: tuple[str | int, ...],
+) -> ResolvedWorkers:
+    """Look up what the workers of one role refer to."""
     pools = {pool.name: pool for pool in blueprint.spec.pools}
     try:
-        pool = pools[deployment.aggregated.pool]
+        pool = pools[workers.pool]
         shape = catalog.model(catalog_name(model.weights))
         instance_types = tuple(catalog.instance_type(name) for name in pool.instance_types)
-        engine = catalog.engine(model.engine.chosen)
+        engine = blueprint.releases.engine(model.engine.chosen)
     except LookupError as error:
         raise UnresolvedError(str(error)) from error
-    return ResolvedDeployment(
+    return ResolvedWorkers(
         blueprint=blueprint,
         model=model,
         deployment=deployment,
+        workers=workers,
+        role=cast(WorkerRole, path[-1]),
         pool=pool,
-        model_index=model_index,
-        deployment_index=deployment_index,
+        path=path,
         shape=shape,
         instance_types=instance_types,
         accelerator=_common_accelerator(pool, instance_types),

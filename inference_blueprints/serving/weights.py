@@ -75,7 +75,7 @@ def weights_mirror(model: spec.Model, deployment: DeploymentPlan) -> WeightsMirr
         "WEIGHTS_REPOSITORY": weights.hugging_face or "",
         "WEIGHTS_REVISION": weights.revision or "",
     }
-    image = next(process.image for process in deployment.processes if process.role == "worker")
+    image = deployment.workers[0].image
     return WeightsMirror(release, image, environment, _prefix(weights))
 
 

@@ -37,9 +37,18 @@ def unique_tokens(workload: spec.Workload) -> float:
 
 def request_seconds(workload: spec.Workload, objectives: spec.Objectives) -> float:
     """Return how long a mean request may take under its objectives, in seconds."""
-    first = objectives.time_to_first_token_p90_ms or _TIME_TO_FIRST_TOKEN_MS
+    return prefill_seconds(objectives) + decode_seconds(workload, objectives)
+
+
+def prefill_seconds(objectives: spec.Objectives) -> float:
+    """Return how long the first token of a request may take under the objectives, in seconds."""
+    return (objectives.time_to_first_token_p90_ms or _TIME_TO_FIRST_TOKEN_MS) / 1000.0
+
+
+def decode_seconds(workload: spec.Workload, objectives: spec.Objectives) -> float:
+    """Return how long a mean answer may take after its first token under the objectives, in seconds."""
     each = objectives.time_per_output_token_p90_ms or _TIME_PER_OUTPUT_TOKEN_MS
-    return (first + workload.output_tokens * each) / 1000.0
+    return workload.output_tokens * each / 1000.0
 
 
 def longest_stream_seconds(workload: spec.Workload, objectives: spec.Objectives) -> int:

@@ -206,10 +206,14 @@ def test_a_rolling_update_takes_the_strategy_of_the_plan(
         }
 
 
-def test_pods_have_no_privilege(render: Render, values: Manifest) -> None:
-    for pod in pods(render(values)).values():
+def test_pods_have_no_privilege_but_to_lock_memory_for_rdma(
+    render: Render, values: Manifest, deployment: DeploymentPlan
+) -> None:
+    locks = {"add": ["IPC_LOCK"]} if deployment.kv_transfer == "libfabric" else {}
+    for name, pod in pods(render(values)).items():
+        added = {} if name == "frontend" else locks
         context = main_container(pod)["securityContext"]
-        assert context == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+        assert context == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"], **added}}
         assert pod["securityContext"]["runAsNonRoot"] is True
         assert pod["securityContext"]["runAsUser"] > 0
         assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from inference_blueprints.serving.types import EngineSettings, EnvironmentValue, Process, SecretValue
+from inference_blueprints.serving.types import EngineSettings, EnvironmentValue, Process, Role, SecretValue
 
 _LOOPBACK = "127.0.0.1"
 _DISCOVERY = ("--discovery-backend", "file")
@@ -30,6 +30,8 @@ class SimulatedEngine:
 
     Parameters
     ----------
+    role
+        What of a request it does.
     model_name
         Name under which it registers.
     model_directory
@@ -42,6 +44,7 @@ class SimulatedEngine:
         Latencies, or None for the simulator's own curve.
     """
 
+    role: Role
     model_name: str
     model_directory: Path
     settings: EngineSettings
@@ -85,6 +88,8 @@ def worker_command(engine: SimulatedEngine, workers: int) -> list[str]:
         "--num-gpu-blocks-override": settings.kv_blocks,
         "--kv-bytes-per-token": engine.kv_bytes_per_token,
     }
+    if engine.role != "worker":
+        options["--disaggregation-mode"] = engine.role
     if engine.profile_file:
         options["--planner-profile-data"] = engine.profile_file
     arguments = [str(word) for option in options.items() for word in option]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from inference_blueprints.local.parts import Part
 from inference_blueprints.local.serving.isolation import Isolation
-from inference_blueprints.local.serving.layout import LocalDeployment
+from inference_blueprints.local.serving.layout import LocalDeployment, LocalWorkers
 
 
 def describe(deployments: Iterable[LocalDeployment], isolation: Isolation) -> tuple[Part, ...]:
@@ -19,7 +19,15 @@ def describe(deployments: Iterable[LocalDeployment], isolation: Isolation) -> tu
     isolation
         Where its processes run.
     """
-    lines = [line(deployment) for deployment in deployments for line in (_frontend, _engines, _answers)]
+    lines = [
+        line
+        for deployment in deployments
+        for line in (
+            _frontend(deployment),
+            *(_engines(deployment, workers) for workers in deployment.workers),
+            _answers(deployment),
+        )
+    ]
     return (*lines, _network(isolation))
 
 
@@ -32,21 +40,26 @@ def _frontend(deployment: LocalDeployment) -> Part:
     )
 
 
-def _engines(deployment: LocalDeployment) -> Part:
-    processes = deployment.workers_by_process
+def _engines(deployment: LocalDeployment, workers: LocalWorkers) -> Part:
+    processes = workers.by_process
     shared = "a process each" if max(processes) == 1 else f"in {len(processes)} processes"
     return Part(
-        f"Engines of {deployment.plan.release}",
+        f"Engines of {deployment.plan.release}{_of_role(workers)}",
         "simulated",
-        f"{deployment.worker.replicas} of Dynamo's mocker for {deployment.settings.engine}, {shared}; "
-        f"{_latencies(deployment)}",
+        f"{workers.process.replicas} of Dynamo's mocker for {workers.settings.engine}, {shared}; "
+        f"{_latencies(workers)}",
     )
 
 
-def _latencies(deployment: LocalDeployment) -> str:
-    profile = deployment.profile
+def _of_role(workers: LocalWorkers) -> str:
+    role = workers.process.role
+    return "" if role == "worker" else f", {role}"
+
+
+def _latencies(workers: LocalWorkers) -> str:
+    profile = workers.profile
     if profile is None:
-        accelerator = deployment.accelerator.name if deployment.accelerator else "the processors"
+        accelerator = workers.accelerator.name if workers.accelerator else "the processors"
         return (
             f"latencies are the simulator's default curve and not those of {accelerator}: "
             "no throughput or price follows from them"

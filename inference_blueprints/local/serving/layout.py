@@ -20,6 +20,35 @@ WORKER_LIMIT = 128
 
 
 @dataclass(frozen=True, slots=True)
+class LocalWorkers:
+    """The workers of one role as they are simulated here.
+
+    Parameters
+    ----------
+    process
+        Their process of the plan.
+    settings
+        The figures behind its arguments.
+    accelerator
+        What they would run on; None where they need none.
+    profile
+        Their latencies; None where nothing was measured.
+    """
+
+    process: Process
+    settings: EngineSettings
+    accelerator: Accelerator | None
+    profile: LatencyProfile | None
+
+    @property
+    def by_process(self) -> tuple[int, ...]:
+        """Workers of each process on this machine, spread evenly."""
+        replicas = self.process.replicas
+        count = min(replicas, WORKER_PROCESSES)
+        return tuple(replicas // count + (index < replicas % count) for index in range(count))
+
+
+@dataclass(frozen=True, slots=True)
 class LocalDeployment:
     """One deployment as it is served here.
 
@@ -29,14 +58,10 @@ class LocalDeployment:
         The model that it serves.
     plan
         Its processes.
-    frontend, worker
-        The two kinds of process among them.
-    settings
-        The figures behind the worker's arguments.
-    accelerator
-        What its workers would run on; None where they need none.
-    profile
-        Its latencies; None where nothing was measured.
+    frontend
+        The one that answers.
+    workers
+        Those that run an engine: one kind, or prefill and decode.
     answer_tokens
         Length of an answer whose request states none: the workload's mean.
     """
@@ -44,18 +69,24 @@ class LocalDeployment:
     model: ModelPlan
     plan: DeploymentPlan
     frontend: Process
-    worker: Process
-    settings: EngineSettings
-    accelerator: Accelerator | None
-    profile: LatencyProfile | None
+    workers: tuple[LocalWorkers, ...]
     answer_tokens: int
 
     @property
-    def workers_by_process(self) -> tuple[int, ...]:
-        """Workers of each worker process, spread evenly."""
-        replicas = self.worker.replicas
-        count = min(replicas, WORKER_PROCESSES)
-        return tuple(replicas // count + (index < replicas % count) for index in range(count))
+    def worker_count(self) -> int:
+        """Workers of all roles."""
+        return sum(each.process.replicas for each in self.workers)
+
+    @property
+    def context_length(self) -> int:
+        """Prompt and answer together at the most, in tokens."""
+        return min(each.settings.max_model_len for each in self.workers)
+
+    @property
+    def profile(self) -> LatencyProfile | None:
+        """Latencies of the workers that write answers; None where something of it was not measured."""
+        known = [each.profile for each in self.workers]
+        return known[-1] if all(known) else None
 
 
 def layout(plan: ServingPlan, blueprint: Blueprint) -> Mapping[str, tuple[LocalDeployment, ...]]:
@@ -82,7 +113,7 @@ def layout(plan: ServingPlan, blueprint: Blueprint) -> Mapping[str, tuple[LocalD
         model.name: tuple(_deployment(model, deployment, blueprint) for deployment in model.deployments)
         for model in plan.models
     }
-    workers = sum(deployment.worker.replicas for each in models.values() for deployment in each)
+    workers = sum(deployment.worker_count for each in models.values() for deployment in each)
     if workers > WORKER_LIMIT:
         raise UserError(
             f"the blueprint has {workers} workers, a local run simulates {WORKER_LIMIT} at the most; "
@@ -93,22 +124,28 @@ def layout(plan: ServingPlan, blueprint: Blueprint) -> Mapping[str, tuple[LocalD
 
 def _deployment(model: ModelPlan, plan: DeploymentPlan, blueprint: Blueprint) -> LocalDeployment:
     """Find the processes of a deployment and the latencies of its workers."""
-    (worker,) = (process for process in plan.processes if process.role == "worker")
-    if worker.engine is None:
-        raise ValueError(f"{plan.release}: the worker has no engine")
-    accelerator = _accelerator(worker, blueprint)
-    size = worker.engine.tensor_parallel_size
     return LocalDeployment(
         model=model,
         plan=plan,
         frontend=plan.entry_point,
-        worker=worker,
-        settings=worker.engine,
-        accelerator=accelerator,
-        profile=catalog.latency_profile(model.catalog_name, accelerator.name, size) if accelerator else None,
+        workers=tuple(_workers(model, process, blueprint) for process in plan.workers),
         answer_tokens=next(
             each.workload.output_tokens for each in blueprint.spec.models if each.name == model.name
         ),
+    )
+
+
+def _workers(model: ModelPlan, process: Process, blueprint: Blueprint) -> LocalWorkers:
+    """Find the latencies of the workers of one role."""
+    if process.engine is None:
+        raise ValueError(f"{process.name}: a worker has no engine")
+    accelerator = _accelerator(process, blueprint)
+    size = process.engine.tensor_parallel_size
+    return LocalWorkers(
+        process=process,
+        settings=process.engine,
+        accelerator=accelerator,
+        profile=catalog.latency_profile(model.catalog_name, accelerator.name, size) if accelerator else None,
     )
 
 

@@ -47,8 +47,8 @@ class _Frontend:
 
     @property
     def weight(self) -> float:
-        """Its share of the model's requests: the workers behind it."""
-        return self.deployment.worker.replicas / self.deployment.frontend.replicas
+        """Its share of the model's requests: the accelerators behind it."""
+        return self.deployment.plan.accelerator_count / self.deployment.frontend.replicas
 
 
 class LocalServing:
@@ -194,18 +194,20 @@ class LocalServing:
         if home.exists():  # workers of a run that was killed are still registered there
             shutil.rmtree(home)
         shape = catalog.model(deployment.model.catalog_name)
-        per_token = shape.kv_bytes_per_token(tensor_parallel_size=deployment.settings.tensor_parallel_size)
-        profile = deployment.profile
-        engine = SimulatedEngine(
-            model_name=deployment.model.name,
-            model_directory=write_model_directory(shape, home / "model"),
-            settings=deployment.settings,
-            kv_bytes_per_token=round(per_token),
-            profile_file=write_profile(profile, home / "latencies.npz") if profile else None,
-        )
-        for index, workers in enumerate(deployment.workers_by_process):
-            name = f"worker {index + 1} of {deployment.plan.release}"
-            self._start(name, worker_command(engine, workers), environment({}, home))
+        directory = write_model_directory(shape, home / "model")
+        for role in deployment.workers:
+            size, profile = role.settings.tensor_parallel_size, role.profile
+            engine = SimulatedEngine(
+                role=role.process.role,
+                model_name=deployment.model.name,
+                model_directory=directory,
+                settings=role.settings,
+                kv_bytes_per_token=round(shape.kv_bytes_per_token(tensor_parallel_size=size)),
+                profile_file=write_profile(profile, home / f"{role.process.name}.npz") if profile else None,
+            )
+            for index, workers in enumerate(role.by_process):
+                name = f"{role.process.name} {index + 1} of {deployment.plan.release}"
+                self._start(name, worker_command(engine, workers), environment({}, home))
 
     def _start_frontend(self, frontend: _Frontend) -> None:
         """Start one frontend of the plan."""
@@ -235,12 +237,12 @@ class LocalServing:
         deadline = time.monotonic() + _READY_SECONDS
         for frontend in frontends:
             deployment = frontend.deployment
-            on_progress(f"{frontend.name}: waiting for {deployment.worker.replicas} workers")
+            on_progress(f"{frontend.name}: waiting for {deployment.worker_count} workers")
             wait_until_ready(
                 frontend.name,
                 ports[frontend.name],
                 deployment.model.name,
-                deployment.worker.replicas,
+                deployment.worker_count,
                 deadline=deadline,
                 check=self.check,
             )
@@ -255,5 +257,5 @@ class LocalServing:
             base_url=f"http://127.0.0.1:{ports[model]}/v1",
             metrics_urls=tuple(f"http://127.0.0.1:{ports[name]}/metrics" for name in names),
             profile=profiles[0] if all(profiles) else None,
-            context_length=min(deployment.settings.max_model_len for deployment in deployments),
+            context_length=min(deployment.context_length for deployment in deployments),
         )

@@ -9,7 +9,7 @@ from typing import Protocol
 from inference_blueprints.serving.engines import vllm
 from inference_blueprints.serving.engines.worker import Sizing
 from inference_blueprints.serving.memory import MemoryEstimate
-from inference_blueprints.serving.resolved import ResolvedDeployment
+from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import EnvironmentValue
 from inference_blueprints.spec.types import ArgumentValue
 
@@ -20,25 +20,25 @@ class EngineModule(Protocol):
     #: Arguments that a user may not set, with what to set in the blueprint instead.
     OWNED_ARGUMENTS: Mapping[str, str]
 
-    def user_arguments(self, resolved: ResolvedDeployment) -> Mapping[str, ArgumentValue]:
+    def user_arguments(self, resolved: ResolvedWorkers) -> Mapping[str, ArgumentValue]:
         """Return the engine arguments that the blueprint gives, by name without dashes."""
 
     def value_message(self, name: str, value: ArgumentValue) -> str | None:
         """Return what is wrong with the value of an argument that the plan computes with, or None."""
 
-    def insisted_length(self, resolved: ResolvedDeployment) -> int | None:
+    def insisted_length(self, resolved: ResolvedWorkers) -> int | None:
         """Return the longest request that the user asks for by argument, or None."""
 
-    def memory(self, resolved: ResolvedDeployment) -> MemoryEstimate:
+    def memory(self, resolved: ResolvedWorkers) -> MemoryEstimate:
         """Return how a worker's accelerator memory is spent."""
 
-    def size(self, resolved: ResolvedDeployment) -> Sizing:
+    def size(self, resolved: ResolvedWorkers) -> Sizing:
         """Return lengths, batch sizes and KV blocks of a worker."""
 
-    def arguments(self, resolved: ResolvedDeployment, sizing: Sizing) -> Mapping[str, ArgumentValue]:
+    def arguments(self, resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, ArgumentValue]:
         """Return a worker's arguments by name without dashes, the user's merged in."""
 
-    def environment(self, resolved: ResolvedDeployment) -> Mapping[str, EnvironmentValue]:
+    def environment(self, resolved: ResolvedWorkers) -> Mapping[str, EnvironmentValue]:
         """Return a worker's environment as far as it is the engine's business."""
 
 

@@ -13,14 +13,16 @@ from typing import TypeVar
 
 from inference_blueprints.catalog import KV_CACHE_BYTES
 from inference_blueprints.serving.engines.worker import Sizing
+from inference_blueprints.serving.kv_transfer import kv_transfer
 from inference_blueprints.serving.memory import MemoryEstimate, estimate_memory
-from inference_blueprints.serving.resolved import ResolvedDeployment
-from inference_blueprints.serving.types import EnvironmentValue
+from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.types import EnvironmentValue, KvTransfer
 from inference_blueprints.serving.weights import streamed_address, weights_environment
 from inference_blueprints.serving.workload import longest_request_tokens, unique_tokens
 from inference_blueprints.spec.types import ArgumentValue
 
 _ONE_NODE = "a worker is one node's tensorParallelSize accelerators"
+_TOPOLOGY = "name the deployment's topology, aggregated or disaggregated"
 _DISCOVERY = "Dynamo's operator does"
 OWNED_ARGUMENTS: Mapping[str, str] = MappingProxyType(
     {
@@ -34,7 +36,8 @@ OWNED_ARGUMENTS: Mapping[str, str] = MappingProxyType(
         "pipeline-parallel-size": _ONE_NODE,
         "data-parallel-size": _ONE_NODE,
         "kv-events-config": "set routing: {kvAware: {}}",
-        "disaggregation-mode": "deployments are aggregated",
+        "disaggregation-mode": _TOPOLOGY,
+        "kv-transfer-config": _TOPOLOGY,
         "discovery-backend": _DISCOVERY,
         "namespace": _DISCOVERY,
         "endpoint": _DISCOVERY,
@@ -56,6 +59,15 @@ _KV_EVENTS = {
     "endpoint": "tcp://*:20080",
     "enable_kv_cache_events": True,
 }
+# Both roles send and receive: a decode worker may give its blocks back to a prefill worker's next turn.
+_NIXL = {"kv_connector": "NixlConnector", "kv_role": "kv_both"}
+_KV_TRANSFER: Mapping[KvTransfer, Mapping[str, object]] = MappingProxyType(
+    {
+        "libfabric": {**_NIXL, "kv_connector_extra_config": {"backends": ["LIBFABRIC"]}},
+        # Without RDMA, device memory cannot be registered: blocks go through the host's.
+        "ucx": {**_NIXL, "kv_buffer_device": "cpu"},
+    }
+)
 _COUNTS = frozenset({"max-model-len", "max-num-seqs", "max-num-batched-tokens", "block-size"})
 # Each device reads its own part; the limit bounds the host memory that holds what is on its way.
 _STREAMER = {"concurrency": 16, "distributed": True, "memory_limit": 4 * 1024**3}
@@ -63,7 +75,7 @@ _STREAMER = {"concurrency": 16, "distributed": True, "memory_limit": 4 * 1024**3
 _Number = TypeVar("_Number", int, float)
 
 
-def user_arguments(resolved: ResolvedDeployment) -> Mapping[str, ArgumentValue]:
+def user_arguments(resolved: ResolvedWorkers) -> Mapping[str, ArgumentValue]:
     """Return the engine arguments that the blueprint gives, by name without dashes."""
     section = resolved.model.engine.vllm
     return section.args if section else {}
@@ -88,13 +100,13 @@ def value_message(name: str, value: ArgumentValue) -> str | None:
     return None
 
 
-def insisted_length(resolved: ResolvedDeployment) -> int | None:
+def insisted_length(resolved: ResolvedWorkers) -> int | None:
     """Return the longest request that the user asks for by argument; None without."""
     value = user_arguments(resolved).get("max-model-len")
     return None if value is None else int(value)
 
 
-def memory(resolved: ResolvedDeployment) -> MemoryEstimate:
+def memory(resolved: ResolvedWorkers) -> MemoryEstimate:
     """Return how a worker's accelerator memory is spent.
 
     Parameters
@@ -114,7 +126,7 @@ def memory(resolved: ResolvedDeployment) -> MemoryEstimate:
     )
 
 
-def size(resolved: ResolvedDeployment) -> Sizing:
+def size(resolved: ResolvedWorkers) -> Sizing:
     """Return lengths, batch sizes and KV cache of a worker.
 
     The longest request is that of the workload with its tail, within the model's context and the KV cache.
@@ -141,7 +153,7 @@ def size(resolved: ResolvedDeployment) -> Sizing:
     )
 
 
-def arguments(resolved: ResolvedDeployment, sizing: Sizing) -> Mapping[str, ArgumentValue]:
+def arguments(resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, ArgumentValue]:
     """Return a worker's arguments by name without dashes, the user's merged in.
 
     Parameters
@@ -169,12 +181,17 @@ def arguments(resolved: ResolvedDeployment, sizing: Sizing) -> Mapping[str, Argu
         "gpu-memory-utilization": sizing.gpu_memory_utilization,
         "enable-prefix-caching": True,
     }
-    if resolved.model.routing.chosen == "kvAware":
+    transfer = kv_transfer(resolved)
+    if transfer:
+        planned["disaggregation-mode"] = resolved.role
+        planned["kv-transfer-config"] = _json(_KV_TRANSFER[transfer])
+    # What a decode worker holds came from a prefill worker, by whose cache requests are routed.
+    if resolved.model.routing.chosen == "kvAware" and resolved.role != "decode":
         planned["kv-events-config"] = _json(_KV_EVENTS)
     return planned | dict(user_arguments(resolved))
 
 
-def environment(resolved: ResolvedDeployment) -> Mapping[str, EnvironmentValue]:
+def environment(resolved: ResolvedWorkers) -> Mapping[str, EnvironmentValue]:
     """Return a worker's environment as far as it is the engine's business.
 
     Parameters
@@ -185,12 +202,12 @@ def environment(resolved: ResolvedDeployment) -> Mapping[str, EnvironmentValue]:
     return {"VLLM_NO_USAGE_STATS": "1", **weights_environment(resolved.model.weights)}
 
 
-def _wanted_length(resolved: ResolvedDeployment) -> int:
+def _wanted_length(resolved: ResolvedWorkers) -> int:
     """Return the longest request of the workload that the model's context allows."""
     return min(longest_request_tokens(resolved.model.workload), resolved.shape.context_length)
 
 
-def _max_num_batched_tokens(resolved: ResolvedDeployment) -> int:
+def _max_num_batched_tokens(resolved: ResolvedWorkers) -> int:
     """Return the tokens of one step: the user's, else vLLM's choice by the size of the device."""
     gib = 0 if resolved.accelerator.name.startswith("a100") else resolved.accelerator.memory_bytes / 1024**3
     default = next(tokens for least, tokens in _BATCHED_TOKENS if gib >= least)

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Protocol
 
-from inference_blueprints.serving.resolved import ResolvedDeployment
+from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.stacks import dynamo
-from inference_blueprints.serving.types import Process, Rollout
+from inference_blueprints.serving.types import Process
 
 
 class StackModule(Protocol):
@@ -17,8 +17,8 @@ class StackModule(Protocol):
     #: Engines that the stack runs, by the blueprint's key, in its own words.
     FRAMEWORKS: Mapping[str, str]
 
-    def processes(self, resolved: ResolvedDeployment, rollout: Rollout) -> tuple[Process, ...]:
-        """Return the processes of a deployment, its entry point first."""
+    def processes(self, roles: tuple[ResolvedWorkers, ...]) -> tuple[Process, ...]:
+        """Return the processes of a deployment with workers of these roles, its entry point first."""
 
 
 #: Stack module by the blueprint's key.

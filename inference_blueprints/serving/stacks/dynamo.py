@@ -13,8 +13,10 @@ from inference_blueprints.catalog.placement import SYSTEM_ARCHITECTURE
 from inference_blueprints.serving.arguments import words
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.engines.worker import Sizing
+from inference_blueprints.serving.kv_transfer import kv_transfer
 from inference_blueprints.serving.node_share import efa_interfaces, node_share, tolerations, worker_disk_mib
-from inference_blueprints.serving.resolved import ResolvedDeployment
+from inference_blueprints.serving.resolved import ResolvedWorkers, WorkerRole
+from inference_blueprints.serving.rollout import rollout
 from inference_blueprints.serving.types import (
     Accelerators,
     EngineSettings,
@@ -25,6 +27,7 @@ from inference_blueprints.serving.types import (
     Probes,
     Process,
     Resources,
+    Role,
     Rollout,
 )
 from inference_blueprints.serving.weights import mirror_release
@@ -34,6 +37,14 @@ from inference_blueprints.spec.types import ArgumentValue
 #: Engines that Dynamo runs, by the blueprint's key: its own word for each, and the name of its module.
 FRAMEWORKS: Mapping[str, str] = MappingProxyType({"vllm": "vllm"})
 
+_ROLES: Mapping[WorkerRole, Role] = MappingProxyType(
+    {"aggregated": "worker", "prefill": "prefill", "decode": "decode"}
+)
+# libfabric with GPUDirect RDMA and without its shared memory path, which cannot reach device memory
+# (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-start-nccl.html; NIXL's LIBFABRIC plug-in).
+_EFA_ENVIRONMENT: Mapping[str, EnvironmentValue] = MappingProxyType(
+    {"FI_PROVIDER": "efa", "FI_EFA_USE_DEVICE_RDMA": "1", "FI_EFA_ENABLE_SHM_TRANSFER": "0"}
+)
 _FRONTEND_REPOSITORY = "nvcr.io/nvidia/ai-dynamo/dynamo-frontend"
 _FRONTEND_REPLICAS = 2
 _HTTP = Port("http", 8000)
@@ -59,20 +70,18 @@ _STARTUP_PERIOD_SECONDS = 10
 _LARGEST_SHARED_MEMORY_MIB = 16 * 1024
 
 
-def processes(resolved: ResolvedDeployment, rollout: Rollout) -> tuple[Process, ...]:
+def processes(roles: tuple[ResolvedWorkers, ...]) -> tuple[Process, ...]:
     """Return the frontend and the workers of a deployment.
 
     Parameters
     ----------
-    resolved
-        The deployment.
-    rollout
-        How its workers are replaced.
+    roles
+        Its workers, aggregated or prefill and decode.
     """
-    return (_frontend(resolved), _worker(resolved, rollout))
+    return (_frontend(roles[0]), *map(_workers, roles))
 
 
-def _frontend(resolved: ResolvedDeployment) -> Process:
+def _frontend(resolved: ResolvedWorkers) -> Process:
     """Describe the process that answers the OpenAI API and routes."""
     stream = longest_stream_seconds(resolved.model.workload, resolved.model.objectives)
     routing = _ROUTER_MODES[resolved.model.routing.chosen]
@@ -101,8 +110,8 @@ def _frontend(resolved: ResolvedDeployment) -> Process:
     )
 
 
-def _worker(resolved: ResolvedDeployment, rollout: Rollout) -> Process:
-    """Describe the process that runs the engine."""
+def _workers(resolved: ResolvedWorkers) -> Process:
+    """Describe the process that runs the engine in one role."""
     key = resolved.model.engine.chosen
     engine = ENGINES[key]
     sizing = engine.size(resolved)
@@ -115,11 +124,13 @@ def _worker(resolved: ResolvedDeployment, rollout: Rollout) -> Process:
         "DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS": str(_UNREGISTERED_SECONDS),
         "DYN_RUNTIME_GRACEFUL_SHUTDOWN_TIMEOUT_SECS": str(stream),
         **engine.environment(resolved),
+        **(_EFA_ENVIRONMENT if kv_transfer(resolved) == "libfabric" else {}),
     }
+    role = _ROLES[resolved.role]
     startup = _STARTUP_SECONDS + round(resolved.shape.weight_bytes / _WEIGHT_BYTES_PER_SECOND)
     return Process(
-        name="worker",
-        role="worker",
+        name=role,
+        role=role,
         image=_engine_image(resolved),
         command=("python3", "-m", f"dynamo.{FRAMEWORKS[key]}"),
         arguments=words(engine.arguments(resolved, sizing)),
@@ -129,22 +140,23 @@ def _worker(resolved: ResolvedDeployment, rollout: Rollout) -> Process:
         resources=_worker_resources(resolved),
         architecture=resolved.instance_types[0].architecture,
         pool=resolved.pool.name,
-        replicas=resolved.deployment.aggregated.replicas,
-        rollout=rollout,
+        replicas=resolved.workers.replicas,
+        rollout=rollout(resolved),
         termination_grace_seconds=_UNREGISTERED_SECONDS + stream + _EXIT_SECONDS,
         engine=_engine_settings(resolved, sizing, key),
+        capabilities=("IPC_LOCK",) if kv_transfer(resolved) == "libfabric" else (),
         awaits_weights=mirror_release(resolved.model),
         tolerations=tolerations(resolved),
     )
 
 
-def _engine_image(resolved: ResolvedDeployment) -> str:
+def _engine_image(resolved: ResolvedWorkers) -> str:
     """Return the engine's image; Dynamo's operator reads the release from the tag, so a digest keeps it."""
     tagged = f"{resolved.engine.image}:{resolved.engine.version}"
     return f"{tagged}@{resolved.engine.digest}" if resolved.engine.digest else tagged
 
 
-def _engine_settings(resolved: ResolvedDeployment, sizing: Sizing, key: str) -> EngineSettings:
+def _engine_settings(resolved: ResolvedWorkers, sizing: Sizing, key: str) -> EngineSettings:
     """Name the figures behind the worker's arguments."""
     return EngineSettings(
         engine=key,
@@ -157,7 +169,7 @@ def _engine_settings(resolved: ResolvedDeployment, sizing: Sizing, key: str) -> 
     )
 
 
-def _worker_resources(resolved: ResolvedDeployment) -> Resources:
+def _worker_resources(resolved: ResolvedWorkers) -> Resources:
     """Return the worker's share of its node."""
     share = node_share(resolved.instance_types, resolved.tensor_parallel_size)
     return Resources(

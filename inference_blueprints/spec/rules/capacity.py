@@ -10,21 +10,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from inference_blueprints.errors import Finding
-from inference_blueprints.spec.rules.deployments import PlacedDeployment, each_placement
+from inference_blueprints.spec.rules.deployments import PlacedWorkers, each_placement
 from inference_blueprints.spec.rules.pools import known_instance_types
 from inference_blueprints.spec.types import Model, Pool
 
 
 @dataclass(frozen=True, slots=True)
 class _Demand:
-    """What is asked of a pool: its deployments, and the devices of its largest node."""
+    """What is asked of a pool: the workers on it, and the devices of its largest node."""
 
-    deployments: list[PlacedDeployment]
+    placed: list[PlacedWorkers]
     accelerators_per_node: int
 
     @property
     def accelerators(self) -> int:
-        return sum(item.workers.replicas * item.workers.tensor_parallel_size for item in self.deployments)
+        return sum(item.workers.replicas * item.workers.tensor_parallel_size for item in self.placed)
 
     @property
     def nodes(self) -> int:
@@ -34,16 +34,16 @@ class _Demand:
     def arithmetic(self) -> str:
         """The sum in words."""
         terms = " + ".join(
-            f"{item.workers.replicas} * {item.workers.tensor_parallel_size} ({item.release})"
-            for item in self.deployments
+            f"{item.workers.replicas} * {item.workers.tensor_parallel_size} ({item.name})"
+            for item in self.placed
         )
         return f"{terms} = {self.accelerators} accelerators at {self.accelerators_per_node} a node"
 
 
 def replica_fits_a_node(models: Mapping[int, Model], pools: Mapping[int, Pool]) -> Iterator[Finding]:
     """Check that a replica's accelerators are on one node, and leave none that no replica can use."""
-    for deployment, pool in each_placement(models, pools):
-        size = deployment.workers.tensor_parallel_size
+    for placed, pool in each_placement(models, pools):
+        size = placed.workers.tensor_parallel_size
         for instance_type in known_instance_types(pool):
             count = instance_type.accelerator_count
             if count and count % size:
@@ -52,7 +52,7 @@ def replica_fits_a_node(models: Mapping[int, Model], pools: Mapping[int, Pool]) 
                     f"got {size}, which must divide the accelerators of a node of pool '{pool.name}': "
                     f"{instance_type.name} has {count}; use {' or '.join(sizes)}"
                 )
-                yield Finding((*deployment.workers_path, "tensorParallelSize"), message)
+                yield Finding((*placed.path, "tensorParallelSize"), message)
                 break
 
 
@@ -81,10 +81,10 @@ def pool_has_headroom(models: Mapping[int, Model], pools: Mapping[int, Pool]) ->
 
 def deployment_survives_a_node(models: Mapping[int, Model], pools: Mapping[int, Pool]) -> Iterator[Finding]:
     """Check that a deployment answers while a replica is updated, moved or lost."""
-    for deployment, pool in each_placement(models, pools):
-        if deployment.workers.replicas > 1:
+    for placed, pool in each_placement(models, pools):
+        if placed.workers.replicas > 1:
             continue
-        path = (*deployment.workers_path, "replicas")
+        path = (*placed.path, "replicas")
         yield Finding(
             path, "one replica does not answer while it is updated or moved; two keep answering", "warning"
         )
@@ -103,10 +103,10 @@ def _demands(models: Mapping[int, Model], pools: Mapping[int, Pool]) -> Iterator
         count = max(
             (instance_type.accelerator_count for instance_type in known_instance_types(pool)), default=0
         )
-        deployments = [
-            deployment
-            for deployment, chosen in placements
-            if chosen is pool and count % deployment.workers.tensor_parallel_size == 0
+        fitting = [
+            placed
+            for placed, chosen in placements
+            if chosen is pool and count % placed.workers.tensor_parallel_size == 0
         ]
-        if count and deployments:
-            yield index, _Demand(deployments, count)
+        if count and fitting:
+            yield index, _Demand(fitting, count)

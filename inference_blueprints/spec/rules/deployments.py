@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from inference_blueprints.spec.types import Aggregated, Deployment, Model, Pool
+from inference_blueprints.spec.types import Deployment, Model, Pool, Workers
 from inference_blueprints.spec.wording import Path
 
 
@@ -30,15 +30,33 @@ class PlacedDeployment:
         """Helm release, and prefix of every object's name."""
         return f"{self.model.name}-{self.deployment.name}"
 
-    @property
-    def workers(self) -> Aggregated:
-        """What runs and where."""
-        return self.deployment.aggregated
+
+@dataclass(frozen=True, slots=True)
+class PlacedWorkers:
+    """Workers of one role of a deployment and where they stand.
+
+    Parameters
+    ----------
+    deployment
+        What they belong to.
+    role
+        ``aggregated``, ``prefill`` or ``decode``.
+    path
+        Their place in the blueprint.
+    workers
+        The blueprint's section.
+    """
+
+    deployment: PlacedDeployment
+    role: str
+    path: Path
+    workers: Workers
 
     @property
-    def workers_path(self) -> Path:
-        """Place of that section."""
-        return (*self.path, "aggregated")
+    def name(self) -> str:
+        """The release, and the role where there are several."""
+        release = self.deployment.release
+        return release if self.role == "aggregated" else f"{release} {self.role}"
 
 
 def each_deployment(models: Mapping[int, Model]) -> Iterator[PlacedDeployment]:
@@ -48,12 +66,19 @@ def each_deployment(models: Mapping[int, Model]) -> Iterator[PlacedDeployment]:
             yield PlacedDeployment(("spec", "models", model_index, "deployments", index), model, deployment)
 
 
+def each_workers(models: Mapping[int, Model]) -> Iterator[PlacedWorkers]:
+    """Yield the workers of every role of every deployment in the order of the file."""
+    for placed in each_deployment(models):
+        for place, workers in placed.deployment.workers.items():
+            yield PlacedWorkers(placed, place[-1], (*placed.path, *place), workers)
+
+
 def each_placement(
     models: Mapping[int, Model], pools: Mapping[int, Pool]
-) -> Iterator[tuple[PlacedDeployment, Pool]]:
-    """Yield every deployment whose pool exists, with the pool."""
+) -> Iterator[tuple[PlacedWorkers, Pool]]:
+    """Yield all workers whose pool exists, with the pool."""
     by_name = {pool.name: pool for pool in pools.values()}
-    for deployment in each_deployment(models):
-        pool = by_name.get(deployment.workers.pool)
+    for placed in each_workers(models):
+        pool = by_name.get(placed.workers.pool)
         if pool:
-            yield deployment, pool
+            yield placed, pool

@@ -39,8 +39,8 @@ def layouts_are_alike(pools: Mapping[int, Pool]) -> Iterator[Finding]:
 
 def replica_has_an_interface(models: Mapping[int, Model], pools: Mapping[int, Pool]) -> Iterator[Finding]:
     """Check that a replica's share of a node's accelerators comes with at least one whole interface."""
-    for deployment, pool in each_placement(models, pools):
-        size = deployment.workers.tensor_parallel_size
+    for placed, pool in each_placement(models, pools):
+        size = placed.workers.tensor_parallel_size
         for each in known_instance_types(pool) if pool.efa else ():
             if each.efa_interfaces and each.accelerator_count and not efa_share(each, size):
                 least = -(-each.accelerator_count // each.efa_interfaces)
@@ -48,7 +48,7 @@ def replica_has_an_interface(models: Mapping[int, Model], pools: Mapping[int, Po
                     f"got {size}, but pool '{pool.name}' has efa and {each.name} has {each.efa_interfaces} "
                     f"EFA for {each.accelerator_count} accelerators; use {least} or more, or remove 'efa'"
                 )
-                yield Finding((*deployment.workers_path, "tensorParallelSize"), message)
+                yield Finding((*placed.path, "tensorParallelSize"), message)
                 break
 
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from inference_blueprints import catalog
 from inference_blueprints.errors import Finding
-from inference_blueprints.spec.rules.deployments import each_deployment, each_placement
+from inference_blueprints.spec.rules.deployments import each_placement, each_workers
 from inference_blueprints.spec.types import Model, Pool
 from inference_blueprints.spec.wording import allowed, duplicates, listing, quote, suggestion
 
@@ -53,17 +53,17 @@ def instance_types_are_alike(pools: Mapping[int, Pool]) -> Iterator[Finding]:
 def pool_exists(models: Mapping[int, Model], pool_names: Sequence[str]) -> Iterator[Finding]:
     """Check that a deployment's pool is one of the blueprint's."""
     names = list(dict.fromkeys(pool_names))
-    for deployment in each_deployment(models):
-        name = deployment.workers.pool
+    for placed in each_workers(models):
+        name = placed.workers.pool
         if name not in names:
             message = f"got {quote(name)}, {allowed('pool', names)}{suggestion(name, names)}"
-            yield Finding((*deployment.workers_path, "pool"), message)
+            yield Finding((*placed.path, "pool"), message)
 
 
 def pool_suits_the_engine(models: Mapping[int, Model], pools: Mapping[int, Pool]) -> Iterator[Finding]:
     """Check that the pool has accelerators that the engine runs on."""
-    for deployment, pool in each_placement(models, pools):
-        engine = deployment.model.engine.chosen
+    for placed, pool in each_placement(models, pools):
+        engine = placed.deployment.model.engine.chosen
         needed = ENGINE_MANUFACTURERS[engine]
         for instance_type in known_instance_types(pool):
             accelerator = instance_type.accelerator
@@ -72,13 +72,13 @@ def pool_suits_the_engine(models: Mapping[int, Model], pools: Mapping[int, Pool]
                     f"got {quote(pool.name)} with {instance_type.name} ({accelerator_name(instance_type)}), "
                     f"the engine {quote(engine)} needs accelerators of {needed}; name another pool"
                 )
-                yield Finding((*deployment.workers_path, "pool"), message)
+                yield Finding((*placed.path, "pool"), message)
                 break
 
 
 def pool_is_used(models: Mapping[int, Model], pools: Mapping[int, Pool]) -> Iterator[Finding]:
     """Check that some deployment uses the pool."""
-    used = {deployment.workers.pool for deployment in each_deployment(models)}
+    used = {placed.workers.pool for placed in each_workers(models)}
     for index, pool in pools.items():
         if pool.name not in used:
             message = f"no deployment names the pool {quote(pool.name)}; remove it, or use it"

@@ -23,6 +23,7 @@ from inference_blueprints.spec.rules import (
     pools,
     purchases,
     routes,
+    topologies,
     weights,
     workload,
 )
@@ -74,6 +75,7 @@ RULES: tuple[Rule, ...] = (
     Rule(names.pools_differ, ("pools",)),
     Rule(names.models_differ, ("models",)),
     Rule(names.deployments_differ, ("models",)),
+    Rule(topologies.one_topology, ("models",)),
     Rule(names.releases_differ, ("models",)),
     Rule(names.releases_are_short, ("models",)),
     Rule(routes.deployments_fit_the_load_balancer, ("models",)),

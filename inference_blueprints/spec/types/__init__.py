@@ -18,8 +18,8 @@ from inference_blueprints.spec.types.environment import (
     Network,
 )
 from inference_blueprints.spec.types.models import (
-    Aggregated,
     Deployment,
+    Disaggregated,
     DynamoStack,
     Engine,
     KvAwareRouting,
@@ -31,6 +31,7 @@ from inference_blueprints.spec.types.models import (
     Stack,
     VllmEngine,
     Weights,
+    Workers,
     Workload,
 )
 from inference_blueprints.spec.types.pools import (
@@ -74,7 +75,6 @@ __all__ = [
     "API_VERSION",
     "KIND",
     "AccountId",
-    "Aggregated",
     "ArgumentValue",
     "AvailabilityZone",
     "Blueprint",
@@ -84,6 +84,7 @@ __all__ = [
     "Cidr",
     "Cluster",
     "Deployment",
+    "Disaggregated",
     "Disk",
     "Domain",
     "DynamoStack",
@@ -123,5 +124,6 @@ __all__ = [
     "VllmEngine",
     "VpcId",
     "Weights",
+    "Workers",
     "Workload",
 ]

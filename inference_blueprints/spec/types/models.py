@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pydantic import Field
 
 from inference_blueprints.spec.types.section import (
@@ -107,8 +109,8 @@ class Objectives(Section):
     """Time per output token, 90th percentile, in milliseconds."""
 
 
-class Aggregated(Section):
-    """Every worker does prefill and decode."""
+class Workers(Section):
+    """Workers that are alike."""
 
     pool: Name
     """Pool whose nodes the workers run on."""
@@ -118,13 +120,32 @@ class Aggregated(Section):
     """Accelerators over which each worker's weights are split."""
 
 
+class Disaggregated(Section):
+    """Prefill and decode in workers of their own; the KV cache moves from one to the other."""
+
+    prefill: Workers
+    """Workers that compute prompts."""
+    decode: Workers
+    """Workers that write answers."""
+
+
 class Deployment(Section):
-    """One set of workers behind the model's route."""
+    """One set of workers behind the model's route: exactly one of `aggregated` and `disaggregated`."""
 
     name: Name
     """Name of the deployment within its model."""
-    aggregated: Aggregated
+    aggregated: Workers | None = None
     """Prefill and decode in the same workers."""
+    disaggregated: Disaggregated | None = None
+    """Prefill and decode in workers of their own; for long prompts on pools with `efa`."""
+
+    @property
+    def workers(self) -> Mapping[tuple[str, ...], Workers]:
+        """The sets of workers, by their place below the deployment."""
+        if self.disaggregated is not None:
+            each = self.disaggregated
+            return {("disaggregated", "prefill"): each.prefill, ("disaggregated", "decode"): each.decode}
+        return {} if self.aggregated is None else {("aggregated",): self.aggregated}
 
 
 class Model(Section):

@@ -24,6 +24,7 @@ from inference_blueprints.spec.rules import (
     pools,
     purchases,
     routes,
+    topologies,
     weights,
     workload,
 )
@@ -47,6 +48,7 @@ SUBJECTS = (
     pools,
     purchases,
     routes,
+    topologies,
     weights,
     workload,
 )

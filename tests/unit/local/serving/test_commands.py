@@ -37,8 +37,8 @@ def test_address_and_discovery_are_this_machines(deployments_of) -> None:
 
 def test_the_engine_has_the_figures_of_the_plan(deployments_of) -> None:
     (deployment,) = deployments_of(("l40s", 2))
-    settings = deployment.settings
-    engine = SimulatedEngine("answerer", Path("/model"), settings, 147456, Path("/latencies.npz"))
+    settings = deployment.workers[0].settings
+    engine = SimulatedEngine("worker", "answerer", Path("/model"), settings, 147456, Path("/latencies.npz"))
     command = worker_command(engine, 3)
     assert {option: _value(command, option) for option in command if option.startswith("--")} == {
         "--model-path": "/model",
@@ -55,8 +55,16 @@ def test_the_engine_has_the_figures_of_the_plan(deployments_of) -> None:
     }
 
 
+def test_a_role_of_its_own_is_told_to_the_engine(deployments_of) -> None:
+    settings = deployments_of(("l4", 1))[0].workers[0].settings
+    engine = SimulatedEngine("prefill", "answerer", Path("/model"), settings, 1, None)
+    assert _value(worker_command(engine, 1), "--disaggregation-mode") == "prefill"
+
+
 def test_without_a_profile_the_simulator_is_given_none(deployments_of) -> None:
-    engine = SimulatedEngine("answerer", Path("/model"), deployments_of(("l4", 1))[0].settings, 1, None)
+    engine = SimulatedEngine(
+        "worker", "answerer", Path("/model"), deployments_of(("l4", 1))[0].workers[0].settings, 1, None
+    )
     assert "--planner-profile-data" not in worker_command(engine, 1)
 
 

@@ -10,12 +10,12 @@ from inference_blueprints.serving.plan import build_plan
 @pytest.mark.parametrize("replicas", [1, WORKER_PROCESSES])
 def test_few_workers_have_a_process_each(deployments_of, replicas: int) -> None:
     (deployment,) = deployments_of(("l40s", replicas))
-    assert deployment.workers_by_process == (1,) * replicas
+    assert deployment.workers[0].by_process == (1,) * replicas
 
 
 def test_many_workers_share_processes_evenly(deployments_of) -> None:
     (deployment,) = deployments_of(("l40s", WORKER_PROCESSES + 3))
-    assert deployment.workers_by_process == (2,) * 3 + (1,) * (WORKER_PROCESSES - 3)
+    assert deployment.workers[0].by_process == (2,) * 3 + (1,) * (WORKER_PROCESSES - 3)
 
 
 def test_latencies_come_from_the_accelerator_of_the_pool(deployments_of) -> None:

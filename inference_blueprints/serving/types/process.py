@@ -1,60 +1,16 @@
-"""The serving plan: every process that serves a model, decided once and independent of where it runs.
-
-Chart values, ECS task definitions and local processes are renderings of these types. Discovery and addresses
-are the target's business: a process only says that it needs its own address or that of a peer.
-"""
+"""One process of the serving plan."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Literal
 
+from inference_blueprints.serving.types.values import EnvironmentValue
+
 Architecture = Literal["amd64", "arm64"]
-Role = Literal["frontend", "worker"]
-
-
-@dataclass(frozen=True, slots=True)
-class SecretValue:
-    """An environment value that is read from a secret where the process runs.
-
-    Parameters
-    ----------
-    arn
-        Secrets Manager ARN of the secret, whose whole string is the value.
-    """
-
-    arn: str
-
-
-@dataclass(frozen=True, slots=True)
-class OwnAddress:
-    """An environment value that is the process's own IP address."""
-
-
-@dataclass(frozen=True, slots=True)
-class PeerAddress:
-    """An environment value that is the address of another process of the same deployment.
-
-    Parameters
-    ----------
-    process
-        Name of that process.
-    port
-        Name of its port.
-    """
-
-    process: str
-    port: str
-
-
-@dataclass(frozen=True, slots=True)
-class WeightsBucket:
-    """An environment value that is the name of the platform's bucket of weights; the target knows it."""
-
-
-#: A literal is a plain string.
-EnvironmentValue = str | SecretValue | OwnAddress | PeerAddress | WeightsBucket
+#: A ``worker`` does prefill and decode.
+Role = Literal["frontend", "worker", "prefill", "decode"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +202,8 @@ class Process:
         Time for streams to end after SIGTERM.
     engine
         The figures behind a worker's arguments; None for a process without an engine.
+    capabilities
+        Linux capabilities that the container gets, such as ``IPC_LOCK``.
     pre_stop_seconds
         Time between the decision to stop and SIGTERM, in which load balancers stop sending; part of
         `termination_grace_seconds`.
@@ -270,122 +228,12 @@ class Process:
     rollout: Rollout
     termination_grace_seconds: int
     engine: EngineSettings | None = None
+    capabilities: tuple[str, ...] = ()
     pre_stop_seconds: int = 0
     tolerations: tuple[Toleration, ...] = ()
     awaits_weights: str | None = None
 
-
-@dataclass(frozen=True, slots=True)
-class WeightsMirror:
-    """A copy of a model from the Hugging Face Hub in the platform's bucket, made once.
-
-    Parameters
-    ----------
-    release
-        Helm release of what makes it; no deployment's can have its name.
-    image
-        Container image with Python, huggingface_hub and boto3.
-    environment
-        What and where to, as ``runtime/weights`` reads it.
-    prefix
-        Where it lies in the bucket, without a slash at its end.
-    """
-
-    release: str
-    image: str
-    environment: Mapping[str, EnvironmentValue]
-    prefix: str
-
-
-@dataclass(frozen=True, slots=True)
-class DeploymentPlan:
-    """The processes of one deployment of a model.
-
-    Parameters
-    ----------
-    name
-        Name of the deployment within its model.
-    release
-        Helm release and prefix of its objects: ``<model>-<deployment>``.
-    stack
-        Serving stack, such as ``dynamo``.
-    framework
-        The engine's name in the stack's words, such as ``vllm``.
-    processes
-        Its processes; the entry point comes first.
-    """
-
-    name: str
-    release: str
-    stack: str
-    framework: str
-    processes: tuple[Process, ...]
-
     @property
-    def entry_point(self) -> Process:
-        """The process that answers the OpenAI API."""
-        return self.processes[0]
-
-    @property
-    def accelerator_count(self) -> int:
-        """Accelerators that all its processes hold together."""
-        return sum(
-            process.replicas * process.resources.accelerators.count
-            for process in self.processes
-            if process.resources.accelerators
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class ModelPlan:
-    """A model with all its deployments.
-
-    Parameters
-    ----------
-    name
-        Name under which the OpenAI API serves it.
-    catalog_name
-        Catalogue entry with its shape, such as ``Qwen/Qwen3-8B``.
-    deployments
-        Its deployments, behind one route.
-    weights_mirror
-        The copy that they stream from; None where they do not.
-    """
-
-    name: str
-    catalog_name: str
-    deployments: tuple[DeploymentPlan, ...]
-    weights_mirror: WeightsMirror | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ServingPlan:
-    """All that serves, computed once from the blueprint.
-
-    Parameters
-    ----------
-    models
-        The models in the blueprint's order.
-    """
-
-    models: tuple[ModelPlan, ...] = field(default_factory=tuple)
-
-    @property
-    def environments(self) -> Iterator[Mapping[str, EnvironmentValue]]:
-        """Environment of everything that runs: processes and mirrors."""
-        for model in self.models:
-            if model.weights_mirror:
-                yield model.weights_mirror.environment
-            for deployment in model.deployments:
-                yield from (process.environment for process in deployment.processes)
-
-    def model(self, name: str) -> ModelPlan:
-        """Return the plan of one model.
-
-        Raises
-        ------
-        KeyError
-            If the plan has no model of that name.
-        """
-        by_name = {model.name: model for model in self.models}
-        return by_name[name]
+    def is_worker(self) -> bool:
+        """Whether it runs an engine."""
+        return self.engine is not None

@@ -1,0 +1,48 @@
+"""What an environment variable of a process is set to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class SecretValue:
+    """An environment value that is read from a secret where the process runs.
+
+    Parameters
+    ----------
+    arn
+        Secrets Manager ARN of the secret, whose whole string is the value.
+    """
+
+    arn: str
+
+
+@dataclass(frozen=True, slots=True)
+class OwnAddress:
+    """An environment value that is the process's own IP address."""
+
+
+@dataclass(frozen=True, slots=True)
+class PeerAddress:
+    """An environment value that is the address of another process of the same deployment.
+
+    Parameters
+    ----------
+    process
+        Name of that process.
+    port
+        Name of its port.
+    """
+
+    process: str
+    port: str
+
+
+@dataclass(frozen=True, slots=True)
+class WeightsBucket:
+    """An environment value that is the name of the platform's bucket of weights; the target knows it."""
+
+
+#: A literal is a plain string.
+EnvironmentValue = str | SecretValue | OwnAddress | PeerAddress | WeightsBucket

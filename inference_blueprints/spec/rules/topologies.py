@@ -1,0 +1,23 @@
+"""Rules on who does prefill and decode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from inference_blueprints.errors import Finding
+from inference_blueprints.spec.rules.deployments import each_deployment
+from inference_blueprints.spec.types import Model
+from inference_blueprints.spec.wording import quote
+
+
+def one_topology(models: Mapping[int, Model]) -> Iterator[Finding]:
+    """Check that a deployment is either aggregated or disaggregated."""
+    for placed in each_deployment(models):
+        given = [
+            quote(key)
+            for key in ("aggregated", "disaggregated")
+            if getattr(placed.deployment, key) is not None
+        ]
+        if len(given) != 1:
+            got = " and ".join(given) or "neither"
+            yield Finding(placed.path, f"got {got}, expected exactly one of 'aggregated', 'disaggregated'")
