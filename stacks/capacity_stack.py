@@ -36,6 +36,8 @@ class CapacityStack(cdk.Stack):
         The cluster.
     pools
         The blueprint's section.
+    bottlerocket_release
+        Release of the nodes' operating system.
     vpc
         Where the nodes are.
     node_role_name
@@ -57,6 +59,7 @@ class CapacityStack(cdk.Stack):
         *,
         access: ClusterAccess,
         pools: Sequence[Pool],
+        bottlerocket_release: str,
         vpc: ec2.IVpc,
         node_role_name: str,
         subnet_ids: Sequence[str],
@@ -73,6 +76,7 @@ class CapacityStack(cdk.Stack):
         )
         nodes = NodeProperties(
             role_name=node_role_name,
+            bottlerocket_release=bottlerocket_release,
             subnet_ids=subnet_ids,
             security_group_ids=[security_group_id],
             efa_security_group_ids=efa_groups,

@@ -26,6 +26,8 @@ class ClusterStack(cdk.Stack):
     ----------
     eks
         The blueprint's section.
+    add_on_versions
+        Version by EKS add-on; EKS chooses it where it is None.
     cluster_name
         `metadata.name`, a plain string.
     vpc
@@ -50,6 +52,7 @@ class ClusterStack(cdk.Stack):
         construct_id: str,
         *,
         eks: EksCluster,
+        add_on_versions: Mapping[str, str | None],
         cluster_name: str,
         vpc: ec2.IVpc,
         load_balancer_security_group: ec2.ISecurityGroup,
@@ -74,7 +77,9 @@ class ClusterStack(cdk.Stack):
         )
         self.karpenter = KarpenterIdentity(self, "Karpenter", cluster_name=cluster_name)
         self.security_group_id = self.cluster.cluster_security_group_id
-        self._add_system_nodes(cluster_name, instance_tags, secrets_in_pods=secrets_in_pods)
+        self._add_system_nodes(
+            eks.version, cluster_name, instance_tags, add_on_versions, secrets_in_pods=secrets_in_pods
+        )
         self._admit(load_balancer_security_group, model_ports)
         handler = self.cluster.kubectl_provider
         self.access = ClusterAccess(
@@ -84,7 +89,13 @@ class ClusterStack(cdk.Stack):
         )
 
     def _add_system_nodes(
-        self, cluster_name: str, instance_tags: Mapping[str, str], *, secrets_in_pods: bool
+        self,
+        kubernetes_version: str,
+        cluster_name: str,
+        instance_tags: Mapping[str, str],
+        add_on_versions: Mapping[str, str | None],
+        *,
+        secrets_in_pods: bool,
     ) -> None:
         """Install daemons, then nodes, then the add-ons that need nodes."""
         policy = f"arn:{self.partition}:iam::aws:policy/AmazonEKS_CNI_Policy"
@@ -99,16 +110,21 @@ class ClusterStack(cdk.Stack):
         acknowledge_managed_policies(
             network_plugin, [policy], "AWS maintains what its network plug-in needs in this policy."
         )
-        daemons = AddOns(self, "Daemons", cluster_name=cluster_name, add_ons=BEFORE_NODES)
+        daemons = AddOns(
+            self, "Daemons", cluster_name=cluster_name, add_ons=BEFORE_NODES, versions=add_on_versions
+        )
         nodes = SystemNodegroup(
             self,
             "SystemNodes",
             cluster_name=cluster_name,
+            kubernetes_version=kubernetes_version,
             subnet_ids=self.subnet_ids,
             tags=instance_tags,
         )
         add_ons = [*AFTER_NODES, SECRETS] if secrets_in_pods else AFTER_NODES
-        deployments = AddOns(self, "Deployments", cluster_name=cluster_name, add_ons=add_ons)
+        deployments = AddOns(
+            self, "Deployments", cluster_name=cluster_name, add_ons=add_ons, versions=add_on_versions
+        )
         for earlier, later in (
             (self.cluster, self.karpenter),
             (self.cluster, network_plugin),

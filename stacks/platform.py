@@ -38,6 +38,7 @@ class Platform:
         self._name = blueprint.metadata.name
         self._spec = blueprint.spec
         self._plan = plan
+        self._releases = blueprint.releases
         environment = self._spec.environment
         self._env = cdk.Environment(account=environment.account, region=environment.region)
         self._tags = {**environment.tags, PLATFORM_TAG: self._name}
@@ -75,6 +76,7 @@ class Platform:
             self._app,
             self._id("Cluster"),
             eks=eks,
+            add_on_versions=self._releases.add_ons,
             cluster_name=self._name,
             vpc=network.vpc,
             load_balancer_security_group=network.models.security_group,
@@ -95,6 +97,7 @@ class Platform:
             self._app,
             self._id("Platform"),
             access=cluster.access,
+            charts=self._releases.charts,
             vpc=network.vpc,
             pools=self._spec.pools,
             interruption_queue_name=cluster.karpenter.queue.queue_name,
@@ -105,6 +108,7 @@ class Platform:
             self._id("Capacity"),
             access=cluster.access,
             pools=self._spec.pools,
+            bottlerocket_release=self._releases.bottlerocket,
             vpc=network.vpc,
             node_role_name=cluster.karpenter.node_role.ref,
             subnet_ids=cluster.subnet_ids,

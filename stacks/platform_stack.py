@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import aws_cdk as cdk
@@ -10,7 +10,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
-from inference_blueprints.catalog.charts import charts
+from inference_blueprints.catalog.charts import Chart, charts
 from inference_blueprints.serving.chart_values import chart_values
 from inference_blueprints.spec.types import Pool
 from inference_constructs.eks.cluster_access import ClusterAccess
@@ -27,6 +27,8 @@ class PlatformStack(cdk.Stack):
     ----------
     access
         The cluster.
+    charts
+        What is installed, by name.
     vpc
         Where its load balancer is.
     pools
@@ -43,6 +45,7 @@ class PlatformStack(cdk.Stack):
         construct_id: str,
         *,
         access: ClusterAccess,
+        charts: Mapping[str, Chart],
         vpc: ec2.IVpc,
         pools: Sequence[Pool],
         interruption_queue_name: str,
@@ -50,6 +53,7 @@ class PlatformStack(cdk.Stack):
     ) -> None:
         super().__init__(scope, construct_id, env=env)
         self._cluster = access.cluster_in(self)
+        self._charts = charts
         name = access.cluster_name
         definitions = self._install("KarpenterDefinitions", "karpenter-crd")
         karpenter = self._install(
@@ -79,7 +83,7 @@ class PlatformStack(cdk.Stack):
 
     def _install(self, construct_id: str, name: str, **variables: Any) -> HelmRelease:
         """Install one chart with its values and wait for its pods."""
-        chart = charts()[name]
+        chart = self._charts[name]
         return HelmRelease(
             self,
             construct_id,

@@ -17,6 +17,7 @@ from inference_blueprints.catalog.hardware import Accelerator, InstanceType, Pri
 from inference_blueprints.catalog.latency import LatencyProfile
 from inference_blueprints.catalog.limits import Endpoint, Image, Quota
 from inference_blueprints.catalog.model import Model
+from inference_blueprints.catalog.operating_system import OperatingSystem
 from inference_blueprints.errors import UserError
 
 #: Region of the prices that instance types are ranked by, and shown with where a region has no table.
@@ -58,8 +59,9 @@ class Catalogue:
     ----------
     directory
         Holds ``instance_types.csv``, ``accelerators.json``, ``models.json``, ``regions.json``,
-        ``quotas.json``, ``endpoints.json``, ``images.json``, ``prices/<region>.csv``, ``engines/<name>.json``
-        and ``latency_profiles/<model>/<accelerator>-tp<N>.json``.
+        ``quotas.json``, ``endpoints.json``, ``images.json``, ``nodes.json``, ``prices/<region>.csv``,
+        ``engines/<name>.json``, of its former releases ``engines/<name>/<version>.json``, and
+        ``latency_profiles/<model>/<accelerator>-tp<N>.json``.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -99,13 +101,24 @@ class Catalogue:
     @cached_property
     def engines(self) -> Mapping[str, Engine]:
         """Engine by the blueprint's word for it."""
-        engines = {}
-        for path in sorted((self.directory / "engines").glob("*.json")):
-            document = self._json(f"engines/{path.name}")
-            flags = [Flag(name=name, **flag) for name, flag in document.pop("flags").items()]
-            table = MappingProxyType({flag.name: flag for flag in flags})
-            engines[path.stem] = _build(Engine, {"name": path.stem, **document, "flags": table}, path)
-        return MappingProxyType(engines)
+        files = sorted((self.directory / "engines").glob("*.json"))
+        return MappingProxyType({file.stem: self._engine(file.stem, file) for file in files})
+
+    @cached_property
+    def engine_releases(self) -> Mapping[str, Mapping[str, Engine]]:
+        """Engine by name and image version: the current release, and the former ones that are recorded."""
+        releases = {}
+        for name, current in self.engines.items():
+            files = sorted((self.directory / "engines" / name).glob("*.json"))
+            former = [self._engine(name, file) for file in files]
+            releases[name] = MappingProxyType({engine.version: engine for engine in [*former, current]})
+        return MappingProxyType(releases)
+
+    @cached_property
+    def bottlerocket(self) -> OperatingSystem:
+        """Operating system of the nodes."""
+        entry = {"name": "bottlerocket", **self._json("nodes.json")["bottlerocket"]}
+        return _build(OperatingSystem, entry, self.directory / "nodes.json")
 
     @cached_property
     def instance_types(self) -> Mapping[str, InstanceType]:
@@ -128,6 +141,13 @@ class Catalogue:
         if not path.is_file():
             return None
         return _build(LatencyProfile, self._json(name), path)
+
+    def _engine(self, name: str, path: Path) -> Engine:
+        """Read one release of an engine."""
+        document = self._json(str(path.relative_to(self.directory)))
+        flags = [Flag(name=flag, **entry) for flag, entry in document.pop("flags").items()]
+        table = MappingProxyType({flag.name: flag for flag in flags})
+        return _build(Engine, {"name": name, **document, "flags": table}, path)
 
     def _price_table(self, region: str) -> PriceTable:
         """Read the prices of one region."""

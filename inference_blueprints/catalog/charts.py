@@ -35,7 +35,11 @@ class Chart:
     release
         Helm release; None where each deployment has its own.
     digest
-        Digest of the chart's OCI manifest; None while it is not resolved.
+        SHA-256 of the chart's archive, ``sha256:…``; None while it is not known.
+    oldest
+        Oldest version that the values template here fits; None for the version itself.
+    archive
+        The chart's archive on this machine, deployed as an asset; None where it is pulled at deployment.
     """
 
     name: str
@@ -46,6 +50,8 @@ class Chart:
     directory: Path | None = None
     release: str | None = None
     digest: str | None = None
+    oldest: str | None = None
+    archive: Path | None = None
 
 
 @cache

@@ -56,7 +56,7 @@ def deploy(name_or_path: NameOrPath, cdk_arguments: CdkArguments = None) -> None
 
     from inference_blueprints.deployment.deploy import deploy as deploy_stacks
 
-    load(name_or_path)
+    _keep_lock(name_or_path)
     deploy_stacks(name_or_path, cdk_arguments or [], Console())
 
 
@@ -67,6 +67,17 @@ def diff(name_or_path: NameOrPath, cdk_arguments: CdkArguments = None) -> None:
     if code and "--fail" in words:
         raise typer.Exit(code)
     _demand_success("diff", code)
+
+
+def _keep_lock(name_or_path: str) -> None:
+    """Pin what is deployed before it is, so that a deployment that is repeated later is the same."""
+    from inference_blueprints.deployment.locking import is_shipped, keep_lock
+    from inference_blueprints.spec.lock.lock import lock_path
+    from inference_blueprints.spec.shipped import find
+
+    loaded, path = load(name_or_path), find(name_or_path)
+    if not is_shipped(path) and keep_lock(loaded, path):
+        print(f"wrote {lock_path(path)}, which pins what is deployed; keep it with the blueprint")
 
 
 def _cdk(command: str, name_or_path: str, arguments: list[str]) -> int:

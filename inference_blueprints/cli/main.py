@@ -16,6 +16,7 @@ from inference_blueprints.cli import (
     deploy_commands,
     doctor_command,
     local_commands,
+    lock_commands,
     removal_commands,
 )
 from inference_blueprints.cli.options import machine_output_wanted
@@ -34,6 +35,7 @@ app = typer.Typer(
 blueprint_commands.register(app)
 doctor_command.register(app)
 deploy_commands.register(app)
+lock_commands.register(app)
 removal_commands.register(app)
 app.add_typer(local_commands.app, name="local")
 

@@ -1,10 +1,6 @@
-"""Bottlerocket for nodes that pull large images: release and settings."""
+"""Bottlerocket's settings for nodes that pull large images."""
 
 from __future__ import annotations
-
-#: Pinned, so that a new release is a change of this line and not of the night: drift replaces nodes. NVIDIA
-#: variants have drivers and device plug-in on board (https://github.com/bottlerocket-os/bottlerocket/releases).
-RELEASE = "v1.66.0"
 
 #: SOCI parallel pull, for every image and without an index: several parts of a layer at once, unpacked while
 #: others still come, no layer kept twice (Bottlerocket documentation, settings.container-runtime-plugins).

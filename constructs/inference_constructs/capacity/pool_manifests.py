@@ -99,6 +99,8 @@ class NodeProperties:
     ----------
     role_name
         Role of the nodes.
+    bottlerocket_release
+        What they boot; pinned, so that it does not change overnight: drift replaces nodes.
     subnet_ids, security_group_ids
         Where they are and what admits them.
     efa_security_group_ids
@@ -108,6 +110,7 @@ class NodeProperties:
     """
 
     role_name: str
+    bottlerocket_release: str
     subnet_ids: Sequence[str]
     security_group_ids: Sequence[str]
     efa_security_group_ids: Sequence[str] = ()
@@ -126,7 +129,7 @@ def node_class(pool: PoolProperties, nodes: NodeProperties) -> Manifest:
     """
     groups = [*nodes.security_group_ids, *(nodes.efa_security_group_ids if pool.efa else ())]
     specification = {
-        "amiSelectorTerms": [{"alias": f"bottlerocket@{bottlerocket.RELEASE}"}],
+        "amiSelectorTerms": [{"alias": f"bottlerocket@{nodes.bottlerocket_release}"}],
         "blockDeviceMappings": [
             _volume("/dev/xvda", _ROOT_VOLUME_GIB),
             _volume("/dev/xvdb", pool.disk_gib, **_image_volume_speed(pool)),

@@ -15,7 +15,7 @@ from inference_blueprints.catalog.addresses import WARM_PREFIXES
 
 @dataclass(frozen=True)
 class AddOn:
-    """One EKS add-on at the default version for the cluster's Kubernetes.
+    """One EKS add-on.
 
     Parameters
     ----------
@@ -68,6 +68,8 @@ class AddOns(Construct):
         Cluster that they are installed in.
     add_ons
         Which ones.
+    versions
+        Version by name; where it is None, EKS takes its default for the cluster's Kubernetes at creation.
     after
         What has to be there first.
     """
@@ -79,19 +81,21 @@ class AddOns(Construct):
         *,
         cluster_name: str,
         add_ons: Sequence[AddOn],
+        versions: Mapping[str, str | None],
         after: Sequence[IDependable] = (),
     ) -> None:
         super().__init__(scope, construct_id)
         for add_on in add_ons:
-            self._install(cluster_name, add_on)
+            self._install(cluster_name, add_on, versions[add_on.name])
         self.node.add_dependency(*after)
 
-    def _install(self, cluster_name: str, add_on: AddOn) -> None:
+    def _install(self, cluster_name: str, add_on: AddOn, version: str | None) -> None:
         """Create one add-on; its own fields win over earlier ones, so an update never stops half-way."""
         eks.CfnAddon(
             self,
             add_on.construct_id,
             addon_name=add_on.name,
+            addon_version=version,
             cluster_name=cluster_name,
             configuration_values=json.dumps(add_on.configuration) if add_on.configuration else None,
             resolve_conflicts="OVERWRITE",

@@ -20,6 +20,8 @@ class SystemNodegroup(Construct):
     ----------
     cluster_name
         Cluster that it joins.
+    kubernetes_version
+        The cluster's; named, so that an update of the cluster is followed by one of the nodes.
     subnet_ids
         Private subnets.
     instance_type
@@ -38,6 +40,7 @@ class SystemNodegroup(Construct):
         construct_id: str,
         *,
         cluster_name: str,
+        kubernetes_version: str,
         subnet_ids: Sequence[str],
         instance_type: str = system_nodes.INSTANCE_TYPE,
         nodes: int = system_nodes.NODES,
@@ -60,6 +63,7 @@ class SystemNodegroup(Construct):
             scaling_config=eks.CfnNodegroup.ScalingConfigProperty(
                 min_size=nodes, desired_size=nodes, max_size=max(nodes, system_nodes.MAXIMUM_NODES)
             ),
+            version=kubernetes_version,
             update_config=eks.CfnNodegroup.UpdateConfigProperty(max_unavailable=1),
         )
 

@@ -11,13 +11,14 @@ from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
 from inference_blueprints.catalog.charts import Chart
+from inference_constructs.helm.chart_folder import chart_folder
 
 #: Longer, and a release that fails sticks in pending-upgrade (https://github.com/aws/aws-cdk/issues/22257).
 _WAIT_SECONDS = 600
 
 
 class HelmRelease(eks.HelmChart):
-    """One release of a chart of the catalogue, from its repository or from this library.
+    """One release of a chart of the catalogue: from its repository, as fetched before, or from this library.
 
     Parameters
     ----------
@@ -47,15 +48,15 @@ class HelmRelease(eks.HelmChart):
         wait: bool = False,
         create_namespace: bool = False,
     ) -> None:
-        name, repository = _source(chart)
+        folder = chart_folder(scope, chart)
+        repository = None if folder else chart.repository
         super().__init__(
             scope,
             construct_id,
             cluster=cluster,
-            chart=name,
-            chart_asset=s3_assets.Asset(scope, f"{construct_id}Chart", path=str(chart.directory))
-            if chart.directory
-            else None,
+            chart=chart.name if repository else None,
+            chart_asset=s3_assets.Asset(scope, f"{construct_id}Chart", path=str(folder)) if folder else None,
+            # CDK's handler takes an OCI address whole, with the chart's name.
             repository=repository,
             version=chart.version if repository else None,
             namespace=chart.namespace,
@@ -65,8 +66,3 @@ class HelmRelease(eks.HelmChart):
             timeout=cdk.Duration.seconds(_WAIT_SECONDS) if wait else None,
             wait=wait,
         )
-
-
-def _source(chart: Chart) -> tuple[str | None, str | None]:
-    """Return chart and repository as CDK's handler takes them: an OCI address is the repository whole."""
-    return (None, None) if chart.directory else (chart.name, chart.repository)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
+from inference_blueprints.catalog.releases import Releases, shipped_releases
 from inference_blueprints.spec.types.environment import Cluster, Environment, Metadata, Network
 from inference_blueprints.spec.types.models import Model
 from inference_blueprints.spec.types.pools import Pool
@@ -40,3 +41,22 @@ class Blueprint(Section):
     """What the platform is called."""
     spec: Spec
     """The platform."""
+
+    _releases: Releases = PrivateAttr(default_factory=shipped_releases)
+
+    @property
+    def releases(self) -> Releases:
+        """What it runs that others release: this library's pins, or those of its lock."""
+        return self._releases
+
+    def with_releases(self, releases: Releases) -> Blueprint:
+        """Return the same blueprint with other releases.
+
+        Parameters
+        ----------
+        releases
+            What it runs.
+        """
+        copy = self.model_copy()
+        copy._releases = releases
+        return copy

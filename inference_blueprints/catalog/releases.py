@@ -1,0 +1,81 @@
+"""What a platform runs that others release: charts, engines, the nodes' operating system, EKS add-ons."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+
+from inference_blueprints.catalog.catalogue import UnknownEntryError, shipped
+from inference_blueprints.catalog.charts import Chart, charts
+from inference_blueprints.catalog.engine import Engine
+
+#: EKS add-ons that a platform may have. EKS chooses their versions where no lock names one.
+ADD_ONS = (
+    "aws-secrets-store-csi-driver-provider",
+    "coredns",
+    "eks-node-monitoring-agent",
+    "eks-pod-identity-agent",
+    "kube-proxy",
+    "metrics-server",
+    "vpc-cni",
+)
+_NUMBER = re.compile(r"[0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Releases:
+    """One version of everything that others release.
+
+    Parameters
+    ----------
+    bottlerocket
+        Release of the nodes' operating system, such as ``v1.66.0``.
+    charts
+        Chart by name.
+    engines
+        Engine by the blueprint's word for it.
+    add_ons
+        Version by EKS add-on; None where EKS chooses it when the add-on is created.
+    """
+
+    bottlerocket: str
+    charts: Mapping[str, Chart]
+    engines: Mapping[str, Engine]
+    add_ons: Mapping[str, str | None]
+
+    def engine(self, name: str) -> Engine:
+        """Return one engine; raises UnknownEntryError with close matches."""
+        if name not in self.engines:
+            raise UnknownEntryError("engine", name, self.engines)
+        return self.engines[name]
+
+    @property
+    def registry_charts(self) -> Mapping[str, Chart]:
+        """The charts that are not this library's own."""
+        return {name: chart for name, chart in self.charts.items() if chart.repository}
+
+
+@cache
+def shipped_releases() -> Releases:
+    """Return what this release of the library runs where no lock says otherwise."""
+    catalogue = shipped()
+    return Releases(
+        bottlerocket=catalogue.bottlerocket.version,
+        charts=charts(),
+        engines=catalogue.engines,
+        add_ons=MappingProxyType(dict.fromkeys(ADD_ONS)),
+    )
+
+
+def version_order(version: str) -> tuple[int, ...]:
+    """Return what versions of one project are ordered by.
+
+    Parameters
+    ----------
+    version
+        Such as ``1.35``, ``v0.5.30`` or ``v1.20.1-eksbuild.3``.
+    """
+    return tuple(int(number) for number in _NUMBER.findall(version))

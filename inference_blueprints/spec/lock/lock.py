@@ -1,0 +1,132 @@
+"""What a lock holds, and the lock of what a blueprint runs now."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+
+from inference_blueprints.catalog.releases import Releases
+from inference_blueprints.spec.types import Blueprint, Weights
+
+#: What the Hub serves where a blueprint names no revision.
+DEFAULT_REVISION = "main"
+COMMIT = re.compile(r"[0-9a-f]{40}")
+_SUFFIX = ".lock.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """One version.
+
+    Parameters
+    ----------
+    version
+        As its project writes it.
+    digest
+        ``sha256:…`` of the chart's archive or the image's manifest; None while it is not known.
+    """
+
+    version: str
+    digest: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """The pins of one blueprint.
+
+    Parameters
+    ----------
+    release
+        Version of this library that wrote it.
+    kubernetes
+        Version of the blueprint's cluster; None where it has none.
+    bottlerocket
+        Release of the nodes' operating system.
+    add_ons
+        Version by EKS add-on, of those that are known.
+    charts
+        Pin by chart.
+    engines
+        Pin of the image by engine.
+    models
+        Commit by what the blueprint asks for, ``<repository>@<revision>``.
+    """
+
+    release: str
+    kubernetes: str | None = None
+    bottlerocket: str | None = None
+    add_ons: Mapping[str, str] = field(default_factory=dict)
+    charts: Mapping[str, Pin] = field(default_factory=dict)
+    engines: Mapping[str, Pin] = field(default_factory=dict)
+    models: Mapping[str, str] = field(default_factory=dict)
+
+
+def lock_path(blueprint: Path) -> Path:
+    """Return where the lock of a blueprint is: beside it, ``<blueprint>.lock.yaml``.
+
+    Parameters
+    ----------
+    blueprint
+        The blueprint's file.
+    """
+    return blueprint.with_name(blueprint.stem + _SUFFIX)
+
+
+def model_key(weights: Weights) -> str | None:
+    """Return what a blueprint asks the Hub for; None where it asks for nothing, or for a commit.
+
+    Parameters
+    ----------
+    weights
+        The blueprint's section.
+    """
+    if weights.hugging_face is None or COMMIT.fullmatch(weights.revision or ""):
+        return None
+    return f"{weights.hugging_face}@{weights.revision or DEFAULT_REVISION}"
+
+
+def lock_of(written: Blueprint, releases: Releases, commits: Mapping[str, str]) -> Lock:
+    """Return the lock of a blueprint that runs certain releases.
+
+    Parameters
+    ----------
+    written
+        The blueprint as its file says it, without commits of a lock.
+    releases
+        What it runs.
+    commits
+        Commits that are known, by what is asked for; those that the blueprint does not ask for are left out.
+    """
+    spec = written.spec
+    asked = {key for model in spec.models if (key := model_key(model.weights))}
+    engines = sorted({model.engine.chosen for model in spec.models})
+    return Lock(
+        release=version("inference-blueprints"),
+        kubernetes=spec.cluster.eks.version if spec.cluster.eks else None,
+        bottlerocket=releases.bottlerocket,
+        add_ons={name: known for name, known in sorted(releases.add_ons.items()) if known},
+        charts={name: Pin(chart.version, chart.digest) for name, chart in releases.registry_charts.items()},
+        engines={name: Pin(releases.engine(name).version, releases.engine(name).digest) for name in engines},
+        models={key: commits[key] for key in sorted(asked) if key in commits},
+    )
+
+
+def with_commits(written: Blueprint, commits: Mapping[str, str]) -> Blueprint:
+    """Return a blueprint whose models are served at the commits that a lock holds.
+
+    Parameters
+    ----------
+    written
+        The blueprint as its file says it.
+    commits
+        Commit by what is asked for.
+    """
+    models = []
+    for model in written.spec.models:
+        commit = commits.get(model_key(model.weights) or "")
+        weights = model.weights.model_copy(update={"revision": commit}) if commit else model.weights
+        models.append(model.model_copy(update={"weights": weights}))
+    return written.model_copy(update={"spec": written.spec.model_copy(update={"models": models})})

@@ -1,0 +1,81 @@
+"""A new release of the library: with a lock the templates stay, without one they follow."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from inference_blueprints.resources import root
+from inference_blueprints.spec.shipped import shipped
+
+ROOMS = ("inference_blueprints", "stacks", "constructs", "blueprints", "helm_values", "charts", "runtime")
+
+
+@pytest.fixture(scope="module")
+def new_release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the library that runs newer charts, a newer engine and newer nodes, and reads older locks."""
+    house = tmp_path_factory.mktemp("release")
+    for room in ROOMS:
+        shutil.copytree(root() / room, house / room, ignore=shutil.ignore_patterns("__pycache__", "_house"))
+    for file in ("app.py", "cdk.json"):
+        shutil.copy(root() / file, house / file)
+    data = house / "inference_blueprints/catalog/data"
+    charts = house / "helm_values/charts.yaml"
+    karpenter = "karpenter/karpenter\n  version: 1.14.1\n"
+    newer = "karpenter/karpenter\n  version: 1.15.0\n  oldest: 1.14.0\n"
+    charts.write_text(replaced(charts.read_text(), karpenter, newer))
+    nodes = data / "nodes.json"
+    nodes.write_text(re.sub(r'"version": "[^"]*"', '"version": "v1.99.0"', nodes.read_text()))
+    (data / "engines/vllm").mkdir()
+    engine = json.loads((data / "engines/vllm.json").read_text())
+    shutil.copy(data / "engines/vllm.json", data / f"engines/vllm/{engine['version']}.json")
+    (data / "engines/vllm.json").write_text(json.dumps({**engine, "version": "1.99.0"}))
+    return house
+
+
+def replaced(text: str, old: str, new: str) -> str:
+    assert text.count(old) == 1
+    return text.replace(old, new)
+
+
+def synthesised(house: Path, blueprint: Path, outdir: Path) -> dict[str, Any]:
+    """Run a library's own app and return its templates by file name."""
+    environment = {**os.environ, "BLUEPRINT": str(blueprint), "CDK_OUTDIR": str(outdir)}
+    environment["PYTHONPATH"] = str(house)
+    command = [sys.executable, str(house / "app.py")]
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    return {file.name: json.loads(file.read_text()) for file in outdir.glob("*.template.json")}
+
+
+def command(house: Path, *words: str) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(house)}
+    main = [sys.executable, "-m", "inference_blueprints.cli.main", *words]
+    ran = subprocess.run(main, env=environment, cwd=house, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_a_new_release_changes_nothing_that_a_lock_holds(new_release: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(shipped()["quickstart-g6e"].read_text())
+    command(root(), "lock", str(mine))
+    before = synthesised(root(), mine, tmp_path / "before")
+    assert before
+    assert synthesised(new_release, mine, tmp_path / "locked") == before
+
+    (tmp_path / "mine.lock.yaml").unlink()
+    after = synthesised(new_release, mine, tmp_path / "after")
+    changed = {
+        name.removeprefix("quickstart-").split(".")[0] for name in after if after[name] != before[name]
+    }
+    assert changed == {"Capacity", "Platform", "Model-qwen3-8b"}
+    text = json.dumps(after)
+    assert all(version in text for version in ('"1.15.0"', "bottlerocket@v1.99.0", "vllm-runtime:1.99.0"))
