@@ -241,16 +241,19 @@ def test_caches_are_on_the_disk_of_the_node(
         assert all(f"{path}/".startswith(f"{mount['mountPath']}/") for path in CACHES.values())
 
 
-def test_a_secret_comes_from_secrets_manager_by_reference(render: Render, values: Manifest) -> None:
+def test_a_secret_comes_from_secrets_manager_by_reference(
+    render: Render, values: Manifest, deployment: DeploymentPlan
+) -> None:
     manifests = render(with_secret(values))
+    pod = pods(manifests)[deployment.workers[0].name]
     [provider] = of_kind(manifests, "SecretProviderClass")
     [requested] = yaml.safe_load(provider["spec"]["parameters"]["objects"])
     assert requested == {"objectName": HUB_ARN, "objectAlias": "HF_TOKEN", "objectType": "secretsmanager"}
     [target] = provider["spec"]["secretObjects"]
-    container = main_container(pods(manifests)["worker"])
+    container = main_container(pod)
     [entry] = [entry for entry in container["env"] if entry["name"] == "HF_TOKEN"]
     assert entry["valueFrom"] == {"secretKeyRef": {"name": target["secretName"], "key": "HF_TOKEN"}}
-    [volume] = [each for each in pods(manifests)["worker"]["volumes"] if each["name"] == "secrets"]
+    [volume] = [each for each in pod["volumes"] if each["name"] == "secrets"]
     assert volume["csi"]["volumeAttributes"] == {"secretProviderClass": provider["metadata"]["name"]}
     assert "secrets" in {mount["name"] for mount in container["volumeMounts"]}
     assert of_kind(manifests, "Secret") == []
