@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from inference_blueprints.catalog import InstanceType, placement
+from inference_blueprints.catalog.addresses import PODS_PER_NODE
 from inference_blueprints.catalog.efa import efa_share
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import Toleration
@@ -12,8 +13,8 @@ from inference_blueprints.serving.types import Toleration
 # Karpenter takes this share off a type's memory before it believes that a pod fits
 # (`vmMemoryOverheadPercent`, karpenter.sh documentation, "Settings").
 _VM_MEMORY_OVERHEAD = 0.075
-# kubelet's reservation on EKS: 255 MiB and 11 MiB for each pod that the node may hold
-# (awslabs/amazon-eks-ami, `getMemoryMebibytesToReserve`; Bottlerocket reserves the same).
+# kubelet's reservation on Bottlerocket: 255 MiB and 11 MiB for each pod that kubelet is told it may hold,
+# whatever the type's interfaces would give (Karpenter, `kubeReservedResources`, reckons the same).
 _KUBE_RESERVED_MIB = 255
 _KUBE_RESERVED_MIB_PER_POD = 11
 # kubelet's default hard eviction threshold, `memory.available<100Mi`.
@@ -54,7 +55,7 @@ def node_capacity(instance_type: InstanceType) -> NodeShare:
     instance_type
         The node's type.
     """
-    kube_reserved = _KUBE_RESERVED_MIB + _KUBE_RESERVED_MIB_PER_POD * instance_type.max_pods
+    kube_reserved = _KUBE_RESERVED_MIB + _KUBE_RESERVED_MIB_PER_POD * PODS_PER_NODE
     usable_mib = instance_type.memory_mib * (1 - _VM_MEMORY_OVERHEAD)
     usable_mib -= kube_reserved + _EVICTION_MIB + _DAEMON_SETS_MIB
     return NodeShare(instance_type.vcpu - _DAEMON_SETS_AND_KUBELET_CPU, int(usable_mib))

@@ -9,22 +9,24 @@ from inference_blueprints import catalog
 from inference_blueprints.local.control_plane.control_plane import FAKE_NODE_ANNOTATION
 
 EFA_RESOURCE = "vpc.amazonaws.com/efa"
+#: What kubelet is told that a node may hold.
+PODS = 110
 
 
 def allocatable(instance_type: catalog.InstanceType) -> dict[str, str]:
     """What pods get of a node: less Karpenter's 7.5 % for the hypervisor, and what the kubelet keeps on EKS.
 
-    255 MiB and 11 MiB a pod, 100 MiB for eviction (awslabs/amazon-eks-ami); of processors 6 %, 1 %, twice
-    0.5 % and 0.25 % of the first, the second, the next two and the others (the same source).
+    255 MiB and 11 MiB a pod, 100 MiB for eviction; of processors 6 %, 1 %, twice 0.5 % and 0.25 % of the
+    first, the second, the next two and the others (Karpenter's AWS provider, kubeReservedResources).
     """
-    reserved_mib = 255 + 11 * instance_type.max_pods + 100
+    reserved_mib = 255 + 11 * PODS + 100
     shares = [0.06, 0.01, 0.005, 0.005] + [0.0025] * (instance_type.vcpu - 4)
     reserved_millicores = round(1000 * sum(shares[: instance_type.vcpu]))
     resources = {
         "cpu": f"{instance_type.vcpu * 1000 - reserved_millicores}m",
         "memory": f"{int(instance_type.memory_mib * (1 - 0.075)) - reserved_mib}Mi",
         "ephemeral-storage": "1000Gi",
-        "pods": "110",
+        "pods": str(PODS),
     }
     if instance_type.accelerator:
         resources[instance_type.accelerator.resource_name] = str(instance_type.accelerator_count)

@@ -65,10 +65,15 @@ def rendered(release: Mapping[str, Any], chart: Path) -> list[KubernetesObject]:
 
 
 def model_objects(templates: Templates) -> list[KubernetesObject]:
-    """The objects of the releases of our own chart."""
-    chart = resources.root() / "charts" / "dynamo-model"
+    """The objects of the releases of our own charts."""
     ours = [release for release in releases(templates).values() if "ChartAssetURL" in release]
-    return [kubernetes_object for release in ours for kubernetes_object in rendered(release, chart)]
+    return [kubernetes_object for release in ours for kubernetes_object in rendered(release, _chart(release))]
+
+
+def _chart(release: Mapping[str, Any]) -> Path:
+    """The folder of one of our charts: a release that copies a model is named so."""
+    copies = release["Release"].endswith(".weights")
+    return resources.root() / "charts" / ("weights-mirror" if copies else "dynamo-model")
 
 
 def component_deployments(graphs: list[KubernetesObject]) -> list[KubernetesObject]:

@@ -176,11 +176,17 @@ def test_efa_is_admitted_in_and_out_by_a_group_that_names_itself(synthesise: Syn
     assert not [tag for tag in tags if tag["Key"].startswith("kubernetes.io/cluster")]
 
 
-def test_pods_may_lock_memory_for_efa(synthesise: Synthesise, base_templates: Templates) -> None:
+def test_pods_may_lock_all_memory_for_efa_and_none_is_set_aside(
+    synthesise: Synthesise, base_templates: Templates
+) -> None:
     settings = tomllib.loads(node_class(synthesise(p5(efa=True)))["userData"])["settings"]
     limits = settings["oci-defaults"]["resource-limits"]["max-locked-memory"]
     assert limits == {"hard-limit": "unlimited", "soft-limit": "unlimited"}
-    assert "oci-defaults" not in tomllib.loads(node_class(base_templates)["userData"])["settings"]
+    # Else Bottlerocket sets memory aside for EFA that no pod may have and Karpenter counts as free.
+    assert settings["kernel"]["sysctl"] == {"vm/nr_hugepages": "0"}
+    assert not {"oci-defaults", "kernel"} & set(
+        tomllib.loads(node_class(base_templates)["userData"])["settings"]
+    )
 
 
 def test_the_efa_plug_in_is_installed_where_a_pool_has_efa_and_runs_there_alone(

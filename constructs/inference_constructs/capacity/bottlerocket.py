@@ -19,12 +19,17 @@ discard-unpacked-layers = true
 """
 
 #: EFA reads and writes memory that stays where it is; a pod's default limit on that is far too small
-#: (Bottlerocket documentation, settings.oci-defaults.resource-limits).
-_LOCKED_MEMORY = """\
+#: (Bottlerocket documentation, settings.oci-defaults.resource-limits). Where Bottlerocket finds EFA it would
+#: set 220 MiB a vCPU aside as huge pages (bottlerocket-core-kit, corndog), 41 GiB of a P5: no pod here can ask
+#: for them, and Karpenter, which counts them as free, would send pods to nodes that have no such memory.
+_EFA = """\
 
 [settings.oci-defaults.resource-limits.max-locked-memory]
 hard-limit = "unlimited"
 soft-limit = "unlimited"
+
+[settings.kernel.sysctl]
+"vm/nr_hugepages" = "0"
 """
 
 
@@ -36,4 +41,4 @@ def settings(*, efa: bool = False) -> str:
     efa
         Whether pods register memory with EFA interfaces.
     """
-    return PARALLEL_PULL + _LOCKED_MEMORY if efa else PARALLEL_PULL
+    return PARALLEL_PULL + _EFA if efa else PARALLEL_PULL
