@@ -20,8 +20,8 @@ discard-unpacked-layers = true
 
 #: EFA reads and writes memory that stays where it is; a pod's default limit on that is far too small
 #: (Bottlerocket documentation, settings.oci-defaults.resource-limits). Where Bottlerocket finds EFA it would
-#: set 220 MiB a vCPU aside as huge pages (bottlerocket-core-kit, corndog), 41 GiB of a P5: no pod here can ask
-#: for them, and Karpenter, which counts them as free, would send pods to nodes that have no such memory.
+#: set 220 MiB a vCPU aside as huge pages (bottlerocket-core-kit, corndog), 41 GiB of a P5: no pod here can
+#: ask for them, and Karpenter, which counts them as free, would send pods to nodes that have no such memory.
 _EFA = """\
 
 [settings.oci-defaults.resource-limits.max-locked-memory]
