@@ -152,11 +152,11 @@ def _memory(summary: PlanSummary) -> PlanTable:
     return PlanTable(
         "Memory of a device",
         ("GiB of a device",),
-        ("memory", "weights", "engine", "KV cache", "KV tokens", "requests"),
+        ("memory", "weights", "engine", "KV cache", "KiB/token", "KV tokens", "requests"),
         tuple(map(_memory_row, summary.memory)),
         (
-            "engine: activations, contexts and graphs; requests: of the workload's mean length, at once in a "
-            "worker.",
+            "engine: activations, contexts and graphs; KiB/token: KV cache on each device; requests: of the "
+            "workload's mean length, at once in a worker.",
         ),
     )
 
@@ -169,6 +169,7 @@ def _memory_row(memory: MemorySummary) -> tuple[str, ...]:
         _gib(memory.activation_bytes + memory.reserved_bytes),
         _gib(memory.kv_cache_bytes),
         f"{memory.kv_cache_tokens:,}",
+        f"{memory.kv_bytes_per_token / 1024:.4g}",
         f"{memory.concurrent_requests:,}",
     )
 

@@ -84,6 +84,8 @@ class MemorySummary:
     weights_bytes, activation_bytes, reserved_bytes, kv_cache_bytes
         Its parts on one device, in bytes; what the engine is not allowed to use is in none of them.
     kv_cache_tokens
+    kv_bytes_per_token
+        What a token takes of it on one device.
         Tokens that the worker's KV cache holds.
     concurrent_requests
         Requests of the stated mean length that run at once: bounded by the KV cache and by the sequences that
@@ -98,6 +100,7 @@ class MemorySummary:
     reserved_bytes: int
     kv_cache_bytes: int
     kv_cache_tokens: int
+    kv_bytes_per_token: float
     concurrent_requests: int
 
 
