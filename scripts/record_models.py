@@ -58,6 +58,7 @@ def describe(configuration: dict[str, Any], weight_type: str | None = None) -> d
         or text.get("num_experts")
         or text.get("num_local_experts")
         or 0,
+        "feed_forward_size": text.get("moe_intermediate_size") or text["intermediate_size"],
         "weight_type": weight_type,
         "weight_bytes": round(weight_bytes),
         "context_length": text["max_position_embeddings"],

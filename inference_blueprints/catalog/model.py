@@ -35,6 +35,8 @@ class Model:
         Numbers in that vector (``kv_lora_rank + qk_rope_head_dim``); 0 for ``gqa``.
     experts
         Routed experts a layer; 0 when dense.
+    feed_forward_size
+        Width of the feed-forward layer, or of one expert's; tensor parallelism splits it.
     weight_type
         Type of the published weights: ``bf16``, ``fp8``, ``mxfp4`` or ``int4``.
     weight_bytes
@@ -64,6 +66,7 @@ class Model:
     attention: Literal["gqa", "mla"]
     kv_latent_size: int
     experts: int
+    feed_forward_size: int
     weight_type: Literal["bf16", "fp8", "mxfp4", "int4"]
     weight_bytes: int
     context_length: int

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from inference_blueprints.planning.types import MemorySummary
+from inference_blueprints.serving.capacity import concurrent_requests
 from inference_blueprints.serving.engines import ENGINES
-from inference_blueprints.serving.engines.worker import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
-from inference_blueprints.serving.workload import unique_tokens
-from inference_blueprints.spec.types import Blueprint, Workload
+from inference_blueprints.spec.types import Blueprint
 
 
 def summarise_memory(blueprint: Blueprint) -> tuple[MemorySummary, ...]:
@@ -42,13 +41,7 @@ def _summarise_worker(resolved: ResolvedWorkers) -> MemorySummary:
         activation_bytes=memory.activation_bytes,
         reserved_bytes=memory.reserved_bytes,
         kv_cache_bytes=memory.kv_cache_bytes,
+        kv_bytes_per_token=memory.kv_bytes_per_token,
         kv_cache_tokens=sizing.kv_tokens,
-        concurrent_requests=_concurrent_requests(resolved.model.workload, sizing),
+        concurrent_requests=concurrent_requests(resolved.model.workload, sizing),
     )
-
-
-def _concurrent_requests(workload: Workload, sizing: Sizing) -> int:
-    """Return how many mean requests run at once beside one copy of the prefix that they share."""
-    shared_tokens = workload.input_tokens * workload.shared_prefix_ratio
-    by_memory = int((sizing.kv_tokens - shared_tokens) // unique_tokens(workload))
-    return max(0, min(by_memory, sizing.max_num_seqs))

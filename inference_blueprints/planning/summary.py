@@ -18,7 +18,6 @@ from inference_blueprints.planning.quotas import quota_needs
 from inference_blueprints.planning.rates import Prices, Rates, prices_for
 from inference_blueprints.planning.token_prices import token_price
 from inference_blueprints.planning.types import (
-    MemorySummary,
     PlanSummary,
     PoolSummary,
     PriceNote,
@@ -61,8 +60,8 @@ def summarise(blueprint: Blueprint, plan: ServingPlan, rates: Rates | None = Non
     memory = summarise_memory(blueprint)
     roles = list(_roles(blueprint, plan))
     token_prices = {
-        f"{group[0][0].model.name}/{group[0][0].deployment.name}": token_price(group, pools, processes)
-        for group in _by_deployment(zip((resolved for resolved, _ in roles), memory, strict=True))
+        f"{group[0].model.name}/{group[0].deployment.name}": token_price(group, pools, processes)
+        for group in _by_deployment(resolved for resolved, _ in roles)
     }
     return PlanSummary(
         name=blueprint.metadata.name,
@@ -95,11 +94,9 @@ def _roles(blueprint: Blueprint, plan: ServingPlan) -> Iterator[tuple[ResolvedWo
             yield from zip(roles, deployment.workers, strict=True)
 
 
-def _by_deployment(
-    workers: Iterable[tuple[ResolvedWorkers, MemorySummary]],
-) -> Iterator[tuple[tuple[ResolvedWorkers, MemorySummary], ...]]:
+def _by_deployment(workers: Iterable[ResolvedWorkers]) -> Iterator[tuple[ResolvedWorkers, ...]]:
     """Put the roles of a deployment together."""
-    for _, group in groupby(workers, key=lambda each: each[0].release):
+    for _, group in groupby(workers, key=lambda each: each.release):
         yield tuple(group)
 
 

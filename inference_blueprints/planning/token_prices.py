@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from inference_blueprints import catalog
 from inference_blueprints.planning.cost import share_of
-from inference_blueprints.planning.throughput import at_rate, prefill_ms
-from inference_blueprints.planning.types import MemorySummary, PoolSummary, ProcessSummary, TokenPrice
+from inference_blueprints.planning.types import PoolSummary, ProcessSummary, TokenPrice
+from inference_blueprints.serving.capacity import role_capacity
 from inference_blueprints.serving.resolved import ResolvedWorkers
-from inference_blueprints.serving.traffic import deployment_requests_per_second, worker_requests_per_second
+from inference_blueprints.serving.traffic import deployment_requests_per_second
 
 _SECONDS_AN_HOUR = 3600.0
 _MILLION = 1e6
-_MS = 1000.0
 
 
 def token_price(
-    roles: Sequence[tuple[ResolvedWorkers, MemorySummary]],
+    roles: Sequence[ResolvedWorkers],
     pools: Sequence[PoolSummary],
     processes: Sequence[ProcessSummary],
 ) -> TokenPrice | None:
@@ -31,19 +28,19 @@ def token_price(
     Parameters
     ----------
     roles
-        The deployment's workers, and how many requests one of each runs at once.
+        The deployment's workers.
     pools, processes
         Of the plan, for its share of the nodes' price.
     """
-    loads = [_load(resolved, memory) for resolved, memory in roles]
-    known = [load for load in loads if load]
-    if len(known) < len(loads):
+    capacities = [role_capacity(resolved) for resolved in roles]
+    known = [capacity for capacity in capacities if capacity]
+    if len(known) < len(capacities):
         return None
-    deciding = known[-1]  # decode, or all of it
-    resolved, _ = roles[-1]
+    writing = known[-1]  # decode, or all of it
+    resolved = roles[-1]
     workload = resolved.model.workload
-    rate = min(load.requests_per_second for load in known)
-    full = min(load.full_requests_per_second for load in known)
+    rate = min(each.requests_per_second for each in known)
+    full = min(each.full_requests_per_second for each in known)
     _, usd = share_of({(resolved.model.name, resolved.deployment.name)}, pools, processes)
     both = workload.input_tokens + workload.output_tokens
     return TokenPrice(
@@ -51,44 +48,11 @@ def token_price(
         deployment=resolved.deployment.name,
         requests_per_second=rate,
         peak_requests_per_second=deployment_requests_per_second(resolved.model, resolved.deployment),
-        concurrent_requests=deciding.concurrent_requests,
-        time_per_output_token_ms=deciding.time_per_output_token_ms,
+        concurrent_requests=writing.concurrent_requests,
+        time_per_output_token_ms=writing.time_per_output_token_ms,
         usd_per_million_tokens=_per_million(usd, rate * both),
         usd_per_million_output_tokens=_per_million(usd, rate * workload.output_tokens),
         usd_per_million_tokens_full=_per_million(usd, full * both),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Load:
-    """What all workers of a role carry of the peak, and at their fullest."""
-
-    requests_per_second: float
-    full_requests_per_second: float
-    concurrent_requests: int
-    time_per_output_token_ms: float
-
-
-def _load(resolved: ResolvedWorkers, memory: MemorySummary) -> _Load | None:
-    """Return what the workers of a role carry; None without a latency profile or room for a request."""
-    profile = catalog.latency_profile(
-        resolved.shape.name, resolved.accelerator.name, resolved.tensor_parallel_size
-    )
-    if profile is None or memory.concurrent_requests < 1:
-        return None
-    workload, replicas = resolved.model.workload, resolved.workers.replicas
-    each = worker_requests_per_second(resolved, replicas)
-    if resolved.role == "prefill":
-        most = _MS / prefill_ms(profile, workload)
-        return _Load(min(each, most) * replicas, most * replicas, 1, 0.0)
-    now, full = at_rate(
-        profile, workload, each, memory.concurrent_requests, decodes_only=resolved.role == "decode"
-    )
-    return _Load(
-        min(each, now.requests_per_second) * replicas,
-        full.requests_per_second * replicas,
-        now.concurrent_requests,
-        now.time_per_output_token_ms,
     )
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from inference_blueprints import catalog
 from inference_blueprints.errors import Finding
 from inference_blueprints.serving.argument_checks import argument_findings
+from inference_blueprints.serving.disaggregation_checks import disaggregation_findings
 from inference_blueprints.serving.memory_checks import memory_findings
 from inference_blueprints.serving.node_share import replicas_per_node, worker_disk_mib
 from inference_blueprints.serving.resolved import ResolvedWorkers, UnresolvedError, resolve
+from inference_blueprints.serving.shape_checks import shape_findings
 from inference_blueprints.spec import types as spec
 
 _MIB_PER_GIB = 1024
@@ -45,39 +46,27 @@ def findings(blueprint: spec.Blueprint) -> Iterator[Finding]:
                 roles = resolve(blueprint, model_index, deployment_index)
             except UnresolvedError:
                 continue
-            for resolved in roles:
-                yield from _workers_findings(resolved, arguments_are_right=arguments_are_right)
+            found = [
+                finding
+                for resolved in roles
+                for finding in _workers_findings(resolved, arguments_are_right=arguments_are_right)
+            ]
+            yield from found
+            if arguments_are_right and not _wrong(found):
+                yield from disaggregation_findings(roles)
 
 
 def _workers_findings(resolved: ResolvedWorkers, *, arguments_are_right: bool) -> list[Finding]:
     """Check the workers of one role, each thing only where what it builds on is right."""
-    found = _head_findings(resolved)
+    found = list(shape_findings(resolved))
     if not found and arguments_are_right:
         found = memory_findings(resolved)
-    wrong = any(finding.severity == "error" for finding in found)
-    return found if wrong else [*found, *_disk_findings(resolved)]
+    return found if _wrong(found) else [*found, *_disk_findings(resolved)]
 
 
-def _head_findings(resolved: ResolvedWorkers) -> list[Finding]:
-    """Check that attention heads divide evenly, and KV heads divide or are replicated evenly."""
-    size, shape = resolved.tensor_parallel_size, resolved.shape
-    if _divides(shape, size):
-        return []
-    allowed = [str(each) for each in range(1, shape.attention_heads + 1) if _divides(shape, each)]
-    heads = f"{shape.attention_heads} attention heads"
-    if shape.attention == "gqa":
-        heads += f" and {shape.kv_heads} KV heads"
-    message = (
-        f"got {size}, but {shape.name} has {heads}, which must divide evenly; allowed are "
-        f"{', '.join(allowed)}"
-    )
-    return [Finding((*resolved.path, "tensorParallelSize"), message)]
-
-
-def _divides(shape: catalog.Model, size: int) -> bool:
-    """Whether a model's heads can be shared evenly; fewer KV heads than devices are replicated."""
-    whole = shape.attention == "mla" or shape.kv_heads % size == 0 or size % shape.kv_heads == 0
-    return whole and shape.attention_heads % size == 0
+def _wrong(found: Iterable[Finding]) -> bool:
+    """Whether there is an error among findings."""
+    return any(finding.severity == "error" for finding in found)
 
 
 def _disk_findings(resolved: ResolvedWorkers) -> list[Finding]:
@@ -87,6 +76,8 @@ def _disk_findings(resolved: ResolvedWorkers) -> list[Finding]:
         replicas = min(room, resolved.workers.replicas)
         needed = _IMAGES_MIB + replicas * worker_disk_mib(resolved)
         nvme = (instance_type.local_nvme_gb or 0) * _BYTES_PER_GB // _BYTES_PER_MIB
+        if resolved.pool.image_snapshot_id:
+            nvme = 0
         available = nvme or resolved.pool.disk.size_gib * _MIB_PER_GIB
         if needed > available:
             gib = -(-needed // _MIB_PER_GIB)

@@ -112,6 +112,32 @@ def at_rate(
     return next(enough, full), full
 
 
+def best_within(
+    profile: LatencyProfile,
+    workload: Workload,
+    time_per_output_token_ms: float,
+    most_at_once: int,
+    *,
+    decodes_only: bool = False,
+) -> Operation:
+    """Return a worker at its highest rate within a time per output token; with one request if none is.
+
+    Parameters
+    ----------
+    profile, workload, decodes_only
+        As for `operation`.
+    time_per_output_token_ms
+        The longest mean time between two tokens of an answer.
+    most_at_once
+        Requests that it can run at once, at least 1.
+    """
+    operations = [
+        operation(profile, workload, count, decodes_only=decodes_only) for count in range(1, most_at_once + 1)
+    ]
+    within = [each for each in operations if each.time_per_output_token_ms <= time_per_output_token_ms]
+    return max(within or operations[:1], key=lambda each: each.requests_per_second)
+
+
 def _interpolate(axis: Sequence[float], values: Sequence[float], at: float) -> float:
     """Read a table linearly, as the simulated engine does; beyond its ends along its last two nodes."""
     upper = min(max(bisect_right(axis, at), 1), len(axis) - 1)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from inference_blueprints import catalog
+from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.checks import findings
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import UnresolvedError
@@ -16,6 +17,12 @@ from inference_blueprints.serving.types import DeploymentPlan, OwnAddress, Proce
 from inference_blueprints.spec.types import Blueprint
 
 GOLDEN = Path(__file__).parent / "quickstart_plan.json"
+#: Where eight devices do not share the model evenly: FP8 blocks of 128, heads.
+SIZES = {
+    "Qwen/Qwen3-235B-A22B-FP8": 4,
+    "Qwen/Qwen3-30B-A3B-FP8": 2,
+    "Qwen/Qwen3-VL-30B-A3B-Instruct-FP8": 2,
+}
 HUB_ARN = "arn:aws:secretsmanager:us-west-2:111122223333:secret:hub-AbCdEf"
 
 Make = Callable[..., Blueprint]
@@ -50,6 +57,27 @@ def test_the_same_blueprint_gives_the_same_plan(make_blueprint: Make) -> None:
     assert build_plan(make_blueprint()) == build_plan(make_blueprint())
 
 
+def test_prefill_and_decode_agree_on_all_that_the_cache_between_them_depends_on() -> None:
+    deployment = deployment_of(load_blueprint("p5en-disaggregated").blueprint)
+    prefill, decode = deployment.workers
+    assert (prefill.role, decode.role) == ("prefill", "decode")
+    assert prefill.image == decode.image
+    assert prefill.command == decode.command
+    assert prefill.environment == decode.environment
+    assert deployment.kv_transfer == "libfabric"
+    for flag in ("--model", "--block-size", "--max-model-len", "--kv-transfer-config"):
+        assert argument(prefill, flag) == argument(decode, flag)
+    assert '"backends":["LIBFABRIC"]' in argument(decode, "--kv-transfer-config")
+
+
+def test_each_role_is_told_what_it_does() -> None:
+    prefill, decode = deployment_of(load_blueprint("p5en-disaggregated").blueprint).workers
+    assert argument(prefill, "--disaggregation-mode") == "prefill"
+    assert argument(decode, "--disaggregation-mode") == "decode"
+    assert "--kv-events-config" in prefill.arguments
+    assert "--kv-events-config" not in decode.arguments, "requests are routed by what prefill workers hold"
+
+
 @pytest.mark.parametrize("name", sorted(catalog.models()))
 def test_every_model_has_a_length_within_context_and_cache(name: str, make_blueprint: Make) -> None:
     blueprint = make_blueprint(
@@ -57,7 +85,7 @@ def test_every_model_has_a_length_within_context_and_cache(name: str, make_bluep
         nodes=8,
         weights={"s3": "s3://weights/model/", "catalog": name},
         workload={"inputTokens": 1500, "outputTokens": 100, "peakRequestsPerSecond": 1.0},
-        aggregated={"tensorParallelSize": 8 if catalog.model(name).attention_heads % 8 == 0 else 2},
+        aggregated={"tensorParallelSize": SIZES.get(name, 8)},
     )
     assert list(findings(blueprint)) == []
     worker = worker_of(blueprint)

@@ -1,0 +1,93 @@
+"""What the workers of a role carry, by the latency profile of their model: simulated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from inference_blueprints import catalog
+from inference_blueprints.serving.engines import ENGINES
+from inference_blueprints.serving.engines.worker import Sizing
+from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.throughput import at_rate, best_within, prefill_ms
+from inference_blueprints.serving.traffic import worker_requests_per_second
+from inference_blueprints.serving.workload import unique_tokens
+from inference_blueprints.spec.types import Workload
+
+_MS = 1000.0
+
+
+@dataclass(frozen=True, slots=True)
+class RoleCapacity:
+    """All workers of a role.
+
+    Parameters
+    ----------
+    requests_per_second
+        What they complete of the stated peak.
+    full_requests_per_second
+        What they complete at their fullest, whatever the latency.
+    objective_requests_per_second
+        What they complete within the objective for the time per output token; without one, at their fullest.
+    concurrent_requests
+        Requests that each runs at once at the stated peak.
+    time_per_output_token_ms
+        Mean time between two tokens of an answer then; 0 for prefill workers.
+    """
+
+    requests_per_second: float
+    full_requests_per_second: float
+    objective_requests_per_second: float
+    concurrent_requests: int
+    time_per_output_token_ms: float
+
+
+def concurrent_requests(workload: Workload, sizing: Sizing) -> int:
+    """Return how many mean requests a worker runs at once beside one copy of the prefix that they share.
+
+    Parameters
+    ----------
+    workload
+        The blueprint's section.
+    sizing
+        The worker's figures.
+    """
+    shared_tokens = workload.input_tokens * workload.shared_prefix_ratio
+    by_memory = int((sizing.kv_tokens - shared_tokens) // unique_tokens(workload))
+    return max(0, min(by_memory, sizing.max_num_seqs))
+
+
+def role_capacity(resolved: ResolvedWorkers) -> RoleCapacity | None:
+    """Return what the workers of a role carry.
+
+    Parameters
+    ----------
+    resolved
+        The workers.
+
+    Returns
+    -------
+    RoleCapacity or None
+        None without a latency profile, or without room for a request.
+    """
+    profile = catalog.latency_profile(
+        resolved.shape.name, resolved.accelerator.name, resolved.tensor_parallel_size
+    )
+    workload, replicas = resolved.model.workload, resolved.workers.replicas
+    at_once = concurrent_requests(workload, ENGINES[resolved.model.engine.chosen].size(resolved))
+    if profile is None or at_once < 1:
+        return None
+    each = worker_requests_per_second(resolved, replicas)
+    if resolved.role == "prefill":
+        most = _MS / prefill_ms(profile, workload)
+        return RoleCapacity(min(each, most) * replicas, most * replicas, most * replicas, 1, 0.0)
+    apart = resolved.role == "decode"
+    now, full = at_rate(profile, workload, each, at_once, decodes_only=apart)
+    limit = resolved.model.objectives.time_per_output_token_p90_ms
+    within = best_within(profile, workload, limit, at_once, decodes_only=apart) if limit else full
+    return RoleCapacity(
+        min(each, now.requests_per_second) * replicas,
+        full.requests_per_second * replicas,
+        within.requests_per_second * replicas,
+        now.concurrent_requests,
+        now.time_per_output_token_ms,
+    )

@@ -1,0 +1,45 @@
+"""How long the KV cache of a prompt takes from a prefill to a decode worker."""
+
+from __future__ import annotations
+
+from inference_blueprints.catalog import InstanceType
+from inference_blueprints.serving.engines import ENGINES
+from inference_blueprints.serving.resolved import ResolvedWorkers
+
+_BYTES_PER_MEGABIT = 125_000
+
+
+def transfer_bytes(prefill: ResolvedWorkers) -> float:
+    """Return the KV cache of a mean prompt, all devices of the worker together, in bytes.
+
+    Parameters
+    ----------
+    prefill
+        The workers that it comes from.
+    """
+    memory = ENGINES[prefill.model.engine.chosen].memory(prefill)
+    # Latent attention is whole on every device, and one copy moves.
+    copies = 1 if prefill.shape.attention == "mla" else prefill.tensor_parallel_size
+    return prefill.model.workload.input_tokens * memory.kv_bytes_per_token * copies
+
+
+def transfer_seconds(prefill: ResolvedWorkers, decode: ResolvedWorkers) -> float:
+    """Return the least time of that transfer: bytes over the slower worker's share of its node's network.
+
+    Parameters
+    ----------
+    prefill, decode
+        The workers of both roles.
+    """
+    return transfer_bytes(prefill) / min(_bytes_per_second(prefill), _bytes_per_second(decode))
+
+
+def _bytes_per_second(resolved: ResolvedWorkers) -> float:
+    """Return a worker's share of the network of the pool's slowest type: all cards with EFA, else one."""
+    return min(_share(each, resolved) for each in resolved.instance_types)
+
+
+def _share(instance_type: InstanceType, resolved: ResolvedWorkers) -> float:
+    cards = 1 if resolved.pool.efa else max(1, instance_type.network_cards)
+    part = resolved.tensor_parallel_size / instance_type.accelerator_count
+    return instance_type.network_bandwidth_mbps / cards * _BYTES_PER_MEGABIT * part
