@@ -82,14 +82,15 @@ class Platform:
             load_balancer_security_group=network.models.security_group,
             model_ports={deployment.entry_point.ports[0].number for deployment in deployments},
             secrets_key=data.encryption_key,
-            secrets_in_pods=any(
-                isinstance(value, SecretValue)
-                for environment in self._plan.environments
-                for value in environment.values()
-            ),
+            secrets_in_pods=self._has_secrets(),
             instance_tags=self._tags,
             env=self._env,
         )
+
+    def _has_secrets(self) -> bool:
+        """Return whether pods read secrets of Secrets Manager."""
+        environments = self._plan.environments
+        return any(isinstance(value, SecretValue) for each in environments for value in each.values())
 
     def _add_nodes(self, cluster: ClusterStack, network: NetworkStack) -> CapacityStack:
         """Add the controllers, then the pools, which are objects of theirs."""
@@ -101,6 +102,7 @@ class Platform:
             vpc=network.vpc,
             pools=self._spec.pools,
             interruption_queue_name=cluster.karpenter.queue.queue_name,
+            secrets_in_pods=self._has_secrets(),
             env=self._env,
         )
         capacity = CapacityStack(

@@ -14,6 +14,7 @@ from inference_blueprints.catalog.charts import Chart, charts
 from inference_blueprints.serving.chart_values import chart_values
 from inference_blueprints.spec.types import Pool
 from inference_constructs.eks.cluster_access import ClusterAccess
+from inference_constructs.eks.secret_sync import SecretSync
 from inference_constructs.helm.release import HelmRelease
 from inference_constructs.network.load_balancer_controller_identity import LoadBalancerControllerIdentity
 
@@ -35,6 +36,8 @@ class PlatformStack(cdk.Stack):
         The blueprint's section: some need a plug-in or a feature of Karpenter.
     interruption_queue_name
         Queue that Karpenter reads.
+    secrets_in_pods
+        Whether pods read secrets of Secrets Manager.
     env
         Account and region.
     """
@@ -49,6 +52,7 @@ class PlatformStack(cdk.Stack):
         vpc: ec2.IVpc,
         pools: Sequence[Pool],
         interruption_queue_name: str,
+        secrets_in_pods: bool,
         env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env)
@@ -79,7 +83,10 @@ class PlatformStack(cdk.Stack):
         if any(pool.efa for pool in pools):
             plug_in = self._install("EfaDevicePlugin", "aws-efa-k8s-device-plugin")
             plug_in.node.add_dependency(dynamo)
-        self._add_model_namespace()
+        models = self._add_model_namespace()
+        if secrets_in_pods:
+            sync = SecretSync(self, "SecretSync", cluster=self._cluster, namespace=MODEL_NAMESPACE)
+            sync.node.add_dependency(models)
 
     def _install(self, construct_id: str, name: str, **variables: Any) -> HelmRelease:
         """Install one chart with its values and wait for its pods."""
@@ -94,10 +101,10 @@ class PlatformStack(cdk.Stack):
             create_namespace=chart.namespace != "kube-system",
         )
 
-    def _add_model_namespace(self) -> None:
+    def _add_model_namespace(self) -> eks.KubernetesManifest:
         """Make the models' namespace, in which a pod is ready only when the load balancer says so too."""
         labels = {"elbv2.k8s.aws/pod-readiness-gate-inject": "enabled"}
-        eks.KubernetesManifest(
+        return eks.KubernetesManifest(
             self,
             "ModelNamespace",
             cluster=self._cluster,

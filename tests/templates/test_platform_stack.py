@@ -6,6 +6,7 @@ import json
 from itertools import pairwise
 from typing import Any
 
+from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates, statements, text
 
 ORDER = ["karpenter-crd", "karpenter", "aws-load-balancer-controller", "dynamo-platform"]
@@ -71,6 +72,27 @@ def test_our_target_groups_carry_the_tag_that_is_asked_for(base_templates: Templ
 def test_model_pods_are_ready_when_the_load_balancer_says_so(base_templates: Templates) -> None:
     namespace = base_templates.manifest("Platform", "Namespace", "inference")
     assert namespace["metadata"]["labels"]["elbv2.k8s.aws/pod-readiness-gate-inject"] == "enabled"
+
+
+def test_secrets_are_written_in_the_models_namespace_alone_and_only_where_a_model_has_one(
+    synthesise: Synthesise, base_templates: Templates
+) -> None:
+    def gated(spec: dict[str, Any]) -> None:
+        arn = "arn:aws:secretsmanager:us-west-2:111122223333:secret:hub-AbCdEf"
+        spec["models"][0]["weights"]["tokenSecretArn"] = arn
+
+    templates = synthesise(gated)
+    name = "inference-blueprints-secret-sync"
+    verbs = {
+        kind: templates.manifest("Platform", kind, name)["rules"][0]["verbs"]
+        for kind in ("ClusterRole", "Role")
+    }
+    assert verbs == {"ClusterRole": ["get", "list", "watch"], "Role": ["create", "delete", "patch", "update"]}
+    for kind in ("ClusterRoleBinding", "RoleBinding"):
+        (subject,) = templates.manifest("Platform", kind, name)["subjects"]
+        assert (subject["namespace"], subject["name"]) == ("aws-secrets-manager", "secrets-store-csi-driver")
+    assert templates.manifest("Platform", "Role", name)["metadata"]["namespace"] == "inference"
+    assert "ClusterRole" not in {each["kind"] for each in base_templates.manifests("Platform")}
 
 
 def _values(templates: Templates, release: str) -> dict[str, Any]:

@@ -45,15 +45,13 @@ BEFORE_NODES = (
 #: Deployments; they become active only where there are nodes.
 AFTER_NODES = (AddOn("CoreDns", "coredns"), AddOn("MetricsServer", "metrics-server"))
 
-#: Secrets of Secrets Manager as Kubernetes secrets of the pods that mount them, on accelerated nodes too.
+#: Secrets of Secrets Manager as Kubernetes secrets of the pods that mount them, on accelerated nodes too: the
+#: driver tolerates every taint of its own accord, its provider does not. Its rights come from `SecretSync`.
 SECRETS = AddOn(
     "Secrets",
     "aws-secrets-store-csi-driver-provider",
     {
-        "secrets-store-csi-driver": {
-            "linux": {"tolerations": [{"operator": "Exists"}]},
-            "syncSecret": {"enabled": True},
-        },
+        "secrets-store-csi-driver": {"syncSecret": {"enabled": True}},
         "tolerations": [{"operator": "Exists"}],
     },
 )

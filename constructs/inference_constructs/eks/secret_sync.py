@@ -1,0 +1,49 @@
+"""What lets the Secrets Store driver keep Kubernetes secrets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aws_cdk import aws_eks_v2 as eks
+from constructs import Construct
+
+#: Who the EKS add-on `aws-secrets-store-csi-driver-provider` runs the driver as.
+_DRIVER = {"kind": "ServiceAccount", "name": "secrets-store-csi-driver", "namespace": "aws-secrets-manager"}
+_RBAC = "rbac.authorization.k8s.io"
+_NAME = "inference-blueprints-secret-sync"
+#: The driver watches the secrets that it keeps, by their label, in all namespaces at once.
+_READ = ("get", "list", "watch")
+_WRITE = ("create", "delete", "patch", "update")
+
+
+class SecretSync(eks.KubernetesManifest):
+    """The driver's rights: to see secrets, and to write them in one namespace.
+
+    The chart has them behind `syncSecret`, which the add-on takes and does not heed
+    (https://github.com/aws/secrets-store-csi-driver-provider-aws/issues/597).
+
+    Parameters
+    ----------
+    cluster
+        The cluster.
+    namespace
+        Where pods mount secrets; it has to exist.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, cluster: eks.ICluster, namespace: str) -> None:
+        manifest = [
+            *_granted("ClusterRole", _READ, {"name": _NAME}),
+            *_granted("Role", _WRITE, {"name": _NAME, "namespace": namespace}),
+        ]
+        super().__init__(scope, construct_id, cluster=cluster, manifest=manifest)
+
+
+def _granted(kind: str, verbs: tuple[str, ...], metadata: dict[str, str]) -> list[dict[str, Any]]:
+    """Return a role on secrets and its binding to the driver."""
+    rule = {"apiGroups": [""], "resources": ["secrets"], "verbs": list(verbs)}
+    reference = {"apiGroup": _RBAC, "kind": kind, "name": metadata["name"]}
+    common = {"apiVersion": f"{_RBAC}/v1", "metadata": metadata}
+    return [
+        {**common, "kind": kind, "rules": [rule]},
+        {**common, "kind": f"{kind}Binding", "roleRef": reference, "subjects": [_DRIVER]},
+    ]
