@@ -7,6 +7,9 @@ from typing import Literal
 #: Node label with the pool's name; NodePools and managed node groups set it, pods require it.
 POOL_LABEL = "inference-blueprints/pool"
 
+#: Label of pods that are packed, beside that of their pool: the accelerators of one.
+ACCELERATORS_LABEL = "inference-blueprints/accelerators"
+
 #: Node label of pools with EFA. Its device plug-in runs there and nowhere else, for it does not come to rest
 #: on a node whose type has EFA and that was started without (https://github.com/aws/eks-charts/issues/1239).
 EFA_LABEL = "inference-blueprints/efa"

@@ -60,6 +60,7 @@ def _environment() -> jinja2.Environment:
     )
     environment.policies["json.dumps_kwargs"] = {"sort_keys": True, "default": _refuse}
     environment.globals.update(
+        accelerators_label=placement.ACCELERATORS_LABEL,
         pool_label=placement.POOL_LABEL,
         system_architecture=placement.SYSTEM_ARCHITECTURE,
         efa_label=placement.EFA_LABEL,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from inference_blueprints.serving.kv_transfer import kv_transfer
+from inference_blueprints.serving.packing import packed
 from inference_blueprints.serving.resolved import ResolvedWorkers, catalog_name, resolve
 from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.serving.types import DeploymentPlan, ModelPlan, ServingPlan
@@ -30,9 +31,8 @@ def build_plan(blueprint: spec.Blueprint) -> ServingPlan:
     UnresolvedError
         If the blueprint names a pool, instance type, model or engine that there is not.
     """
-    return ServingPlan(
-        models=tuple(_model_plan(blueprint, index) for index in range(len(blueprint.spec.models)))
-    )
+    models = [_model_plan(blueprint, index) for index in range(len(blueprint.spec.models))]
+    return ServingPlan(models=packed(models, blueprint.spec.pools))
 
 
 def _model_plan(blueprint: spec.Blueprint, index: int) -> ModelPlan:

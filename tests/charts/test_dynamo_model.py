@@ -11,8 +11,11 @@ import yaml
 
 from inference_blueprints.catalog import placement
 from inference_blueprints.catalog.charts import charts
+from inference_blueprints.loading import load_blueprint
 from inference_blueprints.local.manifests import validate_manifest
 from inference_blueprints.resources import charts_directory
+from inference_blueprints.serving.chart_values import chart_values
+from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import DeploymentPlan, OwnAddress
 
 CHART = charts_directory() / "dynamo-model"
@@ -180,17 +183,54 @@ def test_workers_go_to_their_pool_and_nobody_else_does(
         )
 
 
-def test_spreading_is_a_wish_over_the_pods_of_one_process(render: Render, values: Manifest) -> None:
-    for component in components(render(values)).values():
-        constraints = component["podTemplate"]["spec"]["topologySpreadConstraints"]
-        assert [each["topologyKey"] for each in constraints] == [
-            "topology.kubernetes.io/zone",
-            "kubernetes.io/hostname",
-        ]
+def test_spreading_is_a_wish_over_the_pods_of_one_process(
+    render: Render, values: Manifest, deployment: DeploymentPlan
+) -> None:
+    rendered = components(render(values))
+    for process in deployment.processes:
+        template = rendered[process.name]["podTemplate"]
+        constraints = template["spec"]["topologySpreadConstraints"]
+        by_zone, by_node = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
+        # A large skew makes the wish smaller than that of standing beside others.
+        assert [(each["topologyKey"], each["maxSkew"]) for each in constraints] == (
+            [(by_zone, 1000)] if process.neighbours else [(by_zone, 1), (by_node, 1)]
+        )
         for each in constraints:
             assert each["whenUnsatisfiable"] == "ScheduleAnyway"
-            labels = component["podTemplate"]["metadata"]["labels"]
-            assert each["labelSelector"]["matchLabels"].items() <= labels.items()
+            assert each["labelSelector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
+
+
+def test_packed_workers_stand_beside_the_workers_of_their_pool(render: Render) -> None:
+    (deployment,) = build_plan(load_blueprint("p5en-disaggregated").blueprint).models[0].deployments
+    rendered = components(render(chart_values("dynamo-model", deployment=deployment)))
+    labels = {
+        process.name: rendered[process.name]["podTemplate"]["metadata"]["labels"]
+        for process in deployment.processes
+    }
+    assert placement.ACCELERATORS_LABEL not in labels["frontend"]
+    assert "podAffinity" not in rendered["frontend"]["podTemplate"]["spec"]["affinity"]
+    weights = {}
+    for name in ("prefill", "decode"):
+        affinity = rendered[name]["podTemplate"]["spec"]["affinity"]["podAffinity"]
+        [(kind, wishes)] = affinity.items()
+        assert kind == "preferredDuringSchedulingIgnoredDuringExecution"
+        for wish in wishes:
+            term = wish["podAffinityTerm"]
+            assert term["topologyKey"] == "kubernetes.io/hostname"
+            selected = [
+                other
+                for other, found in labels.items()
+                if term["labelSelector"]["matchLabels"].items() <= found.items()
+            ]
+            assert len(selected) == 1
+            weights[name, selected[0]] = wish["weight"]
+    # The product of their accelerators, so that a node's score is that of all accelerators in use on it.
+    assert weights == {
+        ("prefill", "prefill"): 1,
+        ("prefill", "decode"): 4,
+        ("decode", "prefill"): 4,
+        ("decode", "decode"): 16,
+    }
 
 
 def test_a_rolling_update_takes_the_strategy_of_the_plan(

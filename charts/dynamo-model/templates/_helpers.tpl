@@ -53,6 +53,41 @@ affinity:
               {{- else }}
               operator: DoesNotExist
               {{- end }}
+  {{- $process := . }}
+  {{- with .packing }}
+  {{- /* Neighbours' weights make the fullest node with room the best one. */}}
+  podAffinity:
+    preferredDuringSchedulingIgnoredDuringExecution:
+      {{- range .neighbours }}
+      - weight: {{ .weight }}
+        podAffinityTerm:
+          topologyKey: kubernetes.io/hostname
+          labelSelector:
+            matchLabels:
+              {{ $process.poolLabel }}: {{ $process.pool | quote }}
+              {{ $process.packing.acceleratorsLabel }}: {{ .accelerators | quote }}
+      {{- end }}
+  {{- end }}
+{{- end }}
+
+{{/* How the pods of one process are spread; called with a dict of `root` and `process`. */}}
+{{- define "dynamo-model.spread" -}}
+{{- $topologies := list "topology.kubernetes.io/zone" "kubernetes.io/hostname" }}
+{{- $skew := 1 }}
+{{- if .process.packing }}
+{{- /* Beside so large a skew a few pods weigh next to nothing: zones decide between nodes that are equally full. */}}
+{{- $topologies = list "topology.kubernetes.io/zone" }}
+{{- $skew = 1000 }}
+{{- end }}
+topologySpreadConstraints:
+  {{- range $topologies }}
+  - maxSkew: {{ $skew }}
+    topologyKey: {{ . }}
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      matchLabels:
+        {{- include "dynamo-model.selector" $ | nindent 8 }}
+  {{- end }}
 {{- end }}
 
 {{/* Environment variables; called with a dict of `root` and `process`. */}}

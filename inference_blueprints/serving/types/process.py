@@ -91,6 +91,22 @@ class Toleration:
 
 
 @dataclass(frozen=True, slots=True)
+class Neighbour:
+    """Workers beside which another likes to stand, more than on a node with fewer of them.
+
+    Parameters
+    ----------
+    accelerators
+        Devices of each such worker, which is of the same pool.
+    weight
+        What each counts, from 1 to 100.
+    """
+
+    accelerators: int
+    weight: int
+
+
+@dataclass(frozen=True, slots=True)
 class Resources:
     """What one process needs of its node.
 
@@ -211,6 +227,8 @@ class Process:
         Taints of the pool's nodes.
     awaits_weights
         Release of the mirror whose copy it starts after; None where it waits for none.
+    neighbours
+        Workers beside which it stands, so that the pool's nodes hold all; none where it is spread instead.
     """
 
     name: str
@@ -232,6 +250,7 @@ class Process:
     pre_stop_seconds: int = 0
     tolerations: tuple[Toleration, ...] = ()
     awaits_weights: str | None = None
+    neighbours: tuple[Neighbour, ...] = ()
 
     @property
     def is_worker(self) -> bool:
