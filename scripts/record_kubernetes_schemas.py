@@ -27,6 +27,7 @@ import yaml
 
 TARGET = Path(__file__).resolve().parents[1] / "inference_blueprints/local/kubernetes_schemas"
 KARPENTER = "github.com/aws/karpenter-provider-aws"
+KUEUE = "sigs.k8s.io/kueue"
 LOAD_BALANCER_CONTROLLER = "github.com/kubernetes-sigs/aws-load-balancer-controller"
 
 METADATA: Mapping[str, Any] = {
@@ -83,6 +84,10 @@ class Source:
 SOURCES = (
     Source(KARPENTER, "v1.14.1", "pkg/apis/crds/karpenter.sh_nodepools.yaml", "Apache-2.0"),
     Source(KARPENTER, "v1.14.1", "pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml", "Apache-2.0"),
+    *(
+        Source(KUEUE, "v0.19.2", f"config/components/crd/bases/kueue.x-k8s.io_{plural}.yaml", "Apache-2.0")
+        for plural in ("resourceflavors", "clusterqueues", "localqueues")
+    ),
     # The proxy has no release of it. This commit's file is that of v3.5.0, byte for byte.
     Source(
         LOAD_BALANCER_CONTROLLER,

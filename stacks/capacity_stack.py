@@ -6,15 +6,29 @@ from collections.abc import Mapping, Sequence
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
 from inference_blueprints import catalog
 from inference_blueprints.catalog import system_nodes
-from inference_blueprints.spec.types import Pool, Purchase
+from inference_blueprints.catalog.charts import Chart
+from inference_blueprints.serving.chart_values import chart_values
+from inference_blueprints.serving.pool_quota import pool_quota
+from inference_blueprints.serving.types import ServingPlan
+from inference_blueprints.spec.types import Kueue, Pool, Purchase, Queueing
 from inference_constructs.capacity.efa_security_group import EfaSecurityGroup
+from inference_constructs.capacity.job_queue import JobQueue
 from inference_constructs.capacity.karpenter_pool import KarpenterPool
-from inference_constructs.capacity.pool_manifests import NodeProperties, PoolProperties, ReservedInstances
+from inference_constructs.capacity.pool_manifests import (
+    NodeProperties,
+    PoolProperties,
+    ReservedInstances,
+    node_taints,
+)
+from inference_constructs.capacity.queue_manifests import QueueProperties
 from inference_constructs.eks.cluster_access import ClusterAccess
+from inference_constructs.helm.release import HelmRelease
+from stacks.platform_stack import MODEL_NAMESPACE
 
 #: Where routers run that the system nodes have no room for. No blueprint can name it: it has a dot.
 _SYSTEM_POOL = PoolProperties(
@@ -28,14 +42,18 @@ _SYSTEM_POOL = PoolProperties(
 
 
 class CapacityStack(cdk.Stack):
-    """A Karpenter pool for each of the blueprint's, and one without accelerators for the routers.
+    """A Karpenter pool for each of the blueprint's, one without accelerators for the routers, and queues.
 
     Parameters
     ----------
     access
         The cluster.
-    pools
-        The blueprint's section.
+    charts
+        What is installed, by name.
+    pools, queueing
+        The blueprint's sections.
+    plan
+        The models' processes, which queues leave room for.
     bottlerocket_release
         Release of the nodes' operating system.
     vpc
@@ -58,7 +76,10 @@ class CapacityStack(cdk.Stack):
         construct_id: str,
         *,
         access: ClusterAccess,
+        charts: Mapping[str, Chart],
         pools: Sequence[Pool],
+        queueing: Queueing | None,
+        plan: ServingPlan,
         bottlerocket_release: str,
         vpc: ec2.IVpc,
         node_role_name: str,
@@ -87,6 +108,32 @@ class CapacityStack(cdk.Stack):
             KarpenterPool(
                 self, f"Pool-{pool.name}", cluster=cluster, pool=_pool_properties(pool), nodes=nodes
             )
+        if queueing and queueing.kueue:
+            queues = _queues(queueing.kueue, pools, plan)
+            self._add_queues(queues, cluster=cluster, chart=charts["kueue"], cohort=access.cluster_name)
+
+    def _add_queues(
+        self, queues: Sequence[QueueProperties], *, cluster: eks.ICluster, chart: Chart, cohort: str
+    ) -> None:
+        """Install Kueue and its queues, which only Kueue can end: in one stack they go before it."""
+        kueue = HelmRelease(
+            self,
+            "Kueue",
+            cluster=cluster,
+            chart=chart,
+            values=chart_values("kueue", namespace=MODEL_NAMESPACE),
+            wait=True,
+            create_namespace=True,
+        )
+        for queue in queues:
+            JobQueue(
+                self,
+                f"Queue-{queue.pool}",
+                cluster=cluster,
+                queue=queue,
+                cohort=cohort,
+                namespace=MODEL_NAMESPACE,
+            ).node.add_dependency(kueue)
 
 
 def _pool_properties(pool: Pool) -> PoolProperties:
@@ -105,6 +152,24 @@ def _pool_properties(pool: Pool) -> PoolProperties:
         # Karpenter takes a taint without a value, and none whose value is empty.
         taints=[{name: word for name, word in taint.model_dump().items() if word} for taint in pool.taints],
     )
+
+
+def _queues(kueue: Kueue, pools: Sequence[Pool], plan: ServingPlan) -> list[QueueProperties]:
+    """Give each pool a queue over what the models leave; only pools of one kind lend each other."""
+    quotas = {pool.name: pool_quota(pool, plan).resources for pool in pools}
+    return [
+        QueueProperties(
+            pool=pool.name,
+            taints=node_taints(_pool_properties(pool)),
+            quota=quotas[pool.name],
+            lenders=[
+                name
+                for name, quota in quotas.items()
+                if kueue.borrowing and name != pool.name and quota.keys() == quotas[pool.name].keys()
+            ],
+        )
+        for pool in pools
+    ]
 
 
 def _capacity_types(purchase: Purchase) -> list[str]:

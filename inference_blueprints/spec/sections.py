@@ -15,6 +15,7 @@ from inference_blueprints.spec.types import (
     Model,
     Network,
     Pool,
+    Queueing,
     Spec,
 )
 from inference_blueprints.spec.wording import Path
@@ -28,6 +29,8 @@ class Sections:
     ----------
     metadata, environment, network, cluster
         The section; None when it does not fit.
+    queueing
+        The section; None when it does not fit, or is not there.
     pools, models
         The items that fit, by their index in the file.
     pool_names
@@ -40,6 +43,7 @@ class Sections:
     environment: Environment | None
     network: Network | None
     cluster: Cluster | None
+    queueing: Queueing | None
     pools: Mapping[int, Pool]
     models: Mapping[int, Model]
     pool_names: tuple[str, ...] | None
@@ -53,6 +57,7 @@ class Sections:
             environment=self.environment,
             network=self.network,
             cluster=self.cluster,
+            queueing=self.queueing,
             pools=list(self.pools.values()),
             models=list(self.models.values()),
         )
@@ -77,6 +82,7 @@ class Sections:
             environment=spec.environment,
             network=spec.network,
             cluster=spec.cluster,
+            queueing=spec.queueing,
             pools=dict(enumerate(spec.pools)),
             models=dict(enumerate(spec.models)),
             pool_names=tuple(pool.name for pool in spec.pools),

@@ -24,6 +24,7 @@ from inference_blueprints.spec.types import (
     Model,
     Network,
     Pool,
+    Queueing,
     Section,
 )
 from inference_blueprints.spec.wording import Path, quote
@@ -36,6 +37,9 @@ _SINGLE: Mapping[str, tuple[Path, type[Section]]] = MappingProxyType(
         "network": (("spec", "network"), Network),
         "cluster": (("spec", "cluster"), Cluster),
     }
+)
+_OPTIONAL: Mapping[str, tuple[Path, type[Section]]] = MappingProxyType(
+    {"queueing": (("spec", "queueing"), Queueing)}
 )
 _LISTS: Mapping[str, tuple[Path, type[Section]]] = MappingProxyType(
     {"pools": (("spec", "pools"), Pool), "models": (("spec", "models"), Model)}
@@ -135,6 +139,9 @@ def _sound_sections(document: Document, faults: Faults) -> Sections:
         environment=part(("spec", "environment"), Environment),
         network=part(("spec", "network"), Network),
         cluster=part(("spec", "cluster"), Cluster),
+        queueing=part(("spec", "queueing"), Queueing)
+        if document.value(("spec", "queueing")) is not None
+        else None,
         pools=items(("spec", "pools"), Pool),
         models=items(("spec", "models"), Model),
         pool_names=_pool_names(document, faults),
@@ -143,8 +150,10 @@ def _sound_sections(document: Document, faults: Faults) -> Sections:
 
 def _partial_sections(document: Document, faults: Faults, sound: Sections) -> Iterable[Sections]:
     """Yield all sections as far as they fit, then each faulty item alone, where no other stops a rule."""
+    given = {name: part for name, part in _OPTIONAL.items() if document.value(part[0]) is not None}
     parts: dict[str, Any] = {
-        name: partial_section(kind, document, path, faults) for name, (path, kind) in _SINGLE.items()
+        name: partial_section(kind, document, path, faults)
+        for name, (path, kind) in {**_SINGLE, **given}.items()
     }
     lists: dict[str, Any] = {
         name: {

@@ -45,6 +45,16 @@ CHECKED: dict[str, tuple[str, set[str]]] = {
             "resources",
         },
     ),
+    # kubernetes-sigs/kueue v0.19.2, charts/kueue/values.yaml
+    "kueue": (
+        "0.19.2",
+        {
+            "controllerManager.replicas",
+            "controllerManager.podDisruptionBudget.enabled",
+            "controllerManager.manager.resources",
+            "managerConfig.controllerManagerConfigYaml",
+        },
+    ),
     # aws/eks-charts, stable/aws-efa-k8s-device-plugin/values.yaml and templates/daemonset.yaml
     "aws-efa-k8s-device-plugin": (
         "v0.5.30",
@@ -63,6 +73,7 @@ CHECKED: dict[str, tuple[str, set[str]]] = {
     ),
 }
 VARIABLES: dict[str, dict[str, Any]] = {
+    "kueue": {"namespace": "inference"},
     "karpenter": {"cluster_name": "quickstart", "interruption_queue": "queue", "keeps_nodes": True},
     "aws-load-balancer-controller": {"cluster_name": "quickstart", "region": "us-west-2", "vpc_id": "vpc-1"},
 }

@@ -28,7 +28,7 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlP
     """A control plane with every custom resource definition and the namespaces of a platform."""
     with ControlPlane(tmp_path_factory.mktemp("control-plane"), report=print) as plane:
         definitions.install(plane.kubectl, print)
-        plane.kubectl.apply([_namespace("inference"), _namespace("dynamo-system")])
+        plane.kubectl.apply([_namespace(name) for name in ("inference", "dynamo-system", "kueue-system")])
         yield plane
 
 

@@ -37,6 +37,7 @@ def document() -> dict[str, Any]:
         "spec": {
             "environment": {"region": "us-west-2"},
             "cluster": {"eks": {"version": "1.35"}},
+            "queueing": {"kueue": {"borrowing": {}}},
             "pools": [
                 {"name": name, "nodes": {"max": REPLICAS}, **fields} for name, (fields, _) in POOLS.items()
             ],

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from inference_blueprints import resources, tools
+from inference_blueprints.local.control_plane import artefacts, build
 from inference_blueprints.local.emulator.helm import render
+from inference_blueprints.local.emulator.real_kubernetes.registry_charts import MODULE_CHARTS
 from tests.templates.support import Templates
 
 KubernetesObject = dict[str, Any]
@@ -62,6 +64,13 @@ def rendered(release: Mapping[str, Any], chart: Path) -> list[KubernetesObject]:
     for kubernetes_object in objects:
         kubernetes_object["metadata"].setdefault("namespace", namespace)
     return objects
+
+
+def module_chart(name: str) -> Path:
+    """Folder of another project's chart, out of its Go module."""
+    files, folder = MODULE_CHARTS[name]
+    row = next(row for row in artefacts.CHARTS if row.name == files)
+    return build.module_files(row, print) / folder
 
 
 def model_objects(templates: Templates) -> list[KubernetesObject]:

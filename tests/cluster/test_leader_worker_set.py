@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import copy
-import shutil
 from collections.abc import Iterator
 
 import pytest
@@ -17,6 +15,7 @@ from inference_blueprints.local.ports import free_ports
 from tests.cluster.nodes import nodes_of
 from tests.cluster.objects import KubernetesObject, component_deployments, manifests, model_objects
 from tests.cluster.state import healthy, in_namespace, named_pool, pods, ready_pods
+from tests.cluster.webhooks import certificate_folder, on_loopback
 from tests.templates.support import Templates
 
 _POOL = "p5"
@@ -28,11 +27,7 @@ _WORKER_INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
 def controller(control_plane: ControlPlane) -> Iterator[None]:
     """The controller with its webhooks, which go with the module."""
     health, metrics, webhooks = free_ports(3)
-    folder = control_plane.run_directory / "lws"
-    folder.mkdir()
-    pair = control_plane.authority.issue("lws-webhooks")
-    shutil.copy(pair.certificate, folder / "tls.crt")
-    shutil.copy(pair.key, folder / "tls.key")
+    folder = certificate_folder(control_plane, "lws")
     configuration = {
         "apiVersion": "config.lws.x-k8s.io/v1alpha1",
         "kind": "Configuration",
@@ -111,16 +106,13 @@ def _webhooks(control_plane: ControlPlane, port: int) -> list[KubernetesObject]:
     """Upstream's configurations, pointing at loopback; that of pods sees only pods of groups."""
     folder = build.module_files(artefacts.LEADER_WORKER_SET_WEBHOOKS, print)
     text = (folder / "config" / "webhook" / "manifests.yaml").read_text()
-    bundle = base64.b64encode(control_plane.authority.certificate.read_bytes()).decode()
     configurations = []
     for document in yaml.safe_load_all(text):
-        document["metadata"]["name"] = f"lws-{document['metadata']['name']}"
-        for webhook in document["webhooks"]:
-            path = webhook["clientConfig"]["service"]["path"]
-            webhook["clientConfig"] = {"url": f"https://{LOOPBACK}:{port}{path}", "caBundle": bundle}
+        configuration = on_loopback(document, f"lws-{document['metadata']['name']}", control_plane, port)
+        for webhook in configuration["webhooks"]:
             if webhook["rules"][0]["resources"] == ["pods"]:
                 webhook["objectSelector"] = {
                     "matchExpressions": [{"key": _GROUP_LABEL, "operator": "Exists"}]
                 }
-        configurations.append(document)
+        configurations.append(configuration)
     return configurations

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from inference_blueprints.deployment.kubectl import Kubectl, KubectlFailed
-from inference_blueprints.local.control_plane import artefacts, build
+from inference_blueprints.local.emulator.real_kubernetes.registry_charts import MODULE_CHARTS
 from tests.cluster.objects import (
     KubernetesObject,
     component_deployments,
     manifests,
     model_objects,
+    module_chart,
     releases,
     rendered,
 )
@@ -28,8 +29,6 @@ NOT_TO_BE_HAD = {
     "dynamo-platform",
     "karpenter-crd",
 }
-#: Folder of a chart by its release, and the files out of a Go module that hold it.
-CHARTS = {"karpenter": ("karpenter-chart", "charts/karpenter")}
 
 
 def test_manifests_of_the_stacks_are_taken(
@@ -55,10 +54,9 @@ def test_charts_out_of_modules_are_taken(kubectl: Kubectl, platform: Templates) 
     foreign = {
         name: release for name, release in releases(platform).items() if "ChartAssetURL" not in release
     }
-    assert set(CHARTS) <= set(foreign) <= NOT_TO_BE_HAD | set(CHARTS)
-    for name, (files, folder) in CHARTS.items():
-        row = next(row for row in artefacts.CHARTS if row.name == files)
-        kubectl.check(rendered(foreign[name], build.module_files(row, print) / folder))
+    assert {"karpenter"} <= set(foreign) <= NOT_TO_BE_HAD | set(MODULE_CHARTS)
+    for name in set(foreign) & set(MODULE_CHARTS):
+        kubectl.check(rendered(foreign[name], module_chart(name)))
 
 
 def _at(manifest: KubernetesObject, *path: Any) -> Any:

@@ -51,6 +51,7 @@ def blueprints(draw: Draw) -> Document:
             "cluster": {"eks": eks},
             "pools": pools,
             "models": models,
+            **draw(_some(queueing=st.sampled_from([{"kueue": {}}, {"kueue": {"borrowing": {}}}]))),
         },
     }
 

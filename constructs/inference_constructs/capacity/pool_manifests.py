@@ -184,6 +184,27 @@ def kept_node_pool(pool: PoolProperties) -> Manifest:
     return _node_pool(pool, f"{pool.name}.kept", {"disruption": _disruption(pool), **kept})
 
 
+def node_taints(pool: PoolProperties) -> list[Manifest]:
+    """Keep pods that ask for no accelerator off nodes that have some, and others as the user says.
+
+    Parameters
+    ----------
+    pool
+        The pool.
+    """
+    own = [dict(taint) for taint in pool.taints]
+    if not pool.instance_types[0].accelerator:
+        return own
+    return [
+        {
+            "key": _accelerator_resource(pool),
+            "value": placement.ACCELERATOR_TAINT_VALUE,
+            "effect": placement.ACCELERATOR_TAINT_EFFECT,
+        },
+        *own,
+    ]
+
+
 def _node_pool(pool: PoolProperties, name: str, specification: Manifest) -> Manifest:
     """Return a NodePool whose nodes are the pool's."""
     labels = _labels(pool)
@@ -203,7 +224,7 @@ def _node_pool(pool: PoolProperties, name: str, specification: Manifest) -> Mani
                         "name": pool.name,
                     },
                     "requirements": _requirements(pool),
-                    "taints": _taints(pool),
+                    "taints": node_taints(pool),
                     # A node that has waited an hour for a budget goes anyway: its replacement takes minutes.
                     # Pods are told early enough that each has its whole grace period, in which streams end.
                     "terminationGracePeriod": "1h",
@@ -278,21 +299,6 @@ def _requirements(pool: PoolProperties) -> list[Manifest]:
     if pool.availability_zone:
         requirements["topology.kubernetes.io/zone"] = [pool.availability_zone]
     return [{"key": key, "operator": "In", "values": values} for key, values in requirements.items()]
-
-
-def _taints(pool: PoolProperties) -> list[Manifest]:
-    """Keep pods that ask for no accelerator off nodes that have some, and others as the user says."""
-    own = [dict(taint) for taint in pool.taints]
-    if not pool.instance_types[0].accelerator:
-        return own
-    return [
-        {
-            "key": _accelerator_resource(pool),
-            "value": placement.ACCELERATOR_TAINT_VALUE,
-            "effect": placement.ACCELERATOR_TAINT_EFFECT,
-        },
-        *own,
-    ]
 
 
 def _accelerator_resource(pool: PoolProperties) -> str:

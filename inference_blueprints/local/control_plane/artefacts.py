@@ -33,6 +33,8 @@ class Program:
         apply downstream.
     variables
         Strings that the linker writes, ``{import path and name: value}``.
+    rewrites
+        Words of the main package that no flag and no variable reaches, ``{file: (old, new)}``.
     called
         Names the program is called by, when it answers to several.
     """
@@ -45,6 +47,7 @@ class Program:
     replaces: Mapping[str, str] = field(default_factory=dict)
     staging: str | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
+    rewrites: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     called: tuple[str, ...] = ()
 
 
@@ -103,8 +106,16 @@ KARPENTER = Program(
     replaces={"sigs.k8s.io/karpenter": _KARPENTER_VERSION},
 )
 LEADER_WORKER_SET = Program("lws", "sigs.k8s.io/lws", _LWS_VERSION, "sigs.k8s.io/lws/cmd")
+KUEUE = Program(
+    "kueue",
+    "sigs.k8s.io/kueue",
+    _KUEUE_VERSION,
+    "sigs.k8s.io/kueue/cmd/kueue",
+    # A folder of the machine that only root may write; like this it is one below the working directory.
+    rewrites={"main.go": ('"/etc/kueue/metrics/certs"', '"kueue"')},
+)
 
-PROGRAMS = (ETCD, KUBERNETES, KWOK, KARPENTER, LEADER_WORKER_SET)
+PROGRAMS = (ETCD, KUBERNETES, KWOK, KARPENTER, LEADER_WORKER_SET, KUEUE)
 
 KWOK_STAGES = ModuleFiles(
     "kwok-stages", "sigs.k8s.io/kwok", "v0.8.0", ("kustomize/stage/**/*.yaml", "kustomize/crd/**/*.yaml")
@@ -120,6 +131,13 @@ CUSTOM_RESOURCES = (
         ("pkg/apis/crds/karp*.yaml",),
     ),
     ModuleFiles("lws-crds", "sigs.k8s.io/lws", _LWS_VERSION, ("config/crd/bases/leaderworkerset*.yaml",)),
+    ModuleFiles("kueue-crds", "sigs.k8s.io/kueue", _KUEUE_VERSION, ("config/components/crd/bases/*.yaml",)),
+    ModuleFiles(
+        "inference-extension-crds",
+        "sigs.k8s.io/gateway-api-inference-extension",
+        "v1.6.0",
+        ("config/crd/bases/inference.networking.k8s.io_inferencepools.yaml",),
+    ),
     ModuleFiles(
         "load-balancer-controller-crds",
         "github.com/kubernetes-sigs/aws-load-balancer-controller",

@@ -164,10 +164,24 @@ def _build(row: Program, directory: Path) -> None:
         if (_SOURCES / row.package).is_dir():
             shutil.copytree(_SOURCES / row.package, module, dirs_exist_ok=True)
             package = "."
+        elif row.rewrites:
+            _rewrite(row, source, module)
+            package = "."
         linked = " ".join([*_LINKER_FLAGS, *(f"-X {name}={value}" for name, value in row.variables.items())])
         _go(["build", "-ldflags", linked, "-o", str(directory / row.name), package], module)
     for called in row.called:
         (directory / called).symlink_to(row.name)
+
+
+def _rewrite(row: Program, source: Path, directory: Path) -> None:
+    """Copy the main package and change words in it; the module itself stays as it was checked."""
+    folder = source / row.package.removeprefix(f"{row.module}/")
+    shutil.copytree(folder, directory, dirs_exist_ok=True, copy_function=shutil.copyfile)
+    for name, (old, new) in row.rewrites.items():
+        text = (directory / name).read_text()
+        if old not in text:
+            raise UserError(f"{row.package} {row.version}: {name} does not hold {old}")
+        (directory / name).write_text(text.replace(old, new))
 
 
 def _module_file(row: Program, upstream: str) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -18,6 +19,8 @@ from inference_blueprints.local.programs import Programs
 LOOPBACK = "127.0.0.1"
 #: A node with this annotation is KWOK's: it becomes ready, and pods bound to it run.
 FAKE_NODE_ANNOTATION = {"kwok.x-k8s.io/node": "fake"}
+#: A pod of a job with this annotation runs until it is deleted; others are done as soon as they run.
+ENDLESS_ANNOTATION = {"kwok.x-k8s.io/endless": "true"}
 _ADMINISTRATORS = "system:masters"
 _SERVICE_RANGE = "10.96.0.0/16"
 _STAGES = ("node/fast/node-initialize.yaml", "node/heartbeat-with-lease/*.yaml", "pod/fast/*.yaml")
@@ -210,10 +213,9 @@ class ControlPlane(Programs):
     def _start_kwok(self, program: Path) -> None:
         stages = build.module_files(artefacts.KWOK_STAGES, self._report) / "kustomize" / "stage"
         # Without its operator KWOK knows no stages of its own.
-        texts = [path.read_text() for pattern in _STAGES for path in sorted(stages.glob(pattern))]
+        paths = [path for pattern in _STAGES for path in sorted(stages.glob(pattern))]
         configuration = self._run_directory / "kwok.yaml"
-        documents = [text for text in texts if "kind: Stage" in text]
-        configuration.write_text("\n---\n".join(documents))
+        configuration.write_text(yaml.safe_dump_all(_stages(paths)))
         selector = "=".join(*FAKE_NODE_ANNOTATION.items())
         self.start_program(
             "kwok",
@@ -232,6 +234,18 @@ class ControlPlane(Programs):
         path.touch(mode=0o600)
         path.write_text(yaml.safe_dump(kubeconfig(self.address, self._authority.certificate, pair)))
         return path
+
+
+def _stages(paths: Sequence[Path]) -> Iterator[dict[str, Any]]:
+    """Yield the stages of nodes and pods; that which completes a job's pod spares endless ones."""
+    (name,) = ENDLESS_ANNOTATION
+    endless = {"key": f'.metadata.annotations["{name}"]', "operator": "DoesNotExist"}
+    for path in paths:
+        stage = yaml.safe_load(path.read_text())
+        if stage["kind"] == "Stage":
+            if stage["metadata"]["name"] == "pod-complete":
+                stage["spec"]["selector"]["matchExpressions"].append(endless)
+            yield stage
 
 
 def kubeconfig(address: str, authority: Path, pair: KeyPair) -> dict[str, object]:

@@ -44,6 +44,7 @@ from inference_blueprints.spec.types.pools import (
     Spot,
     Taint,
 )
+from inference_blueprints.spec.types.queueing import Borrowing, Kueue, Queueing
 from inference_blueprints.spec.types.section import (
     AccountId,
     ArgumentValue,
@@ -78,6 +79,7 @@ __all__ = [
     "ArgumentValue",
     "AvailabilityZone",
     "Blueprint",
+    "Borrowing",
     "CapacityReservationId",
     "CertificateArn",
     "Choice",
@@ -95,6 +97,7 @@ __all__ = [
     "HuggingFaceRepository",
     "InstanceTypeName",
     "KubernetesVersion",
+    "Kueue",
     "KvAwareRouting",
     "LabelValue",
     "Metadata",
@@ -108,6 +111,7 @@ __all__ = [
     "Pool",
     "Purchase",
     "QualifiedName",
+    "Queueing",
     "Region",
     "ReservedCapacity",
     "Revision",

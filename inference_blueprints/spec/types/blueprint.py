@@ -10,6 +10,7 @@ from inference_blueprints.catalog.releases import Releases, shipped_releases
 from inference_blueprints.spec.types.environment import Cluster, Environment, Metadata, Network
 from inference_blueprints.spec.types.models import Model
 from inference_blueprints.spec.types.pools import Pool
+from inference_blueprints.spec.types.queueing import Queueing
 from inference_blueprints.spec.types.section import Section, default
 
 
@@ -25,6 +26,8 @@ class Spec(Section):
     # Of 4 KB each in a template of 1 MB; tags and long lists of types may double that.
     pools: list[Pool] = Field(min_length=1, max_length=100)
     """Accelerated nodes."""
+    queueing: Queueing | None = None
+    """What lets jobs onto the pools, beside the models; without it nothing does."""
     # Each is a rule of the one load balancer, which has a hundred.
     models: list[Model] = Field(min_length=1, max_length=100)
     """Models that are served."""

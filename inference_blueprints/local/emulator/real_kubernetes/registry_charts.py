@@ -31,6 +31,9 @@ MODULE_CHARTS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "lws": ("lws-chart", "charts/lws"),
     }
 )
+#: Parts of those charts that are left out, by chart: only a running controller could answer the calls that
+#: they send it, and no pod runs here; the server would refuse whatever they ask about.
+_UNANSWERED: Mapping[str, tuple[str, ...]] = MappingProxyType({"kueue": ("webhook", "visibility")})
 #: Chart without a module to the API groups whose definitions it brings, if it brings any. Of karpenter-crd
 #: the module has a folder, with links in place of templates, which a module's archive leaves out.
 STAND_INS: Mapping[str, frozenset[str]] = MappingProxyType(
@@ -59,7 +62,11 @@ def write_charts(directory: Path, report: build.Report) -> None:
         if chart.name in MODULE_CHARTS:
             name, folder = MODULE_CHARTS[chart.name]
             (row,) = (row for row in artefacts.CHARTS if row.name == name)
-            shutil.copytree(build.module_files(row, report) / folder, target)
+            shutil.copytree(
+                build.module_files(row, report) / folder,
+                target,
+                ignore=shutil.ignore_patterns(*_UNANSWERED.get(chart.name, ())),
+            )
         else:
             groups = STAND_INS.get(chart.name, frozenset())
             _write_stand_in(target, chart, [each for each in known if each["spec"]["group"] in groups])
@@ -75,8 +82,10 @@ def describe_charts(installed: Collection[str]) -> Iterator[Part]:
     """
     real = ", ".join(sorted(set(installed) & MODULE_CHARTS.keys()))
     others = ", ".join(sorted(set(installed) - MODULE_CHARTS.keys()))
+    cut = ", ".join(sorted(set(installed) & _UNANSWERED.keys()))
     if real:
-        yield Part("Charts of others", "real", f"installed as their Go module holds them: {real}")
+        without = f"; without what only a running controller answers: {cut}" if cut else ""
+        yield Part("Charts of others", "real", f"installed as their Go module holds them: {real}{without}")
     if others:
         yield Part(
             "Charts without a package",

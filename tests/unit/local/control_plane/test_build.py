@@ -75,6 +75,29 @@ def test_a_failing_go_speaks_for_itself(tmp_path: Path, monkeypatch: pytest.Monk
         build.module_files(FILES, print)
 
 
+def test_words_of_a_main_package_are_changed_in_a_copy(tmp_path: Path) -> None:
+    module, copied = tmp_path / "module", tmp_path / "copied"
+    (module / "cmd").mkdir(parents=True)
+    (module / "cmd" / "main.go").write_text('const folder = "/etc/some"')
+    words = {"main.go": ('"/etc/some"', '"some"')}
+    program = Program("some", "example.org/a", "v1.0.0", "example.org/a/cmd", rewrites=words)
+
+    build._rewrite(program, module, copied)
+
+    assert (copied / "main.go").read_text() == 'const folder = "some"'
+    assert (module / "cmd" / "main.go").read_text() == 'const folder = "/etc/some"'
+
+
+def test_words_that_are_gone_are_an_error(tmp_path: Path) -> None:
+    (tmp_path / "module" / "cmd").mkdir(parents=True)
+    (tmp_path / "module" / "cmd" / "main.go").touch()
+    words = {"main.go": ('"/etc/some"', '"some"')}
+    program = Program("some", "example.org/a", "v1.0.0", "example.org/a/cmd", rewrites=words)
+
+    with pytest.raises(UserError, match=r'main\.go does not hold "/etc/some"'):
+        build._rewrite(program, tmp_path / "module", tmp_path / "copied")
+
+
 def test_neighbours_of_kubernetes_are_replaced_by_their_own_version() -> None:
     upstream = "replace (\n\tk8s.io/api => ./staging/src/k8s.io/api\n\tother => example.org/fork v1.0.0\n)\n"
 

@@ -27,7 +27,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The written charts, with modules that hold next to nothing."""
     module = tmp_path / "module"
     for _, path in registry_charts.MODULE_CHARTS.values():
-        (module / path).mkdir(parents=True)
+        for part in ("manager", "webhook", "visibility"):
+            (module / path / "templates" / part).mkdir(parents=True)
     monkeypatch.setattr(build, "module_files", lambda *_: module)
     monkeypatch.setattr(registry_charts, "definitions", lambda _: [DEFINITION])
     registry_charts.write_charts(tmp_path / "charts", lambda _: None)
@@ -37,6 +38,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_every_chart_of_a_registry_is_there(folder: Path) -> None:
     expected = {chart.name for chart in charts().values() if chart.repository}
     assert {path.name for path in folder.iterdir()} == expected
+
+
+def test_calls_that_nobody_would_answer_are_left_out(folder: Path) -> None:
+    assert {path.name for path in (folder / "kueue" / "templates").iterdir()} == {"manager"}
 
 
 def test_a_stand_in_has_the_version_of_the_chart_and_installs_its_definitions_word_by_word(

@@ -1,0 +1,50 @@
+"""A queue through which jobs get onto a pool."""
+
+from __future__ import annotations
+
+from aws_cdk import aws_eks_v2 as eks
+from constructs import Construct
+
+from inference_constructs.capacity.queue_manifests import (
+    QueueProperties,
+    cluster_queue,
+    local_queue,
+    resource_flavor,
+)
+
+
+class JobQueue(eks.KubernetesManifest):
+    """A pool's ResourceFlavor, ClusterQueue and LocalQueue of Kueue, which come and go together.
+
+    Parameters
+    ----------
+    cluster
+        Where Kueue runs.
+    queue
+        The pool's queue.
+    cohort
+        Queues that lend each other what they do not use.
+    namespace
+        Where the jobs are.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        cluster: eks.ICluster,
+        queue: QueueProperties,
+        cohort: str,
+        namespace: str,
+    ) -> None:
+        super().__init__(
+            scope,
+            construct_id,
+            cluster=cluster,
+            manifest=[
+                resource_flavor(queue),
+                cluster_queue(queue, cohort=cohort, namespace=namespace),
+                local_queue(queue, namespace=namespace),
+            ],
+        )
