@@ -31,7 +31,18 @@ def transfer_seconds(prefill: ResolvedWorkers, decode: ResolvedWorkers) -> float
     prefill, decode
         The workers of both roles.
     """
-    return transfer_bytes(prefill) / min(_bytes_per_second(prefill), _bytes_per_second(decode))
+    return transfer_bytes(prefill) / transfer_bytes_per_second(prefill, decode)
+
+
+def transfer_bytes_per_second(prefill: ResolvedWorkers, decode: ResolvedWorkers) -> float:
+    """Return the rate of that transfer, at the most.
+
+    Parameters
+    ----------
+    prefill, decode
+        The workers of both roles.
+    """
+    return min(_bytes_per_second(prefill), _bytes_per_second(decode))
 
 
 def _bytes_per_second(resolved: ResolvedWorkers) -> float:

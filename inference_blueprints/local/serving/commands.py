@@ -11,9 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from inference_blueprints.serving.types import EngineSettings, EnvironmentValue, Process, Role, SecretValue
+from inference_blueprints.serving.types import EnvironmentValue, Process, SecretValue
+from inference_blueprints.simulation.workers import SimulatedWorkers
 
 _LOOPBACK = "127.0.0.1"
+_BYTES_PER_GB = 1e9
 _DISCOVERY = ("--discovery-backend", "file")
 _ENGINE = "inference_blueprints.local.serving.simulated_engine"
 # A local run ends at once: no load balancer is still sending, and no stream is worth waiting for.
@@ -30,25 +32,19 @@ class SimulatedEngine:
 
     Parameters
     ----------
-    role
-        What of a request it does.
     model_name
         Name under which it registers.
     model_directory
         Tokenizer and configuration.
-    settings
-        The plan's figures.
-    kv_bytes_per_token
-        Bytes of KV cache a token on one accelerator.
+    workers
+        What it simulates.
     profile_file
         Latencies, or None for the simulator's own curve.
     """
 
-    role: Role
     model_name: str
     model_directory: Path
-    settings: EngineSettings
-    kv_bytes_per_token: int
+    workers: SimulatedWorkers
     profile_file: Path | None
 
 
@@ -76,8 +72,8 @@ def worker_command(engine: SimulatedEngine, workers: int) -> list[str]:
     workers
         How many of them share the process.
     """
-    settings = engine.settings
-    options: dict[str, str | int | Path] = {
+    settings = engine.workers.settings
+    options: dict[str, str | int | float | Path] = {
         "--model-path": engine.model_directory,
         "--model-name": engine.model_name,
         "--num-workers": workers,
@@ -86,10 +82,11 @@ def worker_command(engine: SimulatedEngine, workers: int) -> list[str]:
         "--max-num-seqs": settings.max_num_seqs,
         "--max-num-batched-tokens": settings.max_num_batched_tokens,
         "--num-gpu-blocks-override": settings.kv_blocks,
-        "--kv-bytes-per-token": engine.kv_bytes_per_token,
+        "--kv-bytes-per-token": engine.workers.kv_bytes_per_token,
     }
-    if engine.role != "worker":
-        options["--disaggregation-mode"] = engine.role
+    if engine.workers.transfer_bytes_per_second is not None:
+        options["--disaggregation-mode"] = engine.workers.role
+        options["--kv-transfer-bandwidth"] = engine.workers.transfer_bytes_per_second / _BYTES_PER_GB
     if engine.profile_file:
         options["--planner-profile-data"] = engine.profile_file
     arguments = [str(word) for option in options.items() for word in option]

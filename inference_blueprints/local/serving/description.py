@@ -46,22 +46,21 @@ def _engines(deployment: LocalDeployment, workers: LocalWorkers) -> Part:
     return Part(
         f"Engines of {deployment.plan.release}{_of_role(workers)}",
         "simulated",
-        f"{workers.process.replicas} of Dynamo's mocker for {workers.settings.engine}, {shared}; "
+        f"{workers.simulated.replicas} of Dynamo's mocker for {workers.simulated.settings.engine}, {shared}; "
         f"{_latencies(workers)}",
     )
 
 
 def _of_role(workers: LocalWorkers) -> str:
-    role = workers.process.role
+    role = workers.simulated.role
     return "" if role == "worker" else f", {role}"
 
 
 def _latencies(workers: LocalWorkers) -> str:
-    profile = workers.profile
+    profile = workers.simulated.profile
     if profile is None:
-        accelerator = workers.accelerator.name if workers.accelerator else "the processors"
         return (
-            f"latencies are the simulator's default curve and not those of {accelerator}: "
+            f"latencies are the simulator's default curve and not those of {workers.accelerator.name}: "
             "no throughput or price follows from them"
         )
     return (

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from inference_blueprints import catalog
 from inference_blueprints.catalog import Accelerator, LatencyProfile
 from inference_blueprints.errors import UserError
-from inference_blueprints.serving.types import DeploymentPlan, EngineSettings, ModelPlan, Process, ServingPlan
+from inference_blueprints.serving.resolved import resolve
+from inference_blueprints.serving.types import DeploymentPlan, ModelPlan, Process, ServingPlan
+from inference_blueprints.simulation.workers import SimulatedWorkers, simulated_workers
 from inference_blueprints.spec.types import Blueprint
 
 #: Up to this many workers of a deployment have a process each, so that one can be lost alone.
@@ -25,25 +26,22 @@ class LocalWorkers:
 
     Parameters
     ----------
-    process
-        Their process of the plan.
-    settings
-        The figures behind its arguments.
+    name
+        Of their process in the plan.
     accelerator
-        What they would run on; None where they need none.
-    profile
-        Their latencies; None where nothing was measured.
+        What they would run on.
+    simulated
+        What the simulated engine is told.
     """
 
-    process: Process
-    settings: EngineSettings
-    accelerator: Accelerator | None
-    profile: LatencyProfile | None
+    name: str
+    accelerator: Accelerator
+    simulated: SimulatedWorkers
 
     @property
     def by_process(self) -> tuple[int, ...]:
         """Workers of each process on this machine, spread evenly."""
-        replicas = self.process.replicas
+        replicas = self.simulated.replicas
         count = min(replicas, WORKER_PROCESSES)
         return tuple(replicas // count + (index < replicas % count) for index in range(count))
 
@@ -75,17 +73,17 @@ class LocalDeployment:
     @property
     def worker_count(self) -> int:
         """Workers of all roles."""
-        return sum(each.process.replicas for each in self.workers)
+        return sum(each.simulated.replicas for each in self.workers)
 
     @property
     def context_length(self) -> int:
         """Prompt and answer together at the most, in tokens."""
-        return min(each.settings.max_model_len for each in self.workers)
+        return min(each.simulated.settings.max_model_len for each in self.workers)
 
     @property
     def profile(self) -> LatencyProfile | None:
         """Latencies of the workers that write answers; None where something of it was not measured."""
-        known = [each.profile for each in self.workers]
+        known = [each.simulated.profile for each in self.workers]
         return known[-1] if all(known) else None
 
 
@@ -110,8 +108,11 @@ def layout(plan: ServingPlan, blueprint: Blueprint) -> Mapping[str, tuple[LocalD
         If the plan has more workers than this machine should simulate.
     """
     models = {
-        model.name: tuple(_deployment(model, deployment, blueprint) for deployment in model.deployments)
-        for model in plan.models
+        model.name: tuple(
+            _deployment(model, deployment, blueprint, (model_index, deployment_index))
+            for deployment_index, deployment in enumerate(model.deployments)
+        )
+        for model_index, model in enumerate(plan.models)
     }
     workers = sum(deployment.worker_count for each in models.values() for deployment in each)
     if workers > WORKER_LIMIT:
@@ -122,34 +123,20 @@ def layout(plan: ServingPlan, blueprint: Blueprint) -> Mapping[str, tuple[LocalD
     return MappingProxyType(models)
 
 
-def _deployment(model: ModelPlan, plan: DeploymentPlan, blueprint: Blueprint) -> LocalDeployment:
+def _deployment(
+    model: ModelPlan, plan: DeploymentPlan, blueprint: Blueprint, place: tuple[int, int]
+) -> LocalDeployment:
     """Find the processes of a deployment and the latencies of its workers."""
+    roles = resolve(blueprint, *place)
     return LocalDeployment(
         model=model,
         plan=plan,
         frontend=plan.entry_point,
-        workers=tuple(_workers(model, process, blueprint) for process in plan.workers),
-        answer_tokens=next(
-            each.workload.output_tokens for each in blueprint.spec.models if each.name == model.name
+        workers=tuple(
+            LocalWorkers(process.name, role.accelerator, simulated)
+            for role, process, simulated in zip(
+                roles, plan.workers, simulated_workers(roles, plan.workers), strict=True
+            )
         ),
+        answer_tokens=roles[0].model.workload.output_tokens,
     )
-
-
-def _workers(model: ModelPlan, process: Process, blueprint: Blueprint) -> LocalWorkers:
-    """Find the latencies of the workers of one role."""
-    if process.engine is None:
-        raise ValueError(f"{process.name}: a worker has no engine")
-    accelerator = _accelerator(process, blueprint)
-    size = process.engine.tensor_parallel_size
-    return LocalWorkers(
-        process=process,
-        settings=process.engine,
-        accelerator=accelerator,
-        profile=catalog.latency_profile(model.catalog_name, accelerator.name, size) if accelerator else None,
-    )
-
-
-def _accelerator(worker: Process, blueprint: Blueprint) -> Accelerator | None:
-    """Return what the nodes of a worker's pool have; a pool has one kind."""
-    pool = next(pool for pool in blueprint.spec.pools if pool.name == worker.pool)
-    return catalog.instance_type(pool.instance_types[0]).accelerator

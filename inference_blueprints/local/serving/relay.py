@@ -30,6 +30,7 @@ from aiohttp import (
 )
 from yarl import URL
 
+from inference_blueprints.completions.models import ENGINE_HEADER, SIMULATED
 from inference_blueprints.local.serving.answer_length import with_answer_length
 
 _LOOPBACK = "127.0.0.1"
@@ -161,10 +162,9 @@ async def _forward(
 
 
 async def _carry(answer: ClientResponse, request: web.Request) -> web.StreamResponse:
-    """Send an answer on as it comes, no faster than the client takes it."""
-    response = web.StreamResponse(
-        status=answer.status, reason=answer.reason, headers=passed_on(answer.headers)
-    )
+    """Send an answer on as it comes, no faster than the client takes it; say what engine it is from."""
+    headers = [*passed_on(answer.headers), (ENGINE_HEADER, SIMULATED)]
+    response = web.StreamResponse(status=answer.status, reason=answer.reason, headers=headers)
     await response.prepare(request)
     try:
         async for chunk in answer.content.iter_any():

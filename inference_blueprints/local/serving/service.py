@@ -27,7 +27,7 @@ from inference_blueprints.local.serving.entrance import open_entrance
 from inference_blueprints.local.serving.isolation import Isolation, open_isolation
 from inference_blueprints.local.serving.layout import LocalDeployment, layout
 from inference_blueprints.local.serving.model_directory import write_model_directory
-from inference_blueprints.local.serving.profile_file import write_profile
+from inference_blueprints.simulation.profile_file import write_profile
 from inference_blueprints.local.serving.readiness import wait_until_ready
 from inference_blueprints.local.serving.relay import Route
 from inference_blueprints.serving.types import ServingPlan
@@ -196,17 +196,15 @@ class LocalServing:
         shape = catalog.model(deployment.model.catalog_name)
         directory = write_model_directory(shape, home / "model")
         for role in deployment.workers:
-            size, profile = role.settings.tensor_parallel_size, role.profile
+            profile = role.simulated.profile
             engine = SimulatedEngine(
-                role=role.process.role,
                 model_name=deployment.model.name,
                 model_directory=directory,
-                settings=role.settings,
-                kv_bytes_per_token=round(shape.kv_bytes_per_token(tensor_parallel_size=size)),
-                profile_file=write_profile(profile, home / f"{role.process.name}.npz") if profile else None,
+                workers=role.simulated,
+                profile_file=write_profile(profile, home / f"{role.name}.npz") if profile else None,
             )
             for index, workers in enumerate(role.by_process):
-                name = f"{role.process.name} {index + 1} of {deployment.plan.release}"
+                name = f"{role.name} {index + 1} of {deployment.plan.release}"
                 self._start(name, worker_command(engine, workers), environment({}, home))
 
     def _start_frontend(self, frontend: _Frontend) -> None:

@@ -36,6 +36,13 @@ ALLOWED = {
         f"{LIBRARY}.errors",
         f"{LIBRARY}.resources",
     },
+    f"{LIBRARY}/simulation": {
+        f"{LIBRARY}.simulation",
+        f"{LIBRARY}.serving",
+        f"{LIBRARY}.spec",
+        f"{LIBRARY}.catalog",
+        f"{LIBRARY}.errors",
+    },
     f"{LIBRARY}/deployment": {
         f"{LIBRARY}.deployment",
         f"{LIBRARY}.loading",

@@ -2,6 +2,7 @@
 
 import dataclasses
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from inference_blueprints.local.serving.commands import (
@@ -37,35 +38,36 @@ def test_address_and_discovery_are_this_machines(deployments_of) -> None:
 
 def test_the_engine_has_the_figures_of_the_plan(deployments_of) -> None:
     (deployment,) = deployments_of(("l40s", 2))
-    settings = deployment.workers[0].settings
-    engine = SimulatedEngine("worker", "answerer", Path("/model"), settings, 147456, Path("/latencies.npz"))
+    workers = deployment.workers[0].simulated
+    engine = SimulatedEngine("answerer", Path("/model"), workers, Path("/latencies.npz"))
     command = worker_command(engine, 3)
     assert {option: _value(command, option) for option in command if option.startswith("--")} == {
         "--model-path": "/model",
         "--model-name": "answerer",
         "--num-workers": "3",
-        "--block-size": str(settings.block_size),
-        "--max-model-len": str(settings.max_model_len),
-        "--max-num-seqs": str(settings.max_num_seqs),
-        "--max-num-batched-tokens": str(settings.max_num_batched_tokens),
-        "--num-gpu-blocks-override": str(settings.kv_blocks),
+        "--block-size": str(workers.settings.block_size),
+        "--max-model-len": str(workers.settings.max_model_len),
+        "--max-num-seqs": str(workers.settings.max_num_seqs),
+        "--max-num-batched-tokens": str(workers.settings.max_num_batched_tokens),
+        "--num-gpu-blocks-override": str(workers.settings.kv_blocks),
         "--kv-bytes-per-token": "147456",
         "--planner-profile-data": "/latencies.npz",
         "--discovery-backend": "file",
     }
 
 
-def test_a_role_of_its_own_is_told_to_the_engine(deployments_of) -> None:
-    settings = deployments_of(("l4", 1))[0].workers[0].settings
-    engine = SimulatedEngine("prefill", "answerer", Path("/model"), settings, 1, None)
-    assert _value(worker_command(engine, 1), "--disaggregation-mode") == "prefill"
+def test_roles_apart_are_told_what_they_do_and_how_fast_the_cache_moves(deployments_of) -> None:
+    workers = deployments_of(("l40s", 1))[0].workers[0].simulated
+    prefill = replace(workers, role="prefill", transfer_bytes_per_second=50e9)
+    command = worker_command(SimulatedEngine("answerer", Path("/model"), prefill, None), 1)
+    assert _value(command, "--disaggregation-mode") == "prefill"
+    assert _value(command, "--kv-transfer-bandwidth") == "50.0"
 
 
 def test_without_a_profile_the_simulator_is_given_none(deployments_of) -> None:
-    engine = SimulatedEngine(
-        "worker", "answerer", Path("/model"), deployments_of(("l4", 1))[0].workers[0].settings, 1, None
-    )
-    assert "--planner-profile-data" not in worker_command(engine, 1)
+    workers = deployments_of(("l4", 1))[0].workers[0].simulated
+    command = worker_command(SimulatedEngine("answerer", Path("/model"), workers, None), 1)
+    assert "--planner-profile-data" not in command
 
 
 def test_planned_variables_are_kept_addresses_become_loopback_and_secrets_stay_away(tmp_path: Path) -> None:

@@ -1,0 +1,205 @@
+"""Dynamo's offline replay: its router and simulated engines on a virtual clock, without processes.
+
+What comes out is simulated. KV cache that moves between roles is charged for by its bytes over the workers'
+share of the network; that transfers share a link is not modelled (``dynamo.replay`` of ai-dynamo 1.6.1).
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
+
+from inference_blueprints.simulation.profile_file import write_profile
+from inference_blueprints.simulation.workers import SimulatedWorkers
+
+_BYTES_PER_GB = 1e9
+#: The engine of the simulator that stands for each of ours.
+_WORKER_TYPES = {"worker": "aggregated", "prefill": "prefill", "decode": "decode"}
+
+
+@dataclass(frozen=True, slots=True)
+class SyntheticLoad:
+    """Requests that are alike, at random times.
+
+    Parameters
+    ----------
+    input_tokens, output_tokens
+        Of each request.
+    shared_prefix_ratio
+        Share of the prompt that the requests of a group have in common.
+    prefix_groups
+        How many groups there are.
+    """
+
+    input_tokens: int
+    output_tokens: int
+    shared_prefix_ratio: float = 0.0
+    prefix_groups: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Latencies:
+    """Percentiles of one kind of latency, in milliseconds, simulated.
+
+    Parameters
+    ----------
+    p50, p90, p99
+        The percentiles.
+    """
+
+    p50: float
+    p90: float
+    p99: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayResult:
+    """What became of the requests, simulated.
+
+    Parameters
+    ----------
+    time_to_first_token, time_per_output_token, end_to_end
+        Latencies of the requests.
+    requests_per_second
+        Completed over the whole replay, its end included.
+    cached_ratio
+        Share of the prompt tokens that were found in a cache.
+    """
+
+    time_to_first_token: Latencies
+    time_per_output_token: Latencies
+    end_to_end: Latencies
+    requests_per_second: float
+    cached_ratio: float
+
+
+class MissingProfileError(LookupError):
+    """Speeds of a worker are not known, so nothing can be said of it."""
+
+
+def replay_synthetic(
+    workers: Sequence[SimulatedWorkers],
+    load: SyntheticLoad,
+    requests_per_second: float,
+    requests: int,
+    *,
+    router: Literal["kv_router", "round_robin"] = "kv_router",
+    seed: int = 0,
+) -> ReplayResult:
+    """Replay requests at a rate against the workers of a deployment.
+
+    Parameters
+    ----------
+    workers
+        One kind, or prefill and decode.
+    load
+        What is asked.
+    requests_per_second
+        Mean rate; arrivals are random.
+    requests
+        How many in all.
+    router
+        How they are spread over the workers.
+    seed
+        Of the arrivals.
+
+    Raises
+    ------
+    MissingProfileError
+        If a worker has no latency profile.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        report = _replay_api().run_synthetic_trace_replay(
+            load.input_tokens,
+            load.output_tokens,
+            requests,
+            request_rate=requests_per_second,
+            arrival_seed=seed,
+            shared_prefix_ratio=load.shared_prefix_ratio,
+            num_prefix_groups=load.prefix_groups,
+            router_mode=router,
+            **engine_options(workers, Path(folder)),
+        )
+    return result_of(report.summary)
+
+
+def engine_options(workers: Sequence[SimulatedWorkers], folder: Path) -> dict[str, Any]:
+    """Return the arguments of the replay that describe the workers.
+
+    Parameters
+    ----------
+    workers
+        One kind, or prefill and decode.
+    folder
+        Where files of speeds are written, for as long as the replay runs.
+
+    Raises
+    ------
+    MissingProfileError
+        If a worker has no latency profile.
+    """
+    options: dict[str, Any] = {}
+    for each in workers:
+        prefix = "" if each.role == "worker" else f"{each.role}_"
+        arguments = "extra_engine_args" if each.role == "worker" else f"{prefix}engine_args"
+        options |= {arguments: _engine(each, folder), f"num_{prefix}workers": each.replicas}
+    return options
+
+
+def result_of(summary: Mapping[str, float]) -> ReplayResult:
+    """Read the summary of a replay.
+
+    Parameters
+    ----------
+    summary
+        Of ``dynamo.replay``'s report.
+    """
+    return ReplayResult(
+        time_to_first_token=_latencies(summary, "ttft_ms"),
+        time_per_output_token=_latencies(summary, "tpot_ms"),
+        end_to_end=_latencies(summary, "e2e_latency_ms"),
+        requests_per_second=summary["request_throughput_rps"],
+        cached_ratio=summary["prefix_cache_reused_ratio"],
+    )
+
+
+def _latencies(summary: Mapping[str, float], name: str) -> Latencies:
+    return Latencies(summary[f"median_{name}"], summary[f"p90_{name}"], summary[f"p99_{name}"])
+
+
+def _engine(workers: SimulatedWorkers, folder: Path) -> Any:
+    """Return the launch configuration of one simulated engine."""
+    profile, settings = workers.profile, workers.settings
+    if profile is None:
+        raise MissingProfileError(
+            f"{workers.role}: no latency profile for {settings.tensor_parallel_size} devices"
+        )
+    engine: dict[str, Any] = {
+        "backend": "vllm",
+        "worker_type": _WORKER_TYPES[workers.role],
+        "block_size": settings.block_size,
+        "num_gpu_blocks": settings.kv_blocks,
+        "max_num_seqs": settings.max_num_seqs,
+        "max_num_batched_tokens": settings.max_num_batched_tokens,
+        "timing_model": {
+            "type": "external",
+            "provider": "dynamo_profile",
+            "config": {"path": str(write_profile(profile, folder / f"{workers.role}.npz"))},
+        },
+    }
+    if workers.transfer_bytes_per_second is not None:
+        engine["kv_transfer_bytes_per_token"] = workers.kv_bytes_per_token
+        engine["kv_transfer_bandwidth"] = workers.transfer_bytes_per_second / _BYTES_PER_GB
+    configuration = import_module("dynamo.mocker.config")
+    return configuration.normalize_mocker_config({"engine": engine, "dynamo": {}})
+
+
+def _replay_api() -> Any:
+    """Return Dynamo's module, which logs every step unless it is told before it is loaded."""
+    os.environ.setdefault("DYN_LOG", "error")
+    return import_module("dynamo.replay")
