@@ -13,6 +13,7 @@ import typer
 
 from inference_blueprints.cli import (
     blueprint_commands,
+    charts_commands,
     deploy_commands,
     doctor_command,
     local_commands,
@@ -37,6 +38,7 @@ doctor_command.register(app)
 deploy_commands.register(app)
 lock_commands.register(app)
 removal_commands.register(app)
+app.add_typer(charts_commands.app, name="charts")
 app.add_typer(local_commands.app, name="local")
 
 

@@ -78,13 +78,14 @@ def write_text(path: Path, text: str) -> None:
     UserError
         If it cannot be written.
     """
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    target = path.resolve()  # a link stays one
+    draft = target.with_name(f".{path.name}.{os.getpid()}")
     try:
         with draft.open("w", encoding="utf-8", newline="") as stream:
             stream.write(text)
-        if path.exists():
-            draft.chmod(path.stat().st_mode)
-        draft.replace(path)
+        if target.exists():
+            draft.chmod(target.stat().st_mode)
+        draft.replace(target)
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror}; make its folder writable") from error
     finally:
