@@ -145,6 +145,7 @@ def _pool_properties(pool: Pool) -> PoolProperties:
         max_nodes=pool.nodes.max,
         min_nodes=pool.nodes.min,
         disk_gib=pool.disk.size_gib,
+        image_snapshot_id=pool.image_snapshot_id,
         reserved=_reserved(pool.purchase),
         availability_zone=pool.availability_zone,
         efa=pool.efa,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import aws_cdk as cdk
 
+from inference_blueprints.catalog import image_cache
 from inference_blueprints.catalog.tags import PLATFORM_TAG
 from inference_blueprints.serving.types import SecretValue, ServingPlan
 from inference_blueprints.spec.types import Blueprint, EksCluster
@@ -12,6 +13,7 @@ from inference_constructs.serving.model_route import listener_priorities
 from stacks.capacity_stack import CapacityStack
 from stacks.cluster_stack import ClusterStack
 from stacks.data_stack import DataStack
+from stacks.image_cache_stack import ImageCacheStack
 from stacks.model_stack import ModelStack
 from stacks.network_stack import NetworkStack
 from stacks.platform_stack import PlatformStack
@@ -57,6 +59,7 @@ class Platform:
         if self._spec.cluster.eks:
             cluster = self._add_cluster(self._spec.cluster.eks, data, network)
             self._add_models(cluster, network, data, after=self._add_nodes(cluster, network))
+            self._add_image_cache(self._spec.cluster.eks, network)
         self._mark_stacks()
 
     def _mark_stacks(self) -> None:
@@ -142,3 +145,19 @@ class Platform:
                 env=self._env,
             )
             stack.add_stack_dependency(after)
+
+    def _add_image_cache(self, eks: EksCluster, network: NetworkStack) -> None:
+        """Add what bakes snapshots, where a pool asks for one; no other stack needs it."""
+        pools = [pool for pool in self._spec.pools if pool.image_acceleration.ebs_snapshot]
+        if pools:
+            ImageCacheStack(
+                self._app,
+                self._id(image_cache.STACK),
+                platform=self._name,
+                pools=pools,
+                kubernetes_version=eks.version,
+                bottlerocket_release=self._releases.bottlerocket,
+                vpc=network.vpc,
+                tags=self._tags,
+                env=self._env,
+            )

@@ -72,7 +72,10 @@ class Image:
         Repository and tag.
     compressed_bytes
         What a node downloads; None when unknown.
+    unpacked_bytes
+        What it takes on a disk; None when unknown.
     """
 
     name: str
     compressed_bytes: int | None
+    unpacked_bytes: int | None

@@ -75,6 +75,9 @@ EC2_KINDS: Mapping[str, Ec2Kind] = {
         ("terminated",),
     ),
     "volume": Ec2Kind("describe_volumes", ("Volumes",), "VolumeId", ("delete_volume", "VolumeId")),
+    "snapshot": Ec2Kind(
+        "describe_snapshots", ("Snapshots",), "SnapshotId", ("delete_snapshot", "SnapshotId")
+    ),
     "network interface": Ec2Kind(
         "describe_network_interfaces",
         ("NetworkInterfaces",),
@@ -206,6 +209,7 @@ _NOT_YET = frozenset(
         "InvalidParameterValue",  # a network interface that is still attached
         "InvalidNetworkInterface.InUse",
         "InvalidNetworkInterfaceID.NotFound",
+        "InvalidSnapshot.NotFound",
         "InvalidVolume.NotFound",
     }
 )

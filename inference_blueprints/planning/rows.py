@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from inference_blueprints.catalog.image_cache import INITIALIZATION_MIB_PER_SECOND
 from inference_blueprints.planning.types import (
     ColdStart,
     MemorySummary,
@@ -168,8 +169,8 @@ def _memory_row(memory: MemorySummary) -> tuple[str, ...]:
         _gib(memory.weights_bytes),
         _gib(memory.activation_bytes + memory.reserved_bytes),
         _gib(memory.kv_cache_bytes),
-        f"{memory.kv_cache_tokens:,}",
         f"{memory.kv_bytes_per_token / 1024:.4g}",
+        f"{memory.kv_cache_tokens:,}",
         f"{memory.concurrent_requests:,}",
     )
 
@@ -266,6 +267,11 @@ def _cold_start_notes(starts: Sequence[ColdStart]) -> Iterable[str]:
         "Bytes over the node's first network card and EBS; the Hub, NAT gateways, NVMe and the engine's own "
         "start come on top. Workers that start together on a node share its network."
     )
+    if any(start.image_from == "snapshot" for start in starts):
+        yield (
+            f"From a snapshot an image comes unpacked, at {INITIALIZATION_MIB_PER_SECOND} MiB/s at the most; "
+            "the engine starts before all of it is there, and waits for what it reads."
+        )
     for start in starts:
         yield f"Longest for {start.model}/{start.deployment}: {start.dominated_by}."
 

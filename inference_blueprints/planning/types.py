@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +84,9 @@ class MemorySummary:
         Memory of one device.
     weights_bytes, activation_bytes, reserved_bytes, kv_cache_bytes
         Its parts on one device, in bytes; what the engine is not allowed to use is in none of them.
-    kv_cache_tokens
     kv_bytes_per_token
         What a token takes of it on one device.
+    kv_cache_tokens
         Tokens that the worker's KV cache holds.
     concurrent_requests
         Requests of the stated mean length that run at once: bounded by the KV cache and by the sequences that
@@ -99,8 +100,8 @@ class MemorySummary:
     activation_bytes: int
     reserved_bytes: int
     kv_cache_bytes: int
-    kv_cache_tokens: int
     kv_bytes_per_token: float
+    kv_cache_tokens: int
     concurrent_requests: int
 
 
@@ -236,9 +237,11 @@ class ColdStart:
     launch_seconds
         From the request to a node that is ready; None: unknown.
     image_bytes, image_seconds
-        What the node downloads for the image; None: unknown.
+        What the node fetches for the image; None: unknown.
     image_seconds_per_gb
         What each GB of the image takes.
+    image_from
+        Where the image comes from: ``registry``, compressed, or an EBS ``snapshot``, unpacked.
     weights_bytes, weights_seconds
         What the node's workers load together.
     weights_from
@@ -254,6 +257,7 @@ class ColdStart:
     image_bytes: int | None
     image_seconds: float | None
     image_seconds_per_gb: float
+    image_from: Literal["registry", "snapshot"]
     weights_bytes: int
     weights_seconds: float
     weights_from: str
@@ -263,7 +267,9 @@ class ColdStart:
         """The longest known step, and from which size on an unknown image would be longer."""
         if self.image_seconds is not None:
             return "image" if self.image_seconds > self.weights_seconds else "weights"
-        return f"weights, unless the image is over {self.weights_seconds / self.image_seconds_per_gb:.1f} GB"
+        most = self.weights_seconds / self.image_seconds_per_gb
+        form = " unpacked" if self.image_from == "snapshot" else ""
+        return f"weights, unless the image is over {most:.1f} GB{form}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,13 @@ POOLS: dict[str, tuple[dict[str, Any], int]] = {
     "p5-one": ({"instanceTypes": ["p5.4xlarge"]}, 1),
     "p5e": ({"instanceTypes": ["p5e.48xlarge"]}, 4),
     "p5en": ({"instanceTypes": ["p5en.48xlarge"]}, 4),
+    "p5en-snapshot": (
+        {
+            "instanceTypes": ["p5en.48xlarge"],
+            "imageAcceleration": {"ebsSnapshot": {"id": "snap-0a1b2c3d4e5f60718"}},
+        },
+        4,
+    ),
     "p6-b200": ({"instanceTypes": ["p6-b200.48xlarge"]}, 4),
     "p6-b300": ({"instanceTypes": ["p6-b300.48xlarge"]}, 4),
 }

@@ -27,6 +27,8 @@ _UUID = "0a1b2c3d-0a1b-2c3d-4e5f-0a1b2c3d4e5f"
 #: catalogue, whatever activations and the engine's own reserve come to.
 _WEIGHT_SHARE = 0.6
 _SIZES = (1, 2, 4, 8)
+_FROM_SNAPSHOT = {"ebsSnapshot": {"id": "snap-0a1b2c3d"}}
+_IMAGE_ACCELERATIONS = [{"sociParallelPull": {}}, {"ebsSnapshot": {}}, _FROM_SNAPSHOT]
 _SHORT_WORKLOAD = {"inputTokens": 200, "outputTokens": 50, "peakRequestsPerSecond": 0.5}
 
 
@@ -175,12 +177,13 @@ def _pools(
     largest = max(instance_type.accelerator_count for instance_type in types) or 1
     most = max(1, math.ceil(sum(sizes) / largest)) + draw(st.integers(0, 1))
     efa = {"efa": st.booleans()} if _shares_interfaces(types, sizes) else {}
-    return {
+    pool: Document = {
         "name": name,
         "instanceTypes": [instance_type.name for instance_type in types],
         "nodes": {"max": most} | draw(_some(min=st.integers(0, most))),
     } | draw(
         _some(
+            imageAcceleration=st.sampled_from(_IMAGE_ACCELERATIONS),
             purchase=st.sampled_from(_purchases(types)),
             availabilityZone=st.sampled_from(list(zones)),
             labels=st.just({"example.com/team": "ads"}),
@@ -189,6 +192,10 @@ def _pools(
             **efa,
         )
     )
+    if pool.get("imageAcceleration") == _FROM_SNAPSHOT:
+        # Weights from the Hub lie beside the images then, and not on NVMe.
+        pool["disk"] = {"sizeGib": draw(st.integers(4096, 16384))}
+    return pool
 
 
 def _shares_interfaces(types: list[catalog.InstanceType], sizes: list[int]) -> bool:

@@ -25,14 +25,20 @@ def destroyed(spec: dict[str, Any]) -> None:
     spec["environment"]["dataRemoval"] = "destroy"
 
 
-@pytest.mark.parametrize("change", [None, weights_in_s3, gated, destroyed])
+def baked(spec: dict[str, Any]) -> None:
+    spec["pools"][0]["imageAcceleration"] = {"ebsSnapshot": {}}
+
+
+CHANGES = (None, weights_in_s3, gated, destroyed, baked)
+
+
+@pytest.mark.parametrize("change", CHANGES)
 def test_every_wildcard_has_a_reason(synthesise: Synthesise, change: Any) -> None:
     assert unexplained_wildcards(synthesise(change)) == []
 
 
 def test_every_reason_is_still_needed(synthesise: Synthesise) -> None:
-    changes = (None, weights_in_s3, gated, destroyed)
-    found = {each for change in changes for each in wildcards(synthesise(change))}
+    found = {each for change in CHANGES for each in wildcards(synthesise(change))}
     unused = [
         (stack, pattern)
         for stack, pattern in ALLOWED

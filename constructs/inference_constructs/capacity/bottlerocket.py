@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from inference_blueprints.catalog.image_cache import SNAPSHOTTER
+
 #: SOCI parallel pull, for every image and without an index: several parts of a layer at once, unpacked while
 #: others still come, no layer kept twice (Bottlerocket documentation, settings.container-runtime-plugins).
-PARALLEL_PULL = """\
+PARALLEL_PULL = f"""\
 [settings.container-runtime]
-snapshotter = "soci"
+snapshotter = "{SNAPSHOTTER}"
 
 [settings.container-runtime-plugins.soci-snapshotter]
 pull-mode = "parallel-pull-unpack"
@@ -42,3 +44,8 @@ def settings(*, efa: bool = False) -> str:
         Whether pods register memory with EFA interfaces.
     """
     return PARALLEL_PULL + _EFA if efa else PARALLEL_PULL
+
+
+def baking_settings() -> str:
+    """Return the user data of an instance that only unpacks images; the admin container leads to the host."""
+    return PARALLEL_PULL + "\n[settings.host-containers.admin]\nenabled = true\n"

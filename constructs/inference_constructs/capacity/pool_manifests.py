@@ -15,6 +15,7 @@ from typing import Any, Literal
 from inference_blueprints.catalog import InstanceType, placement
 from inference_blueprints.catalog.addresses import PODS_PER_NODE
 from inference_blueprints.catalog.efa import efa_layout
+from inference_blueprints.catalog.image_cache import DATA_DEVICE, INITIALIZATION_MIB_PER_SECOND
 from inference_blueprints.catalog.volumes import gp3_mib_per_second
 from inference_constructs.capacity import bottlerocket
 
@@ -70,6 +71,8 @@ class PoolProperties:
         EBS data volume of a node in GiB.
     labelled
         Whether nodes carry the pool label; pods without a pool run where there is none.
+    image_snapshot_id
+        Snapshot that the data volume is made from; None for an empty one.
     """
 
     name: str
@@ -84,11 +87,12 @@ class PoolProperties:
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: Sequence[Mapping[str, str]] = ()
     labelled: bool = True
+    image_snapshot_id: str | None = None
 
     @property
-    def has_instance_store(self) -> bool:
-        """Whether every type has NVMe of its own."""
-        return all(instance_type.local_nvme_gb for instance_type in self.instance_types)
+    def uses_instance_store(self) -> bool:
+        """Whether images lie on NVMe: every type has it, and they do not come with the EBS volume."""
+        return not self.image_snapshot_id and all(each.local_nvme_gb for each in self.instance_types)
 
 
 @dataclass(frozen=True)
@@ -132,7 +136,7 @@ def node_class(pool: PoolProperties, nodes: NodeProperties) -> Manifest:
         "amiSelectorTerms": [{"alias": f"bottlerocket@{nodes.bottlerocket_release}"}],
         "blockDeviceMappings": [
             _volume("/dev/xvda", _ROOT_VOLUME_GIB),
-            _volume("/dev/xvdb", pool.disk_gib, **_image_volume_speed(pool)),
+            _volume(DATA_DEVICE, pool.disk_gib, **_image_volume(pool)),
         ],
         "kubelet": {"maxPods": PODS_PER_NODE},
         "metadataOptions": {
@@ -147,7 +151,7 @@ def node_class(pool: PoolProperties, nodes: NodeProperties) -> Manifest:
         "userData": bottlerocket.settings(efa=pool.efa),
         **_network_interfaces(pool),
     }
-    if pool.has_instance_store:
+    if pool.uses_instance_store:
         specification["instanceStorePolicy"] = "RAID0"
     if pool.reserved:
         specification["capacityReservationSelectorTerms"] = [dict(pool.reserved.selector)]
@@ -307,15 +311,22 @@ def _accelerator_resource(pool: PoolProperties) -> str:
     return accelerator.resource_name if accelerator else ""
 
 
-def _image_volume_speed(pool: PoolProperties) -> Manifest:
-    """Return the speed of the data volume where images lie on it: as fast as every type can use."""
-    if pool.has_instance_store:
+def _image_volume(pool: PoolProperties) -> Manifest:
+    """Return how the data volume is filled and how fast it is, where images lie on it."""
+    if pool.uses_instance_store:
         return {}
     throughput = gp3_mib_per_second(pool.instance_types)
-    return {"throughput": throughput, "iops": max(_LEAST_GP3_OPERATIONS, throughput * 4)}
+    speed = {"throughput": throughput, "iops": max(_LEAST_GP3_OPERATIONS, throughput * 4)}
+    if not pool.image_snapshot_id:
+        return speed
+    return {
+        **speed,
+        "snapshotID": pool.image_snapshot_id,
+        "volumeInitializationRate": INITIALIZATION_MIB_PER_SECOND,
+    }
 
 
-def _volume(device: str, size_gib: int, **speed: int) -> Manifest:
+def _volume(device: str, size_gib: int, **fields: int | str) -> Manifest:
     """Return one encrypted gp3 volume."""
-    volume = {"volumeSize": f"{size_gib}Gi", "volumeType": "gp3", "encrypted": True, **speed}
+    volume = {"volumeSize": f"{size_gib}Gi", "volumeType": "gp3", "encrypted": True, **fields}
     return {"deviceName": device, "ebs": {**volume, "deleteOnTermination": True}}

@@ -15,6 +15,7 @@ from inference_blueprints.spec.types.section import (
     Name,
     QualifiedName,
     Section,
+    SnapshotId,
     default,
 )
 
@@ -79,6 +80,26 @@ class Disk(Section):
     """Size in GiB."""
 
 
+class SociParallelPull(Section):
+    """Nodes pull their images, several parts of a layer at once."""
+
+
+class EbsSnapshot(Section):
+    """Nodes start with their images on the EBS volume, and leave the NVMe of their instance types unused."""
+
+    id: SnapshotId | None = None
+    """The snapshot, which `blueprints image-cache bake` makes; without one nodes pull their images."""
+
+
+class ImageAcceleration(Choice):
+    """How images come to a new node."""
+
+    soci_parallel_pull: SociParallelPull | None = None
+    """By its network."""
+    ebs_snapshot: EbsSnapshot | None = None
+    """From a snapshot of another node's volume."""
+
+
 class Pool(Section):
     """Nodes that are interchangeable for the models that name the pool."""
 
@@ -100,3 +121,11 @@ class Pool(Section):
     """Taints for the nodes, beside that of their accelerators."""
     disk: Disk = default({})
     """The nodes' EBS volume."""
+    image_acceleration: ImageAcceleration = default({"sociParallelPull": {}})
+    """How images come to a new node; without it they are pulled, in parallel."""
+
+    @property
+    def image_snapshot_id(self) -> str | None:
+        """Snapshot that the nodes' data volume is made from; None where they pull their images."""
+        snapshot = self.image_acceleration.ebs_snapshot
+        return snapshot.id if snapshot else None

@@ -9,6 +9,7 @@ from tests.templates.support import Templates, listed, statements, text
 
 _EC2_STARTS = "RunInstances|CreateFleet|CreateLaunchTemplate|CreateTags"
 _EC2_ENDS = "TerminateInstances|DeleteLaunchTemplate"
+_BAKES = "RunInstances|CreateTags|(Stop|Terminate)Instances|(Create|Delete)Snapshot"
 _PROFILE = r"arn:aws:iam::.+:instance-profile/\*"
 _BUCKET = r"\$\{(Logs|Weights)\w+\.Arn\}"
 _TARGETS = "arn:aws:elasticloadbalancing:.+:targetgroup"
@@ -22,14 +23,22 @@ REASONS: dict[str, list[tuple[str, str]]] = {
         ("Cluster", rf"iam:\w+InstanceProfile on {_PROFILE}"),
         ("Platform", rf"elasticloadbalancing:\w+Targets on {_TARGETS}/\*"),
     ],
+    "the resources do not exist yet; the launch template or the tags of a bake bound them": [
+        ("ImageCache", rf"ec2:({_BAKES}) on arn:aws:ec2:.+/\*"),
+        ("ImageCache", r"ssm:SendCommand on arn:aws:ec2:.+:instance/\*"),
+    ],
     "the calls know no resources; a condition bounds them to the region or the cluster": [
         ("Cluster", r"(ec2:Describe\w+|arc-zonal-shift:GetManagedResource) on \*"),
         ("Platform", r"(ec2|elasticloadbalancing):Describe\w+ on \*"),
+        ("ImageCache", r"(ec2:Describe\w+|ssm:GetCommandInvocation) on \*"),
     ],
     "public parameters and prices, and a listing that knows no resources": [
         ("Cluster", r"pricing:GetProducts on \*"),
         ("Cluster", rf"ssm:GetParameter on arn:aws:ssm:{_REGION}::parameter/aws/service/\*"),
         ("Cluster", r"iam:ListInstanceProfiles on \*"),
+    ],
+    "the delivery of logs, whose calls know no resources": [
+        ("ImageCache", r"logs:\w+ on \*"),
     ],
     "objects have no names beforehand; the bucket or the prefix bounds them": [
         ("Cluster", r"s3:GetObject on arn:aws:s3:::cdk-hnb659fds-assets-.+/\*\.zip"),

@@ -79,6 +79,12 @@ STUBS: Mapping[str, Stub] = MappingProxyType(
             {"AssociationArn": "{id}", "AssociationId": "a-{unique}"},
             ("ClusterName", "Namespace", "RoleArn", "ServiceAccount"),
         ),
+        "AWS::SSM::Document": Stub(
+            "a document is recorded; no instance runs that an agent could read it on",
+            "document-{unique}",
+            {},
+            ("Content",),
+        ),
         "Custom::VpcRestrictDefaultSG": Stub(
             "the default security group keeps its rules; no traffic is filtered",
             "restrict-{DefaultSecurityGroupId}",

@@ -1,0 +1,240 @@
+"""Bakes container images into snapshots of the data volume that nodes start with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_ssm as ssm
+from aws_cdk import aws_stepfunctions as sfn
+from constructs import Construct
+
+from inference_blueprints.catalog import image_cache
+from inference_blueprints.catalog.tags import PLATFORM_TAG
+from inference_constructs.capacity.bottlerocket import baking_settings
+from inference_constructs.capacity.image_baker_policies import (
+    BakerScope,
+    baker_statements,
+    log_delivery_statement,
+)
+from inference_constructs.capacity.image_baking_states import BakingResources, baking_definition
+from inference_constructs.capacity.image_pull_document import pull_document
+from inference_constructs.eks.pod_identity import policy_document
+from inference_constructs.findings import acknowledge, acknowledge_managed_policies, acknowledge_wildcards
+
+#: Public parameters that name the AMI of each variant, architecture and release, and their words for the
+#: second (Karpenter's pkg/providers/amifamily/bottlerocket.go reads them as well).
+_PARAMETERS = "/aws/service/bottlerocket"
+_PARAMETER_ARCHITECTURES = {"amd64": "x86_64", "arm64": "arm64"}
+
+
+class ImageBaker(Construct):
+    """A state machine that starts an instance, pulls images, takes a snapshot and ends the instance.
+
+    It costs nothing while it does not run. Nothing connects to the instance: it has no public address, no key
+    and no open port, and the document of Systems Manager takes names of images alone.
+
+    Parameters
+    ----------
+    platform
+        Value of the platform's tag.
+    kubernetes_version, bottlerocket_release
+        Which variant and release of Bottlerocket unpacks, for that is what uses the snapshot.
+    architectures
+        Of the pools that ask for snapshots: ``amd64``, ``arm64``.
+    vpc
+        Its first private subnet holds the instance; it reaches registries through it.
+    tags
+        Of instances, volumes and snapshots.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        platform: str,
+        kubernetes_version: str,
+        bottlerocket_release: str,
+        architectures: Sequence[str],
+        vpc: ec2.IVpc,
+        tags: Mapping[str, str],
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self._stack = cdk.Stack.of(self)
+        self._subnet_id = vpc.private_subnets[0].subnet_id
+        self._security_group = self._https_out(vpc.vpc_id)
+        self._instance_role = self._add_instance_role()
+        self._document = ssm.CfnDocument(
+            self,
+            "Document",
+            content=pull_document(),
+            document_type="Command",
+            target_type="/AWS::EC2::Instance",
+            update_method="NewVersion",
+        )
+        variant, release = f"aws-k8s-{kubernetes_version}", bottlerocket_release.removeprefix("v")
+        parameters = {
+            name: f"{_PARAMETERS}/{variant}/{_PARAMETER_ARCHITECTURES[name]}/{release}/image_id"
+            for name in architectures
+        }
+        profile = iam.CfnInstanceProfile(self, "Profile", roles=[self._instance_role.ref])
+        templates = {
+            name: self._launch_template(name, parameter, profile) for name, parameter in parameters.items()
+        }
+        definition = baking_definition(
+            BakingResources(
+                launch_templates={
+                    name: {"LaunchTemplateId": each.ref, "Version": each.attr_latest_version_number}
+                    for name, each in templates.items()
+                },
+                document_name=self._document.ref,
+                tags={**tags, PLATFORM_TAG: platform},
+                snapshot_tags={
+                    image_cache.BOTTLEROCKET_TAG: image_cache.variant(
+                        kubernetes_version, bottlerocket_release
+                    ),
+                    image_cache.SNAPSHOTTER_TAG: image_cache.SNAPSHOTTER,
+                },
+            )
+        )
+        role = self._add_role(platform, list(templates.values()), list(parameters.values()))
+        log = logs.LogGroup(
+            self,
+            "Log",
+            removal_policy=cdk.RemovalPolicy.DESTROY,
+            retention=logs.RetentionDays.THREE_MONTHS,
+        )
+        self.state_machine = sfn.CfnStateMachine(
+            self,
+            "StateMachine",
+            definition_string=self._stack.to_json_string(definition),
+            logging_configuration=sfn.CfnStateMachine.LoggingConfigurationProperty(
+                destinations=[
+                    sfn.CfnStateMachine.LogDestinationProperty(
+                        cloud_watch_logs_log_group=sfn.CfnStateMachine.CloudWatchLogsLogGroupProperty(
+                            log_group_arn=log.log_group_arn
+                        )
+                    )
+                ],
+                level="ALL",
+            ),
+            role_arn=role.attr_arn,
+        )
+        acknowledge(
+            self.state_machine,
+            {"SF2": "It runs once for a release of an engine, and its history tells every step."},
+        )
+
+    def _https_out(self, vpc_id: str) -> ec2.CfnSecurityGroup:
+        """Let the instance call registries and AWS, and nobody call it."""
+        return ec2.CfnSecurityGroup(
+            self,
+            "SecurityGroup",
+            group_description="Instances that pull images",
+            security_group_egress=[
+                ec2.CfnSecurityGroup.EgressProperty(
+                    cidr_ip="0.0.0.0/0",
+                    description="Registries and AWS",
+                    from_port=443,
+                    ip_protocol="tcp",
+                    to_port=443,
+                )
+            ],
+            vpc_id=vpc_id,
+        )
+
+    def _add_instance_role(self) -> iam.CfnRole:
+        """Let the instance be managed, and fetch Bottlerocket's own containers."""
+        prefix = f"arn:{self._stack.partition}:iam::aws:policy/"
+        policies = [f"{prefix}AmazonSSMManagedInstanceCore", f"{prefix}AmazonEC2ContainerRegistryPullOnly"]
+        role = iam.CfnRole(
+            self,
+            "InstanceRole",
+            assume_role_policy_document=_trust("ec2.amazonaws.com"),
+            managed_policy_arns=policies,
+        )
+        acknowledge_managed_policies(
+            role, policies, "AWS maintains what its agent and Bottlerocket's host containers need in these."
+        )
+        return role
+
+    def _launch_template(
+        self, architecture: str, image_parameter: str, profile: iam.CfnInstanceProfile
+    ) -> ec2.CfnLaunchTemplate:
+        """Fix everything about the instance but its volumes and tags."""
+        return ec2.CfnLaunchTemplate(
+            self,
+            f"LaunchTemplate-{architecture}",
+            launch_template_data=ec2.CfnLaunchTemplate.LaunchTemplateDataProperty(
+                iam_instance_profile=ec2.CfnLaunchTemplate.IamInstanceProfileProperty(arn=profile.attr_arn),
+                image_id=f"resolve:ssm:{image_parameter}",
+                instance_type=image_cache.INSTANCE_TYPES[architecture],
+                metadata_options=ec2.CfnLaunchTemplate.MetadataOptionsProperty(
+                    http_put_response_hop_limit=1, http_tokens="required"
+                ),
+                network_interfaces=[
+                    ec2.CfnLaunchTemplate.NetworkInterfaceProperty(
+                        associate_public_ip_address=False,
+                        device_index=0,
+                        groups=[self._security_group.attr_group_id],
+                        subnet_id=self._subnet_id,
+                    )
+                ],
+                user_data=cdk.Fn.base64(baking_settings()),
+            ),
+        )
+
+    def _add_role(
+        self, platform: str, templates: Sequence[ec2.CfnLaunchTemplate], parameters: Sequence[str]
+    ) -> iam.CfnRole:
+        """Let the state machine bake, and write its log."""
+        stack = self._stack
+        scope = BakerScope(
+            partition=stack.partition,
+            region=stack.region,
+            account=stack.account,
+            platform=platform,
+            launch_template_arns=[
+                f"arn:{stack.partition}:ec2:{stack.region}:{stack.account}:launch-template/{each.ref}"
+                for each in templates
+            ],
+            instance_role_arn=self._instance_role.attr_arn,
+            document_arn=(
+                f"arn:{stack.partition}:ssm:{stack.region}:{stack.account}:document/{self._document.ref}"
+            ),
+            image_parameter_arns=[
+                f"arn:{stack.partition}:ssm:{stack.region}::parameter{parameter}" for parameter in parameters
+            ],
+            subnet_id=self._subnet_id,
+            security_group_id=self._security_group.attr_group_id,
+        )
+        baking, logging = baker_statements(scope), [log_delivery_statement()]
+        role = iam.CfnRole(
+            self,
+            "Role",
+            assume_role_policy_document=_trust("states.amazonaws.com"),
+            policies=[
+                iam.CfnRole.PolicyProperty(policy_name="Baking", policy_document=policy_document(baking)),
+                iam.CfnRole.PolicyProperty(policy_name="Log", policy_document=policy_document(logging)),
+            ],
+        )
+        acknowledge_wildcards(
+            role,
+            baking,
+            "Instances, volumes and snapshots have no names beforehand: rights to change are bound to the "
+            "launch template and to the tags of a bake, rights to read to the region.",
+        )
+        acknowledge_wildcards(role, logging, "CloudWatch's calls for the delivery of logs know no resources.")
+        return role
+
+
+def _trust(service: str) -> dict[str, object]:
+    """Return a trust policy for a service of AWS."""
+    return {
+        "Version": "2012-10-17",
+        "Statement": [{"Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole"}],
+    }

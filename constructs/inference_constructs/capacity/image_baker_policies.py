@@ -1,0 +1,140 @@
+"""Rights of the state machine that bakes images, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from inference_blueprints.catalog.image_cache import POOL_TAG
+from inference_blueprints.catalog.tags import PLATFORM_TAG
+
+Statement = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class BakerScope:
+    """What the rights are bound to.
+
+    Parameters
+    ----------
+    partition, region, account
+        Where.
+    platform
+        Value of the platform's tag.
+    launch_template_arns
+        The only templates of instances.
+    instance_role_arn
+        The only role that instances get.
+    document_arn
+        The only document that is run on them.
+    image_parameter_arns
+        Public parameters that name the AMI.
+    subnet_id, security_group_id
+        Where instances are.
+    """
+
+    partition: str
+    region: str
+    account: str
+    platform: str
+    launch_template_arns: Sequence[str]
+    instance_role_arn: str
+    document_arn: str
+    image_parameter_arns: Sequence[str]
+    subnet_id: str
+    security_group_id: str
+
+    def ec2_arn(self, kind: str, name: str = "*", *, account: str | None = None) -> str:
+        """ARN of an EC2 resource, or of all of a kind; which of them is decided by conditions."""
+        owner = self.account if account is None else account
+        return f"arn:{self.partition}:ec2:{self.region}:{owner}:{kind}/{name}"
+
+    def tagged(self, source: str) -> dict[str, Any]:
+        """Condition that a resource or a request (``aws:ResourceTag``, ``aws:RequestTag``) is a bake's."""
+        return {
+            "StringEquals": {f"{source}/{PLATFORM_TAG}": self.platform},
+            "StringLike": {f"{source}/{POOL_TAG}": "*"},
+        }
+
+
+def baker_statements(scope: BakerScope) -> tuple[Statement, ...]:
+    """Return the statements: from the given templates alone, and on what carries the bake's tags alone.
+
+    Parameters
+    ----------
+    scope
+        What the rights are bound to.
+    """
+    snapshots = scope.ec2_arn("snapshot", account="")
+    from_template = {"ArnEquals": {"ec2:LaunchTemplate": list(scope.launch_template_arns)}}
+    return (
+        _allow(
+            "ec2:RunInstances",
+            [
+                *scope.launch_template_arns,
+                scope.ec2_arn("subnet", scope.subnet_id),
+                scope.ec2_arn("security-group", scope.security_group_id),
+                scope.ec2_arn("network-interface"),
+                scope.ec2_arn("image", account=""),
+            ],
+            from_template,
+        ),
+        _allow(
+            "ec2:RunInstances",
+            [scope.ec2_arn("instance"), scope.ec2_arn("volume")],
+            {**from_template, **scope.tagged("aws:RequestTag")},
+        ),
+        _allow(
+            "ec2:CreateTags",
+            [scope.ec2_arn("instance"), scope.ec2_arn("volume"), snapshots],
+            {"StringEquals": {"ec2:CreateAction": ["RunInstances", "CreateSnapshot"]}},
+        ),
+        _allow(
+            ["ec2:StopInstances", "ec2:TerminateInstances"],
+            scope.ec2_arn("instance"),
+            scope.tagged("aws:ResourceTag"),
+        ),
+        _allow("ec2:CreateSnapshot", scope.ec2_arn("volume"), scope.tagged("aws:ResourceTag")),
+        _allow("ec2:CreateSnapshot", snapshots, scope.tagged("aws:RequestTag")),
+        _allow("ec2:DeleteSnapshot", snapshots, scope.tagged("aws:ResourceTag")),
+        _allow(
+            ["ec2:DescribeInstances", "ec2:DescribeSnapshots"],
+            "*",
+            {"StringEquals": {"aws:RequestedRegion": scope.region}},
+        ),
+        _allow("ssm:SendCommand", scope.document_arn),
+        _allow("ssm:SendCommand", scope.ec2_arn("instance"), scope.tagged("aws:ResourceTag")),
+        _allow("ssm:GetCommandInvocation", "*", {"StringEquals": {"aws:RequestedRegion": scope.region}}),
+        _allow(["ssm:GetParameter", "ssm:GetParameters"], list(scope.image_parameter_arns)),
+        _allow(
+            "iam:PassRole",
+            scope.instance_role_arn,
+            {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}},
+        ),
+    )
+
+
+def log_delivery_statement() -> Statement:
+    """Return what a state machine needs for its log; these calls know no resources.
+
+    As https://docs.aws.amazon.com/step-functions/latest/dg/cw-logs.html has it.
+    """
+    actions = [
+        "logs:CreateLogDelivery",
+        "logs:DeleteLogDelivery",
+        "logs:DescribeLogGroups",
+        "logs:DescribeResourcePolicies",
+        "logs:GetLogDelivery",
+        "logs:ListLogDeliveries",
+        "logs:PutResourcePolicy",
+        "logs:UpdateLogDelivery",
+    ]
+    return _allow(actions, "*")
+
+
+def _allow(
+    actions: str | list[str], resources: str | list[str], conditions: Mapping[str, Any] | None = None
+) -> Statement:
+    statement = {"Effect": "Allow", "Action": actions, "Resource": resources}
+    return statement | {"Condition": conditions} if conditions else statement

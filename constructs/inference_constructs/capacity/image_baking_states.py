@@ -1,0 +1,323 @@
+"""How a snapshot with images comes about, as a state machine: data in the Amazon States Language.
+
+After AWS's sample for Bottlerocket (https://github.com/aws-samples/bottlerocket-images-cache). Every step
+that can fail leads to the instance's end. The machine has no time limit of its own, for that would end it
+without ending the instance: each wait has one instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from inference_blueprints.catalog.image_cache import DATA_DEVICE, IMAGES_TAG, POOL_TAG
+
+State = dict[str, Any]
+
+_LOOK_SECONDS = 15
+#: How long the agent of a new instance may take to be there: Run Command refuses the instance until then.
+_AGENT_ATTEMPTS = 60
+#: How often an instance that stops, and a snapshot that is copied, are looked at: six hours altogether, and
+#: well below the 25,000 events of an execution.
+_MOST_LOOKS = 1440
+_CALL_ATTEMPTS = 5
+#: Unpacking waits for the volume alone (Amazon EBS User Guide, General Purpose SSD volumes).
+_DATA_VOLUME_SPEED = {"Throughput": 1000, "Iops": 4000}
+
+
+@dataclass(frozen=True)
+class BakingResources:
+    """What the state machine works with.
+
+    Parameters
+    ----------
+    launch_templates
+        By architecture, each as EC2 names it: ``LaunchTemplateId`` and ``Version``.
+    document_name
+        Document of Systems Manager that pulls.
+    tags
+        Of instance, volumes and snapshot.
+    snapshot_tags
+        Of the snapshot, besides.
+    """
+
+    launch_templates: Mapping[str, Mapping[str, str]]
+    document_name: str
+    tags: Mapping[str, str]
+    snapshot_tags: Mapping[str, str]
+
+
+def baking_definition(resources: BakingResources) -> dict[str, Any]:
+    """Return the definition; its input is ``pool, architecture, images, imagesDigest, sizeGib``.
+
+    Parameters
+    ----------
+    resources
+        What it works with.
+    """
+    return {
+        "Comment": "Bakes container images into a snapshot of Bottlerocket's data volume",
+        "QueryLanguage": "JSONata",
+        "StartAt": "ReadInput",
+        "States": {
+            **_starting(resources),
+            **_pulling(resources),
+            **_stopping(),
+            **_copying(resources),
+            **_ending(),
+        },
+    }
+
+
+def _starting(resources: BakingResources) -> dict[str, State]:
+    """Start the instance; of two attempts with one token, EC2 makes one instance."""
+    tags = _tags(resources.tags)
+    return {
+        "ReadInput": {
+            "Type": "Pass",
+            "Assign": {
+                "architecture": "{% $states.input.architecture %}",
+                "failure": "",
+                "images": '{% $join($states.input.images, " ") %}',
+                "imagesDigest": "{% $states.input.imagesDigest %}",
+                "launchTemplates": {name: dict(each) for name, each in resources.launch_templates.items()},
+                "looks": 0,
+                "pool": "{% $states.input.pool %}",
+                "sizeGib": "{% $states.input.sizeGib %}",
+                "snapshotId": "",
+            },
+            "Next": "StartInstance",
+        },
+        "StartInstance": _call(
+            "ec2:runInstances",
+            {
+                "BlockDeviceMappings": [_volume("/dev/xvda"), _volume(DATA_DEVICE, _data_volume())],
+                "ClientToken": "{% $states.context.Execution.Name %}",
+                "LaunchTemplate": "{% $lookup($launchTemplates, $architecture) %}",
+                "MaxCount": 1,
+                "MinCount": 1,
+                "TagSpecifications": [
+                    {"ResourceType": kind, "Tags": tags} for kind in ("instance", "volume")
+                ],
+            },
+            assign={"instanceId": "{% $states.result.Instances[0].InstanceId %}"},
+            then="PullImages",
+            on_failure="NotBaked",
+        ),
+    }
+
+
+def _pulling(resources: BakingResources) -> dict[str, State]:
+    """Pull and unpack; Systems Manager ends the command by the times that the document gives it."""
+    return {
+        "PullImages": _call(
+            "ssm:sendCommand",
+            {
+                "DocumentName": resources.document_name,
+                "InstanceIds": ["{% $instanceId %}"],
+                "Parameters": {"Images": ["{% $images %}"]},
+            },
+            assign={"commandId": "{% $states.result.Command.CommandId %}"},
+            then="WaitForImages",
+            attempts=_AGENT_ATTEMPTS,
+        ),
+        "WaitForImages": _wait("LookAtCommand"),
+        "LookAtCommand": _call(
+            "ssm:getCommandInvocation",
+            {"CommandId": "{% $commandId %}", "InstanceId": "{% $instanceId %}"},
+            assign={
+                "status": "{% $states.result.Status %}",
+                "failure": (
+                    '{% $states.result.Status in ["Pending", "InProgress", "Delayed", "Success"] ? "" : '
+                    '"the images were not pulled (" & $states.result.Status & "): " & '
+                    "$substring($states.result.StandardErrorContent, -1000) %}"
+                ),
+            },
+            then="AreImagesThere",
+        ),
+        "AreImagesThere": _choice(
+            {
+                '{% $status = "Success" %}': "StopInstance",
+                '{% $failure = "" %}': "WaitForImages",
+            },
+            otherwise="TerminateInstance",
+        ),
+    }
+
+
+def _stopping() -> dict[str, State]:
+    """Stop the instance, so that everything is on the volume."""
+    return {
+        "StopInstance": _call(
+            "ec2:stopInstances", {"InstanceIds": ["{% $instanceId %}"]}, then="WaitForInstance"
+        ),
+        "WaitForInstance": _wait("LookAtInstance"),
+        "LookAtInstance": _call(
+            "ec2:describeInstances",
+            {"InstanceIds": ["{% $instanceId %}"]},
+            assign={
+                **_look("the instance did not stop"),
+                "status": "{% $states.result.Reservations[0].Instances[0].State.Name %}",
+                "volumeId": (
+                    "{% $states.result.Reservations[0].Instances[0]"
+                    f'.BlockDeviceMappings[DeviceName="{DATA_DEVICE}"].Ebs.VolumeId %}}'
+                ),
+            },
+            then="HasInstanceStopped",
+        ),
+        "HasInstanceStopped": _choice(
+            {
+                '{% $status = "stopped" %}': "TakeSnapshot",
+                '{% $failure = "" %}': "WaitForInstance",
+            },
+            otherwise="TerminateInstance",
+        ),
+    }
+
+
+def _copying(resources: BakingResources) -> dict[str, State]:
+    """Take the snapshot, and keep the volume until it is complete."""
+    tags = _tags({**resources.tags, **resources.snapshot_tags}, {IMAGES_TAG: "{% $imagesDigest %}"})
+    return {
+        "TakeSnapshot": _call(
+            "ec2:createSnapshot",
+            {
+                "Description": '{% $substring("Images: " & $images, 0, 255) %}',
+                "TagSpecifications": [{"ResourceType": "snapshot", "Tags": tags}],
+                "VolumeId": "{% $volumeId %}",
+            },
+            assign={"snapshotId": "{% $states.result.SnapshotId %}"},
+            then="WaitForSnapshot",
+        ),
+        "WaitForSnapshot": _wait("LookAtSnapshot"),
+        "LookAtSnapshot": _call(
+            "ec2:describeSnapshots",
+            {"SnapshotIds": ["{% $snapshotId %}"]},
+            assign={
+                "status": "{% $states.result.Snapshots[0].State %}",
+                **_look("the snapshot did not become complete"),
+            },
+            then="IsSnapshotComplete",
+        ),
+        "IsSnapshotComplete": _choice(
+            {
+                '{% $status = "completed" %}': "TerminateInstance",
+                '{% $failure = "" and $status = "pending" %}': "WaitForSnapshot",
+            },
+            otherwise="GiveSnapshotUp",
+        ),
+        "GiveSnapshotUp": {
+            "Type": "Pass",
+            "Assign": {"failure": '{% "the snapshot is " & $status & " and not complete" %}'},
+            "Next": "TerminateInstance",
+        },
+    }
+
+
+def _ending() -> dict[str, State]:
+    """End the instance however it went, and take an incomplete snapshot away."""
+    return {
+        "TerminateInstance": _call(
+            "ec2:terminateInstances",
+            {"InstanceIds": ["{% $instanceId %}"]},
+            then="IsBaked",
+            on_failure="InstanceLeft",
+        ),
+        "IsBaked": _choice(
+            {'{% $failure = "" %}': "Baked", '{% $snapshotId != "" %}': "DeleteSnapshot"},
+            otherwise="NotBaked",
+        ),
+        "DeleteSnapshot": _call(
+            "ec2:deleteSnapshot",
+            {"SnapshotId": "{% $snapshotId %}"},
+            then="NotBaked",
+            on_failure="SnapshotLeft",
+        ),
+        "Baked": {"Type": "Pass", "Output": {"snapshotId": "{% $snapshotId %}"}, "End": True},
+        "NotBaked": {"Type": "Fail", "Error": "NotBaked", "Cause": "{% $failure %}"},
+        "InstanceLeft": {
+            "Type": "Fail",
+            "Error": "InstanceLeft",
+            "Cause": '{% $instanceId & " still runs, and is billed: " & $failure %}',
+        },
+        "SnapshotLeft": {
+            "Type": "Fail",
+            "Error": "SnapshotLeft",
+            "Cause": '{% $snapshotId & " is incomplete, and is billed: " & $failure %}',
+        },
+    }
+
+
+def _call(
+    operation: str,
+    arguments: Mapping[str, Any],
+    *,
+    then: str,
+    assign: Mapping[str, str | int] | None = None,
+    on_failure: str = "TerminateInstance",
+    attempts: int = _CALL_ATTEMPTS,
+) -> State:
+    """Call an operation of AWS, again where that may help, and remember why it failed."""
+    service, name = operation.split(":")
+    state: State = {
+        "Type": "Task",
+        "Resource": f"arn:aws:states:::aws-sdk:{service}:{name}",
+        "Arguments": dict(arguments),
+        "Retry": [
+            {
+                "ErrorEquals": ["States.TaskFailed"],
+                "IntervalSeconds": _LOOK_SECONDS,
+                "MaxAttempts": attempts,
+                "BackoffRate": 1,
+            }
+        ],
+        "Catch": [
+            {
+                "ErrorEquals": ["States.ALL"],
+                "Assign": {
+                    "failure": (
+                        '{% ($failure = "" ? "" : $failure & "; ") & '
+                        f'"{name}: " & $states.errorOutput.Error & " " & $states.errorOutput.Cause %}}'
+                    )
+                },
+                "Next": on_failure,
+            }
+        ],
+        "Next": then,
+    }
+    return state | {"Assign": dict(assign)} if assign else state
+
+
+def _look(what_failed: str) -> dict[str, str | int]:
+    """Count how often something was looked at, and give it up in the end."""
+    return {
+        "looks": "{% $looks + 1 %}",
+        "failure": f'{{% $looks < {_MOST_LOOKS} ? "" : "{what_failed}" %}}',
+    }
+
+
+def _wait(then: str) -> State:
+    return {"Type": "Wait", "Seconds": _LOOK_SECONDS, "Next": then}
+
+
+def _choice(conditions: Mapping[str, str], *, otherwise: str) -> State:
+    """Go where the first condition that holds leads."""
+    choices = [{"Condition": condition, "Next": then} for condition, then in conditions.items()]
+    return {"Type": "Choice", "Choices": choices, "Default": otherwise}
+
+
+def _data_volume() -> dict[str, Any]:
+    return {"VolumeSize": "{% $sizeGib %}", **_DATA_VOLUME_SPEED}
+
+
+def _volume(device: str, fields: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return an encrypted volume under the account's default key, which nodes of pools have as well."""
+    ebs = {"DeleteOnTermination": True, "Encrypted": True, "VolumeType": "gp3", **(fields or {})}
+    return {"DeviceName": device, "Ebs": ebs}
+
+
+def _tags(*tags: Mapping[str, str]) -> list[dict[str, str]]:
+    """Return tags in EC2's words, with the pool's."""
+    together = {key: value for each in tags for key, value in each.items()} | {POOL_TAG: "{% $pool %}"}
+    return [{"Key": key, "Value": value} for key, value in together.items()]

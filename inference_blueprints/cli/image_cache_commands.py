@@ -1,0 +1,137 @@
+"""Commands about snapshots of images: image-cache bake, image-cache status."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from inference_blueprints.cli.blueprint_commands import load
+from inference_blueprints.cli.options import NameOrPath, Output, OutputOption
+from inference_blueprints.errors import UserError
+
+if TYPE_CHECKING:
+    from inference_blueprints.deployment.account import Account
+    from inference_blueprints.deployment.image_cache.baker import Baked
+    from inference_blueprints.deployment.image_cache.wanted import WantedSnapshot
+
+app = typer.Typer(
+    help="Snapshots of the data volume with images on it, for pools that ask for them.", no_args_is_help=True
+)
+Pools = Annotated[
+    list[str] | None, typer.Option("--pool", help="A pool that is meant; without it all that ask for one.")
+]
+Write = Annotated[bool, typer.Option("--write", help="Write the ids into the blueprint, and nothing else.")]
+
+
+@app.command()
+def bake(
+    name_or_path: NameOrPath,
+    pools: Pools = None,
+    write: Write = False,  # noqa: FBT002 - an option
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Pull the images of pools on an instance of the account, and take a snapshot of them."""
+    from inference_blueprints.deployment.image_cache.baker import Baker
+    from inference_blueprints.spec.shipped import shipped
+
+    if write and name_or_path in shipped():
+        raise UserError(
+            f"{name_or_path} comes with the library and is not written; copy it with `blueprints init "
+            f"{name_or_path} FILE`"
+        )
+    platform, account, wanted = _wanted(name_or_path, pools or [])
+    if not wanted:
+        raise UserError(
+            "no pool asks for a snapshot; write `imageAcceleration: {ebsSnapshot: {}}` to one and deploy"
+        )
+    baker = Baker(account, platform, blueprint=name_or_path)
+    baked = []
+    try:
+        for each in baker.bake(wanted, _say):
+            baked.append(each)
+            if write and each.snapshot_id:
+                _write_id(Path(name_or_path), each.pool, each.snapshot_id)
+    except KeyboardInterrupt:
+        _say("the bakes go on without this command; run it again to follow them")
+        raise
+    _report(baked, name_or_path, written=write, output=output)
+
+
+@app.command()
+def status(name_or_path: NameOrPath, output: OutputOption = Output.TEXT) -> None:
+    """Say whether snapshots hold what the plan needs; the exit code is 1 if one does not."""
+    from dataclasses import asdict
+    from datetime import UTC, datetime
+
+    from inference_blueprints.deployment.account import readable_errors
+    from inference_blueprints.deployment.image_cache.status import snapshot_status
+
+    platform, account, wanted = _wanted(name_or_path, [])
+    with readable_errors():
+        found = [snapshot_status(account, platform, each, now=datetime.now(UTC)) for each in wanted]
+    if output is Output.JSON:
+        print(json.dumps([asdict(each) for each in found], indent=2))
+    elif not found:
+        print("no pool asks for a snapshot")
+    else:
+        for each in found:
+            print(each)
+    if any(each.state != "current" for each in found):
+        raise typer.Exit(1)
+
+
+def _wanted(name_or_path: str, pools: list[str]) -> tuple[str, Account, list[WantedSnapshot]]:
+    """Return the platform's name, the account that the blueprint means, and what is wanted there."""
+    from inference_blueprints.deployment.account import Account
+    from inference_blueprints.deployment.image_cache.wanted import wanted_snapshots
+    from inference_blueprints.serving.plan import build_plan
+
+    blueprint = load(name_or_path).blueprint
+    wanted = wanted_snapshots(blueprint, build_plan(blueprint), pools)
+    environment = blueprint.spec.environment
+    account = Account(environment.region)
+    if wanted:
+        account.demand(environment.account)
+    return blueprint.metadata.name, account, wanted
+
+
+def _write_id(path: Path, pool: str, snapshot_id: str) -> None:
+    """Write a snapshot's id into the file, byte for byte as it was elsewhere."""
+    from inference_blueprints.spec.amendment import with_snapshot
+
+    try:
+        text = path.read_bytes().decode()
+        path.write_bytes(with_snapshot(text, str(path), pool, snapshot_id).encode())
+    except OSError as error:
+        raise UserError(
+            f"{path}: cannot be written: {error.strerror}; write `id: {snapshot_id}` to pool '{pool}' by hand"
+        ) from error
+
+
+def _report(baked: list[Baked], name_or_path: str, *, written: bool, output: Output) -> None:
+    """Say what to write where, or that it is written, and what failed."""
+    from dataclasses import asdict
+
+    if output is Output.JSON:
+        print(json.dumps([asdict(each) for each in baked], indent=2))
+    else:
+        for each in baked:
+            if each.snapshot_id:
+                print(f"{each.pool}: imageAcceleration: {{ebsSnapshot: {{id: {each.snapshot_id}}}}}")
+        if any(each.snapshot_id for each in baked):
+            place = f"written to {name_or_path}" if written else f"write that to {name_or_path}"
+            print(f"{place}; then run `blueprints deploy {name_or_path}`")
+    failed = [f"{each.pool}: {each.failure}" for each in baked if each.snapshot_id is None]
+    for line in failed:
+        _say(line)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _say(line: str) -> None:
+    """Show progress and failures beside the result, which a machine may read."""
+    print(line, file=sys.stderr, flush=True)

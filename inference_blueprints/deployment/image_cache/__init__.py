@@ -1,0 +1,1 @@
+"""Snapshots of images: baked in the account, and compared with the plan."""
