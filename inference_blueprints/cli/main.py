@@ -16,6 +16,7 @@ from inference_blueprints.cli import (
     charts_commands,
     deploy_commands,
     doctor_command,
+    image_cache_commands,
     local_commands,
     lock_commands,
     removal_commands,
@@ -39,6 +40,7 @@ deploy_commands.register(app)
 lock_commands.register(app)
 removal_commands.register(app)
 app.add_typer(charts_commands.app, name="charts")
+app.add_typer(image_cache_commands.app, name="image-cache")
 app.add_typer(local_commands.app, name="local")
 
 
