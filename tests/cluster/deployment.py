@@ -32,23 +32,39 @@ class Deployment:
     emulator: Emulator
     logs: Path
 
-    def deploy(self, assembly: Path) -> None:
+    def deploy(self, assembly: Path, *stacks: str) -> None:
+        """Deploy every stack of an assembly, or some with all that they depend on."""
         deploy(
             self.emulator,
             assembly,
             log_path=self.logs / f"deploy-{len(list(self.logs.iterdir()))}.log",
             on_line=lambda _: None,
             on_event=lambda _: None,
+            stacks=stacks,
+        )
+
+    def has(self, assembly: Path) -> bool:
+        """Whether every stack of an assembly is deployed as it is there."""
+        cloudformation = self.emulator.client("cloudformation")
+        states = self.stacks()
+        wanted = {path.name.removesuffix(".template.json"): path for path in assembly.glob("*.template.json")}
+        return all(
+            states.get(name, "").endswith("_COMPLETE")
+            and cloudformation.get_template(StackName=name)["TemplateBody"] == json.loads(path.read_text())
+            for name, path in wanted.items()
         )
 
     @property
     def kubectl(self) -> Kubectl:
-        """The administrator of the cluster that was made last."""
-        return Kubectl(self._administrator)
+        """The administrator of the cluster ``quickstart``."""
+        return self.administrator("quickstart")
 
-    @property
-    def _administrator(self) -> Path:
-        found = self.emulator.control_planes_directory.glob("clusters/*/administrator.kubeconfig")
+    def administrator(self, cluster: str) -> Kubectl:
+        """The administrator of a cluster, in its last incarnation."""
+        return Kubectl(self._administrator(cluster))
+
+    def _administrator(self, cluster: str) -> Path:
+        found = self.emulator.control_planes_directory.glob(f"clusters/*{cluster}-*/administrator.kubeconfig")
         return max(found, key=os.path.getmtime)
 
     def as_root(self, cluster: str) -> Kubectl:
@@ -68,7 +84,7 @@ class Deployment:
         address = signer.generate_presigned_url(request, operation_name="", expires_in=60)
         token = "k8s-aws-v1." + base64.urlsafe_b64encode(address.encode()).decode().rstrip("=")
         path = self.logs / "root.kubeconfig"
-        configuration = yaml.safe_load(self._administrator.read_text())
+        configuration = yaml.safe_load(self._administrator(cluster).read_text())
         configuration["users"][0]["user"] = {"token": token}
         path.write_text(yaml.safe_dump(configuration))
         return Kubectl(path)
@@ -81,9 +97,9 @@ class Deployment:
         return {name: status for name, status in found.items() if status != "DELETE_COMPLETE"}
 
 
-def names(deployment: Deployment, kind: str, *options: str) -> set[str]:
+def names(kubectl: Kubectl, kind: str, *options: str) -> set[str]:
     """Names of the objects of a kind."""
-    return {item["metadata"]["name"] for item in deployment.kubectl.get(kind, *options)}
+    return {item["metadata"]["name"] for item in kubectl.get(kind, *options)}
 
 
 def edited(assembly: Path, target: Path, stack: str, edit: Callable[[Template], None]) -> Path:

@@ -59,15 +59,24 @@ def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return _synthesised(document, tmp_path_factory.mktemp("changed"))
 
 
+@pytest.fixture(scope="module")
+def neighbour(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same under another name."""
+    document = _document()
+    document["metadata"]["name"] = "neighbour"
+    return _synthesised(document, tmp_path_factory.mktemp("neighbour"))
+
+
 @pytest.fixture
 def deployed(deployment: Deployment, quickstart: Path) -> Deployment:
-    deployment.deploy(quickstart)
+    if not deployment.has(quickstart):
+        deployment.deploy(quickstart)
     return deployment
 
 
 def test_every_layer_reaches_the_api_server(deployed: Deployment) -> None:
-    assert names(deployed, "nodepools") == {"inference-blueprints.system", "l40s"}
-    assert names(deployed, "targetgroupbindings", "--namespace", "inference") == {f"{GRAPH}-frontend"}
+    assert names(deployed.kubectl, "nodepools") == {"inference-blueprints.system", "l40s"}
+    assert names(deployed.kubectl, "targetgroupbindings", "--namespace", "inference") == {f"{GRAPH}-frontend"}
     assert _workers(deployed) == 2
     nodes = deployed.kubectl.get("nodes")
     assert len(nodes) == 2
@@ -92,16 +101,16 @@ def test_a_deploy_killed_half_way_is_repeated_and_everything_goes_back(
         with pytest.raises(DeployError, match="code -9"):
             deploying.result()
         assert deployed.stacks()[CAPACITY] == "UPDATE_IN_PROGRESS"
-        assert names(deployed, "nodepools") == {"inference-blueprints.system", "l40s"}
+        assert names(deployed.kubectl, "nodepools") == {"inference-blueprints.system", "l40s"}
     assert _workers(deployed) == 2, "the stack of the model was not begun"
     deployed.deploy(changed)
-    assert names(deployed, "nodepools") == {"inference-blueprints.system", "l40s", "more"}
+    assert names(deployed.kubectl, "nodepools") == {"inference-blueprints.system", "l40s", "more"}
     assert _workers(deployed) == 1
-    assert len(names(deployed, "secretproviderclasses", "--namespace", "inference")) == 1
+    assert len(names(deployed.kubectl, "secretproviderclasses", "--namespace", "inference")) == 1
     deployed.deploy(quickstart)
-    assert names(deployed, "secretproviderclasses", "--namespace", "inference") == set()
-    assert names(deployed, "nodepools") == {"inference-blueprints.system", "l40s"}
-    assert names(deployed, "ec2nodeclasses") == {"inference-blueprints.system", "l40s"}
+    assert names(deployed.kubectl, "secretproviderclasses", "--namespace", "inference") == set()
+    assert names(deployed.kubectl, "nodepools") == {"inference-blueprints.system", "l40s"}
+    assert names(deployed.kubectl, "ec2nodeclasses") == {"inference-blueprints.system", "l40s"}
     assert _workers(deployed) == 2
 
 
@@ -137,15 +146,30 @@ def test_a_bad_field_fails_readably_and_rolls_back(
     assert pool["spec"]["limits"]
 
 
-def test_destroy_leaves_nothing(deployed: Deployment, quickstart: Path, tmp_path: Path) -> None:
+def test_destroy_leaves_nothing_but_the_neighbour(
+    deployed: Deployment, quickstart: Path, neighbour: Path, tmp_path: Path
+) -> None:
+    deployed.deploy(neighbour, "neighbour-Cluster")
+    beside = deployed.administrator("neighbour")
+    nodes = names(beside, "nodes")
+    assert len(nodes) == 2
+    assert nodes.isdisjoint(names(deployed.kubectl, "nodes"))
+
     cloudformation = deployed.emulator.client("cloudformation")
-    for stack in deployed.stacks():
+    for stack in (name for name in deployed.stacks() if name.startswith("quickstart-")):
         cloudformation.update_termination_protection(StackName=stack, EnableTerminationProtection=False)
     destroy(deployed.emulator, quickstart, log_path=tmp_path / "destroy.log", on_line=lambda _: None)
-    assert set(deployed.stacks()) == {"CDKToolkit"}
-    assert deployed.emulator.client("eks").list_clusters()["clusters"] == []
+
+    assert set(deployed.stacks()) == {
+        "CDKToolkit",
+        "neighbour-Data",
+        "neighbour-Network",
+        "neighbour-Cluster",
+    }
+    assert deployed.emulator.client("eks").list_clusters()["clusters"] == ["neighbour"]
     with pytest.raises(KubectlFailed, match="refused"):
         deployed.kubectl.run("get", "namespaces")
+    assert names(beside, "nodes") == nodes
 
 
 def _document() -> dict[str, Any]:

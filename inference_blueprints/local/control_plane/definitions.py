@@ -60,7 +60,7 @@ def install(kubectl: Kubectl, report: build.Report) -> None:
 
 def _documents(folder: Path) -> Iterator[Definition]:
     for path in sorted(folder.rglob("*.yaml")):
-        for document in yaml.safe_load_all(path.read_text()):
+        for document in yaml.load_all(path.read_text(), yaml.CSafeLoader):
             if document and document["kind"] == "CustomResourceDefinition":
                 yield document
 

@@ -65,8 +65,9 @@ def deploy(
     log_path: Path,
     on_line: Callable[[str], None],
     on_event: Callable[[ResourceEvent], None],
+    stacks: Sequence[str] = (),
 ) -> None:
-    """Run ``cdk deploy --all`` on an app that is synthesised already.
+    """Run ``cdk deploy`` on an app that is synthesised already.
 
     Parameters
     ----------
@@ -80,6 +81,8 @@ def deploy(
         Called with each line of output.
     on_event
         Called with each resource that changes its state.
+    stacks
+        Names of those that are deployed, with all that they depend on; every stack when left out.
 
     Raises
     ------
@@ -87,7 +90,7 @@ def deploy(
         When it fails, with the failed resources and their reasons.
     """
     options = [
-        *("--app", str(assembly_directory.resolve()), "--all", "--require-approval", "never"),
+        *("--app", str(assembly_directory.resolve()), *(stacks or ["--all"]), "--require-approval", "never"),
         *("--progress", "events", "--concurrency", str(_CONCURRENT_STACKS)),
     ]
     _run(emulator, ["deploy", *options], log_path=log_path, on_line=on_line, on_event=on_event)

@@ -1,7 +1,8 @@
-"""Answers a question for a stack's status when the operation has ended, if that is within seconds.
+"""Answers a question for a stack's status when the operation has ended, if that is soon.
 
-The CDK command line asks at once and then every five seconds, which suits AWS; here most stacks are ready in
-less than one, and a deployment would spend its time between two questions.
+The CDK command line asks at once and then every five seconds, which suits AWS; here a stack is ready in one
+second to fifteen, and a deployment would spend its time between two questions. No client that asks gives up
+before half a minute.
 """
 
 import asyncio
@@ -11,7 +12,7 @@ from typing import Any
 
 from ministack.services import cloudformation
 
-_PATIENCE_SECONDS = 4.0
+_PATIENCE_SECONDS = 30.0
 _LOOK_AGAIN_SECONDS = 0.05
 _UNFINISHED = re.compile(rb"<StackStatus>(?!REVIEW_)[A-Z_]+_IN_PROGRESS</StackStatus>")
 _PLAIN_HANDLER = cloudformation.handle_request
