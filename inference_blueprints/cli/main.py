@@ -20,6 +20,7 @@ from inference_blueprints.cli import (
     local_commands,
     lock_commands,
     removal_commands,
+    verify_command,
 )
 from inference_blueprints.cli.options import machine_output_wanted
 from inference_blueprints.errors import BlueprintError, Problem, UserError
@@ -38,6 +39,7 @@ blueprint_commands.register(app)
 doctor_command.register(app)
 deploy_commands.register(app)
 lock_commands.register(app)
+verify_command.register(app)
 removal_commands.register(app)
 app.add_typer(charts_commands.app, name="charts")
 app.add_typer(image_cache_commands.app, name="image-cache")

@@ -9,6 +9,7 @@ from typing import Any
 
 import boto3
 from botocore.config import Config
+from botocore.credentials import Credentials
 from botocore.exceptions import BotoCoreError, ClientError
 
 from inference_blueprints.errors import UserError
@@ -42,6 +43,20 @@ class Account:
             with readable_errors():
                 self._clients[service] = self._session.client(service, config=_RETRIES)
         return self._clients[service]
+
+    @property
+    def credentials(self) -> Credentials:
+        """The environment's credentials.
+
+        Raises
+        ------
+        UserError
+            If there are none.
+        """
+        found = self._session.get_credentials()
+        if found is None:
+            raise UserError("there are no AWS credentials; run aws sso login, or export AWS_PROFILE=...")
+        return found
 
     @cached_property
     def number(self) -> str:

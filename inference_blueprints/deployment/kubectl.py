@@ -14,6 +14,7 @@ from inference_blueprints import tools
 
 _TIMEOUT_SECONDS = 120
 _POLL_SECONDS = 0.2
+_PROXY_VARIABLES = ("HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy")
 
 KubernetesObject = Mapping[str, Any]
 
@@ -49,18 +50,43 @@ class Kubectl:
         KubectlFailed
             When it exits with an error.
         """
-        result = subprocess.run(
-            [str(tools.kubectl()), "--kubeconfig", str(self._kubeconfig), *arguments],
-            input=None if document is None else json.dumps(document),
-            env={"HOME": str(self._kubeconfig.parent), "PATH": os.environ.get("PATH", os.defpath)},
-            capture_output=True,
-            text=True,
-            timeout=_TIMEOUT_SECONDS,
-            check=False,
-        )
+        try:
+            result = subprocess.run(
+                self._command(*arguments),
+                input=None if document is None else json.dumps(document),
+                env=self._environment(),
+                capture_output=True,
+                text=True,
+                timeout=_TIMEOUT_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise KubectlFailed(f"no answer within {_TIMEOUT_SECONDS} s") from error
         if result.returncode:
             raise KubectlFailed(result.stderr.strip())
         return result.stdout
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start kubectl for a command that lasts, such as ``port-forward``; the caller ends it.
+
+        Parameters
+        ----------
+        arguments
+            What follows ``kubectl``.
+
+        Returns
+        -------
+        subprocess.Popen
+            Its standard output brings its errors too.
+        """
+        return subprocess.Popen(
+            self._command(*arguments),
+            env=self._environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
 
     def get(self, *arguments: str) -> list[dict[str, Any]]:
         """Return objects as the server holds them.
@@ -138,6 +164,15 @@ class Kubectl:
                 reason = f": {failure}"
             time.sleep(_POLL_SECONDS)
         raise TimeoutError(f"{what}: not within {timeout_seconds:.0f} s{reason}")
+
+    def _command(self, *arguments: str) -> list[str]:
+        return [str(tools.kubectl()), "--kubeconfig", str(self._kubeconfig), *arguments]
+
+    def _environment(self) -> dict[str, str]:
+        """Keep the user's own configuration of kubectl out, and let a proxy of theirs in."""
+        passed = {name: os.environ[name] for name in _PROXY_VARIABLES if name in os.environ}
+        home = str(self._kubeconfig.parent)
+        return {"HOME": home, "PATH": os.environ.get("PATH", os.defpath), **passed}
 
     def _apply(self, objects: Sequence[KubernetesObject], *flags: str) -> None:
         self.run(

@@ -17,7 +17,8 @@ TEMPLATE_TOKENS = 7
 class FakeEndpoint:
     """Answers with as many one-word pieces as asked for; `faults` says what becomes of each request in turn.
 
-    The first request of a replay measures the chat template, so `faults` counts from the second.
+    The first request of a replay measures the chat template, so `faults` counts from the second. One that
+    `remembers` finds a prompt in its cache when it was asked before.
     """
 
     faults: list[str] = field(default_factory=list)
@@ -25,12 +26,22 @@ class FakeEndpoint:
     bodies: list[dict] = field(default_factory=list)
     first_token_seconds: float = 0.0
     cached_tokens: int | None = 3
+    remembers: bool = False
+    served: list[str] | None = field(default_factory=lambda: ["qwen"])
+    headers: dict[str, str] = field(default_factory=dict)
     base_url: str = ""
     runner: web.AppRunner | None = None
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
+    async def models(self, _: web.Request) -> web.Response:
+        if self.served is None:
+            return web.Response(status=503, text="no frontend")
+        models = [{"id": name, "object": "model"} for name in self.served]
+        return web.json_response({"object": "list", "data": models}, headers=self.headers)
+
     async def completions(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
+        known = body["messages"] in [earlier["messages"] for earlier in self.bodies]
         self.bodies.append(body)
         number = len(self.bodies) - 2
         fault = self.faults[number] if 0 <= number < len(self.faults) else ""
@@ -43,10 +54,12 @@ class FakeEndpoint:
         await response.prepare(request)
         if fault == "slow":
             await asyncio.sleep(self.first_token_seconds)
-        await self._stream(response, request, body, fault)
+        words = len(body["messages"][0]["content"].split())
+        cached = (words if known else 0) if self.remembers else self.cached_tokens
+        await self._stream(response, request, body, fault, cached)
         return response
 
-    async def _stream(self, response, request, body, fault) -> None:
+    async def _stream(self, response, request, body, fault, cached) -> None:
         prompt = body["messages"][0]["content"]
         await response.write(b": keep-alive\n\n")
         await _event(response, {"choices": [{"delta": {"role": "assistant", "content": ""}}]})
@@ -66,8 +79,8 @@ class FakeEndpoint:
         if fault != "no usage":
             usage = {
                 "prompt_tokens": len(prompt.split()) + TEMPLATE_TOKENS,
-                "completion_tokens": body["max_tokens"],
-                "prompt_tokens_details": {"cached_tokens": self.cached_tokens},
+                "completion_tokens": 0 if fault == "miscounted" else body["max_tokens"],
+                "prompt_tokens_details": {"cached_tokens": cached},
             }
             await _event(response, {"choices": [], "usage": usage})
         if fault != "no done":
@@ -87,6 +100,7 @@ async def serving(**settings) -> AsyncIterator[FakeEndpoint]:
     """Serve on a port that the operating system chooses."""
     endpoint = FakeEndpoint(**settings)
     application = web.Application(client_max_size=64 * 1024 * 1024)
+    application.router.add_get("/v1/models", endpoint.models)
     application.router.add_post("/v1/chat/completions", endpoint.completions)
     endpoint.runner = web.AppRunner(application, shutdown_timeout=1.0)
     await endpoint.runner.setup()

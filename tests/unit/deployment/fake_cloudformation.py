@@ -1,4 +1,4 @@
-"""CloudFormation as far as a removal sees it; moto's needs packages that nothing else needs."""
+"""CloudFormation as removals and verifications see it; moto's needs packages that nothing else needs."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ class FakeCloudFormation:
         What stacks keep, by name: resource type.
     denied
         Operations that are not allowed.
+    templates
+        What stacks were deployed with, by name.
     """
 
     def __init__(self) -> None:
@@ -30,6 +32,7 @@ class FakeCloudFormation:
         self.kept: dict[str, str] = {}
         self.denied: set[str] = set()
         self.resources: dict[str, list[str]] = {}
+        self.templates: dict[str, dict[str, Any]] = {}
 
     def add(self, name: str, platform: str = "try", status: str = "CREATE_COMPLETE") -> None:
         self._stacks[name] = {
@@ -39,6 +42,9 @@ class FakeCloudFormation:
             "Tags": [{"Key": TAG, "Value": platform}],
             "Protected": True,
         }
+
+    def delete(self, name: str) -> None:
+        del self._stacks[name]
 
     def names(self) -> list[str]:
         return [name for name, stack in self._stacks.items() if stack["StackStatus"] != "DELETE_COMPLETE"]
@@ -63,6 +69,10 @@ class FakeCloudFormation:
                 "DELETE_FAILED" if stack["StackName"] in self.failing else "DELETE_COMPLETE"
             )
         return {"Stacks": [answer]}
+
+    def get_template(self, *, StackName: str, TemplateStage: str) -> dict[str, Any]:  # noqa: N803
+        assert TemplateStage == "Original"
+        return {"TemplateBody": self.templates[self._find(StackName)["StackName"]]}
 
     def get_paginator(self, operation: str) -> _Paginator:
         return _Paginator(getattr(self, f"_{operation}"))

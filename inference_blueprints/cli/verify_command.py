@@ -1,0 +1,46 @@
+"""The command that looks at a platform after a deployment: verify."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from inference_blueprints.cli.blueprint_commands import load
+from inference_blueprints.cli.observations import show
+from inference_blueprints.cli.options import NameOrPath, Output, OutputOption
+from inference_blueprints.errors import UserError
+
+
+def register(app: typer.Typer) -> None:
+    """Add this module's command to the command line.
+
+    Parameters
+    ----------
+    app
+        The command line's root.
+    """
+    app.command("verify")(verify)
+
+
+def verify(
+    name_or_path: NameOrPath,
+    endpoint: Annotated[
+        str | None,
+        typer.Option("--endpoint", metavar="URL", help="Ask this endpoint alone, such as one of local up."),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", help="The model behind --endpoint, where there are several.")
+    ] = None,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Look at what was deployed: stacks, nodes, charts, workers, answers; the exit code is 1 on errors."""
+    from inference_blueprints.deployment.verify import verification
+
+    blueprint = load(name_or_path).blueprint
+    if endpoint is not None:
+        show(iter(verification.verify_endpoint(blueprint, model, endpoint)), output)
+        return
+    if model is not None:
+        raise UserError("--model goes with --endpoint; without it every model is asked")
+    show(verification.verify(blueprint, name_or_path), output)

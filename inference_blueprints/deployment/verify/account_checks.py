@@ -1,0 +1,127 @@
+"""What AWS says of a platform: its stacks, its control plane, its add-ons."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from inference_blueprints.deployment.cluster_access import describe
+from inference_blueprints.deployment.observation import Checks, Observation
+from inference_blueprints.deployment.stacks import DeployedStack, deployed_stacks
+from inference_blueprints.deployment.verify.assembly import Template
+from inference_blueprints.deployment.verify.subject import Platform
+
+_COMPLETE = {"CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "IMPORT_COMPLETE"}
+_ACTIVE = "ACTIVE"
+
+
+def stacks(platform: Platform) -> Iterator[Observation]:
+    """Compare the account's stacks with those that the blueprint makes, template by template.
+
+    Parameters
+    ----------
+    platform
+        The platform.
+    """
+    cloudformation = platform.account.client("cloudformation")
+    deployed = {stack.name: stack for stack in deployed_stacks(cloudformation, platform.name)}
+    wanted = platform.assembly.templates
+    problems = [
+        *(_missing(name, platform) for name in wanted if name not in deployed),
+        *(_superfluous(name, platform) for name in deployed if name not in wanted),
+    ]
+    for name in wanted.keys() & deployed.keys():
+        problems += _state(cloudformation, deployed[name], wanted[name], platform)
+    yield from sorted(problems, key=lambda problem: problem.message)
+    if not problems:
+        yield Observation("stacks", "ok", f"{len(wanted)} are complete and as the blueprint says")
+
+
+def _missing(name: str, platform: Platform) -> Observation:
+    return Observation("stacks", "error", f"{name} is not deployed", platform.deploy_command)
+
+
+def _superfluous(name: str, platform: Platform) -> Observation:
+    message = f"{name} is not of this blueprint"
+    return Observation("stacks", "warning", message, f"blueprints prune {platform.name_or_path}")
+
+
+def _state(
+    cloudformation: Any, stack: DeployedStack, wanted: Template, platform: Platform
+) -> Iterator[Observation]:
+    """Say where a stack is incomplete or another than the blueprint's."""
+    if stack.status not in _COMPLETE:
+        message = f"{stack.name} is {stack.status}"
+        yield Observation("stacks", "error", message, platform.deploy_command)
+    answer = cloudformation.get_template(StackName=stack.stack_id, TemplateStage="Original")
+    if _comparable(answer["TemplateBody"]) != _comparable(wanted):
+        message = f"{stack.name} differs from what the blueprint makes now; blueprints diff shows where"
+        yield Observation("stacks", "warning", message, platform.deploy_command)
+
+
+def _comparable(template: Any) -> Any:
+    """Return a template as CloudFormation gives it back: it puts a question mark for what is not ASCII."""
+    text = template if isinstance(template, str) else json.dumps(template, ensure_ascii=False)
+    return json.loads(re.sub(r"[^\x00-\x7F]", "?", text))
+
+
+def control_plane(platform: Platform) -> Iterator[Observation]:
+    """Compare the cluster with the blueprint.
+
+    Parameters
+    ----------
+    platform
+        The platform.
+    """
+    description = describe(platform.account, platform.name)
+    eks = platform.blueprint.spec.cluster.eks
+    wanted = eks.version if eks else description["version"]
+    status, version = description["status"], description["version"]
+    if status != _ACTIVE:
+        command = platform.aws(f"eks describe-cluster --name {platform.name}")
+        message = f"{platform.name} is {status} and not {_ACTIVE}; its health issues are shown by"
+        yield Observation("control plane", "error", message, command)
+    if version != wanted:
+        message = f"Kubernetes {version} runs, the blueprint says {wanted}"
+        yield Observation("control plane", "error", message, platform.deploy_command)
+    if status == _ACTIVE and version == wanted:
+        yield Observation("control plane", "ok", f"Kubernetes {version}, {status}")
+
+
+def add_ons(platform: Platform) -> Iterator[Observation]:
+    """Find out whether every add-on of the blueprint is there and well.
+
+    Parameters
+    ----------
+    platform
+        The platform.
+    """
+    eks = platform.account.client("eks")
+    problems = [
+        problem
+        for name in sorted(platform.assembly.add_ons)
+        for problem in _add_on_problems(eks, name, platform)
+    ]
+    yield from problems
+    if not problems:
+        yield Observation("add-ons", "ok", f"{', '.join(sorted(platform.assembly.add_ons))} are {_ACTIVE}")
+
+
+def _add_on_problems(eks: Any, name: str, platform: Platform) -> Iterator[Observation]:
+    """Say what is wrong with one add-on, in EKS's words."""
+    try:
+        found = eks.describe_addon(clusterName=platform.name, addonName=name)["addon"]
+    except eks.exceptions.ResourceNotFoundException:
+        yield Observation("add-ons", "error", f"{name} is not installed", platform.deploy_command)
+        return
+    if found["status"] != _ACTIVE:
+        issues = [f"{issue['code']}: {issue['message']}" for issue in found["health"].get("issues", [])]
+        message = f"{name} is {found['status']} ({'; '.join(issues) or 'no issue is named'})"
+        command = platform.aws(f"eks describe-addon --cluster-name {platform.name} --addon-name {name}")
+        yield Observation("add-ons", "error", message, command)
+
+
+#: By the name that observations carry, in the order in which they are shown.
+ACCOUNT_CHECKS: Checks[Platform] = {"stacks": stacks, "control plane": control_plane, "add-ons": add_ons}

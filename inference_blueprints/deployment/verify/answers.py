@@ -1,0 +1,103 @@
+"""Asks the models of a platform: each deployment through the API server, each model by its name."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+import aiohttp
+
+from inference_blueprints.completions.client import UNREACHABLE
+from inference_blueprints.completions.models import ListingFailedError, ServedModels, served_models
+from inference_blueprints.deployment.forwarding import forwarded
+from inference_blueprints.deployment.kubectl import KubectlFailed
+from inference_blueprints.deployment.observation import Observation
+from inference_blueprints.deployment.verify.pods import pods_of
+from inference_blueprints.deployment.verify.questions import Respondent, ask
+from inference_blueprints.deployment.verify.subject import RunningPlatform, holds
+from inference_blueprints.serving.types import DeploymentPlan
+from inference_blueprints.spec.types import Model
+
+#: How long a model's name may take to answer, in seconds: outside of the VPC nothing does.
+_ROUTE_SECONDS = 5.0
+
+
+def answers(respondent: Respondent) -> list[Observation]:
+    """Ask one model and wait for all its answers.
+
+    Parameters
+    ----------
+    respondent
+        Who is asked.
+    """
+    return asyncio.run(_collected(ask(respondent)))
+
+
+async def _collected(observations: AsyncIterator[Observation]) -> list[Observation]:
+    return [observation async for observation in observations]
+
+
+def deployments(running: RunningPlatform) -> Iterator[Observation]:
+    """Ask every deployment of every model, through a frontend of its own.
+
+    Parameters
+    ----------
+    running
+        The platform.
+    """
+    spec = running.platform.blueprint.spec
+    for model, plan in zip(spec.models, running.platform.plan.models, strict=True):
+        for deployment in plan.deployments:
+            yield from _deployment(running, model, deployment)
+
+
+def _deployment(running: RunningPlatform, model: Model, deployment: DeploymentPlan) -> Iterator[Observation]:
+    """Ask one deployment."""
+    entry, namespace = deployment.entry_point, running.namespace(deployment.release)
+    pods = pods_of(running, deployment)[entry.name]
+    ready = [pod["metadata"]["name"] for pod in pods if holds(pod, "Ready")]
+    label = f"{model.name}/{deployment.name}"
+    if not ready:
+        yield Observation("tokens", "error", f"{label}: no {entry.name} is ready that could be asked")
+        return
+    workers = sum(process.replicas for process in deployment.workers)
+    try:
+        with forwarded(running.kubectl, namespace, ready[0], entry.ports[0].number) as base_url:
+            yield from answers(Respondent(label, base_url, model, workers))
+    except KubectlFailed as failure:
+        message = f"{label}: {ready[0]} cannot be asked: {' '.join(str(failure).split())}"
+        yield Observation("tokens", "error", message)
+
+
+def routes(running: RunningPlatform) -> Iterator[Observation]:
+    """Ask for every model by the name that its callers use; only the VPC and what is joined to it can.
+
+    Parameters
+    ----------
+    running
+        The platform.
+    """
+    for model in running.platform.blueprint.spec.models:
+        template = running.platform.assembly.templates[f"{running.platform.name}-Model-{model.name}"]
+        address = template["Outputs"]["Endpoint"]["Value"]
+        try:
+            served = asyncio.run(_served(address.removesuffix("/v1")))
+        except ListingFailedError as error:
+            if error.reason in UNREACHABLE:
+                message = f"{address} cannot be reached from here; within the VPC it may ({error})"
+                yield Observation("routes", "unknown", message)
+            else:
+                message = f"{address} answers {error}: look at the targets of its load balancer"
+                command = running.platform.aws("elbv2 describe-target-groups")
+                yield Observation("routes", "error", message, command)
+            continue
+        if model.name in served.names:
+            yield Observation("routes", "ok", f"{address} serves {model.name}")
+        else:
+            names = ", ".join(served.names) or "none"
+            yield Observation("routes", "error", f"{address} serves {names} and not {model.name}")
+
+
+async def _served(base_url: str) -> ServedModels:
+    async with aiohttp.ClientSession() as session:
+        return await served_models(session, base_url, timeout_seconds=_ROUTE_SECONDS)

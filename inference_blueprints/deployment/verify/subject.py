@@ -1,0 +1,128 @@
+"""What is verified: a platform in an account, and its cluster."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from inference_blueprints.deployment.account import Account
+from inference_blueprints.deployment.verify.assembly import Assembly
+from inference_blueprints.serving.types import DeploymentPlan, ServingPlan
+from inference_blueprints.spec.types import Blueprint
+
+KubernetesObject = dict[str, Any]
+
+
+class ClusterReader(Protocol):
+    """The part of kubectl that looks and changes nothing."""
+
+    def get(self, *arguments: str) -> list[KubernetesObject]:
+        """Return objects."""
+
+    def run(self, *arguments: str) -> str:
+        """Return what a command prints."""
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start a command that lasts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """A platform that was deployed.
+
+    Parameters
+    ----------
+    account
+        Where it is.
+    blueprint, plan
+        What was to be deployed.
+    assembly
+        Its templates as the blueprint makes them now.
+    name_or_path
+        How the user named the blueprint, for commands.
+    """
+
+    account: Account
+    blueprint: Blueprint
+    plan: ServingPlan
+    assembly: Assembly
+    name_or_path: str
+
+    @property
+    def name(self) -> str:
+        """Name of the platform, and of its cluster."""
+        return self.blueprint.metadata.name
+
+    @property
+    def deploy_command(self) -> str:
+        """The command that mends most of what is missing."""
+        return f"blueprints deploy {self.name_or_path}"
+
+    def aws(self, words: str) -> str:
+        """Return a command of the AWS command line for the platform's region.
+
+        Parameters
+        ----------
+        words
+            What follows ``aws``.
+        """
+        return f"aws {words} --region {self.account.region}"
+
+
+@dataclass(frozen=True, slots=True)
+class RunningPlatform:
+    """A platform with its API server.
+
+    Parameters
+    ----------
+    platform
+        The platform.
+    kubectl
+        Its cluster.
+    """
+
+    platform: Platform
+    kubectl: ClusterReader
+
+    @property
+    def deployments(self) -> list[DeploymentPlan]:
+        """The deployments of all models."""
+        return [deployment for model in self.platform.plan.models for deployment in model.deployments]
+
+    def namespace(self, release: str) -> str:
+        """Return where a release is.
+
+        Parameters
+        ----------
+        release
+            One that the blueprint deploys.
+        """
+        return self.platform.assembly.releases[release].namespace
+
+
+def condition(kubernetes_object: KubernetesObject, name: str) -> KubernetesObject:
+    """Return a condition of an object's status; empty where it has none of that name.
+
+    Parameters
+    ----------
+    kubernetes_object
+        As the API server holds it.
+    name
+        Such as ``Ready``.
+    """
+    conditions = kubernetes_object.get("status", {}).get("conditions", [])
+    return next((each for each in conditions if each["type"] == name), {})
+
+
+def holds(kubernetes_object: KubernetesObject, name: str) -> bool:
+    """Whether a condition is true.
+
+    Parameters
+    ----------
+    kubernetes_object
+        As the API server holds it.
+    name
+        Such as ``Ready``.
+    """
+    return condition(kubernetes_object, name).get("status") == "True"

@@ -1,0 +1,67 @@
+"""The command `verify` against a model that is served on this machine by the real frontend and router."""
+
+import copy
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from inference_blueprints.resources import blueprints_directory
+from tests.local.conftest import BLUEPRINTS
+from tests.local.serving.conftest import Served
+
+_DOCUMENT = yaml.safe_load((blueprints_directory() / "quickstart-g6e.yaml").read_text())
+
+
+def verified(served: Served, folder: Path, **changes: Any) -> tuple[int, list[dict[str, str]]]:
+    """Exit code and observations for the quickstart's model with some sections changed."""
+    document = copy.deepcopy(_DOCUMENT)
+    document["spec"]["models"][0].update(changes)
+    path = folder / "blueprint.yaml"
+    path.write_text(yaml.safe_dump(document))
+    command = [
+        str(BLUEPRINTS),
+        "verify",
+        str(path),
+        "--endpoint",
+        served.endpoint.base_url,
+        "--output",
+        "json",
+    ]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert "Traceback" not in result.stderr
+    return result.returncode, json.loads(result.stdout)
+
+
+def test_a_served_model_streams_counts_caches_and_keeps_its_objectives(
+    served: Served, tmp_path: Path
+) -> None:
+    code, observations = verified(served, tmp_path)
+    assert [(each["check"], each["severity"]) for each in observations] == [
+        ("models", "ok"),
+        ("tokens", "ok"),
+        ("prefix cache", "ok"),
+        ("objectives", "ok"),
+        ("objectives", "ok"),
+    ]
+    assert code == 0
+    assert all("(simulated)" in each["message"] for each in observations if each["check"] == "objectives")
+    # Twice the length of the workload's prompts would be another load than the one that was promised.
+    assert "5 requests of 3,0" in observations[-1]["message"]
+
+
+def test_objectives_that_are_missed_are_errors(served: Served, tmp_path: Path) -> None:
+    code, observations = verified(served, tmp_path, objectives={"timeToFirstTokenP90Ms": 1})
+    assert code == 1
+    assert [each["severity"] for each in observations if each["check"] == "objectives"] == ["error", "ok"]
+
+
+def test_a_model_that_is_missing_is_an_error(served: Served, tmp_path: Path) -> None:
+    code, observations = verified(served, tmp_path, name="another")
+    assert code == 1
+    by_check = {each["check"]: each for each in observations}
+    assert "served are: qwen3-8b" in by_check["models"]["message"]
+    assert "HTTP 404" in by_check["tokens"]["message"]
+    assert by_check["objectives"]["severity"] == "unknown"

@@ -1,0 +1,82 @@
+"""The shipped `p5en-disaggregated` as it should be when it is deployed: tests break one thing each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import yaml
+
+from inference_blueprints.deployment.account import Account
+from inference_blueprints.deployment.verify.assembly import Assembly, Release
+from inference_blueprints.deployment.verify.subject import Platform, RunningPlatform
+from inference_blueprints.loading import parse_blueprint
+from inference_blueprints.resources import blueprints_directory
+from inference_blueprints.serving.plan import build_plan
+from tests.unit.deployment.verify import recorded
+from tests.unit.deployment.verify.recorded import RELEASE, RecordedCluster
+
+_SYSTEM = {"node.kubernetes.io/instance-type": "m7i.xlarge"}
+_PROCESSES = {"frontend": 2, "prefill": 12, "decode": 1}
+_MIRROR = "qwen3-32b.weights"
+RELEASES = {
+    "karpenter": Release("karpenter", "kube-system", "1.14.1"),
+    "aws-efa-k8s-device-plugin": Release("aws-efa-k8s-device-plugin", "kube-system", "v0.5.30"),
+    RELEASE: Release(RELEASE, "inference", "0.1.0"),
+    _MIRROR: Release(_MIRROR, "inference", "0.1.0"),
+}
+
+Change = Callable[[dict[str, Any]], object]
+
+
+@pytest.fixture
+def platform(account: Account) -> Callable[..., Platform]:
+    """Make the platform out of the shipped blueprint; a function may change its spec."""
+
+    def make(change: Change | None = None) -> Platform:
+        document = yaml.safe_load((blueprints_directory() / "p5en-disaggregated.yaml").read_text())
+        if change:
+            change(document["spec"])
+        blueprint = parse_blueprint(yaml.safe_dump(document), "a.yaml").blueprint
+        endpoint = {"Endpoint": {"Value": "http://127.0.0.1:1/v1"}}
+        templates = {
+            "p5en-disaggregated-Data": {"Resources": {}},
+            "p5en-disaggregated-Model-qwen3-32b": {"Resources": {}, "Outputs": endpoint},
+        }
+        return Platform(account, blueprint, build_plan(blueprint), Assembly(templates, RELEASES), "a.yaml")
+
+    return make
+
+
+@pytest.fixture
+def cluster() -> RecordedCluster:
+    """A cluster in which nothing is wrong."""
+    efa_release = "aws-efa-k8s-device-plugin"
+    return RecordedCluster(
+        {
+            "nodes": [
+                *(recorded.node(f"system-{number}", _SYSTEM, {}) for number in range(2)),
+                *(recorded.h200(f"h200-{number}") for number in range(2)),
+            ],
+            "nodepools.karpenter.sh": [recorded.node_pool("h200", "h200")],
+            "ec2nodeclasses.karpenter.k8s.aws": [recorded.node_class("h200")],
+            "daemonsets": [
+                recorded.daemon("aws-node"),
+                recorded.daemon("efa-plug-in", wanted=2, ready=2, release=efa_release),
+            ],
+            "deployments": [recorded.controller("karpenter", "karpenter")],
+            "secrets": [recorded.helm_secret(release) for release in RELEASES.values()],
+            "jobs": [],
+            "pods": [
+                recorded.pod(f"{process}-{number}", process)
+                for process, count in _PROCESSES.items()
+                for number in range(count)
+            ],
+        }
+    )
+
+
+@pytest.fixture
+def running(platform: Callable[..., Platform], cluster: RecordedCluster) -> RunningPlatform:
+    return RunningPlatform(platform(), cluster)

@@ -1,0 +1,322 @@
+"""The checks of a cluster: a healthy one passes, and each thing that breaks is named with what mends it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+from inference_blueprints.deployment.observation import Observation
+from inference_blueprints.deployment.verify import nodes, pods, releases
+from inference_blueprints.deployment.verify.kv_transfer import judge, kv_transfer, sample_sum
+from inference_blueprints.deployment.verify.subject import Platform, RunningPlatform
+from tests.unit.deployment.verify import recorded
+from tests.unit.deployment.verify.conftest import RELEASES
+from tests.unit.deployment.verify.recorded import EFA, RecordedCluster, conditions
+
+MakePlatform = Callable[..., Platform]
+
+
+def problems(observations: Iterable[Observation]) -> list[Observation]:
+    return [each for each in observations if each.severity != "ok"]
+
+
+def only(observations: Iterable[Observation]) -> Observation:
+    """The one thing that is not well."""
+    (found,) = problems(observations)
+    return found
+
+
+def mirrored(spec: dict[str, Any]) -> None:
+    spec["models"][0]["weights"].update(revision="9216db5781bf21249d130ec9da846c4624c16137", mirror={})
+
+
+@pytest.mark.parametrize(
+    "check",
+    [nodes.nodes, nodes.pools, releases.device_plug_ins, releases.charts, pods.workers, kv_transfer],
+    ids=lambda check: check.__name__,
+)
+def test_nothing_is_wrong_with_a_healthy_platform(check: Any, running: RunningPlatform) -> None:
+    seen = list(check(running))
+    assert seen
+    assert problems(seen) == []
+
+
+# Nodes
+
+
+def test_a_node_whose_efa_cannot_be_allocated(running: RunningPlatform, cluster: RecordedCluster) -> None:
+    cluster.objects["nodes"][3]["status"]["allocatable"][EFA] = "0"
+    found = only(nodes.nodes(running))
+    assert (found.check, found.severity) == ("nodes", "error")
+    assert "pool h200: h200-1: 0 of 16 vpc.amazonaws.com/efa can be allocated" in found.message
+    assert found.command == "kubectl describe node h200-1"
+
+
+def test_a_node_without_its_device_plug_in(running: RunningPlatform, cluster: RecordedCluster) -> None:
+    del cluster.objects["nodes"][2]["status"]["allocatable"]["nvidia.com/gpu"]
+    assert "0 of 8 nvidia.com/gpu can be allocated" in only(nodes.nodes(running)).message
+
+
+def test_a_node_of_another_type_or_without_its_label(
+    running: RunningPlatform, cluster: RecordedCluster
+) -> None:
+    first, second = (each["metadata"]["labels"] for each in cluster.objects["nodes"][2:])
+    first["node.kubernetes.io/instance-type"] = "p5.48xlarge"
+    del second["inference-blueprints/efa"]
+    messages = [each.message for each in problems(nodes.nodes(running))]
+    assert "is p5.48xlarge, the pool is of p5en.48xlarge" in messages[0]
+    assert "label inference-blueprints/efa is None and not 'true'" in messages[1]
+
+
+def test_a_node_whose_kubelet_or_accelerator_is_ill(
+    running: RunningPlatform, cluster: RecordedCluster
+) -> None:
+    first, second = cluster.objects["nodes"][2:]
+    first["status"]["conditions"] = conditions(Ready="kubelet stopped")
+    second["status"]["conditions"] += conditions(AcceleratedHardwareReady="XID 79")
+    messages = [each.message for each in problems(nodes.nodes(running))]
+    assert "h200-0: not ready: kubelet stopped" in messages[0]
+    assert "AcceleratedHardwareReady is false: Reason: XID 79" in messages[1]
+
+
+def test_fewer_nodes_than_are_kept(platform: MakePlatform, cluster: RecordedCluster) -> None:
+    running = RunningPlatform(
+        platform(lambda spec: spec["pools"][0].update(nodes={"min": 3, "max": 3})), cluster
+    )
+    assert "pool h200: 2 of 2 are ready, 3 are kept" in only(nodes.nodes(running)).message
+
+
+def test_no_system_nodes(running: RunningPlatform, cluster: RecordedCluster) -> None:
+    del cluster.objects["nodes"][1]
+    assert "system nodes: 1 of 1 are ready, 2 are kept" in only(nodes.nodes(running)).message
+
+
+# Pools
+
+
+def test_a_pool_that_karpenter_does_not_have(running: RunningPlatform, cluster: RecordedCluster) -> None:
+    cluster.objects["nodepools.karpenter.sh"].clear()
+    found = only(nodes.pools(running))
+    assert found.message == "h200: Karpenter has no NodePool for it"
+    assert found.command == "blueprints deploy a.yaml"
+
+
+def test_a_node_class_that_finds_no_subnets(running: RunningPlatform, cluster: RecordedCluster) -> None:
+    (node_class,) = cluster.objects["ec2nodeclasses.karpenter.k8s.aws"]
+    node_class["status"]["conditions"] = conditions(SubnetsReady="no subnets match", Ready=False)
+    assert (
+        "ec2nodeclass h200 is not ready (SubnetsReady: no subnets match)"
+        in only(nodes.pools(running)).message
+    )
+
+
+def test_a_node_pool_without_its_node_class(running: RunningPlatform, cluster: RecordedCluster) -> None:
+    cluster.objects["ec2nodeclasses.karpenter.k8s.aws"].clear()
+    assert "there is no EC2NodeClass h200" in only(nodes.pools(running)).message
+
+
+# Device plug-ins
+
+
+def test_a_device_plug_in_that_is_missing(running: RunningPlatform, cluster: RecordedCluster) -> None:
+    del cluster.objects["daemonsets"][1]
+    assert "aws-efa-k8s-device-plugin has no DaemonSet" in only(releases.device_plug_ins(running)).message
+
+
+def test_a_device_plug_in_that_is_not_ready_everywhere(
+    running: RunningPlatform, cluster: RecordedCluster
+) -> None:
+    cluster.objects["daemonsets"][1]["status"]["numberReady"] = 1
+    assert "efa-plug-in: ready on 1 of 2 nodes" in only(releases.device_plug_ins(running)).message
+
+
+# Charts
+
+
+def test_a_chart_that_is_not_installed(running: RunningPlatform, cluster: RecordedCluster) -> None:
+    del cluster.objects["secrets"][0]
+    assert only(releases.charts(running)).message == "karpenter in kube-system: not installed"
+
+
+def test_a_chart_of_another_version(running: RunningPlatform, cluster: RecordedCluster) -> None:
+    old = RELEASES["karpenter"].__class__("karpenter", "kube-system", "1.13.0")
+    cluster.objects["secrets"][0] = recorded.helm_secret(old)
+    assert "version 1.13.0 is there, 1.14.1 is pinned" in only(releases.charts(running)).message
+
+
+@pytest.mark.parametrize("status", ["failed", "pending-upgrade"])
+def test_the_newest_revision_counts(status: str, running: RunningPlatform, cluster: RecordedCluster) -> None:
+    cluster.objects["secrets"].append(recorded.helm_secret(RELEASES["karpenter"], revision=10, status=status))
+    assert f"its newest revision is {status}" in only(releases.charts(running)).message
+
+
+def test_a_release_of_the_same_name_elsewhere_is_another(
+    running: RunningPlatform, cluster: RecordedCluster
+) -> None:
+    cluster.objects["secrets"][0]["metadata"]["namespace"] = "default"
+    assert "not installed" in only(releases.charts(running)).message
+
+
+def test_a_controller_that_is_not_ready(running: RunningPlatform, cluster: RecordedCluster) -> None:
+    cluster.objects["deployments"] = [recorded.controller("karpenter", "karpenter", ready=1)]
+    assert "deployment karpenter: 1 of 2 are ready" in only(releases.charts(running)).message
+
+
+# Weights
+
+
+@pytest.mark.parametrize(
+    ("status", "severity", "words"),
+    [
+        (conditions(Complete=True), "ok", "copied into the platform's bucket"),
+        (conditions(Failed=True), "error", "not copied"),
+        ([], "warning", "still being copied"),
+        (None, "error", "no Job copies it"),
+    ],
+)
+def test_a_mirror_is_done_or_not(
+    platform: MakePlatform, cluster: RecordedCluster, status: Any, severity: str, words: str
+) -> None:
+    labels = {"app.kubernetes.io/instance": "qwen3-32b.weights"}
+    metadata = {"name": "qwen3-32b.weights-1", "namespace": "inference", "labels": labels}
+    cluster.objects["jobs"] = (
+        [] if status is None else [{"metadata": metadata, "status": {"conditions": status}}]
+    )
+    (found,) = releases.weights(RunningPlatform(platform(mirrored), cluster))
+    assert found.severity == severity
+    assert words in found.message
+
+
+def test_without_a_mirror_there_is_nothing_to_say(running: RunningPlatform) -> None:
+    assert list(releases.weights(running)) == []
+
+
+# Workers
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        ({"conditions": conditions(PodScheduled="0/4 nodes: 4 Insufficient efa")}, "has no node: 0/4 nodes"),
+        (
+            {
+                "conditions": conditions(PodScheduled=True, Ready=False),
+                "containerStatuses": [
+                    {"name": "main", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "gone"}}}
+                ],
+            },
+            "main is ImagePullBackOff: gone",
+        ),
+        (
+            {"conditions": conditions(PodScheduled=True, ContainersReady="not started", Ready=False)},
+            "ContainersReady: not started",
+        ),
+    ],
+    ids=["no node", "no image", "not started"],
+)
+def test_workers_that_are_not_ready_say_why(
+    running: RunningPlatform, cluster: RecordedCluster, status: Any, words: str
+) -> None:
+    (decode,) = [each for each in cluster.objects["pods"] if each["metadata"]["name"] == "decode-0"]
+    decode["status"] = status
+    found = only(pods.workers(running))
+    assert found.severity == "error"
+    assert "qwen3-32b-main/decode: 0 of 1 are ready; decode-0: " in found.message
+    assert words in found.message
+    assert "app.kubernetes.io/component=decode" in (found.command or "")
+
+
+def test_pods_that_are_missing_or_on_their_way_out_do_not_count(
+    running: RunningPlatform, cluster: RecordedCluster
+) -> None:
+    cluster.objects["pods"][2]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    found = only(pods.workers(running))
+    assert found.message == "qwen3-32b-main/prefill: 11 of 12 are ready; the others have no pod"
+
+
+def test_many_unready_workers_are_counted(running: RunningPlatform, cluster: RecordedCluster) -> None:
+    for pod in cluster.objects["pods"][2:8]:
+        pod["status"] = {"phase": "Pending"}
+    found = only(pods.workers(running))
+    assert found.message.count("is Pending") == 3
+    assert found.message.endswith("and 3 more")
+
+
+def test_restarts_are_told_with_their_reason(running: RunningPlatform, cluster: RecordedCluster) -> None:
+    last = {"terminated": {"reason": "OOMKilled", "exitCode": 137}}
+    cluster.objects["pods"][14]["status"]["containerStatuses"] = [
+        {"name": "main", "state": {"running": {}}, "restartCount": 4, "lastState": last}
+    ]
+    found = only(pods.workers(running))
+    assert found.severity == "warning"
+    assert "decode-0 was restarted 4 times (last: OOMKilled, exit code 137)" in found.message
+
+
+# KV transfer
+
+
+@pytest.mark.parametrize(
+    ("log", "verdict"),
+    [
+        ("Backend LIBFABRIC was instantiated", "as planned"),
+        ("Backend UCX was instantiated", "another"),
+        ("Backend LIBFABRIC was instantiated\nBackend UCX was instantiated", "another"),
+        ("rotated away", "not told"),
+    ],
+)
+def test_the_log_says_what_moves_the_kv_cache(log: str, verdict: str) -> None:
+    assert judge(f"first line\n{log}\nlast line", "LIBFABRIC") == verdict
+
+
+def test_a_silent_fall_back_to_tcp_is_an_error(running: RunningPlatform, cluster: RecordedCluster) -> None:
+    cluster.logs["prefill-7"] = "Backend UCX was instantiated"
+    found = only(kv_transfer(running))
+    assert (found.check, found.severity) == ("KV transfer", "error")
+    assert "qwen3-32b-main/prefill: not by LIBFABRIC" in found.message
+    assert "prefill-7" in found.message
+
+
+def test_a_log_that_was_rotated_is_not_taken_for_proof(
+    running: RunningPlatform, cluster: RecordedCluster
+) -> None:
+    cluster.logs["decode-0"] = "a million lines later"
+    assert only(kv_transfer(running)).severity == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("metrics", "severity", "words"),
+    [
+        ("vllm:nixl_bytes_transferred_sum 0\n", "error", "nothing has been moved yet"),
+        (
+            "vllm:nixl_bytes_transferred_sum 9\nvllm:nixl_num_failed_transfers_total 2\n",
+            "error",
+            "transfers have failed",
+        ),
+        ("other 1\n", "unknown", "do not count what they move"),
+    ],
+)
+def test_what_was_moved_is_counted(
+    running: RunningPlatform, cluster: RecordedCluster, metrics: str, severity: str, words: str
+) -> None:
+    cluster.metrics = {each["metadata"]["name"]: metrics for each in cluster.objects["pods"]}
+    found = only(kv_transfer(running))
+    assert found.severity == severity
+    assert words in found.message
+
+
+def test_samples_are_added_up_over_their_labels() -> None:
+    text = '# TYPE a counter\na{x="1"} 2\na{x="2"} 3.5\na_total 7\nab 9\n'
+    assert sample_sum(text, "a") == 5.5
+    assert sample_sum(text, "b") is None
+
+
+def test_nothing_is_moved_where_one_worker_does_both(
+    platform: MakePlatform, cluster: RecordedCluster
+) -> None:
+    def together(spec: dict[str, Any]) -> None:
+        aggregated = {"pool": "h200", "replicas": 4, "tensorParallelSize": 4}
+        spec["models"][0]["deployments"] = [{"name": "main", "aggregated": aggregated}]
+
+    assert list(kv_transfer(RunningPlatform(platform(together), cluster))) == []
