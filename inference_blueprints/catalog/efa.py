@@ -6,6 +6,7 @@ Source: AWS, "Maximize network bandwidth on Amazon EC2 instances with multiple n
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -55,6 +56,11 @@ def efa_layout(instance_type: InstanceType) -> tuple[NetworkInterface, ...]:
     on_first_card = (NetworkInterface(0, 1, "efa-only"),) if first_card_has_efa(instance_type) else ()
     others = (NetworkInterface(card, 0, "efa-only") for card in range(1, instance_type.network_cards))
     return (NetworkInterface(0, 0, "interface"), *on_first_card, *others)
+
+
+def efa_layouts_are_one(instance_types: Iterable[InstanceType]) -> bool:
+    """Return whether types have the same cards, so that one list of interfaces fits all of them."""
+    return len({efa_layout(instance_type) for instance_type in instance_types}) == 1
 
 
 def efa_share(instance_type: InstanceType, accelerators: int) -> int:

@@ -24,7 +24,7 @@ def address_use(spec: Spec) -> AddressUse:
     nodes = [("system nodes", addresses.node_addresses(SYSTEM_PODS), system_maximum)]
     for pool in spec.pools:
         types = [catalog.instance_type(name) for name in pool.instance_types]
-        nodes.append((pool.name, pool_node_addresses(types), pool.nodes.max))
+        nodes.append((pool.name, pool_node_addresses(types, efa=pool.efa), pool.nodes.max))
     return AddressUse(
         cidr=room.cidr,
         zones=room.zones,

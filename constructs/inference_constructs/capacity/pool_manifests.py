@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from inference_blueprints.catalog import InstanceType, placement
 from inference_blueprints.catalog.addresses import PODS_PER_NODE
-from inference_blueprints.catalog.efa import efa_layout
+from inference_blueprints.catalog.efa import efa_layout, efa_layouts_are_one
 from inference_blueprints.catalog.image_cache import DATA_DEVICE, INITIALIZATION_MIB_PER_SECOND
 from inference_blueprints.catalog.volumes import gp3_mib_per_second
 from inference_constructs.capacity import bottlerocket
@@ -265,8 +265,7 @@ def _network_interfaces(pool: PoolProperties) -> Manifest:
 
     Karpenter would give each EFA an IP address of its own; where types differ it does, for pods that ask.
     """
-    layouts = {efa_layout(instance_type) for instance_type in pool.instance_types} if pool.efa else set()
-    if len(layouts) != 1:
+    if not pool.efa or not efa_layouts_are_one(pool.instance_types):
         return {}
     return {
         "networkInterfaces": [
@@ -275,7 +274,7 @@ def _network_interfaces(pool: PoolProperties) -> Manifest:
                 "deviceIndex": interface.device,
                 "interfaceType": interface.kind,
             }
-            for interface in layouts.pop()
+            for interface in efa_layout(pool.instance_types[0])
         ]
     }
 

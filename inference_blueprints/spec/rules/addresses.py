@@ -8,6 +8,7 @@ from ipaddress import IPv4Network
 
 from inference_blueprints import catalog
 from inference_blueprints.catalog import addresses, system_nodes
+from inference_blueprints.catalog.efa import efa_layouts_are_one
 from inference_blueprints.errors import Finding
 from inference_blueprints.spec.rules.network import LONGEST_PREFIX, SHORTEST_PREFIX
 from inference_blueprints.spec.rules.pools import known_instance_types
@@ -68,15 +69,22 @@ def room_for_nodes(network: Network, environment: Environment) -> Room | None:
     return Room(cidr, zones, addresses.addresses_for_nodes(cidr, zones, endpoints=endpoints), is_exact=True)
 
 
-def pool_node_addresses(instance_types: list[catalog.InstanceType]) -> addresses.NodeAddresses:
+def pool_node_addresses(instance_types: list[catalog.InstanceType], *, efa: bool) -> addresses.NodeAddresses:
     """Return what a node of a pool takes at the most: a serving pod a device.
 
     Parameters
     ----------
     instance_types
         The pool's types.
+    efa
+        Whether the nodes have their EFA interfaces. Where the types' layouts differ, Karpenter attaches them
+        itself, each with an address; else they are `efa-only` and have none.
     """
-    return addresses.node_addresses(max(instance_type.accelerator_count for instance_type in instance_types))
+    devices = max(instance_type.accelerator_count for instance_type in instance_types)
+    if not efa or efa_layouts_are_one(instance_types):
+        return addresses.node_addresses(devices)
+    interfaces = max(instance_type.efa_interfaces for instance_type in instance_types)
+    return addresses.node_addresses(devices, interfaces=max(1, interfaces))
 
 
 def system_node_addresses() -> int:
@@ -93,7 +101,7 @@ def pools_fit_the_network(
     if room is None:
         return
     demands = [
-        _Demand(index, pool.nodes.max, pool_node_addresses(known).total, pool.availability_zone)
+        _Demand(index, pool.nodes.max, pool_node_addresses(known, efa=pool.efa).total, pool.availability_zone)
         for index, pool in pools.items()
         if (known := known_instance_types(pool))
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from inference_blueprints.catalog.efa import efa_layout, efa_share, first_card_has_efa
+from inference_blueprints.catalog.efa import efa_layouts_are_one, efa_share, first_card_has_efa
 from inference_blueprints.errors import Finding
 from inference_blueprints.spec.rules.deployments import each_placement
 from inference_blueprints.spec.rules.pools import known_instance_types
@@ -30,7 +30,7 @@ def layouts_are_alike(pools: Mapping[int, Pool]) -> Iterator[Finding]:
     for index, pool in _pools_with_efa(pools):
         known = [each for each in known_instance_types(pool) if each.efa_interfaces]
         spelled_out = pool.nodes.min or not all(first_card_has_efa(each) for each in known)
-        if spelled_out and len({efa_layout(each) for each in known}) > 1:
+        if spelled_out and known and not efa_layouts_are_one(known):
             got = ", ".join(f"{each.name} ({each.efa_interfaces} EFA)" for each in known)
             reason = "'nodes.min'" if pool.nodes.min else "a first network card without EFA"
             message = f"got {got}; with {reason} a pool has one layout of interfaces, make a pool of each"

@@ -16,6 +16,11 @@ _PATH = ("spec", "network")
 SHORTEST_PREFIX = 16
 LONGEST_PREFIX = 20
 _EVERYWHERE = "0.0.0.0/0"
+#: What EC2 makes no VPC of: this network, loopback, link-local, multicast and what is kept for the future
+#: (RFC 6890; Amazon EC2 API, CreateVpc).
+_UNUSABLE = tuple(
+    IPv4Network(each) for each in ("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "240.0.0.0/4")
+)
 
 
 def new_or_existing(network: Network) -> Iterator[Finding]:
@@ -36,6 +41,11 @@ def range_is_valid(network: Network) -> Iterator[Finding]:
         yield Finding(path, fault)
     elif not SHORTEST_PREFIX <= IPv4Network(network.cidr).prefixlen <= LONGEST_PREFIX:
         yield Finding(path, f"got {quote(network.cidr)}, /{SHORTEST_PREFIX} to /{LONGEST_PREFIX} are allowed")
+    elif any(IPv4Network(network.cidr).overlaps(each) for each in _UNUSABLE):
+        message = (
+            f"got {quote(network.cidr)}, of which AWS makes no VPC; take a private range such as 10.0.0.0/16"
+        )
+        yield Finding(path, message)
 
 
 def existing_range_is_valid(network: Network) -> Iterator[Finding]:

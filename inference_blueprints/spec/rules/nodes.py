@@ -42,7 +42,10 @@ def pool_zone_is_the_platforms(pools: Mapping[int, Pool], environment: Environme
     for index, pool in pools.items():
         zone = pool.availability_zone
         if zone is not None and zone not in zones:
-            message = f"got {quote(zone)}, the platform's {allowed('zone', zones)}{suggestion(zone, zones)}"
+            mend = suggestion(zone, zones)
+            if zone in catalog.regions()[environment.region]:
+                mend = "; take one of them, or name all zones in `environment.availabilityZones`"
+            message = f"got {quote(zone)}, the platform's {allowed('zone', zones)}{mend}"
             yield Finding(("spec", "pools", index, "availabilityZone"), message)
 
 

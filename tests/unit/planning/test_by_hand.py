@@ -165,3 +165,17 @@ def test_a_small_network_and_streamed_weights(quickstart_document):
     # /22 a zone: 1,024 - 39 = 985, 3 * 985 = 2,955; 759 + 10 * 33 = 1,089; 985 / 33 = 29 nodes a subnet.
     use = summary.addresses
     assert (use.needed, use.available, use.pools[1].nodes_in_a_subnet) == (1_089, 2_955, 29)
+
+
+def test_efa_interfaces_that_karpenter_attaches_have_addresses(quickstart_document):
+    def addresses(instance_types: list[str]) -> int:
+        pools = [_pool("h200", instance_types, 3, efa=True, availabilityZone="us-west-2a")]
+        workers = {"pool": "h200", "replicas": 2, "tensorParallelSize": 4}
+        summary = _plan(quickstart_document, {"pools": pools, "workers": workers})
+        assert summary.addresses is not None
+        return summary.addresses.needed
+
+    # 8 devices and 8 daemons, 2 /28. Where cards differ, 32 interfaces of a p5e: 759 + 3 * (32 + 32) = 951.
+    assert addresses(["p5e.48xlarge", "p5en.48xlarge"]) == 951
+    # Of one type they are efa-only: 759 + 3 * (1 + 32) = 858.
+    assert addresses(["p5en.48xlarge"]) == 858
