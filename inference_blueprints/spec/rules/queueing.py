@@ -16,7 +16,7 @@ from inference_blueprints.spec.wording import quote
 DEFAULT_QUEUE = "default"
 #: What a ResourceFlavor takes, of which one is that of the accelerators (its definition, `maxItems`).
 MAXIMUM_TOLERATIONS = 8
-#: Each borrowing queue lists every pool, so templates grow with the square: at this many by 0.2 MB of 1 MB.
+#: Each queue lists all pools that it borrows of, so the template grows with the square of their number.
 MAXIMUM_BORROWING_POOLS = 32
 
 
@@ -41,10 +41,8 @@ def borrowing_fits_a_template(queueing: Queueing, pools: Mapping[int, Pool]) -> 
     """Check that queues that borrow of each other fit a template."""
     if not (queueing.kueue and queueing.kueue.borrowing):
         return
-    kinds = Counter(_resource_name(pool) for pool in pools.values())
-    most = max(kinds.values(), default=0)
-    if most > MAXIMUM_BORROWING_POOLS:
-        message = f"got {most} pools of one kind, at most {MAXIMUM_BORROWING_POOLS} borrow; remove it"
+    if len(pools) > MAXIMUM_BORROWING_POOLS:
+        message = f"got {len(pools)} pools, at most {MAXIMUM_BORROWING_POOLS} borrow of each other; remove it"
         yield Finding(("spec", "queueing", "kueue", "borrowing"), message)
 
 
@@ -64,11 +62,3 @@ def queue_has_something_to_give(
         if 0 < most <= taken[pool.name]:
             message = f"models take all {most} accelerators: jobs of its queue get none; raise it"
             yield Finding(("spec", "pools", index, "nodes", "max"), message, "warning")
-
-
-def _resource_name(pool: Pool) -> str:
-    """Return the resource that pods ask for to get the pool's accelerators; nothing where it has none."""
-    for instance_type in known_instance_types(pool):
-        if instance_type.accelerator:
-            return instance_type.accelerator.resource_name
-    return ""

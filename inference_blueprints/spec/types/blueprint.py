@@ -23,7 +23,7 @@ class Spec(Section):
     """How it is reached."""
     cluster: Cluster
     """What runs the containers."""
-    # Of 4 KB each in a template of 1 MB; tags and long lists of types may double that.
+    # Of 4 KB each in a template of 1 MB; queues, tags and long lists of types may double that.
     pools: list[Pool] = Field(min_length=1, max_length=100)
     """Accelerated nodes."""
     queueing: Queueing | None = None
