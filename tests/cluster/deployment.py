@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 import os
@@ -14,10 +13,8 @@ from typing import Any
 
 import yaml
 from botocore.credentials import Credentials
-from botocore.hooks import HierarchicalEmitter
-from botocore.model import ServiceId
-from botocore.signers import RequestSigner
 
+from inference_blueprints.deployment.cluster_access import token
 from inference_blueprints.deployment.kubectl import Kubectl
 from inference_blueprints.local.emulator.deploy import deploy
 from inference_blueprints.local.emulator.emulator import Emulator
@@ -69,23 +66,12 @@ class Deployment:
 
     def as_root(self, cluster: str) -> Kubectl:
         """The account's root user, by a token as ``aws eks get-token`` makes it."""
-        region = self.emulator.region
         known = self.emulator.environment()
         credentials = Credentials(known["AWS_ACCESS_KEY_ID"], known["AWS_SECRET_ACCESS_KEY"])
-        emitter = HierarchicalEmitter()  # the signer itself holds it weakly
-        signer = RequestSigner(ServiceId("sts"), region, "sts", "v4", credentials, emitter)
-        request = {
-            "method": "GET",
-            "url": f"https://sts.{region}.amazonaws.com/?Action=GetCallerIdentity&Version=2011-06-15",
-            "body": {},
-            "headers": {"x-k8s-aws-id": cluster},
-            "context": {},
-        }
-        address = signer.generate_presigned_url(request, operation_name="", expires_in=60)
-        token = "k8s-aws-v1." + base64.urlsafe_b64encode(address.encode()).decode().rstrip("=")
+        bearer = token(credentials, self.emulator.region, cluster)
         path = self.logs / "root.kubeconfig"
         configuration = yaml.safe_load(self._administrator(cluster).read_text())
-        configuration["users"][0]["user"] = {"token": token}
+        configuration["users"][0]["user"] = {"token": bearer}
         path.write_text(yaml.safe_dump(configuration))
         return Kubectl(path)
 

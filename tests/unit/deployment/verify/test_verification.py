@@ -25,7 +25,7 @@ from inference_blueprints.deployment.verify.subject import Platform
 from inference_blueprints.deployment.verify.verification import CLUSTER_CHECKS, verify_cluster
 from inference_blueprints.errors import UserError
 from tests.unit.deployment.faults import Faults, query_error
-from tests.unit.deployment.verify.recorded import RecordedCluster
+from tests.unit.deployment.verify.recorded import KubernetesObject, RecordedCluster
 
 MakePlatform = Callable[..., Platform]
 NAME = "p5en-disaggregated"
@@ -142,10 +142,10 @@ def test_every_check_speaks_and_a_refused_one_hides_no_other(
     assert "within the VPC" in by_check["routes"].message
 
 
-class Refusing(list):  # type: ignore[type-arg]
+class Refusing(list[KubernetesObject]):
     """A kind that one may not read."""
 
-    def __iter__(self) -> Iterator[object]:
+    def __iter__(self) -> Iterator[KubernetesObject]:
         raise KubectlFailed("Error from server (Forbidden): secrets is forbidden")
 
 
