@@ -17,7 +17,8 @@ CIDR = r"^[0-9]{1,3}(\.[0-9]{1,3}){3}/[0-9]{1,2}$"
 INSTANCE_TYPE = r"^[a-z0-9-]+\.[a-z0-9-]+$"
 VPC_ID = r"^vpc-[0-9a-f]{8}([0-9a-f]{9})?$"
 SUBNET_ID = r"^subnet-[0-9a-f]{8}([0-9a-f]{9})?$"
-SECRET_ARN = r"^arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]+$"  # noqa: S105 (a pattern)
+#: With the six characters that Secrets Manager adds to the name: IAM compares the whole ARN.
+SECRET_ARN = r"^arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]+-[A-Za-z0-9]{6}$"  # noqa: S105 (a pattern)
 CERTIFICATE_ARN = r"^arn:aws[a-z-]*:acm:[a-z0-9-]+:[0-9]{12}:certificate/[A-Za-z0-9-]+$"
 DOMAIN = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)+$"
 CAPACITY_RESERVATION_ID = r"^cr-[0-9a-f]{8,17}$"
@@ -43,7 +44,7 @@ WORDS: Mapping[str, str] = MappingProxyType(
         INSTANCE_TYPE: "an EC2 instance type such as g6e.2xlarge",
         VPC_ID: "the id of a VPC such as vpc-0a1b2c3d",
         SUBNET_ID: "the id of a subnet such as subnet-0a1b2c3d",
-        SECRET_ARN: "the ARN of a secret, arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME",
+        SECRET_ARN: "the whole ARN of a secret, arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME-AbCdEf",
         CERTIFICATE_ARN: "the ARN of a certificate, arn:aws:acm:REGION:ACCOUNT:certificate/ID",
         DOMAIN: "a domain in lower case such as models.example.com",
         CAPACITY_RESERVATION_ID: "the id of a capacity reservation or block such as cr-0a1b2c3d",
