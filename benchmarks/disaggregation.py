@@ -1,0 +1,94 @@
+"""Prefill and decode apart against the best layout that does both in one worker, on the same accelerators.
+
+For each limit on the time per output token: the highest rate of requests at which 90 % have their first token
+within a second and keep the limit, by offline replay of the serving plan's own workers. The value is the best
+aggregated layout's rate (any tensor parallel size, chunks of 2,048 or 8,192 tokens), the baseline that of the
+disaggregated one; both are simulated, and KV cache that moves is charged for over the workers' network. The
+goal for up to 30 ms, a ratio of two thirds, is half as much again.
+
+Qwen3-32B on sixteen H200: twelve prefill workers of one and one decode worker of four, answers of 200 tokens.
+Where it may lose, without a goal: prompts of 300 tokens there, and Qwen3-8B on sixteen L40S without EFA.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from benchmarks.harness.figure import Figure
+from benchmarks.harness.layouts import Case, aggregated, disaggregated, rate_search, simulated
+from inference_blueprints.simulation.highest_rate import Limits, RateSearch
+from inference_blueprints.simulation.offline_replay import SyntheticLoad
+
+_GOAL = 2 / 3
+_FIRST_TOKEN_MS = 1000.0
+_TIGHT_MS = 30.0
+_ANSWER = 200
+_CHUNKS = (2048, 8192)
+_ON_H200 = ((16, 1), (8, 2), (4, 4), (2, 8))
+_APART = disaggregated((12, 1), (1, 4))
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """One case, its layouts and the limits on the time per output token that are looked at."""
+
+    name: str
+    case: Case
+    apart: dict[str, Any]
+    together: tuple[tuple[int, int], ...]
+    limits_ms: tuple[float, ...]
+    goal: float | None
+
+    def figures(self) -> list[Figure]:
+        """Return a figure for each limit."""
+        apart = rate_search(self.case, simulated(self.case, self.apart))
+        together = [
+            rate_search(
+                self.case,
+                simulated(self.case, aggregated(*layout), {"max-num-batched-tokens": chunk}),
+            )
+            for layout, chunk in product(self.together, _CHUNKS)
+        ]
+        return [self._figure(apart, together, limit) for limit in self.limits_ms]
+
+    def _figure(self, apart: RateSearch, together: list[RateSearch], limit: float) -> Figure:
+        limits = Limits(_FIRST_TOKEN_MS, limit)
+        return Figure(
+            f"disaggregation {self.name}, {limit:g} ms a token",
+            max(search.highest(limits)[0] for search in together),
+            "requests/s",
+            baseline=apart.highest(limits)[0],
+            goal=self.goal if limit <= _TIGHT_MS else None,
+            simulated=True,
+        )
+
+
+def _on_h200(input_tokens: int, limits_ms: tuple[float, ...], goal: float | None) -> _Comparison:
+    case = Case("Qwen/Qwen3-32B", "p5en.48xlarge", SyntheticLoad(input_tokens, _ANSWER))
+    return _Comparison(
+        f"Qwen3-32B on 16 H200, prompts of {input_tokens}", case, _APART, _ON_H200, limits_ms, goal
+    )
+
+
+_L40S = Case("Qwen/Qwen3-8B", "g6e.48xlarge", SyntheticLoad(3000, _ANSWER), efa=False)
+_COMPARISONS = (
+    _on_h200(3000, (20.0, 25.0, 30.0, 50.0), _GOAL),
+    _on_h200(2000, (30.0,), _GOAL),
+    _on_h200(4000, (30.0,), _GOAL),
+    _on_h200(300, (30.0,), None),
+    _Comparison(
+        "Qwen3-8B on 16 L40S without EFA",
+        _L40S,
+        disaggregated((12, 1), (4, 1)),
+        ((16, 1), (8, 2)),
+        (50.0,),
+        None,
+    ),
+)
+
+
+def measure() -> list[Figure]:
+    """Take the measurement."""
+    return [figure for comparison in _COMPARISONS for figure in comparison.figures()]
