@@ -178,9 +178,9 @@ def sweep(
             if each not in told:
                 say(f"{each.kind} {each.identifier}: deleting, for no stack owns it")
                 told.add(each)
+        _delete(account, left)
         if time.monotonic() > deadline:
             return
-        _delete(account, left)
         time.sleep(POLL_SECONDS)
 
 

@@ -49,7 +49,7 @@ def remove(
     account: Account, stacks: FakeCloudFormation, said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> Removal:
     monkeypatch.setattr(removal, "DRAIN_SECONDS", 0.0)
-    monkeypatch.setattr(removal, "SWEEP_SECONDS", 1.0)
+    monkeypatch.setattr(removal, "SWEEP_SECONDS", 60.0)
     return Removal(account, "try", blueprint="a.yaml", say=said.append)
 
 
@@ -99,6 +99,21 @@ def test_nodes_are_waited_for_while_karpenter_is_there_to_end_them(
     assert said.index(f"nodes that did not end by themselves: {node}") < said.index("try-Platform: deleting")
 
 
+def test_snapshots_go_with_the_platform(account: Account, remove: Removal, said: list[str]) -> None:
+    ec2 = account.client("ec2")
+    volume = ec2.create_volume(AvailabilityZone="us-west-2a", Size=1)["VolumeId"]
+    names = []
+    for platform in ("try", "other"):
+        tag = {"Key": "inference-blueprints:platform", "Value": platform}
+        specification = [{"ResourceType": "snapshot", "Tags": [tag]}]
+        names.append(ec2.create_snapshot(VolumeId=volume, TagSpecifications=specification)["SnapshotId"])
+    mine, others = names
+    remove.destroy()
+    assert f"snapshot {mine}: deleting, for no stack owns it" in said
+    left = {each["SnapshotId"] for each in ec2.describe_snapshots(OwnerIds=["self"])["Snapshots"]}
+    assert (mine in left, others in left) == (False, True)
+
+
 def test_what_a_stack_owns_is_left_to_the_stack(
     account: Account, stacks: FakeCloudFormation, remove: Removal, said: list[str]
 ) -> None:
@@ -142,7 +157,10 @@ def test_a_load_balancer_volume_and_interface_of_the_cluster_are_swept(
     assert leftovers.leftovers(account, "try") == []
 
 
-def test_what_cannot_be_swept_is_named_and_not_hidden(account: Account, remove: Removal) -> None:
+def test_what_cannot_be_swept_is_named_and_not_hidden(
+    account: Account, remove: Removal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(removal, "SWEEP_SECONDS", 0.0)
     ec2 = account.client("ec2")
     instance = launch(account, PLATFORM)
     ec2.modify_instance_attribute(InstanceId=instance, DisableApiTermination={"Value": True})

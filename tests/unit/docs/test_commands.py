@@ -29,7 +29,10 @@ KINDS = {
     # Fast and without a network: run as they are written, page by page.
     "run": r"blueprints (list|show|init|validate|schema|plan|lock)\b",
     # These need an account, or start much: here only their arguments are checked.
-    "parsed": r"blueprints (synth|bootstrap|deploy|diff|charts|doctor|verify|prune|destroy|local)\b",
+    "parsed": (
+        r"blueprints (synth|bootstrap|deploy|diff|charts|image-cache|upgrade|doctor|verify|prune|destroy"
+        r"|local)\b"
+    ),
     # Targets, checked to exist; the integration run or a person's hands run them.
     "make": r"make (setup|run|test|unit|lint|bench|generate|lock)\b",
     # These record facts from registries: the script and its options must exist.

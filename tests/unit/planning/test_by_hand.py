@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from inference_blueprints import catalog
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.planning.rates import Rates
 from inference_blueprints.planning.summary import summarise
@@ -113,6 +114,40 @@ def test_spot_with_own_rates_and_a_fall_back(quickstart_document):
     assert _quotas(summary) == [_SYSTEM_QUOTA, ("L-3819A6DF", 96, 384), ("L-DB2E81BA", 0, 384)]
     # 100,000 Mbit/s = 12.5 GB/s: 65.52421376 GB take 5.2419 s.
     assert summary.cold_starts[0].weights_seconds == pytest.approx(5.2419, abs=1e-4)
+
+
+def test_images_on_a_snapshot_leave_nvme_unused(quickstart_document):
+    snapshot = {"ebsSnapshot": {"id": "snap-0a1b2c3d"}}
+    pool = _pool("l40s", ["g6e.12xlarge"], 2, imageAcceleration=snapshot)
+    summary = _plan(
+        quickstart_document,
+        {"pools": [pool], "workers": {"pool": "l40s", "replicas": 4, "tensorParallelSize": 1}},
+    )
+    (start,) = summary.cold_starts
+    # 300 MiB/s = 314.5728 MB/s: 1 GB takes 3.17891 s. EBS: 20,000 Mbit/s, a gp3 volume of 1,000 MiB/s =
+    # 1,048.576 MB/s; network 100,000 Mbit/s. 4 workers * 16.381452288 GB = 65.525809152 GB: 62.4903 s.
+    assert start.image_from == "snapshot"
+    assert start.image_seconds_per_gb == pytest.approx(3.17891, abs=1e-5)
+    assert start.weights_seconds == pytest.approx(62.4903, abs=1e-4)
+    assert start.weights_from == "from the Hub by EBS"
+    # 62.4903 / 3.17891 = 19.66.
+    assert start.dominated_by == "weights, unless the image is over 19.7 GB unpacked"
+
+
+def test_an_image_s_size_decides_what_takes_longest(quickstart_document, monkeypatch):
+    name = "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.6.1"
+    sizes = {name: catalog.Image(name, compressed_bytes=8_000_000_000, unpacked_bytes=20_000_000_000)}
+    monkeypatch.setattr(catalog, "images", lambda: sizes)
+    (pulled,) = _plan(quickstart_document, {}).cold_starts
+    # 5,000 Mbit/s = 625 MB/s: 8 GB take 12.8 s, less than the weights' 26.2 s.
+    assert (pulled.image_seconds, pulled.dominated_by) == (12.8, "weights")
+    snapshot = {"ebsSnapshot": {"id": "snap-0a1b2c3d"}}
+    (baked,) = _plan(
+        quickstart_document, {"pools": [_pool("l40s", ["g6e.2xlarge"], 2, imageAcceleration=snapshot)]}
+    ).cold_starts
+    # 20 GB / 314.5728 MB/s = 63.578 s.
+    assert baked.image_seconds == pytest.approx(63.578, abs=1e-3)
+    assert baked.dominated_by == "image"
 
 
 def test_images_and_weights_on_ebs(quickstart_document):
