@@ -12,6 +12,7 @@ from constructs import Construct
 from inference_blueprints import catalog
 from inference_blueprints.catalog import system_nodes
 from inference_blueprints.catalog.charts import Chart
+from inference_blueprints.catalog.releases import NodeImage
 from inference_blueprints.serving.chart_values import chart_values
 from inference_blueprints.serving.pool_quota import pool_quota
 from inference_blueprints.serving.types import ServingPlan
@@ -30,16 +31,6 @@ from inference_constructs.eks.cluster_access import ClusterAccess
 from inference_constructs.helm.release import HelmRelease
 from stacks.platform_stack import MODEL_NAMESPACE
 
-#: Where routers run that the system nodes have no room for. No blueprint can name it: it has a dot.
-_SYSTEM_POOL = PoolProperties(
-    name="inference-blueprints.system",
-    instance_types=[catalog.instance_type(name) for name in system_nodes.OVERFLOW_INSTANCE_TYPES],
-    capacity_types=["on-demand"],
-    max_nodes=system_nodes.OVERFLOW_MAXIMUM_NODES,
-    disk_gib=80,
-    labelled=False,
-)
-
 
 class CapacityStack(cdk.Stack):
     """A Karpenter pool for each of the blueprint's, one without accelerators for the routers, and queues.
@@ -54,8 +45,10 @@ class CapacityStack(cdk.Stack):
         The blueprint's sections.
     plan
         The models' processes, which queues leave room for.
-    bottlerocket_release
-        Release of the nodes' operating system.
+    image
+        What nodes boot.
+    held_images
+        The same by pool, of those that stay as they are.
     vpc
         Where the nodes are.
     node_role_name
@@ -80,7 +73,8 @@ class CapacityStack(cdk.Stack):
         pools: Sequence[Pool],
         queueing: Queueing | None,
         plan: ServingPlan,
-        bottlerocket_release: str,
+        image: NodeImage,
+        held_images: Mapping[str, NodeImage],
         vpc: ec2.IVpc,
         node_role_name: str,
         subnet_ids: Sequence[str],
@@ -97,19 +91,17 @@ class CapacityStack(cdk.Stack):
         )
         nodes = NodeProperties(
             role_name=node_role_name,
-            bottlerocket_release=bottlerocket_release,
             subnet_ids=subnet_ids,
             security_group_ids=[security_group_id],
             efa_security_group_ids=efa_groups,
             tags=instance_tags,
         )
-        KarpenterPool(self, "SystemPool", cluster=cluster, pool=_SYSTEM_POOL, nodes=nodes)
-        for pool in pools:
-            KarpenterPool(
-                self, f"Pool-{pool.name}", cluster=cluster, pool=_pool_properties(pool), nodes=nodes
-            )
+        KarpenterPool(self, "SystemPool", cluster=cluster, pool=_system_pool(image), nodes=nodes)
+        properties = [_pool_properties(pool, held_images.get(pool.name, image)) for pool in pools]
+        for each in properties:
+            KarpenterPool(self, f"Pool-{each.name}", cluster=cluster, pool=each, nodes=nodes)
         if queueing and queueing.kueue:
-            queues = _queues(queueing.kueue, pools, plan)
+            queues = _queues(queueing.kueue, pools, properties, plan)
             self._add_queues(queues, cluster=cluster, chart=charts["kueue"], cohort=access.cluster_name)
 
     def _add_queues(
@@ -136,11 +128,25 @@ class CapacityStack(cdk.Stack):
             ).node.add_dependency(kueue)
 
 
-def _pool_properties(pool: Pool) -> PoolProperties:
+def _system_pool(image: NodeImage) -> PoolProperties:
+    """Return where routers run that the system nodes have no room for. Names of blueprints have no dot."""
+    return PoolProperties(
+        name="inference-blueprints.system",
+        instance_types=[catalog.instance_type(name) for name in system_nodes.OVERFLOW_INSTANCE_TYPES],
+        image=image,
+        capacity_types=["on-demand"],
+        max_nodes=system_nodes.OVERFLOW_MAXIMUM_NODES,
+        disk_gib=80,
+        labelled=False,
+    )
+
+
+def _pool_properties(pool: Pool, image: NodeImage) -> PoolProperties:
     """Translate a pool of the blueprint."""
     return PoolProperties(
         name=pool.name,
         instance_types=[catalog.instance_type(name) for name in pool.instance_types],
+        image=image,
         capacity_types=_capacity_types(pool.purchase),
         max_nodes=pool.nodes.max,
         min_nodes=pool.nodes.min,
@@ -155,13 +161,15 @@ def _pool_properties(pool: Pool) -> PoolProperties:
     )
 
 
-def _queues(kueue: Kueue, pools: Sequence[Pool], plan: ServingPlan) -> list[QueueProperties]:
+def _queues(
+    kueue: Kueue, pools: Sequence[Pool], properties: Sequence[PoolProperties], plan: ServingPlan
+) -> list[QueueProperties]:
     """Give each pool a queue over what the models leave; only pools of one kind lend each other."""
     quotas = {pool.name: pool_quota(pool, plan).resources for pool in pools}
     return [
         QueueProperties(
             pool=pool.name,
-            taints=node_taints(_pool_properties(pool)),
+            taints=node_taints(nodes),
             quota=quotas[pool.name],
             lenders=[
                 name
@@ -169,7 +177,7 @@ def _queues(kueue: Kueue, pools: Sequence[Pool], plan: ServingPlan) -> list[Queu
                 if kueue.borrowing and name != pool.name and quota.keys() == quotas[pool.name].keys()
             ],
         )
-        for pool in pools
+        for pool, nodes in zip(pools, properties, strict=True)
     ]
 
 

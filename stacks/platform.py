@@ -5,6 +5,7 @@ from __future__ import annotations
 import aws_cdk as cdk
 
 from inference_blueprints.catalog import image_cache
+from inference_blueprints.catalog.releases import NodeImage
 from inference_blueprints.catalog.tags import PLATFORM_TAG
 from inference_blueprints.serving.types import SecretValue, ServingPlan
 from inference_blueprints.spec.types import Blueprint, EksCluster
@@ -58,7 +59,9 @@ class Platform:
         )
         if self._spec.cluster.eks:
             cluster = self._add_cluster(self._spec.cluster.eks, data, network)
-            self._add_models(cluster, network, data, after=self._add_nodes(cluster, network))
+            self._add_models(
+                cluster, network, data, after=self._add_nodes(self._spec.cluster.eks, cluster, network)
+            )
             self._add_image_cache(self._spec.cluster.eks, network)
         self._mark_stacks()
 
@@ -95,7 +98,7 @@ class Platform:
         environments = self._plan.environments
         return any(isinstance(value, SecretValue) for each in environments for value in each.values())
 
-    def _add_nodes(self, cluster: ClusterStack, network: NetworkStack) -> CapacityStack:
+    def _add_nodes(self, eks: EksCluster, cluster: ClusterStack, network: NetworkStack) -> CapacityStack:
         """Add the controllers, then the pools, which are objects of theirs."""
         platform = PlatformStack(
             self._app,
@@ -116,7 +119,8 @@ class Platform:
             pools=self._spec.pools,
             queueing=self._spec.queueing,
             plan=self._plan,
-            bottlerocket_release=self._releases.bottlerocket,
+            image=NodeImage(eks.version, self._releases.bottlerocket),
+            held_images=self._releases.held_pools,
             vpc=network.vpc,
             node_role_name=cluster.karpenter.node_role.ref,
             subnet_ids=cluster.subnet_ids,

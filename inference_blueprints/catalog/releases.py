@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
 
@@ -26,6 +26,22 @@ _NUMBER = re.compile(r"[0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
+class NodeImage:
+    """What nodes boot.
+
+    Parameters
+    ----------
+    kubernetes
+        Minor version of their kubelet, such as ``1.35``; at most the control plane's.
+    bottlerocket
+        Release of their operating system, such as ``v1.66.0``.
+    """
+
+    kubernetes: str
+    bottlerocket: str
+
+
+@dataclass(frozen=True, slots=True)
 class Releases:
     """One version of everything that others release.
 
@@ -39,12 +55,15 @@ class Releases:
         Engine by the blueprint's word for it.
     add_ons
         Version by EKS add-on; None where EKS chooses it when the add-on is created.
+    held_pools
+        Pools whose nodes stay as they are, by name.
     """
 
     bottlerocket: str
     charts: Mapping[str, Chart]
     engines: Mapping[str, Engine]
     add_ons: Mapping[str, str | None]
+    held_pools: Mapping[str, NodeImage] = field(default_factory=dict)
 
     def engine(self, name: str) -> Engine:
         """Return one engine; raises UnknownEntryError with close matches."""

@@ -20,6 +20,7 @@ from inference_blueprints.cli import (
     local_commands,
     lock_commands,
     removal_commands,
+    upgrade_command,
     verify_command,
 )
 from inference_blueprints.cli.options import machine_output_wanted
@@ -39,10 +40,11 @@ blueprint_commands.register(app)
 doctor_command.register(app)
 deploy_commands.register(app)
 lock_commands.register(app)
+upgrade_command.register(app)
 verify_command.register(app)
 removal_commands.register(app)
-app.add_typer(charts_commands.app, name="charts")
 app.add_typer(image_cache_commands.app, name="image-cache")
+app.add_typer(charts_commands.app, name="charts")
 app.add_typer(local_commands.app, name="local")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from inference_blueprints.catalog import placement
+from inference_blueprints.catalog.releases import shipped_releases
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates
 
@@ -113,8 +114,16 @@ def test_images_are_pulled_in_parallel(base_templates: Templates) -> None:
 
 
 def test_the_operating_system_is_pinned(base_templates: Templates) -> None:
-    (term,) = spec_of(base_templates, "EC2NodeClass")["amiSelectorTerms"]
-    assert term["alias"].startswith("bottlerocket@v")
+    terms = [
+        spec_of(base_templates, "EC2NodeClass", name)["amiSelectorTerms"]
+        for name in ("l40s", "inference-blueprints.system")
+    ]
+    release = shipped_releases().bottlerocket.removeprefix("v")
+    # With the version of Kubernetes in it, nodes do not follow the control plane by themselves.
+    assert terms == [
+        [{"ssmParameter": f"/aws/service/bottlerocket/aws-k8s-1.35{variant}/x86_64/{release}/image_id"}]
+        for variant in ("-nvidia", "")
+    ]
 
 
 def test_routers_have_nodes_without_pool_label_and_taint(base_templates: Templates) -> None:

@@ -81,7 +81,7 @@ def test_what_is_unpacked_is_unpacked_as_on_the_nodes(baking: Templates) -> None
     nodes = tomllib.loads(node_class(baking)["userData"])["settings"]
     for setting in ("container-runtime", "container-runtime-plugins"):
         assert baker[setting] == nodes[setting]
-    release = node_class(baking)["amiSelectorTerms"][0]["alias"].partition("@v")[2]
+    release = node_class(baking)["amiSelectorTerms"][0]["ssmParameter"].split("/")[6]
     assert template["ImageId"] == (
         f"resolve:ssm:/aws/service/bottlerocket/aws-k8s-1.35/x86_64/{release}/image_id"
     )

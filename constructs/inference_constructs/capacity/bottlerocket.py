@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from inference_blueprints.catalog.image_cache import SNAPSHOTTER
+from inference_blueprints.catalog.releases import NodeImage
 
 #: SOCI parallel pull, for every image and without an index: several parts of a layer at once, unpacked while
 #: others still come, no layer kept twice (Bottlerocket documentation, settings.container-runtime-plugins).
@@ -33,6 +34,26 @@ soft-limit = "unlimited"
 [settings.kernel.sysctl]
 "vm/nr_hugepages" = "0"
 """
+
+
+def image_parameter(image: NodeImage, architecture: str, *, nvidia: bool) -> str:
+    """Return where AWS publishes the id of an image: a parameter of Systems Manager.
+
+    Karpenter's alias would follow the control plane; the parameter names the version of Kubernetes, so that
+    nodes change when their pool does (Karpenter's pkg/providers/amifamily/bottlerocket.go reads the same ones).
+
+    Parameters
+    ----------
+    image
+        Kubernetes and release.
+    architecture
+        ``amd64`` or ``arm64``.
+    nvidia
+        Whether the nodes have NVIDIA's GPUs: that variant has drivers and device plug-in on board.
+    """
+    variant = f"aws-k8s-{image.kubernetes}{'-nvidia' if nvidia else ''}"
+    machine = "x86_64" if architecture == "amd64" else architecture
+    return f"/aws/service/bottlerocket/{variant}/{machine}/{image.bottlerocket.removeprefix('v')}/image_id"
 
 
 def settings(*, efa: bool = False) -> str:

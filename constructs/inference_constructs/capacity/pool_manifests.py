@@ -16,6 +16,7 @@ from inference_blueprints.catalog import InstanceType, placement
 from inference_blueprints.catalog.addresses import PODS_PER_NODE
 from inference_blueprints.catalog.efa import efa_layout, efa_layouts_are_one
 from inference_blueprints.catalog.image_cache import DATA_DEVICE, INITIALIZATION_MIB_PER_SECOND
+from inference_blueprints.catalog.releases import NodeImage
 from inference_blueprints.catalog.volumes import gp3_mib_per_second
 from inference_constructs.capacity import bottlerocket
 
@@ -25,6 +26,8 @@ Manifest = dict[str, Any]
 #: (https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html).
 _LEAST_GP3_OPERATIONS = 3000
 _ROOT_VOLUME_GIB = 4
+#: Device resource of the GPUs whose driver is in an image of its own.
+_NVIDIA = "nvidia.com/gpu"
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,8 @@ class PoolProperties:
         Name of the NodePool and its node class, and value of the pool label.
     instance_types
         Types of one architecture and one accelerator, or none.
+    image
+        What nodes boot; pinned, so that it does not change overnight: drift replaces nodes.
     capacity_types
         Karpenter's words: ``on-demand``, ``spot``, ``reserved``; of two, spot comes first where there is any.
     max_nodes
@@ -77,6 +82,7 @@ class PoolProperties:
 
     name: str
     instance_types: Sequence[InstanceType]
+    image: NodeImage
     capacity_types: Sequence[str]
     max_nodes: int
     disk_gib: int
@@ -103,8 +109,6 @@ class NodeProperties:
     ----------
     role_name
         Role of the nodes.
-    bottlerocket_release
-        What they boot; pinned, so that it does not change overnight: drift replaces nodes.
     subnet_ids, security_group_ids
         Where they are and what admits them.
     efa_security_group_ids
@@ -114,7 +118,6 @@ class NodeProperties:
     """
 
     role_name: str
-    bottlerocket_release: str
     subnet_ids: Sequence[str]
     security_group_ids: Sequence[str]
     efa_security_group_ids: Sequence[str] = ()
@@ -133,7 +136,8 @@ def node_class(pool: PoolProperties, nodes: NodeProperties) -> Manifest:
     """
     groups = [*nodes.security_group_ids, *(nodes.efa_security_group_ids if pool.efa else ())]
     specification = {
-        "amiSelectorTerms": [{"alias": f"bottlerocket@{nodes.bottlerocket_release}"}],
+        "amiFamily": "Bottlerocket",
+        "amiSelectorTerms": [{"ssmParameter": _image_parameter(pool)}],
         "blockDeviceMappings": [
             _volume("/dev/xvda", _ROOT_VOLUME_GIB),
             _volume(DATA_DEVICE, pool.disk_gib, **_image_volume(pool)),
@@ -302,6 +306,12 @@ def _requirements(pool: PoolProperties) -> list[Manifest]:
     if pool.availability_zone:
         requirements["topology.kubernetes.io/zone"] = [pool.availability_zone]
     return [{"key": key, "operator": "In", "values": values} for key, values in requirements.items()]
+
+
+def _image_parameter(pool: PoolProperties) -> str:
+    """Return where the id of the pool's image is."""
+    nvidia = _accelerator_resource(pool) == _NVIDIA
+    return bottlerocket.image_parameter(pool.image, pool.instance_types[0].architecture, nvidia=nvidia)
 
 
 def _accelerator_resource(pool: PoolProperties) -> str:

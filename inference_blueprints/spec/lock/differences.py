@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from inference_blueprints.spec.lock.lock import Lock, Pin
 
+#: What the name of a held pool follows in a change.
+HELD_POOL = "held pool "
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -52,6 +55,10 @@ def _pins(lock: Lock) -> dict[str, str]:
         **_versions("chart", lock.charts),
         **_versions("engine", lock.engines),
         **{f"model {asked}": commit for asked, commit in lock.models.items()},
+        **{
+            f"{HELD_POOL}{name}": f"{image.kubernetes}, {image.bottlerocket}"
+            for name, image in lock.held_pools.items()
+        },
     }
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 
-from inference_blueprints.catalog.releases import Releases
+from inference_blueprints.catalog.releases import NodeImage, Releases
 from inference_blueprints.spec.types import Blueprint, Weights
 
 #: What the Hub serves where a blueprint names no revision.
@@ -53,6 +53,8 @@ class Lock:
         Pin of the image by engine.
     models
         Commit by what the blueprint asks for, ``<repository>@<revision>``.
+    held_pools
+        What nodes boot by pool, of those that an upgrade has left for later.
     """
 
     release: str
@@ -62,6 +64,7 @@ class Lock:
     charts: Mapping[str, Pin] = field(default_factory=dict)
     engines: Mapping[str, Pin] = field(default_factory=dict)
     models: Mapping[str, str] = field(default_factory=dict)
+    held_pools: Mapping[str, NodeImage] = field(default_factory=dict)
 
 
 def lock_path(blueprint: Path) -> Path:
@@ -111,6 +114,11 @@ def lock_of(written: Blueprint, releases: Releases, commits: Mapping[str, str]) 
         charts={name: Pin(chart.version, chart.digest) for name, chart in releases.registry_charts.items()},
         engines={name: Pin(releases.engine(name).version, releases.engine(name).digest) for name in engines},
         models={key: commits[key] for key in sorted(asked) if key in commits},
+        held_pools={
+            pool.name: releases.held_pools[pool.name]
+            for pool in spec.pools
+            if pool.name in releases.held_pools
+        },
     )
 
 

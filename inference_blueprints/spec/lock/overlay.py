@@ -29,6 +29,7 @@ def locked_releases(lock: Lock) -> Releases:
         charts={name: _chart(chart, lock.charts.get(name)) for name, chart in own.charts.items()},
         engines={name: _engine(engine, lock.engines.get(name)) for name, engine in own.engines.items()},
         add_ons={**own.add_ons, **lock.add_ons},
+        held_pools=lock.held_pools,
     )
 
 
@@ -87,9 +88,11 @@ def unserved(lock: Lock, document: Document, upgrade: str) -> Iterator[Problem]:
 
 def _ranges(lock: Lock, own: Releases) -> Iterator[tuple[Path, str, str, str]]:
     """Yield place, version, and the oldest and newest that are served."""
+    oldest, newest = shipped().bottlerocket.oldest, own.bottlerocket
     if lock.bottlerocket:
-        newest = own.bottlerocket
-        yield ("nodes", "bottlerocket"), lock.bottlerocket, shipped().bottlerocket.oldest, newest
+        yield ("nodes", "bottlerocket"), lock.bottlerocket, oldest, newest
+    for name, image in lock.held_pools.items():
+        yield ("heldPools", name, "bottlerocket"), image.bottlerocket, oldest, newest
     for name, pin in lock.charts.items():
         chart = own.registry_charts.get(name)
         if chart:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from inference_blueprints.catalog.releases import NodeImage
 from inference_blueprints.errors import BlueprintError, Problem
 from inference_blueprints.spec import composer, formats, source
 from inference_blueprints.spec.document import INVALID, Document, FileKind
@@ -30,9 +31,10 @@ _COMMIT_WORDS = "a commit, 40 hexadecimal digits"
 _KUBERNETES = re.compile(formats.KUBERNETES_VERSION)
 _KUBERNETES_WORDS = formats.WORDS[formats.KUBERNETES_VERSION]
 _PIN_KEYS = ("version", "digest")
+_IMAGE_KEYS = ("kubernetes", "bottlerocket")
 _KEYS = (
     *("apiVersion", "kind", "release", "kubernetes", "nodes"),
-    *("addOns", "charts", "engines", "models"),
+    *("addOns", "charts", "engines", "heldPools", "models"),
 )
 
 
@@ -123,6 +125,7 @@ class _Reader:
             charts=dict(self._pins("charts")),
             engines=dict(self._pins("engines")),
             models=self._texts("models", COMMIT, _COMMIT_WORDS),
+            held_pools=dict(self._images("heldPools")),
         )
 
     def _texts(self, section: str, form: re.Pattern[str], words: str) -> dict[str, str]:
@@ -138,6 +141,17 @@ class _Reader:
             digest = self._text((section, name, "digest"), _DIGEST, _DIGEST_WORDS)
             if version is not None:
                 yield name, Pin(version, digest)
+
+    def _images(self, section: str) -> Iterator[tuple[str, NodeImage]]:
+        """Yield what nodes boot by pool."""
+        for name in self._names((section,)):
+            self._no_others((section, name), _IMAGE_KEYS)
+            kubernetes = self._text(
+                (section, name, "kubernetes"), _KUBERNETES, _KUBERNETES_WORDS, needed=True
+            )
+            release = self._text((section, name, "bottlerocket"), _VERSION, _VERSION_WORDS, needed=True)
+            if kubernetes is not None and release is not None:
+                yield name, NodeImage(kubernetes, release)
 
     def _text(
         self, path: DocumentPath, form: re.Pattern[str], words: str, *, needed: bool = False

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from inference_blueprints.catalog.releases import NodeImage
 from inference_blueprints.errors import UserError
 from inference_blueprints.spec.lock.lock import Lock, Pin
 from inference_blueprints.spec.lock.reading import KIND
@@ -44,6 +45,7 @@ def _lines(lock: Lock) -> Iterator[str]:
     yield from _section("addOns", {name: _quoted(version) for name, version in lock.add_ons.items()})
     yield from _section("charts", {name: _pin(pin) for name, pin in lock.charts.items()})
     yield from _section("engines", {name: _pin(pin) for name, pin in lock.engines.items()})
+    yield from _section("heldPools", {name: _image(image) for name, image in lock.held_pools.items()})
     yield from _section("models", {_quoted(asked): _quoted(commit) for asked, commit in lock.models.items()})
 
 
@@ -56,6 +58,10 @@ def _section(name: str, entries: Mapping[str, str]) -> Iterator[str]:
 def _pin(pin: Pin) -> str:
     digest = f", digest: {_quoted(pin.digest)}" if pin.digest else ""
     return f"{{version: {_quoted(pin.version)}{digest}}}"
+
+
+def _image(image: NodeImage) -> str:
+    return f"{{kubernetes: {_quoted(image.kubernetes)}, bottlerocket: {_quoted(image.bottlerocket)}}}"
 
 
 def _quoted(text: str) -> str:

@@ -13,7 +13,7 @@ import yaml
 
 from inference_blueprints.catalog import Catalogue
 from inference_blueprints.catalog.catalogue import shipped
-from inference_blueprints.catalog.releases import ADD_ONS, shipped_releases, version_order
+from inference_blueprints.catalog.releases import ADD_ONS, NodeImage, shipped_releases, version_order
 from inference_blueprints.errors import BlueprintError
 from inference_blueprints.loading import LoadedBlueprint, load_blueprint
 from inference_blueprints.serving.plan import build_plan
@@ -33,6 +33,7 @@ FULL = Lock(
     charts={"karpenter": Pin("1.14.1", DIGEST)},
     engines={"vllm": Pin("1.6.1", DIGEST)},
     models={"Qwen/Qwen3-8B@main": COMMIT},
+    held_pools={"l40s": NodeImage("1.34", "v1.47.0")},
 )
 
 
@@ -70,6 +71,7 @@ def test_what_the_lock_holds_is_what_runs(blueprint: Path) -> None:
     loaded = locked(blueprint, FULL)
     releases = loaded.blueprint.releases
     assert releases.bottlerocket == "v1.50.0"
+    assert releases.held_pools == {"l40s": NodeImage("1.34", "v1.47.0")}
     assert releases.add_ons["coredns"] == "v1.12.4-eksbuild.1"
     assert (releases.charts["karpenter"].version, releases.charts["karpenter"].digest) == ("1.14.1", DIGEST)
     model, *_ = build_plan(loaded.blueprint).models
@@ -115,6 +117,7 @@ charts:
   karpenter-crd: {digest: "sha256:12"}
 engines:
   vllm: 5
+heldPools: {l40s: {kubernetes: "1"}}
 models:
   Qwen/Qwen3-8B@main: main
 colour: red
@@ -132,9 +135,11 @@ colour: red
         "expected a digest, sha256: and 64 hexadecimal digits",
         "11:9: engines.vllm: got 5, expected a mapping",
         "11:9: engines.vllm.version: is missing: a version such as v1.66.0",
-        "13:23: models['Qwen/Qwen3-8B@main']: got 'main', expected a commit, 40 hexadecimal digits",
-        "14:1: colour: is an unknown key, keys are 'apiVersion', 'kind', 'release', 'kubernetes', 'nodes', "
-        "'addOns', 'charts', 'engines', 'models'",
+        "12:13: heldPools.l40s.bottlerocket: is missing: a version such as v1.66.0",
+        "12:32: heldPools.l40s.kubernetes: got '1', expected a Kubernetes version in quotes such as \"1.35\"",
+        "14:23: models['Qwen/Qwen3-8B@main']: got 'main', expected a commit, 40 hexadecimal digits",
+        "15:1: colour: is an unknown key, keys are 'apiVersion', 'kind', 'release', 'kubernetes', 'nodes', "
+        "'addOns', 'charts', 'engines', 'heldPools', 'models'",
     ]
 
 
@@ -168,6 +173,7 @@ def test_what_this_release_cannot_run_is_shown_at_once_with_what_to_do(blueprint
         FULL,
         release="0.9.0",
         bottlerocket="v1.40.0",
+        held_pools={"l40s": NodeImage("1.34", "v1.41.0")},
         add_ons={"cordns": "v1"},
         charts={"karpenter": Pin("0.9.0"), "karpentr": Pin("1.0.0")},
         engines={"vllm": Pin("9.9.9"), "vlm": Pin("1.0")},
@@ -181,6 +187,7 @@ def test_what_this_release_cannot_run_is_shown_at_once_with_what_to_do(blueprint
         "charts.karpentr: is unknown",
         "engines.vllm.version: got '9.9.9'",
         "engines.vlm: is unknown",
+        "heldPools.l40s.bottlerocket: got 'v1.41.0'",
     ]
     remedy = f"`blueprints upgrade {blueprint}` pins what this release runs, or use release 0.9.0"
     assert all(remedy in line for line in found)

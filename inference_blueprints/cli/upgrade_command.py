@@ -1,0 +1,106 @@
+"""The command that brings a platform to newer releases: upgrade."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from inference_blueprints.cli.lock_commands import OwnFile
+from inference_blueprints.cli.options import Output, OutputOption
+from inference_blueprints.errors import UserError
+
+if TYPE_CHECKING:
+    from inference_blueprints.deployment.observation import Observation
+    from inference_blueprints.deployment.upgrade.proposal import Proposal
+
+
+def register(app: typer.Typer) -> None:
+    """Add this module's command to the command line.
+
+    Parameters
+    ----------
+    app
+        The command line's root.
+    """
+    app.command("upgrade")(upgrade)
+
+
+def upgrade(
+    file: OwnFile,
+    to: Annotated[
+        str | None,
+        typer.Option("--to", metavar="VERSION", help="Kubernetes, such as 1.36; without it, as it is."),
+    ] = None,
+    pools: Annotated[
+        str,
+        typer.Option("--pools", metavar="NAME,...", help="Pools whose nodes follow; the others are held."),
+    ] = "",
+    apply: Annotated[  # noqa: FBT002 - an option
+        bool, typer.Option("--apply", help="Write blueprint and lock, unless a check finds an error.")
+    ] = False,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Show what this release and a new Kubernetes would change, and look for what stands against it."""
+    from inference_blueprints.deployment.upgrade.checks import examine
+    from inference_blueprints.deployment.upgrade.proposal import propose
+
+    proposal = propose(file, to, [name for name in pools.split(",") if name])
+    observations = list(examine(proposal))
+    failed = any(observation.severity == "error" for observation in observations)
+    if output is Output.JSON:
+        _print_json(proposal, observations)
+    else:
+        _print(proposal, observations)
+    if failed and output is Output.JSON:
+        raise typer.Exit(1)
+    if failed:
+        raise UserError("nothing was written: mend the errors above, and run the command again")
+    if apply:
+        proposal.write()
+    if output is Output.TEXT:
+        _print_next(file, proposal, written=apply)
+
+
+def _print(proposal: Proposal, observations: list[Observation]) -> None:
+    """Print what changes as a table, then what was looked at, then the order of a deployment."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    from inference_blueprints.deployment.upgrade.steps import steps
+
+    table = Table("", "now", "then", box=box.SIMPLE_HEAD, pad_edge=False)
+    for change in proposal.changes:
+        table.add_row(change.part, change.old or "not pinned", change.new or "not pinned")
+    if proposal.changes:
+        Console().print(table)
+    for observation in observations:
+        print(observation)
+    for number, step in enumerate(steps(proposal), 1):
+        print(f"{number}. {step}")
+
+
+def _print_json(proposal: Proposal, observations: list[Observation]) -> None:
+    from inference_blueprints.deployment.upgrade.steps import steps
+
+    document = {
+        "changes": [asdict(change) for change in proposal.changes],
+        "observations": [asdict(observation) for observation in observations],
+        "steps": steps(proposal),
+    }
+    print(json.dumps(document, indent=2))
+
+
+def _print_next(file: str, proposal: Proposal, *, written: bool) -> None:
+    """Say what to do now."""
+    from inference_blueprints.spec.lock.lock import lock_path
+
+    if written:
+        print(f"wrote {proposal.path} and {lock_path(proposal.path)}; next: blueprints deploy {file}")
+    elif proposal.changes:
+        print("nothing was written; the same command with --apply writes it, then deploy")
+    else:
+        print("everything is as this release has it")

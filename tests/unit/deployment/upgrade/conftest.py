@@ -1,0 +1,63 @@
+"""A blueprint of a user's own, and the cluster that it became."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from inference_blueprints.deployment.account import Account
+from inference_blueprints.deployment.kubectl import KubectlFailed
+from inference_blueprints.deployment.upgrade import checks, proposal
+from inference_blueprints.spec.shipped import shipped
+from tests.unit.deployment.upgrade.fake_eks import FakeEks
+
+MakeCluster = Callable[..., FakeEks]
+
+
+class FakeKubectl:
+    """An API server's nodes and budgets; or one that does not answer."""
+
+    def __init__(self) -> None:
+        self.nodes: list[dict[str, Any]] = []
+        self.budgets: list[dict[str, Any]] = []
+        self.failure = ""
+
+    def get(self, kind: str, *_arguments: str) -> list[dict[str, Any]]:
+        if self.failure:
+            raise KubectlFailed(self.failure)
+        return self.nodes if kind == "nodes" else self.budgets
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.yaml"
+    path.write_text(shipped()["quickstart-g6e"].read_text())
+    return path
+
+
+@pytest.fixture
+def kubectl(monkeypatch: pytest.MonkeyPatch) -> FakeKubectl:
+    fake = FakeKubectl()
+    monkeypatch.setattr(checks, "connect", lambda *_arguments: fake)
+    return fake
+
+
+@pytest.fixture
+def account(monkeypatch: pytest.MonkeyPatch) -> Account:
+    """An account of which EKS alone answers; moto would speak before."""
+    for name in ("AWS_PROFILE", "AWS_ENDPOINT_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "none")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "none")
+    monkeypatch.setattr(Account, "number", "123456789012")
+    return Account("us-west-2")
+
+
+@pytest.fixture
+def cluster(account: Account, kubectl: FakeKubectl, monkeypatch: pytest.MonkeyPatch) -> MakeCluster:
+    """Put a cluster into the account that proposals use."""
+    monkeypatch.setattr(proposal, "Account", lambda _region: account)
+    return lambda **fields: FakeEks(**fields).into(account.client("eks"))

@@ -1,0 +1,48 @@
+"""The command upgrade."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from typer.testing import CliRunner, Result
+
+from inference_blueprints.cli.main import app
+from inference_blueprints.errors import UserError
+from inference_blueprints.loading import load_blueprint
+from inference_blueprints.spec.lock.lock import lock_path
+from tests.unit.deployment.upgrade.conftest import MakeCluster
+from tests.unit.deployment.upgrade.fake_eks import insight
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(app, ["upgrade", *words])
+
+
+def test_the_command_shows_and_writes_only_when_told(file: Path, cluster: MakeCluster) -> None:
+    cluster(nodegroups={"system": ("1.35", "ACTIVE")}, insights=[insight("a", "PASSING")])
+    before = file.read_text()
+    shown = run(str(file), "--to", "1.36")
+    assert (shown.exit_code, file.read_text(), lock_path(file).exists()) == (0, before, False)
+    assert re.search(r"Kubernetes +1\.35 +1\.36", shown.stdout)
+    assert "1. control plane: 1.35 to 1.36" in shown.stdout
+    written = run(str(file), "--to", "1.36", "--apply")
+    assert written.stdout.splitlines()[-1].endswith(f"next: blueprints deploy {file}")
+    assert load_blueprint(str(file)).blueprint.spec.cluster.eks.version == "1.36"  # type: ignore[union-attr]
+
+
+def test_an_error_keeps_the_command_from_writing(file: Path, cluster: MakeCluster) -> None:
+    cluster(status="UPDATING")
+    before = file.read_text()
+    refused = run(str(file), "--to", "1.36", "--apply")
+    assert isinstance(refused.exception, UserError)
+    assert "nothing was written" in str(refused.exception)
+    as_json = run(str(file), "--to", "1.36", "--apply", "--output", "json")
+    assert as_json.exit_code == 1
+    assert {each["severity"] for each in json.loads(as_json.stdout)["observations"]} >= {"error"}
+    assert (file.read_text(), lock_path(file).exists()) == (before, False)
+
+
+def test_shipped_blueprints_are_not_upgraded(cluster: MakeCluster) -> None:
+    assert "`blueprints init quickstart-g6e" in str(run("quickstart-g6e").exception)
