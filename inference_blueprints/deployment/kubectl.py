@@ -137,7 +137,7 @@ class Kubectl:
         """
         self._apply(objects, "--dry-run=server")
 
-    def wait_until(self, condition: Callable[[], bool], what: str, *, timeout_seconds: float = 60) -> None:
+    def wait_until(self, condition: Callable[[], bool], what: str, *, timeout_seconds: float = 240) -> None:
         """Ask again and again until something holds.
 
         Parameters
@@ -147,7 +147,7 @@ class Kubectl:
         what
             For the error message.
         timeout_seconds
-            How long at most.
+            How long at most; long, for a machine that does much else.
 
         Raises
         ------
