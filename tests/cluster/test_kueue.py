@@ -105,9 +105,10 @@ def quotas(
         for resource in flavor["resources"]
         if resource["name"] == _GPU
     }
+    # As at the end of a stack: each waits until Kueue has let go of it.
     for kind in reversed(_KINDS):
         scope = ["--namespace", _NAMESPACE] if kind == "LocalQueue" else []
-        kubectl.run("delete", kind, "--all", "--wait=false", *scope)
+        kubectl.run("delete", kind, "--all", "--timeout=60s", *scope)
     kubectl.run("delete", "nodes", *(each["metadata"]["name"] for each in nodes))
 
 
