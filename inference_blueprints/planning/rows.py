@@ -152,12 +152,12 @@ def _process_row(process: ProcessSummary) -> tuple[str, ...]:
 def _memory(summary: PlanSummary) -> PlanTable:
     return PlanTable(
         "Memory of a device",
-        ("GiB of a device",),
-        ("memory", "weights", "engine", "KV cache", "KiB/token", "KV tokens", "requests"),
+        ("GiB a device",),
+        ("memory", "weights", "engine", "KV", "KiB", "KV tokens", "at once"),
         tuple(map(_memory_row, summary.memory)),
         (
-            "engine: activations, contexts and graphs; KiB/token: KV cache on each device; requests: of the "
-            "workload's mean length, at once in a worker.",
+            "engine: activations, contexts and graphs; KV: what is left for the cache; KiB: of it for a "
+            "token; at once: requests of the workload's mean length in a worker.",
         ),
     )
 
