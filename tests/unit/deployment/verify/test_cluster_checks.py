@@ -88,6 +88,13 @@ def test_fewer_nodes_than_are_kept(platform: MakePlatform, cluster: RecordedClus
     assert "pool h200: 2 of 2 are ready, 3 are kept" in only(nodes.nodes(running)).message
 
 
+def test_a_node_that_is_not_ready_is_not_kept(platform: MakePlatform, cluster: RecordedCluster) -> None:
+    kept = platform(lambda spec: spec["pools"][0].update(nodes={"min": 2, "max": 3}))
+    cluster.objects["nodes"][3]["status"]["conditions"] = conditions(Ready="kubelet stopped")
+    messages = [each.message for each in problems(nodes.nodes(RunningPlatform(kept, cluster)))]
+    assert "pool h200: 1 of 2 are ready, 2 are kept" in messages
+
+
 def test_no_system_nodes(running: RunningPlatform, cluster: RecordedCluster) -> None:
     del cluster.objects["nodes"][1]
     assert "system nodes: 1 of 1 are ready, 2 are kept" in only(nodes.nodes(running)).message
