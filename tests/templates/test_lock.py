@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import re
@@ -12,9 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from inference_blueprints.catalog.releases import ADD_ONS, NodeImage
 from inference_blueprints.resources import root
+from inference_blueprints.spec.lock.lock import Lock, lock_path
+from inference_blueprints.spec.lock.writing import lock_text
 from inference_blueprints.spec.shipped import shipped
+from inference_constructs.eks.add_ons import SECRETS
+from tests.templates.conftest import write_templates
 
 ROOMS = ("inference_blueprints", "stacks", "constructs", "blueprints", "helm_values", "charts", "runtime")
 
@@ -61,6 +68,27 @@ def command(house: Path, *words: str) -> None:
     main = [sys.executable, "-m", "inference_blueprints.cli.main", *words]
     ran = subprocess.run(main, env=environment, cwd=house, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
+
+
+def test_what_a_lock_holds_is_in_the_templates(base: dict[str, Any], tmp_path: Path) -> None:
+    base = copy.deepcopy(base)
+    mine = tmp_path / "mine.yaml"
+    spare = {"name": "spare", "instanceTypes": ["g6e.2xlarge"], "nodes": {"max": 1}}
+    base["spec"]["pools"] = [*base["spec"]["pools"], spare]
+    mine.write_text(yaml.safe_dump(base))
+    held = {"spare": NodeImage("1.34", "v1.50.0")}
+    add_ons = {"coredns": "v1.12.0-eksbuild.2"}
+    lock_path(mine).write_text(lock_text(Lock(release="0.1.0", add_ons=add_ons, held_pools=held)))
+    templates = write_templates(mine, tmp_path / "cdk.out")
+    versions = {
+        each["AddonName"]: each.get("AddonVersion") for each in templates.properties("AWS::EKS::Addon")
+    }
+    assert versions == {name: add_ons.get(name) for name in versions}
+    assert versions.keys() <= set(ADD_ONS)
+    assert set(ADD_ONS) - versions.keys() == {SECRETS.name}
+    manifests = json.dumps(templates.by_stack["Capacity"])
+    assert manifests.count("/aws-k8s-1.34-nvidia/x86_64/1.50.0/image_id") == 1
+    assert manifests.count("/aws-k8s-1.35-nvidia/x86_64/") == 1
 
 
 def test_a_new_release_changes_nothing_that_a_lock_holds(new_release: Path, tmp_path: Path) -> None:

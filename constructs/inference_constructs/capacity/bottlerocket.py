@@ -40,7 +40,8 @@ def image_parameter(image: NodeImage, architecture: str, *, nvidia: bool) -> str
     """Return where AWS publishes the id of an image: a parameter of Systems Manager.
 
     Karpenter's alias would follow the control plane; the parameter names the version of Kubernetes, so that
-    nodes change when their pool does (Karpenter's pkg/providers/amifamily/bottlerocket.go reads the same ones).
+    nodes change when their pool does (the alias stands for the same ones in Karpenter's
+    pkg/providers/amifamily/bottlerocket.go).
 
     Parameters
     ----------
