@@ -27,10 +27,10 @@ from inference_blueprints.local.serving.entrance import open_entrance
 from inference_blueprints.local.serving.isolation import Isolation, open_isolation
 from inference_blueprints.local.serving.layout import LocalDeployment, layout
 from inference_blueprints.local.serving.model_directory import write_model_directory
-from inference_blueprints.simulation.profile_file import write_profile
 from inference_blueprints.local.serving.readiness import wait_until_ready
 from inference_blueprints.local.serving.relay import Route
 from inference_blueprints.serving.types import ServingPlan
+from inference_blueprints.simulation.profile_file import write_profile
 from inference_blueprints.spec.types import Blueprint
 
 _READY_SECONDS = 120.0
