@@ -11,6 +11,7 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 
+from inference_blueprints.catalog import image_cache
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.plan import build_plan
 from tests.templates.checks.exports import exports
@@ -44,7 +45,9 @@ def test_a_valid_blueprint_becomes_sound_templates(
     plan = build_plan(loaded.blueprint)
     templates = write_templates(blueprint, folder / "cdk.out")
     models = {f"Model-{model.name}" for model in plan.models}
-    assert templates.by_stack.keys() == {"Data", "Network", "Cluster", "Platform", "Capacity"} | models
+    bakes = any(pool.image_acceleration.ebs_snapshot for pool in loaded.blueprint.spec.pools)
+    others = models | ({image_cache.STACK} if bakes else set())
+    assert templates.by_stack.keys() == {"Data", "Network", "Cluster", "Platform", "Capacity"} | others
     assert unexplained_wildcards(templates) == []
     assert exports(templates) == []
     assert exceeded_limits(templates) == []
