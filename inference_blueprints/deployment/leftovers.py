@@ -7,7 +7,7 @@ the cluster's name, and with the platform's tag where this library says so.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from inference_blueprints.deployment.account import Account
 #: How often EC2 is asked, in seconds.
 POLL_SECONDS = 2.0
 _TAGS_AT_ONCE = 20
+_NODE_POOL_TAG = "karpenter.sh/nodepool"
 Tags = Mapping[str, str]
 
 
@@ -54,6 +55,8 @@ class Ec2Kind:
         Key of its state; None where a listed resource always exists.
     gone
         States that cost nothing any more.
+    tags
+        Key of its tags.
     """
 
     describe: str
@@ -62,6 +65,7 @@ class Ec2Kind:
     delete: tuple[str, str]
     state: str | None = None
     gone: tuple[str, ...] = ()
+    tags: str = "Tags"
 
 
 #: In the order in which they are deleted. Operations as the Amazon EC2 API Reference names them.
@@ -83,6 +87,7 @@ EC2_KINDS: Mapping[str, Ec2Kind] = {
         ("NetworkInterfaces",),
         "NetworkInterfaceId",
         ("delete_network_interface", "NetworkInterfaceId"),
+        tags="TagSet",
     ),
     "NAT gateway": Ec2Kind(
         "describe_nat_gateways",
@@ -95,7 +100,7 @@ EC2_KINDS: Mapping[str, Ec2Kind] = {
 }
 
 
-def owner_tags(platform: str) -> list[tuple[str, str]]:
+def owner_tags(platform: str) -> Tags:
     """Return the tags any one of which makes a resource the platform's.
 
     Parameters
@@ -103,11 +108,11 @@ def owner_tags(platform: str) -> list[tuple[str, str]]:
     platform
         ``metadata.name``, which is also the cluster's.
     """
-    return [
-        (PLATFORM_TAG, platform),
-        (f"kubernetes.io/cluster/{platform}", "owned"),
-        ("cluster.k8s.amazonaws.com/name", platform),
-    ]
+    return {
+        PLATFORM_TAG: platform,
+        _cluster_tag(platform): "owned",
+        "cluster.k8s.amazonaws.com/name": platform,
+    }
 
 
 def leftovers(account: Account, platform: str) -> list[Leftover]:
@@ -121,14 +126,9 @@ def leftovers(account: Account, platform: str) -> list[Leftover]:
         ``metadata.name``.
     """
     owners = owner_tags(platform)
-    found = [
-        leftover
-        for kind in EC2_KINDS
-        for key, value in owners
-        for leftover in _in_ec2(account.client("ec2"), kind, key, value)
-    ]
-    found += _load_balancers(account.client("elbv2"), dict(owners))
-    return list(dict.fromkeys(found))
+    found = [each for kind in EC2_KINDS for each in _in_ec2(account.client("ec2"), kind, owners)]
+    found += _load_balancers(account.client("elbv2"))
+    return [leftover for leftover, tags in found if tags.items() & owners.items()]
 
 
 def nodes_of_pools(account: Account, platform: str) -> list[str]:
@@ -141,10 +141,11 @@ def nodes_of_pools(account: Account, platform: str) -> list[str]:
     platform
         ``metadata.name``.
     """
-    key, value = f"kubernetes.io/cluster/{platform}", "owned"
+    cluster = _cluster_tag(platform)
     return [
-        each.identifier
-        for each in _in_ec2(account.client("ec2"), "instance", key, value, with_tag="karpenter.sh/nodepool")
+        instance.identifier
+        for instance, tags in _in_ec2(account.client("ec2"), "instance", [cluster])
+        if tags[cluster] == "owned" and _NODE_POOL_TAG in tags
     ]
 
 
@@ -215,18 +216,20 @@ _NOT_YET = frozenset(
 )
 
 
-def _in_ec2(ec2: Any, kind: str, key: str, value: str, *, with_tag: str | None = None) -> Iterator[Leftover]:
-    """Iterate over what EC2 lists of one kind under one tag."""
+def _cluster_tag(platform: str) -> str:
+    """Return the key of the tag by which Kubernetes' components know what is theirs."""
+    return f"kubernetes.io/cluster/{platform}"
+
+
+def _in_ec2(ec2: Any, kind: str, tag_keys: Iterable[str]) -> Iterator[tuple[Leftover, Tags]]:
+    """Iterate over what EC2 lists of one kind under any of some tags, whatever their values."""
     how = EC2_KINDS[kind]
-    filters = [{"Name": f"tag:{key}", "Values": [value]}]
-    if with_tag:
-        filters.append({"Name": "tag-key", "Values": [with_tag]})
+    filters = [{"Name": "tag-key", "Values": list(tag_keys)}]
     for page in ec2.get_paginator(how.describe).paginate(Filters=filters):
         for resource in _flattened([page], how.answers):
             state = resource[how.state] if how.state else None
-            if (state["Name"] if isinstance(state, dict) else state) in how.gone:
-                continue
-            yield Leftover(kind, resource[how.identifier])
+            if (state["Name"] if isinstance(state, dict) else state) not in how.gone:
+                yield Leftover(kind, resource[how.identifier]), _tags(resource[how.tags])
 
 
 def _flattened(answers: list[dict[str, Any]], keys: tuple[str, ...]) -> list[dict[str, Any]]:
@@ -235,12 +238,16 @@ def _flattened(answers: list[dict[str, Any]], keys: tuple[str, ...]) -> list[dic
     return answers
 
 
-def _load_balancers(balancers: Any, owners: Tags) -> Iterator[Leftover]:
+def _load_balancers(balancers: Any) -> Iterator[tuple[Leftover, Tags]]:
+    """Iterate over all load balancers, which cannot be asked for by a tag."""
     pages = balancers.get_paginator("describe_load_balancers").paginate()
     arns = [balancer["LoadBalancerArn"] for page in pages for balancer in page["LoadBalancers"]]
     for first in range(0, len(arns), _TAGS_AT_ONCE):
         answer = balancers.describe_tags(ResourceArns=arns[first : first + _TAGS_AT_ONCE])
         for description in answer["TagDescriptions"]:
-            tags = {tag["Key"]: tag["Value"] for tag in description["Tags"]}
-            if any(tags.get(key) == value for key, value in owners.items()):
-                yield Leftover("load balancer", description["ResourceArn"])
+            yield Leftover("load balancer", description["ResourceArn"]), _tags(description["Tags"])
+
+
+def _tags(listed: Iterable[Tags]) -> Tags:
+    """Return a mapping of the tags that AWS lists."""
+    return {tag["Key"]: tag["Value"] for tag in listed}

@@ -18,7 +18,7 @@ from tests.local.conftest import BLUEPRINTS
 
 REGION = "us-west-2"
 SEED = 4
-STEPS = 2
+STEPS = 1
 FOUNDATIONS = {"Data", "Network", "Cluster", "Platform", "Capacity"}
 
 

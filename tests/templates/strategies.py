@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from hypothesis import strategies as st
@@ -20,7 +21,8 @@ Document = dict[str, Any]
 Draw = Callable[..., Any]
 
 PLATFORM = "try"
-_ACCOUNT = "111122223333"
+ACCOUNT = "111122223333"
+_COMMIT = "0a1b2c3d4e" * 4
 _UUID = "0a1b2c3d-0a1b-2c3d-4e5f-0a1b2c3d4e5f"
 
 #: Share of a device that weights may take: what is left holds one short request on every device of the
@@ -32,15 +34,57 @@ _IMAGE_ACCELERATIONS = [{"sociParallelPull": {}}, {"ebsSnapshot": {}}, _FROM_SNA
 _SHORT_WORKLOAD = {"inputTokens": 200, "outputTokens": 50, "peakRequestsPerSecond": 0.5}
 
 
+@dataclass(frozen=True)
+class Ground:
+    """What CloudFormation could change of a platform only by building it anew: its place, VPC and version."""
+
+    environment: Document
+    network: Document
+    version: str
+
+
 @st.composite
 def blueprints(draw: Draw) -> Document:
     """Return a valid blueprint, as YAML would give it."""
-    region = draw(st.sampled_from(sorted(catalog.regions())))
-    environment = draw(_environments(region))
-    network = draw(_networks(region, environment))
+    ground = draw(grounds(st.sampled_from(sorted(catalog.regions()))))
+    return draw(blueprints_on(ground))
+
+
+@st.composite
+def lives(draw: Draw, region: str, *, steps: int) -> list[Document]:
+    """Return what one platform's file says one after the other: anything changes that may."""
+    ground = draw(grounds(st.just(region)))
+    return [draw(blueprints_on(ground)) for _ in range(steps)]
+
+
+@st.composite
+def grounds(draw: Draw, regions: st.SearchStrategy[str]) -> Ground:
+    """Return what a platform that stands cannot change."""
+    region = draw(regions)
+    zones = catalog.regions()[region]
+    named = draw(
+        _some(
+            availabilityZones=st.lists(
+                st.sampled_from(zones), min_size=2, max_size=min(4, len(zones)), unique=True
+            )
+        )
+    )
+    return Ground(
+        environment={"region": region} | named,
+        network=draw(_vpcs(named.get("availabilityZones"))),
+        version=draw(st.sampled_from(KUBERNETES_VERSIONS)),
+    )
+
+
+@st.composite
+def blueprints_on(draw: Draw, ground: Ground) -> Document:
+    """Return a valid blueprint of a platform that stands."""
+    region = ground.environment["region"]
+    environment = ground.environment | draw(_environments())
+    network = ground.network | draw(_networks(region))
     zones = environment.get("availabilityZones") or catalog.regions()[region][:3]
     pools, models = draw(_serving(region, zones))
-    eks = {"version": draw(st.sampled_from(KUBERNETES_VERSIONS))} | draw(
+    eks = {"version": ground.version} | draw(
         _some(endpointAccess=st.sampled_from(["private", "publicAndPrivate"]))
     )
     return {
@@ -63,27 +107,30 @@ def _some(**optional: st.SearchStrategy[Any]) -> st.SearchStrategy[Document]:
     return st.fixed_dictionaries({}, optional=optional)
 
 
-@st.composite
-def _environments(draw: Draw, region: str) -> Document:
-    """Return where it is deployed: in some zones of the region, or in those that the catalogue chooses."""
-    zones = catalog.regions()[region]
-    return {"region": region} | draw(
-        _some(
-            account=st.just(_ACCOUNT),
-            availabilityZones=st.lists(
-                st.sampled_from(zones), min_size=2, max_size=min(4, len(zones)), unique=True
-            ),
-            dataRemoval=st.sampled_from(["retain", "destroy"]),
-            tags=st.dictionaries(
-                st.sampled_from(["team", "cost-centre", "Owner"]), st.sampled_from(["search", "7", "a b:c"])
-            ),
-        )
+def _environments() -> st.SearchStrategy[Document]:
+    """Return what may change of where it is deployed."""
+    return _some(
+        account=st.just(ACCOUNT),
+        dataRemoval=st.sampled_from(["retain", "destroy"]),
+        tags=st.dictionaries(
+            st.sampled_from(["team", "cost-centre", "Owner"]), st.sampled_from(["search", "7", "a b:c"])
+        ),
     )
 
 
 @st.composite
-def _networks(draw: Draw, region: str, environment: Document) -> Document:
-    """Return how it is reached: through a new VPC or an existing one, over HTTP or HTTPS."""
+def _vpcs(draw: Draw, zones: Sequence[str] | None) -> Document:
+    """Return a new VPC or an existing one, which is in zones that are named."""
+    if zones and draw(st.booleans()):
+        subnets = [f"subnet-0a1b2c{index:02}" for index in range(len(zones))]
+        existing = {"vpcId": "vpc-0a1b2c3d", "vpcCidr": "172.31.0.0/16", "privateSubnetIds": subnets}
+        return {"existing": existing}
+    return {"cidr": f"10.16.0.0/{draw(st.integers(16, 20))}"} if draw(st.booleans()) else {}
+
+
+@st.composite
+def _networks(draw: Draw, region: str) -> Document:
+    """Return how it is reached: over HTTP or HTTPS, by whom and by which name."""
     network: Document = draw(
         _some(
             sourceCidrs=st.lists(
@@ -93,40 +140,54 @@ def _networks(draw: Draw, region: str, environment: Document) -> Document:
         )
     )
     if "domain" in network and draw(st.booleans()):
-        network["certificateArn"] = f"arn:aws:acm:{region}:{_ACCOUNT}:certificate/{_UUID}"
-    zones = environment.get("availabilityZones")
-    if zones and draw(st.booleans()):
-        subnets = [f"subnet-0a1b2c{index:02}" for index in range(len(zones))]
-        network["existing"] = {
-            "vpcId": "vpc-0a1b2c3d",
-            "vpcCidr": "172.31.0.0/16",
-            "privateSubnetIds": subnets,
-        }
-    elif draw(st.booleans()):
-        network["cidr"] = f"10.16.0.0/{draw(st.integers(16, 20))}"
+        network["certificateArn"] = f"arn:aws:acm:{region}:{ACCOUNT}:certificate/{_UUID}"
     return network
 
 
 @st.composite
 def _serving(draw: Draw, region: str, zones: Sequence[str]) -> tuple[list[Document], list[Document]]:
     """Return pools, and models of which each deployment has room on one of them."""
-    chosen = [draw(_instance_types(accelerated=True)) for _ in range(draw(st.integers(1, 3)))]
+    names = draw(_names("pool", most=3))
+    chosen = [draw(_instance_types(accelerated=True)) for _ in names]
     sizes: list[list[int]] = [[] for _ in chosen]
     models = []
-    for index in range(draw(st.integers(1, 3))):
-        name, placements = draw(st.sampled_from(_fitting_models(chosen)))
+    for model in draw(_names("model", most=3)):
+        entry, placements = draw(st.sampled_from(_fitting_models(chosen)))
         deployments = []
-        for place in range(draw(st.integers(1, 2))):
-            pool, size = draw(st.sampled_from(placements))
-            replicas = draw(st.integers(1, 3))
-            sizes[pool] += [size] * replicas
-            workers = {"pool": f"pool-{pool}", "replicas": replicas, "tensorParallelSize": size}
-            deployments.append({"name": f"d-{place}", "aggregated": workers})
-        models.append(draw(_models(f"model-{index}", name, region)) | {"deployments": deployments})
-    pools = [draw(_pools(f"pool-{index}", types, sizes[index], zones)) for index, types in enumerate(chosen)]
+        for deployment in draw(_names("d", most=2)):
+            roles = draw(_roles(placements))
+            for pool, size, replicas in roles:
+                sizes[pool] += [size] * replicas
+            workers = [
+                {"pool": names[pool], "replicas": replicas, "tensorParallelSize": size}
+                for pool, size, replicas in roles
+            ]
+            deployments.append({"name": deployment, **_topology(workers)})
+        models.append(draw(_models(model, entry, region)) | {"deployments": deployments})
+    pools = [draw(_pools(name, *each, zones)) for name, *each in zip(names, chosen, sizes, strict=True)]
     if draw(st.booleans()):
         pools.append(draw(_pools("unused", draw(_instance_types(accelerated=False)), [], zones)))
     return pools, models
+
+
+@st.composite
+def _roles(draw: Draw, placements: list[tuple[int, int]]) -> list[tuple[int, int, int]]:
+    """Return pool, tensor parallel size and replicas of a deployment's workers, of one role or of two."""
+    places = draw(st.lists(st.sampled_from(placements), min_size=1, max_size=2))
+    return [(pool, size, draw(st.integers(1, 3))) for pool, size in places]
+
+
+def _topology(workers: list[Document]) -> Document:
+    """Return the key of a deployment that says who does prefill and decode."""
+    if len(workers) == 1:
+        return {"aggregated": workers[0]}
+    return {"disaggregated": dict(zip(("prefill", "decode"), workers, strict=True))}
+
+
+def _names(kind: str, *, most: int) -> st.SearchStrategy[list[str]]:
+    """Return names that differ, of few, so that what goes comes back."""
+    known = [f"{kind}-{index}" for index in range(most + 1)]
+    return st.lists(st.sampled_from(known), min_size=1, max_size=most, unique=True)
 
 
 @st.composite
@@ -189,7 +250,16 @@ def _pools(
             purchase=st.sampled_from(_purchases(types)),
             availabilityZone=st.sampled_from(list(zones)),
             labels=st.just({"example.com/team": "ads"}),
-            taints=st.just([{"key": "example.com/team", "value": "ads"}]),
+            taints=st.lists(
+                st.fixed_dictionaries(
+                    {"key": st.just("example.com/team")},
+                    optional={
+                        "value": st.just("ads"),
+                        "effect": st.sampled_from(["NoSchedule", "PreferNoSchedule", "NoExecute"]),
+                    },
+                ),
+                max_size=1,
+            ),
             disk=st.fixed_dictionaries({"sizeGib": st.integers(300, 16384)}),
             **efa,
         )
@@ -229,7 +299,8 @@ def _purchases(types: list[catalog.InstanceType]) -> list[Document]:
 @st.composite
 def _models(draw: Draw, name: str, entry: str, region: str) -> Document:
     """Return a model without its deployments."""
-    return {"name": name, "weights": draw(_weights(entry, region)), "workload": _SHORT_WORKLOAD} | draw(
+    workload = _SHORT_WORKLOAD | draw(_some(sharedPrefixRatio=st.sampled_from([0.0, 0.5])))
+    return {"name": name, "weights": draw(_weights(entry, region)), "workload": workload} | draw(
         _some(
             routing=st.sampled_from([{"kvAware": {}}, {"roundRobin": {}}]),
             engine=st.sampled_from([{"vllm": {}}, {"vllm": {"args": {"max-model-len": 2048}}}]),
@@ -241,11 +312,19 @@ def _models(draw: Draw, name: str, entry: str, region: str) -> Document:
 
 @st.composite
 def _weights(draw: Draw, entry: str, region: str) -> Document:
-    """Return where the weights come from: S3, or the Hub with a token where the model is gated."""
+    """Return where the weights come from: S3, or the Hub, copied first or not, with a token where gated."""
     if draw(st.booleans()):
         return {"s3": f"s3://acme-models/{entry}/", "catalog": entry}
-    token = f"arn:aws:secretsmanager:{region}:{_ACCOUNT}:secret:hub-AbCdEf"
-    weights = {"huggingFace": entry} | draw(_some(revision=st.just("main")))
+    weights = draw(
+        st.sampled_from(
+            [
+                {"huggingFace": entry},
+                {"huggingFace": entry, "revision": "main"},
+                {"huggingFace": entry, "revision": _COMMIT, "mirror": {}},
+            ]
+        )
+    )
     if catalog.models()[entry].gated or draw(st.booleans()):
-        weights["tokenSecretArn"] = token
+        token = f"arn:aws:secretsmanager:{region}:{ACCOUNT}:secret:hub-AbCdEf"
+        weights = weights | {"tokenSecretArn": token}
     return weights

@@ -145,6 +145,12 @@ def test_an_unknown_host_is_answered_and_not_forwarded(base_templates: Templates
     assert (action["Type"], action["FixedResponseConfig"]["StatusCode"]) == ("fixed-response", "404")
 
 
+def test_every_name_of_the_zone_leads_to_the_load_balancer(base_templates: Templates) -> None:
+    record = base_templates.only("AWS::Route53::RecordSet", "Network")
+    assert (record["Name"], record["Type"]) == ("*.try.internal", "A")
+    assert "DNSName" in text(record["AliasTarget"]["DNSName"])
+
+
 def test_the_zone_is_private(base_templates: Templates) -> None:
     zone = base_templates.only("AWS::Route53::HostedZone")
     assert len(zone["VPCs"]) == 1

@@ -71,7 +71,7 @@ def test_only_the_cluster_has_a_name_of_ours(base_templates: Templates) -> None:
     assert named == {
         "AWS::EKS::Cluster": "try",
         "AWS::Route53::HostedZone": "try.internal.",
-        "AWS::Route53::RecordSet": "qwen3-8b.try.internal",
+        "AWS::Route53::RecordSet": "*.try.internal",
     }
 
 

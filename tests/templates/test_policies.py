@@ -21,6 +21,10 @@ def gated(spec: dict[str, Any]) -> None:
     spec["models"][0]["weights"]["tokenSecretArn"] = arn
 
 
+def mirrored(spec: dict[str, Any]) -> None:
+    spec["models"][0]["weights"] |= {"revision": "0a1b2c3d4e" * 4, "mirror": {}}
+
+
 def destroyed(spec: dict[str, Any]) -> None:
     spec["environment"]["dataRemoval"] = "destroy"
 
@@ -29,7 +33,7 @@ def baked(spec: dict[str, Any]) -> None:
     spec["pools"][0]["imageAcceleration"] = {"ebsSnapshot": {}}
 
 
-CHANGES = (None, weights_in_s3, gated, destroyed, baked)
+CHANGES = (None, weights_in_s3, gated, mirrored, destroyed, baked)
 
 
 @pytest.mark.parametrize("change", CHANGES)

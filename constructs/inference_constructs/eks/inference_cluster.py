@@ -7,6 +7,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
+from aws_cdk import aws_logs as logs
 from aws_cdk.lambda_layer_kubectl_v35 import KubectlV35Layer
 from constructs import Construct
 
@@ -89,6 +90,7 @@ class InferenceCluster(eks.Cluster):
             "Kubernetes creates no load balancers here, so subnets of an existing VPC need no tags for them.",
         )
         self._let_handler_read_charts()
+        self._take_handler_logs_along()
         self._acknowledge_library(public_endpoint=public_endpoint)
 
     def _let_handler_read_charts(self) -> None:
@@ -102,6 +104,12 @@ class InferenceCluster(eks.Cluster):
         }
         self.kubectl_provider.role.add_to_principal_policy(iam.PolicyStatement.from_json(statement))
         acknowledge_wildcards(self, [statement], "Chart assets are named by their content.")
+
+    def _take_handler_logs_along(self) -> None:
+        """Delete the handler's logs with it: aws-cdk-lib would leave them, and their cost, in the account."""
+        for element in self.node.find_all():
+            if isinstance(element, logs.CfnLogGroup):
+                element.apply_removal_policy(cdk.RemovalPolicy.DESTROY)
 
     def _acknowledge_library(self, *, public_endpoint: bool) -> None:
         """Say why what aws-cdk-lib builds here may stand."""

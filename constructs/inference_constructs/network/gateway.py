@@ -15,18 +15,13 @@ class Gateway:
         Where target groups are.
     listener_arn
         Listener that routes by host name.
-    dns_name, canonical_zone_id
-        What the model's name is an alias of.
-    zone_id, zone_name
-        Private zone of the models' names.
+    zone_name
+        Private zone, every name of which is an alias of the load balancer.
     scheme
         ``http`` or ``https``.
     """
 
     vpc_id: str
     listener_arn: str
-    dns_name: str
-    canonical_zone_id: str
-    zone_id: str
     zone_name: str
     scheme: str

@@ -88,13 +88,10 @@ class ModelLoadBalancer(Construct):
             ),
             open=False,
         )
-        self.zone = route53.PrivateHostedZone(self, "Zone", vpc=vpc, zone_name=zone_name)
+        self._add_names(vpc, zone_name)
         self.gateway = Gateway(
             vpc_id=vpc.vpc_id,
             listener_arn=self.listener.listener_arn,
-            dns_name=self.load_balancer.load_balancer_dns_name,
-            canonical_zone_id=self.load_balancer.load_balancer_canonical_hosted_zone_id,
-            zone_id=self.zone.hosted_zone_id,
             zone_name=zone_name,
             scheme="https" if certificate_arn else "http",
         )
@@ -103,6 +100,26 @@ class ModelLoadBalancer(Construct):
                 self.security_group,
                 {"EC23": "The blueprint names 0.0.0.0/0, and the load balancer has no public address."},
             )
+
+    def _add_names(self, vpc: ec2.IVpc, zone_name: str) -> None:
+        """Lead every name of the zone here.
+
+        Records of models, in their stacks, would still be there when a zone that changes its name is deleted,
+        which Route 53 refuses, and the zone would be in the way when its name comes back.
+        """
+        zone = route53.PrivateHostedZone(self, "Zone", vpc=vpc, zone_name=zone_name)
+        route53.CfnRecordSet(
+            self,
+            "Names",
+            name=f"*.{zone_name}",
+            type="A",
+            hosted_zone_id=zone.hosted_zone_id,
+            alias_target=route53.CfnRecordSet.AliasTargetProperty(
+                dns_name=self.load_balancer.load_balancer_dns_name,
+                hosted_zone_id=self.load_balancer.load_balancer_canonical_hosted_zone_id,
+                evaluate_target_health=True,
+            ),
+        )
 
     def _certificates(self, arn: str | None) -> list[elbv2.IListenerCertificate] | None:
         """Import the certificate, where there is one."""

@@ -9,7 +9,6 @@ from typing import Any
 
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_elasticloadbalancingv2 as elbv2
-from aws_cdk import aws_route53 as route53
 from constructs import Construct
 
 from inference_constructs.network.gateway import Gateway
@@ -49,7 +48,7 @@ class Backend:
 
 
 class ModelRoute(Construct):
-    """A target group a deployment, the listener's rule by host name, and the name itself.
+    """A target group a deployment, and the listener's rule by host name.
 
     Parameters
     ----------
@@ -83,24 +82,15 @@ class ModelRoute(Construct):
         groups = {backend.name: self._target_group(backend, gateway.vpc_id) for backend in backends}
         weights = listener_weights({backend.name: backend.weight for backend in backends})
         rule = self._rule(gateway.listener_arn, host_name, priority, groups, weights)
-        eks.KubernetesManifest(
-            self,
-            "Bindings",
-            cluster=cluster,
-            manifest=[_binding(backend, namespace, groups[backend.name].ref) for backend in backends],
-        ).node.add_dependency(rule)
-        route53.CfnRecordSet(
-            self,
-            "Name",
-            name=host_name,
-            type="A",
-            hosted_zone_id=gateway.zone_id,
-            alias_target=route53.CfnRecordSet.AliasTargetProperty(
-                dns_name=gateway.dns_name,
-                hosted_zone_id=gateway.canonical_zone_id,
-                evaluate_target_health=True,
-            ),
-        )
+        # A manifest each: CDK does not remove an object that merely vanishes from one
+        # (https://github.com/aws/aws-cdk/issues/22085).
+        for backend in backends:
+            eks.KubernetesManifest(
+                self,
+                f"Binding-{backend.name}",
+                cluster=cluster,
+                manifest=[_binding(backend, namespace, groups[backend.name].ref)],
+            ).node.add_dependency(rule)
 
     def _target_group(self, backend: Backend, vpc_id: str) -> elbv2.CfnTargetGroup:
         """Hold the pods of one deployment; each gets time to end its streams."""

@@ -13,6 +13,7 @@ _BAKES = "RunInstances|CreateTags|(Stop|Terminate)Instances|(Create|Delete)Snaps
 _PROFILE = r"arn:aws:iam::.+:instance-profile/\*"
 _BUCKET = r"\$\{(Logs|Weights)\w+\.Arn\}"
 _TARGETS = "arn:aws:elasticloadbalancing:.+:targetgroup"
+_COPIES = "GetObject|PutObject|AbortMultipartUpload"
 _REGION = "[a-z0-9-]+"
 
 #: Reason → stack and patterns of ``action on resource``.
@@ -45,9 +46,10 @@ REASONS: dict[str, list[tuple[str, str]]] = {
         ("Data", rf"s3:\w+ on {_BUCKET}.*\*"),
         ("Data", rf"s3:(GetBucket|List|DeleteObject)\* on {_BUCKET}.*"),
         ("Model", r"s3:GetObject on arn:aws:s3:::acme-models/[\w./-]+/\*"),
+        ("Model", rf"s3:({_COPIES}) on arn:aws:s3:::\$\{{[\w.-]+\}}/huggingface/[\w./-]+/[0-9a-f]{{40}}\*"),
     ],
     "whatever key the owner chose; the encryption context bounds it to the objects or the secret": [
-        ("Model", rf"kms:Decrypt on arn:aws:kms:{_REGION}:.+:key/\*"),
+        ("Model", rf"kms:(Decrypt|GenerateDataKey) on arn:aws:kms:{_REGION}:.+:key/\*"),
     ],
     "a key policy that leaves the decision to the account's policies; the resource is the key itself": [
         ("Data", r"kms:\* on \*"),

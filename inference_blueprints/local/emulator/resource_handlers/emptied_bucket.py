@@ -7,13 +7,16 @@ so the handler does the same work through the emulator's S3 API.
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import boto3
+from botocore.exceptions import ClientError
 from ministack.core.responses import get_account_id, get_region
 
 from inference_blueprints.local.emulator.resource_handlers.registry import Made, Request, register
 
 RESOURCE_TYPE = "Custom::S3AutoDeleteObjects"
+_ALLOWED = {"Key": "aws-cdk:auto-delete-objects", "Value": "true"}
 
 
 class EmptiedBucketHandler:
@@ -26,7 +29,7 @@ class EmptiedBucketHandler:
     update = create
 
     def delete(self, request: Request) -> None:
-        """Delete every object and version."""
+        """Delete every object and version, unless the bucket's tag that allows it has been taken back."""
         storage = boto3.resource(
             "s3",
             endpoint_url=f"http://{os.environ['BIND_HOST']}:{os.environ['GATEWAY_PORT']}",
@@ -34,7 +37,19 @@ class EmptiedBucketHandler:
             aws_access_key_id=get_account_id(),
             aws_secret_access_key=os.environ["AWS_SECRET_ACCESS_KEY"],
         )
-        storage.Bucket(request.properties["BucketName"]).object_versions.delete()
+        name = request.properties["BucketName"]
+        if _ALLOWED in _tags(storage.meta.client, name):
+            storage.Bucket(name).object_versions.delete()
+
+
+def _tags(client: Any, bucket: str) -> list[dict[str, str]]:
+    try:
+        tags: list[dict[str, str]] = client.get_bucket_tagging(Bucket=bucket)["TagSet"]
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "NoSuchTagSet":
+            raise
+        return []
+    return tags
 
 
 def register_emptied_bucket() -> None:

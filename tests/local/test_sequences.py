@@ -1,0 +1,179 @@
+"""Random lives of a platform: anything that may change does, deployment after deployment.
+
+The lives are the same in every run. ``LIVES`` is their number; ``make check-lives`` takes more.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, Phase, given, settings
+
+from inference_blueprints.deployment.account import Account
+from inference_blueprints.deployment.events import resource_counts
+from inference_blueprints.deployment.removal import Removal
+from inference_blueprints.deployment.stacks import physical_ids
+from inference_blueprints.local.emulator.deploy import bootstrap, deploy
+from inference_blueprints.local.emulator.emulator import Emulator
+from inference_blueprints.local.emulator.records import Records
+from inference_blueprints.synthesis import synthesise
+from tests.local.inventory import inventory
+from tests.templates.strategies import ACCOUNT, PLATFORM, Document, lives
+from tests.templates.support import Templates, text
+
+REGION = "us-west-2"
+LIVES = int(os.environ.get("LIVES", "1"))
+STEPS = 3
+SAVED = "huggingface/saved"
+
+
+class Life:
+    """One platform in one account, deployed again and again."""
+
+    def __init__(self, emulator: Emulator, folder: Path) -> None:
+        self._emulator = emulator
+        self._folder = folder
+        self._removal = Removal(Account(REGION), PLATFORM, blueprint="life.yaml", say=lambda _: None)
+        self._storage = emulator.client("s3")
+        self._before = inventory(emulator)
+
+    def step(self, document: Document) -> None:
+        """Deploy a blueprint, prune, and compare the account with the templates."""
+        folder = self._folder / f"step-{len(list(self._folder.iterdir()))}"
+        folder.mkdir()
+        (folder / "life.yaml").write_text(yaml.safe_dump(document, sort_keys=False))
+        synthesise(str(folder / "life.yaml"), folder / "cdk.out")
+        deploy(
+            self._emulator,
+            folder / "cdk.out",
+            log_path=folder / "deploy.log",
+            on_line=lambda _: None,
+            on_event=lambda _: None,
+        )
+        named = resource_counts(folder / "cdk.out")
+        self._removal.prune([stack for stack in self._removal.stacks() if stack.name not in named])
+        templates = Templates(folder / "cdk.out")
+        self._compare_stacks(templates)
+        self._compare_cluster(templates)
+        owned = physical_ids(self._emulator.client("cloudformation"), self._removal.stacks())
+        assert sorted(inventory(self._emulator) - self._before - owned) == [], "no stack owns these"
+
+    def save(self) -> None:
+        """Put something into the bucket that outlives deployments."""
+        self._storage.put_object(Bucket=self._bucket(), Key=SAVED, Body=b"weights")
+
+    def has_saved(self) -> bool:
+        """Whether it is still there."""
+        return self._storage.list_objects_v2(Bucket=self._bucket(), Prefix=SAVED)["KeyCount"] == 1
+
+    def destroy(self, document: Document) -> None:
+        """Take everything away but data that the blueprint keeps."""
+        kept = {each.physical_id for each in self._removal.destroy()}
+        assert self._removal.stacks() == []
+        assert bool(kept) == (document["spec"]["environment"].get("dataRemoval", "retain") == "retain")
+        assert inventory(self._emulator) - self._before == kept
+        # Namespaces that Helm made are left to the cluster, which is gone.
+        assert {path for path, item in self._records().objects() if item["kind"] != "Namespace"} == set()
+        assert self._records().releases() == ()
+
+    def _records(self) -> Records:
+        return Records(self._emulator.records_directory / PLATFORM)
+
+    def _bucket(self) -> str:
+        cloudformation = self._emulator.client("cloudformation")
+        [stack] = cloudformation.describe_stacks(StackName=f"{PLATFORM}-Data")["Stacks"]
+        outputs = {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
+        return str(outputs["WeightsBucketName"])
+
+    def _compare_stacks(self, templates: Templates) -> None:
+        """Each stack has the resources of its template, and there is no other stack."""
+        cloudformation = self._emulator.client("cloudformation")
+        stacks = {stack.name.removeprefix(f"{PLATFORM}-"): stack for stack in self._removal.stacks()}
+        assert stacks.keys() == templates.by_stack.keys()
+        assert {stack.status for stack in stacks.values()} <= {"CREATE_COMPLETE", "UPDATE_COMPLETE"}
+        pages = cloudformation.get_paginator("list_stack_resources")
+        for name, stack in stacks.items():
+            there = {
+                each["LogicalResourceId"]
+                for page in pages.paginate(StackName=stack.stack_id)
+                for each in page["StackResourceSummaries"]
+            }
+            assert there == templates.by_stack[name]["Resources"].keys()
+
+    def _compare_cluster(self, templates: Templates) -> None:
+        """The cluster has the objects and releases of the templates, as they are there, and no others."""
+        records = self._records()
+        releases = records.releases()
+        of_releases = {path for release in releases for path in release.objects}
+        recorded = {path: _sorted(item) for path, item in records.objects()}
+        wanted = {
+            records.path_of(item, item["metadata"].get("namespace")): _sorted(item)
+            for stack in templates.by_stack
+            for item in templates.manifests(stack)
+        }
+        namespaces = {f"_cluster/namespace-{release.namespace}.yaml" for release in releases}
+        assert recorded.keys() - of_releases - namespaces == wanted.keys() - namespaces
+        assert [path for path, item in wanted.items() if not _equal(item, recorded[path])] == []
+        charts = {
+            release: json.loads(text(chart["Properties"].get("Values", "{}")))
+            for stack in templates.by_stack
+            for release, chart in templates.charts(stack).items()
+        }
+        assert {release.name for release in releases} == charts.keys()
+        assert [
+            release.name
+            for release in releases
+            if not _equal(_sorted(charts[release.name]), _sorted(release.values))
+        ] == []
+
+
+@pytest.fixture(scope="module")
+def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
+    folder = tmp_path_factory.mktemp("sequences")
+    with (
+        Emulator(folder / "emulator", region=REGION, account=ACCOUNT) as emulator,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        for name, value in emulator.environment().items():
+            patch.setenv(name, value)
+        bootstrap(emulator, log_path=folder / "bootstrap.log", on_line=lambda _: None)
+        yield emulator
+
+
+@pytest.mark.timeout(600 * LIVES)
+@settings(
+    max_examples=LIVES,
+    database=None,
+    deadline=None,
+    derandomize=True,
+    phases=[Phase.generate],
+    print_blob=False,
+    suppress_health_check=list(HealthCheck),
+)
+@given(documents=lives(REGION, steps=STEPS))
+def test_any_blueprint_follows_any_other_and_nothing_stays(
+    documents: list[Document], emulator: Emulator, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    life = Life(emulator, tmp_path_factory.mktemp("life"))
+    for document in documents:
+        life.step(document)
+        if document is documents[0]:
+            life.save()
+        assert life.has_saved(), "data of a bucket is lost"
+    life.destroy(documents[-1])
+
+
+def _equal(wanted: str, found: str) -> bool:
+    """Compare what a template says with what came of it: a reference there may be anything here."""
+    pattern = ".*".join(re.escape(part) for part in re.split(r"\$\{[^}]*\}", wanted))
+    return re.fullmatch(pattern, found) is not None
+
+
+def _sorted(mapping: Mapping[str, object]) -> str:
+    return json.dumps(dict(mapping), sort_keys=True)

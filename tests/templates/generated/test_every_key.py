@@ -1,0 +1,54 @@
+"""The sample of generated blueprints has every key that a file may have, so that no check passes one by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, given, settings
+
+from inference_blueprints.spec.structure import keys, walk
+from tests.templates.strategies import Document, blueprints
+
+#: Keys that no draw has, each with the reason.
+LEFT_OUT: dict[str, str] = {}
+
+
+def test_every_key_is_drawn_or_left_out_for_a_reason() -> None:
+    known = {f"{path}.{name}".lstrip(".") for path, section, _ in walk() for name in keys(section)}
+    drawn = _drawn()
+    assert sorted(known - drawn - LEFT_OUT.keys()) == [], "draw these in tests/templates/strategies.py"
+    assert sorted(drawn & LEFT_OUT.keys()) == []
+    assert sorted(LEFT_OUT.keys() - known) == []
+
+
+def _drawn() -> set[str]:
+    """Return the keys of a sample of blueprints, those of users' own mappings besides."""
+    found: set[str] = set()
+
+    @settings(
+        max_examples=500,
+        database=None,
+        deadline=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(document=blueprints())
+    def collect(document: Document) -> None:
+        found.update(_keys(document, ""))
+
+    collect()
+    return found
+
+
+def _keys(value: Any, path: str) -> Iterator[str]:
+    """Iterate over the paths of a value's keys, spelled as the types are walked."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _keys(item, f"{path}[]")
+    elif isinstance(value, dict):
+        for name, below in value.items():
+            here = f"{path}.{name}".lstrip(".")
+            yield here
+            yield from _keys(below, here)

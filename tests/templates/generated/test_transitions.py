@@ -1,0 +1,52 @@
+"""Anything in a blueprint that may change goes over into anything else by one deployment of templates."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from inference_blueprints import catalog
+from tests.templates.checks.replaced import dangling, moved, pulled_away, replaced, retyped
+from tests.templates.conftest import write_templates
+from tests.templates.strategies import Document, lives
+
+#: A life is three templates, and the pairs of them are what counts.
+EXAMPLES = int(os.environ.get("TEMPLATE_EXAMPLES", "20")) // 10
+
+#: What is made anew, and why nothing is lost by it.
+REPLACED = {
+    "AWS::Route53::HostedZone Name": "another domain is another zone; its one record is in the same stack",
+}
+
+
+@pytest.mark.timeout(60 + 60 * EXAMPLES)
+@settings(
+    max_examples=EXAMPLES,
+    database=None,
+    deadline=None,
+    derandomize=True,
+    phases=[Phase.generate],
+    print_blob=False,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(life=st.sampled_from(sorted(catalog.regions())).flatmap(lambda region: lives(region, steps=3)))
+def test_a_deployment_only_changes_what_it_can(
+    life: list[Document], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    assembled = []
+    for document in life:
+        folder = tmp_path_factory.mktemp("life")
+        (folder / "blueprint.yaml").write_text(yaml.safe_dump(document))
+        assembled.append(write_templates(folder / "blueprint.yaml", folder / "cdk.out"))
+    for before in assembled:
+        assert dangling(before) == []
+        for after in assembled:
+            assert retyped(before, after) == []
+            assert moved(before, after) == []
+            assert pulled_away(before, after) == []
+            anew = {f"{each.resource_type} {each.property}" for each in replaced(before, after)}
+            assert anew <= REPLACED.keys()
