@@ -10,6 +10,7 @@ from constructs import Construct
 
 from inference_blueprints import catalog
 from inference_blueprints.catalog import image_cache
+from inference_blueprints.catalog.releases import NodeImage
 from inference_blueprints.spec.types import Pool
 from inference_constructs.capacity.image_baker import ImageBaker
 
@@ -23,10 +24,8 @@ class ImageCacheStack(cdk.Stack):
         `metadata.name`.
     pools
         Those of the blueprint's pools that ask for a snapshot.
-    kubernetes_version
-        The cluster's.
-    bottlerocket_release
-        Release of the nodes' operating system.
+    image
+        What nodes boot.
     vpc
         Where images are pulled.
     tags
@@ -42,8 +41,7 @@ class ImageCacheStack(cdk.Stack):
         *,
         platform: str,
         pools: Sequence[Pool],
-        kubernetes_version: str,
-        bottlerocket_release: str,
+        image: NodeImage,
         vpc: ec2.IVpc,
         tags: Mapping[str, str],
         env: cdk.Environment,
@@ -54,15 +52,10 @@ class ImageCacheStack(cdk.Stack):
             self,
             "Baker",
             platform=platform,
-            kubernetes_version=kubernetes_version,
-            bottlerocket_release=bottlerocket_release,
+            image=image,
             architectures=sorted({catalog.instance_type(name).architecture for name in names}),
             vpc=vpc,
             tags=tags,
         )
         cdk.CfnOutput(self, image_cache.STATE_MACHINE_OUTPUT, value=baker.state_machine.ref)
-        cdk.CfnOutput(
-            self,
-            image_cache.BOTTLEROCKET_OUTPUT,
-            value=image_cache.variant(kubernetes_version, bottlerocket_release),
-        )
+        cdk.CfnOutput(self, image_cache.BOTTLEROCKET_OUTPUT, value=image_cache.variant(image))

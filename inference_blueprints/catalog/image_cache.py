@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from inference_blueprints.catalog.releases import NodeImage
+
 #: Last part of the name of the stack that bakes them, and its outputs.
 STACK = "ImageCache"
 STATE_MACHINE_OUTPUT = "StateMachineArn"
@@ -32,14 +34,12 @@ INITIALIZATION_MIB_PER_SECOND = 300
 INSTANCE_TYPES: Mapping[str, str] = MappingProxyType({"amd64": "m7i.2xlarge", "arm64": "m7g.2xlarge"})
 
 
-def variant(kubernetes_version: str, bottlerocket_release: str) -> str:
-    """Return what the nodes boot as one word, such as ``aws-k8s-1.35/v1.66.0``.
+def variant(image: NodeImage) -> str:
+    """Return what nodes boot as one word, such as ``aws-k8s-1.35/v1.66.0``.
 
     Parameters
     ----------
-    kubernetes_version
-        The cluster's, such as ``1.35``; kubelet and containerd come with it.
-    bottlerocket_release
-        Such as ``v1.66.0``.
+    image
+        Kubernetes, whose kubelet and containerd come with it, and release.
     """
-    return f"aws-k8s-{kubernetes_version}/{bottlerocket_release}"
+    return f"aws-k8s-{image.kubernetes}/{image.bottlerocket}"

@@ -13,8 +13,9 @@ from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from inference_blueprints.catalog import image_cache
+from inference_blueprints.catalog.releases import NodeImage
 from inference_blueprints.catalog.tags import PLATFORM_TAG
-from inference_constructs.capacity.bottlerocket import baking_settings
+from inference_constructs.capacity.bottlerocket import baking_settings, image_parameter
 from inference_constructs.capacity.image_baker_policies import (
     BakerScope,
     baker_statements,
@@ -24,11 +25,6 @@ from inference_constructs.capacity.image_baking_states import BakingResources, b
 from inference_constructs.capacity.image_pull_document import pull_document
 from inference_constructs.eks.pod_identity import policy_document
 from inference_constructs.findings import acknowledge, acknowledge_managed_policies, acknowledge_wildcards
-
-#: Public parameters that name the AMI of each variant, architecture and release, and their words for the
-#: second (Karpenter's pkg/providers/amifamily/bottlerocket.go reads them as well).
-_PARAMETERS = "/aws/service/bottlerocket"
-_PARAMETER_ARCHITECTURES = {"amd64": "x86_64", "arm64": "arm64"}
 
 
 class ImageBaker(Construct):
@@ -41,8 +37,8 @@ class ImageBaker(Construct):
     ----------
     platform
         Value of the platform's tag.
-    kubernetes_version, bottlerocket_release
-        Which variant and release of Bottlerocket unpacks, for that is what uses the snapshot.
+    image
+        What nodes boot; its plain variant unpacks as the one with NVIDIA's drivers does.
     architectures
         Of the pools that ask for snapshots: ``amd64``, ``arm64``.
     vpc
@@ -57,8 +53,7 @@ class ImageBaker(Construct):
         construct_id: str,
         *,
         platform: str,
-        kubernetes_version: str,
-        bottlerocket_release: str,
+        image: NodeImage,
         architectures: Sequence[str],
         vpc: ec2.IVpc,
         tags: Mapping[str, str],
@@ -76,11 +71,7 @@ class ImageBaker(Construct):
             target_type="/AWS::EC2::Instance",
             update_method="NewVersion",
         )
-        variant, release = f"aws-k8s-{kubernetes_version}", bottlerocket_release.removeprefix("v")
-        parameters = {
-            name: f"{_PARAMETERS}/{variant}/{_PARAMETER_ARCHITECTURES[name]}/{release}/image_id"
-            for name in architectures
-        }
+        parameters = {name: image_parameter(image, name, nvidia=False) for name in architectures}
         profile = iam.CfnInstanceProfile(self, "Profile", roles=[self._instance_role.ref])
         templates = {
             name: self._launch_template(name, parameter, profile) for name, parameter in parameters.items()
@@ -94,9 +85,7 @@ class ImageBaker(Construct):
                 document_name=self._document.ref,
                 tags={**tags, PLATFORM_TAG: platform},
                 snapshot_tags={
-                    image_cache.BOTTLEROCKET_TAG: image_cache.variant(
-                        kubernetes_version, bottlerocket_release
-                    ),
+                    image_cache.BOTTLEROCKET_TAG: image_cache.variant(image),
                     image_cache.SNAPSHOTTER_TAG: image_cache.SNAPSHOTTER,
                 },
             )

@@ -157,7 +157,8 @@ class Baker:
         if wanted.bottlerocket != self._bottlerocket:
             raise UserError(
                 f"the stack {self._stack} bakes with Bottlerocket {self._bottlerocket}, the nodes have "
-                f"{wanted.bottlerocket}; run `blueprints deploy {self._blueprint}` first"
+                f"{wanted.bottlerocket}; run `blueprints deploy {self._blueprint}` first, and before it "
+                f"`blueprints upgrade {self._blueprint} --apply` where the lock holds pool '{wanted.pool}'"
             )
         if not wanted.images:
             raise UserError(

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from inference_blueprints import catalog
 from inference_blueprints.catalog import image_cache
+from inference_blueprints.catalog.releases import NodeImage
 from inference_blueprints.errors import UserError
 from inference_blueprints.serving.images import images_digest, pool_images
 from inference_blueprints.serving.types import ServingPlan
-from inference_blueprints.spec.types import Blueprint, Cluster, Pool
+from inference_blueprints.spec.types import Blueprint, Pool
 from inference_blueprints.spec.wording import allowed, quote, suggestion
 
 
@@ -75,27 +76,27 @@ def wanted_snapshots(
                 f"pool {quote(name)} pulls its images; to have them baked, write "
                 "`imageAcceleration: {ebsSnapshot: {}}` there and deploy"
             )
-    bottlerocket = _variant(blueprint.spec.cluster, blueprint.releases.bottlerocket)
     return [
-        _wanted(pool, plan, bottlerocket)
+        _wanted(pool, plan, _node_image(blueprint, pool.name))
         for pool in pools.values()
         if pool.image_acceleration.ebs_snapshot and (not only or pool.name in only)
     ]
 
 
-def _variant(cluster: Cluster, bottlerocket_release: str) -> str:
-    """Return what the nodes of an EKS cluster boot; a cluster of another kind has no such nodes."""
-    if cluster.eks is None:
+def _node_image(blueprint: Blueprint, pool: str) -> NodeImage:
+    """Return what a pool's nodes boot; a cluster of another kind than EKS has no such nodes."""
+    eks, releases = blueprint.spec.cluster.eks, blueprint.releases
+    if eks is None:
         raise UserError("snapshots of images are for nodes of EKS, and the blueprint has no cluster.eks")
-    return image_cache.variant(cluster.eks.version, bottlerocket_release)
+    return releases.held_pools.get(pool, NodeImage(eks.version, releases.bottlerocket))
 
 
-def _wanted(pool: Pool, plan: ServingPlan, bottlerocket: str) -> WantedSnapshot:
+def _wanted(pool: Pool, plan: ServingPlan, image: NodeImage) -> WantedSnapshot:
     return WantedSnapshot(
         pool=pool.name,
         named=pool.image_snapshot_id,
         architecture=catalog.instance_type(pool.instance_types[0]).architecture,
         images=pool_images(plan, pool.name),
         size_gib=pool.disk.size_gib,
-        bottlerocket=bottlerocket,
+        bottlerocket=image_cache.variant(image),
     )

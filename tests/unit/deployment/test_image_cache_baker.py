@@ -12,6 +12,7 @@ import yaml
 from botocore.exceptions import ClientError
 
 from inference_blueprints.catalog import image_cache
+from inference_blueprints.catalog.releases import NodeImage
 from inference_blueprints.deployment.account import Account
 from inference_blueprints.deployment.image_cache.baker import STEPS, Baked, Baker
 from inference_blueprints.deployment.image_cache.wanted import wanted_snapshots
@@ -229,6 +230,14 @@ def test_what_is_wanted_is_what_the_plan_says() -> None:
     assert wanted.size_gib == 300
     assert [image.partition(":")[0] for image in wanted.images] == ["nvcr.io/nvidia/ai-dynamo/vllm-runtime"]
     assert wanted.bottlerocket == f"aws-k8s-1.35/{blueprint.releases.bottlerocket}"
+
+
+def test_a_pool_that_a_lock_holds_needs_what_its_nodes_boot() -> None:
+    blueprint = parse_blueprint(document(imageAcceleration={"ebsSnapshot": {}}), "a.yaml").blueprint
+    held = {"l40s": NodeImage("1.34", "v1.60.0")}
+    blueprint = blueprint.with_releases(replace(blueprint.releases, held_pools=held))
+    [wanted] = wanted_snapshots(blueprint, build_plan(blueprint))
+    assert wanted.bottlerocket == "aws-k8s-1.34/v1.60.0"
 
 
 @pytest.mark.parametrize(
