@@ -5,8 +5,9 @@ BIN := .venv/bin
 READY := .venv/.ready
 BLUEPRINT ?= quickstart-g6e
 ONLY ?=
+LIVES ?= 10
 
-.PHONY: help setup run test check-templates test-cluster unit templates charts runtime local lint bench generate lock clean
+.PHONY: help setup run test check-templates check-lives test-cluster unit templates charts runtime local lint bench generate lock clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -27,9 +28,12 @@ test-cluster: $(READY) ## build a real Kubernetes control plane once, and try ev
 	$(BIN)/python -m inference_blueprints.local.control_plane
 	$(BIN)/pytest tests/cluster --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
-check-templates: $(READY) ## check templates further: checkov, and a hundred generated blueprints
+check-templates: $(READY) ## check templates further: checkov, and a hundred generated blueprints and changes of them
 	PYTHONPATH=.:constructs $(BIN)/python -m tests.templates.checkov.run
 	TEMPLATE_EXAMPLES=100 $(BIN)/pytest tests/templates/generated --timeout 0
+
+check-lives: $(READY) ## deploy random lives of a platform to the emulator: make check-lives LIVES=10
+	LIVES=$(LIVES) $(BIN)/pytest tests/local/test_sequences.py --timeout 0
 
 unit templates charts runtime local: $(READY) ## run one layer of tests
 	$(BIN)/pytest tests/$@
