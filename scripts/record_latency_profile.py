@@ -4,9 +4,9 @@
 # ///
 """Record how fast a model runs on an accelerator, from aiconfigurator's database of measured operators.
 
-Writes ``inference_blueprints/catalog/data/latency_profiles/MODEL/ACCELERATOR-tpN.json``:
+Writes ``inference_blueprints/catalog/data/latency_profiles/ENGINE/MODEL/ACCELERATOR-tpN.json``:
 
-    .venv/bin/uv run --script scripts/record_latency_profile.py Qwen/Qwen3-8B l40s 1
+    .venv/bin/uv run --script scripts/record_latency_profile.py Qwen/Qwen3-8B l40s 1 [--engine sglang]
 
 Model and accelerator are entries of the catalogue. Every node of the tables is a prediction of the database;
 the error of reading half way between the nodes is measured and recorded with the profile.
@@ -35,8 +35,12 @@ from inference_blueprints import catalog  # noqa: E402
 from inference_blueprints.serving.memory import estimate_memory  # noqa: E402
 
 PROFILES = REPOSITORY / "inference_blueprints/catalog/data/latency_profiles"
-BACKEND = "vllm"
-BACKEND_VERSION = "0.24.0"
+#: The blueprint's word for an engine: aiconfigurator's, and the release that its newest data was measured with.
+BACKENDS = {
+    "vllm": ("vllm", "0.24.0"),
+    "sglang": ("sglang", "0.5.14"),
+    "tensorrtLlm": ("trtllm", "1.3.0rc20"),
+}
 PREFILL_TOKENS = (1, *(round(64 * 2 ** (step / 2)) for step in range(19)))
 KV_TOKENS = (0, *(512 * 2**step for step in range(14)))
 CONTEXT_TOKENS = (1, *(128 * 2**step for step in range(9)))
@@ -61,16 +65,24 @@ class Database:
         Routed experts a layer, 0 when dense.
     quantisation
         aiconfigurator's word for the type of the layers, where the configuration found does not say it.
+    backend
+        aiconfigurator's name of the engine, and its release.
     """
 
     def __init__(
-        self, model_path: str, system: str, tensor_parallel_size: int, experts: int, quantisation: str | None
+        self,
+        model_path: str,
+        system: str,
+        tensor_parallel_size: int,
+        experts: int,
+        quantisation: str | None,
+        backend: tuple[str, str],
     ) -> None:
         self._fixed: dict[str, object] = {
             "model_path": model_path,
             "system_name": system,
-            "backend_name": BACKEND,
-            "backend_version": BACKEND_VERSION,
+            "backend_name": backend[0],
+            "backend_version": backend[1],
             "tp_size": tensor_parallel_size,
             "kvcache_quant_mode": "bfloat16",  # as `--kv-cache-dtype auto` gives, for FP8 weights too
             "gemm_quant_mode": quantisation,
@@ -136,6 +148,7 @@ def main() -> None:
     options.add_argument("model", help="model of the catalogue")
     options.add_argument("accelerator", help="accelerator of the catalogue")
     options.add_argument("tensor_parallel_size", type=int, help="devices that share each layer")
+    options.add_argument("--engine", choices=BACKENDS, default="vllm", help="the blueprint's word for it")
     options.add_argument("--model-path", help="folder with config.json, for a model that is not bundled")
     given = options.parse_args()
     logging.disable(logging.WARNING)
@@ -148,6 +161,7 @@ def main() -> None:
     path = given.model_path or bundled.group(1).replace("--", "/", 1)
     quantisation = "fp8_block" if bundled and bundled.group(2) else None
     size = given.tensor_parallel_size
+    backend, version = BACKENDS[given.engine]
     memory = estimate_memory(
         model,
         accelerator,
@@ -157,19 +171,21 @@ def main() -> None:
     )
     if not memory.fits:
         options.error(f"{model.name} does not fit {size} x {accelerator.name}")
-    database = Database(path, accelerator.performance_system, size, model.experts, quantisation)
+    database = Database(
+        path, accelerator.performance_system, size, model.experts, quantisation, BACKENDS[given.engine]
+    )
     profile = {
         "model": model.name,
         "accelerator": accelerator.name,
         "tensor_parallel_size": size,
         "system": accelerator.performance_system,
-        "backend": BACKEND,
-        "backend_version": BACKEND_VERSION,
+        "backend": backend,
+        "backend_version": version,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "source": f"aiconfigurator 0.12.0, measured operators of {BACKEND} {BACKEND_VERSION}",
+        "source": f"aiconfigurator 0.12.0, measured operators of {backend} {version}",
         **record(database, model.context_length, memory.kv_tokens),
     }
-    target = PROFILES / model.name / f"{accelerator.name}-tp{size}.json"
+    target = PROFILES / given.engine / model.name / f"{accelerator.name}-tp{size}.json"
     target.parent.mkdir(parents=True, exist_ok=True)
     lines = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in profile.items()]
     text = "{\n" + ",\n".join(lines).replace("], [", "],\n    [") + "\n}\n"

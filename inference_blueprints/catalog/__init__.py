@@ -96,9 +96,11 @@ def engine(name: str) -> Engine:
     return _find("engine", name, engines())
 
 
-def latency_profile(model: str, accelerator: str, tensor_parallel_size: int) -> LatencyProfile | None:
+def latency_profile(
+    model: str, accelerator: str, tensor_parallel_size: int, engine: str
+) -> LatencyProfile | None:
     """Return the profile recorded for exactly this combination; None when there is none."""
-    return shipped().latency_profile(model, accelerator, tensor_parallel_size)
+    return shipped().latency_profile(model, accelerator, tensor_parallel_size, engine)
 
 
 def prices(region: str = REFERENCE_REGION) -> PriceTable:

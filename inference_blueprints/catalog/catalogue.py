@@ -61,7 +61,7 @@ class Catalogue:
         Holds ``instance_types.csv``, ``accelerators.json``, ``models.json``, ``regions.json``,
         ``quotas.json``, ``endpoints.json``, ``images.json``, ``nodes.json``, ``prices/<region>.csv``,
         ``engines/<name>.json``, of its former releases ``engines/<name>/<version>.json``, and
-        ``latency_profiles/<model>/<accelerator>-tp<N>.json``.
+        ``latency_profiles/<engine>/<model>/<accelerator>-tp<N>.json``.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -133,10 +133,10 @@ class Catalogue:
         return MappingProxyType({file.stem: self._price_table(file.stem) for file in files})
 
     def latency_profile(
-        self, model: str, accelerator: str, tensor_parallel_size: int
+        self, model: str, accelerator: str, tensor_parallel_size: int, engine: str
     ) -> LatencyProfile | None:
         """Return the profile measured for exactly this combination; None when there is none."""
-        name = f"latency_profiles/{model}/{accelerator}-tp{tensor_parallel_size}.json"
+        name = f"latency_profiles/{engine}/{model}/{accelerator}-tp{tensor_parallel_size}.json"
         path = self.directory / name
         if not path.is_file():
             return None

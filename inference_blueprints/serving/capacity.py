@@ -70,7 +70,10 @@ def role_capacity(resolved: ResolvedWorkers) -> RoleCapacity | None:
         None without a latency profile, or without room for a request.
     """
     profile = catalog.latency_profile(
-        resolved.shape.name, resolved.accelerator.name, resolved.tensor_parallel_size
+        resolved.shape.name,
+        resolved.accelerator.name,
+        resolved.tensor_parallel_size,
+        resolved.model.engine.chosen,
     )
     workload, replicas = resolved.model.workload, resolved.workers.replicas
     at_once = concurrent_requests(workload, ENGINES[resolved.model.engine.chosen].size(resolved))

@@ -11,8 +11,8 @@ from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.transfer import transfer_bytes_per_second
 from inference_blueprints.serving.types import EngineSettings, Process, Role
 
-#: Finds the speeds of a model on an accelerator with a tensor parallel size; None where there are none.
-ProfileFinder = Callable[[str, str, int], LatencyProfile | None]
+#: Finds the speeds of a model on an accelerator with a tensor parallel size and an engine, if there are any.
+ProfileFinder = Callable[[str, str, int, str], LatencyProfile | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def _workers(
         role=process.role,
         replicas=process.replicas,
         settings=process.engine,
-        profile=profile_of(shape.name, resolved.accelerator.name, size),
+        profile=profile_of(shape.name, resolved.accelerator.name, size, process.engine.engine),
         kv_bytes_per_token=round(shape.kv_bytes_per_token()),
         transfer_bytes_per_second=rate,
     )

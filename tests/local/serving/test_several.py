@@ -82,7 +82,7 @@ def test_each_model_has_its_endpoint_and_its_deployments_share_it(
 def test_latencies_are_those_of_the_profile(
     tmp_path: Path, quickstart: Blueprint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    profile = catalog.latency_profile("Qwen/Qwen3-8B", "l40s", 1)
+    profile = catalog.latency_profile("Qwen/Qwen3-8B", "l40s", 1, "vllm")
     slow = dataclasses.replace(
         profile,
         prefill_ttft_ms=tuple(1500.0 for _ in profile.prefill_ttft_ms),

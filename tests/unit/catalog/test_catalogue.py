@@ -84,12 +84,12 @@ def test_an_engine_is_one_file(data: Path) -> None:
 
 
 def test_a_latency_profile_is_one_file(data: Path) -> None:
-    profiles = data / "latency_profiles/Qwen/Qwen3-8B"
+    profiles = data / "latency_profiles/vllm/Qwen/Qwen3-8B"
     profile = json.loads((profiles / "l40s-tp1.json").read_text(encoding="utf-8"))
     (profiles / "h200-tp16.json").write_text(
         json.dumps(profile | {"accelerator": "h200", "tensor_parallel_size": 16}), encoding="utf-8"
     )
-    added = catalog.Catalogue(data).latency_profile("Qwen/Qwen3-8B", "h200", 16)
+    added = catalog.Catalogue(data).latency_profile("Qwen/Qwen3-8B", "h200", 16, "vllm")
     assert added is not None
     assert (added.accelerator, added.tensor_parallel_size) == ("h200", 16)
 
@@ -168,7 +168,7 @@ data = lambda: sorted({path.rsplit("/", 1)[1] for path in opened if "/catalog/da
 assert data() == [], data()
 catalog.model("Qwen/Qwen3-8B")
 assert data() == ["models.json"], data()
-catalog.latency_profile("Qwen/Qwen3-8B", "l40s", 1)
+catalog.latency_profile("Qwen/Qwen3-8B", "l40s", 1, "vllm")
 assert data() == ["l40s-tp1.json", "models.json"], data()
 catalog.instance_type("g6e.2xlarge")
 read = ["accelerators.json", "instance_types.csv", "l40s-tp1.json", "models.json", "us-east-1.csv"]

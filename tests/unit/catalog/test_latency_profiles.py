@@ -29,6 +29,7 @@ MEMORY_GIGABYTES_PER_SECOND = {
     "h100": 3350,
     "h200": 4800,
     "b200": 8000,
+    "b300": 8000,
 }
 
 
@@ -37,19 +38,20 @@ def profile(request: pytest.FixtureRequest) -> catalog.LatencyProfile:
     """Each shipped profile, found the way the plan finds it."""
     stated = json.loads(request.param.read_text(encoding="utf-8"))
     model, accelerator, size = stated["model"], stated["accelerator"], stated["tensor_parallel_size"]
-    found = catalog.latency_profile(model, accelerator, size)
+    engine = request.param.relative_to(DIRECTORY).parts[0]
+    found = catalog.latency_profile(model, accelerator, size, engine)
     assert found is not None
-    assert request.param == DIRECTORY / model / f"{accelerator}-tp{size}.json"
+    assert request.param == DIRECTORY / engine / model / f"{accelerator}-tp{size}.json"
     return found
 
 
 @pytest.mark.parametrize(("model", "accelerator", "size"), REQUIRED)
 def test_profiles_that_blueprints_use_are_there(model: str, accelerator: str, size: int) -> None:
-    assert catalog.latency_profile(model, accelerator, size) is not None
+    assert catalog.latency_profile(model, accelerator, size, "vllm") is not None
 
 
 def test_a_combination_that_was_not_recorded_has_none() -> None:
-    assert catalog.latency_profile("Qwen/Qwen3-8B", "t4g", 1) is None
+    assert catalog.latency_profile("Qwen/Qwen3-8B", "t4g", 1, "vllm") is None
 
 
 def test_it_is_of_entries_that_exist(profile: catalog.LatencyProfile) -> None:
@@ -84,7 +86,7 @@ def test_files_stay_small() -> None:
 
 
 def test_qwen3_8b_on_l40s_has_the_database_s_latencies() -> None:
-    profile = catalog.latency_profile("Qwen/Qwen3-8B", "l40s", 1)
+    profile = catalog.latency_profile("Qwen/Qwen3-8B", "l40s", 1, "vllm")
     assert profile is not None
     prefill = dict(zip(profile.prefill_isl, profile.prefill_ttft_ms, strict=True))
     measured = {512: 69.1, 2048: 172.7, 4096: 348.5, 8192: 757.8}
