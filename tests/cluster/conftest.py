@@ -15,12 +15,12 @@ from inference_blueprints.local.control_plane import definitions
 from inference_blueprints.local.control_plane.control_plane import ControlPlane
 from inference_blueprints.spec.shipped import shipped
 from tests.cluster import matrix
-from tests.cluster.objects import KubernetesObject, manifests
+from tests.cluster.state import namespace_object
 from tests.templates.support import Templates
 
+_PLATFORMS = [*sorted(shipped()), matrix.NAME]
 #: Nothing is copied into the cloud assembly.
 _CONTEXT = {"aws:cdk:disable-asset-staging": True}
-_MATRIX = "every-kind-of-pool"
 
 
 @pytest.fixture(scope="session")
@@ -28,7 +28,8 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlP
     """A control plane with every custom resource definition and the namespaces of a platform."""
     with ControlPlane(tmp_path_factory.mktemp("control-plane"), report=print) as plane:
         definitions.install(plane.kubectl, print)
-        plane.kubectl.apply([_namespace(name) for name in ("inference", "dynamo-system", "kueue-system")])
+        names = ("inference", "dynamo-system", "kueue-system")
+        plane.kubectl.apply([namespace_object(name) for name in names])
         yield plane
 
 
@@ -42,7 +43,7 @@ def kubectl(control_plane: ControlPlane) -> Kubectl:
 def namespace(request: pytest.FixtureRequest, kubectl: Kubectl) -> Iterator[str]:
     """A namespace for one test; what is in it goes with it."""
     name = f"test-{abs(hash(request.node.nodeid)):x}"
-    kubectl.apply([_namespace(name)])
+    kubectl.apply([namespace_object(name)])
     yield name
     kubectl.run("delete", "namespace", name, "--wait=false")
 
@@ -65,7 +66,13 @@ def synthesise(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Temp
     return build
 
 
-@pytest.fixture(scope="session", params=[*sorted(shipped()), _MATRIX])
+@pytest.fixture(scope="session")
+def platforms(synthesise: Callable[[str], Templates]) -> dict[str, Templates]:
+    """Templates of all shipped blueprints, and of the one that has every kind of pool, by its name."""
+    return {name: synthesise(name) for name in _PLATFORMS}
+
+
+@pytest.fixture(scope="session", params=_PLATFORMS)
 def platform(request: pytest.FixtureRequest, synthesise: Callable[[str], Templates]) -> Templates:
     """Templates of each shipped blueprint, and of one that has every kind of pool."""
     return synthesise(request.param)
@@ -74,14 +81,4 @@ def platform(request: pytest.FixtureRequest, synthesise: Callable[[str], Templat
 @pytest.fixture(scope="session")
 def matrix_platform(synthesise: Callable[[str], Templates]) -> Templates:
     """Templates of the blueprint that has every kind of pool."""
-    return synthesise(_MATRIX)
-
-
-@pytest.fixture(scope="session")
-def platform_manifests(platform: Templates) -> list[KubernetesObject]:
-    """What the platform's stacks apply themselves."""
-    return manifests(platform)
-
-
-def _namespace(name: str) -> KubernetesObject:
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    return synthesise(matrix.NAME)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from inference_blueprints import catalog
@@ -65,8 +66,13 @@ def node(
     }
 
 
-def nodes_of(pool: Mapping[str, Any], count: int) -> list[dict[str, Any]]:
-    """Nodes of a NodePool, as Karpenter would make them: its first instance type, its labels, its taints."""
+def nodes_of(
+    pool: Mapping[str, Any], count: int, *, prefix: str = "", zones: Sequence[str] = ("us-west-2a",)
+) -> list[dict[str, Any]]:
+    """Nodes of a NodePool, as Karpenter would make them: its first instance type, its labels, its taints.
+
+    They are in each of the zones in turn, and named after the pool.
+    """
     template = pool["spec"]["template"]
     requirements = {
         each["key"]: each["values"] for each in template["spec"]["requirements"] if "values" in each
@@ -75,4 +81,7 @@ def nodes_of(pool: Mapping[str, Any], count: int) -> list[dict[str, Any]]:
     name = pool["metadata"]["name"]
     labels = {**template["metadata"].get("labels", {}), "karpenter.sh/nodepool": name}
     taints = template["spec"].get("taints", [])
-    return [node(f"{name}-{number}", instance_type, labels=labels, taints=taints) for number in range(count)]
+    return [
+        node(f"{prefix}{name}-{number}", instance_type, labels=labels, taints=taints, zone=zone)
+        for number, zone in zip(range(count), itertools.cycle(zones), strict=False)
+    ]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from functools import cache
+from pathlib import Path, PurePosixPath
 from typing import Any
 
-from inference_blueprints import resources, tools
+from inference_blueprints import tools
 from inference_blueprints.local.control_plane import artefacts, build
 from inference_blueprints.local.emulator.helm import render
 from inference_blueprints.local.emulator.real_kubernetes.registry_charts import MODULE_CHARTS
@@ -73,16 +74,15 @@ def module_chart(name: str) -> Path:
     return build.module_files(row, print) / folder
 
 
-def model_objects(templates: Templates) -> list[KubernetesObject]:
-    """The objects of the releases of our own charts."""
-    ours = [release for release in releases(templates).values() if "ChartAssetURL" in release]
-    return [kubernetes_object for release in ours for kubernetes_object in rendered(release, _chart(release))]
-
-
-def _chart(release: Mapping[str, Any]) -> Path:
-    """The folder of one of our charts: a release that copies a model is named so."""
-    copies = release["Release"].endswith(".weights")
-    return resources.root() / "charts" / ("weights-mirror" if copies else "dynamo-model")
+@cache
+def own_objects(templates: Templates) -> list[KubernetesObject]:
+    """The objects of the releases of our own charts; not to be changed."""
+    ours = releases(templates)
+    return [
+        kubernetes_object
+        for release, chart in _charts(templates)
+        for kubernetes_object in rendered(ours[release], chart)
+    ]
 
 
 def component_deployments(graphs: list[KubernetesObject]) -> list[KubernetesObject]:
@@ -109,6 +109,17 @@ def component_deployments(graphs: list[KubernetesObject]) -> list[KubernetesObje
         if graph["kind"] == "DynamoGraphDeployment"
         for component in graph["spec"]["components"]
     ]
+
+
+def _charts(templates: Templates) -> Iterator[tuple[str, Path]]:
+    """Releases of charts that are deployed as assets, each with the chart's folder."""
+    for path in sorted(templates.directory.glob("*.assets.json")):
+        assets = json.loads(path.read_text())["files"]
+        template = json.loads(path.with_name(path.name.replace(".assets.", ".template.")).read_text())
+        for resource in template["Resources"].values():
+            match resource["Properties"]:
+                case {"Release": release, "ChartAssetURL": {"Fn::Sub": address}}:
+                    yield release, templates.directory / assets[PurePosixPath(address).stem]["source"]["path"]
 
 
 def _properties(templates: Templates, resource_type: str) -> Iterator[tuple[str, dict[str, Any]]]:

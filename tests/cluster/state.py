@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import urllib.request
 from collections.abc import Sequence
 
@@ -11,9 +12,20 @@ from inference_blueprints.local.control_plane.control_plane import LOOPBACK, Con
 from tests.cluster.objects import KubernetesObject
 
 
+def namespace_object(name: str) -> KubernetesObject:
+    """Return a namespace."""
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
 def in_namespace(namespace: str, objects: Sequence[KubernetesObject]) -> list[KubernetesObject]:
     """The objects in another namespace; the originals stay as they are."""
     return [{**each, "metadata": {**each["metadata"], "namespace": namespace}} for each in objects]
+
+
+def renamed(pool: str, name: str, objects: Sequence[KubernetesObject]) -> list[KubernetesObject]:
+    """Copies of nodes or pods whose pool has another name, wherever a value is that name."""
+    found: list[KubernetesObject] = json.loads(json.dumps(objects).replace(f'"{pool}"', f'"{name}"'))
+    return found
 
 
 def pods(kubectl: Kubectl, namespace: str) -> list[KubernetesObject]:
@@ -22,15 +34,27 @@ def pods(kubectl: Kubectl, namespace: str) -> list[KubernetesObject]:
     return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
 
 
-def has(kubernetes_object: KubernetesObject, condition: str) -> bool:
-    """Whether a condition of an object is true."""
+def has(kubernetes_object: KubernetesObject, condition: str, status: str = "True") -> bool:
+    """Whether a condition of an object is true, or has another status."""
     conditions = kubernetes_object.get("status", {}).get("conditions", [])
-    return any((each["type"], each["status"]) == (condition, "True") for each in conditions)
+    return any((each["type"], each["status"]) == (condition, status) for each in conditions)
 
 
 def ready_names(kubectl: Kubectl, kind: str) -> set[str]:
     """Names of the ready objects of a kind."""
     return {each["metadata"]["name"] for each in kubectl.get(kind) if has(each, "Ready")}
+
+
+def usable_nodes(kubectl: Kubectl) -> set[str]:
+    """Names of the ready nodes; one of which Kubernetes has not taken its first taint yet gets no pods."""
+    return {
+        node["metadata"]["name"]
+        for node in kubectl.get("nodes")
+        if has(node, "Ready")
+        and not any(
+            taint["key"].startswith("node.kubernetes.io/") for taint in node["spec"].get("taints", [])
+        )
+    }
 
 
 def ready_pods(kubectl: Kubectl, namespace: str) -> int:

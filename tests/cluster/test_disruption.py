@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from inference_blueprints.deployment.kubectl import Kubectl, KubectlFailed
+from tests.cluster import matrix
 from tests.cluster.nodes import nodes_of
-from tests.cluster.objects import KubernetesObject, component_deployments, model_objects
+from tests.cluster.objects import KubernetesObject, component_deployments, manifests, own_objects
 from tests.cluster.state import in_namespace, named_pool, pods, ready_pods
 from tests.templates.support import Templates
 
@@ -16,12 +17,16 @@ from tests.templates.support import Templates
 _MAX_UNAVAILABLE = "nvidia.com/deployment-rolling-update-max-unavailable"
 
 
-@pytest.fixture
+@pytest.fixture(params=["quickstart-g6e", matrix.NAME])
 def worker(
-    kubectl: Kubectl, namespace: str, platform: Templates, platform_manifests: list[KubernetesObject]
+    request: pytest.FixtureRequest,
+    kubectl: Kubectl,
+    namespace: str,
+    synthesise: Callable[[str], Templates],
 ) -> Iterator[KubernetesObject]:
     """The workers of one model on a full pool, each node of which holds one, with their budget."""
-    objects = model_objects(platform)
+    platform = synthesise(request.param)
+    objects = own_objects(platform)
     deployment = next(
         each for each in component_deployments(objects) if each["metadata"]["name"].endswith("-worker")
     )
@@ -31,7 +36,7 @@ def worker(
         if each["kind"] == "PodDisruptionBudget"
         and each["metadata"]["name"] == deployment["metadata"]["name"]
     )
-    pools = [each for each in platform_manifests if each["kind"] == "NodePool"]
+    pools = [each for each in manifests(platform) if each["kind"] == "NodePool"]
     named = named_pool(deployment["spec"]["template"])
     pool = next(each for each in pools if each["metadata"]["name"] == named)
     nodes = nodes_of(pool, deployment["spec"]["replicas"])

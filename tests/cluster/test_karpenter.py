@@ -21,18 +21,29 @@ from tests.cluster.objects import (
     KubernetesObject,
     component_deployments,
     manifests,
-    model_objects,
+    own_objects,
 )
 from tests.cluster.simulated_ec2 import CLUSTER_NAME, CREDENTIALS, REGION, SimulatedEc2, simulated_ec2
 from tests.cluster.state import has, healthy, in_namespace, named_pool, pods, ready_names, ready_pods
 from tests.templates.support import Templates
 
+pytestmark = pytest.mark.timeout(600)
+
 _KARPENTER_KINDS = ("EC2NodeClass", "NodePool")
-#: Pools of a type whose price nobody here knows: Karpenter starts no instance at an unknown price.
-_WITHOUT_PRICE = {
+#: Nobody here reserves capacity: moto does not know it.
+_RESERVED = {name for name, pool in matrix.POOLS.items() if pool.is_reserved}
+#: Pools for which Karpenter starts nothing here, as it never does at an unknown price.
+_IDLE = _RESERVED | {
     name
-    for name, (fields, _) in matrix.POOLS.items()
-    if not set(fields["instanceTypes"]) <= set(catalog.prices().usd_per_hour)
+    for name, pool in matrix.POOLS.items()
+    if not set(pool.fields["instanceTypes"]) <= set(catalog.prices().usd_per_hour)
+}
+
+#: Nodes that are there whether pods need them or not, by their NodePool.
+_KEPT = {
+    f"{name}.kept": pool.nodes["min"]
+    for name, pool in matrix.POOLS.items()
+    if "min" in pool.nodes and name not in _RESERVED
 }
 
 
@@ -61,6 +72,7 @@ def karpenter(control_plane: ControlPlane, ec2: SimulatedEc2) -> None:
         BATCH_IDLE_DURATION="500ms",
         DISABLE_DRY_RUN="true",
         DISABLE_LEADER_ELECTION="true",
+        FEATURE_GATES="StaticCapacity=true",
         HEALTH_PROBE_PORT=str(health),
         ISOLATED_VPC="true",
         LOG_LEVEL="info",
@@ -79,19 +91,22 @@ def pools(
     objects = [
         copy.deepcopy(each)
         for each in manifests(matrix_platform, {**IDENTIFIERS, **ec2.identifiers})
-        if each["kind"] in _KARPENTER_KINDS
+        if each["kind"] in _KARPENTER_KINDS and _pool_name(each) not in _RESERVED
     ]
     for each in objects:
-        if each["kind"] == "NodePool":
-            each["spec"]["disruption"]["consolidateAfter"] = "2s"
-        else:
+        if each["kind"] == "EC2NodeClass":
             each["spec"]["subnetSelectorTerms"] = [{"id": subnet} for subnet in ec2.subnet_ids]
+        elif "disruption" in each["spec"]:
+            each["spec"]["disruption"]["consolidateAfter"] = "2s"
     kubectl.apply(objects)
-    found = {each["metadata"]["name"]: each for each in objects if each["kind"] == "NodePool"}
+    classes, found = (
+        {each["metadata"]["name"]: each for each in objects if each["kind"] == kind}
+        for kind in _KARPENTER_KINDS
+    )
     kubectl.wait_until(lambda: ready_names(kubectl, "nodepools") >= set(found), "every NodePool is ready")
     yield found
     kubectl.run("delete", "nodepools", *found, "--wait=true", "--timeout=90s")
-    kubectl.run("delete", "ec2nodeclasses", *found, "--wait=true", "--timeout=90s")
+    kubectl.run("delete", "ec2nodeclasses", *classes, "--wait=true", "--timeout=90s")
 
 
 def test_pods_become_nodes_of_their_pool_and_nodes_go_with_them(
@@ -99,8 +114,8 @@ def test_pods_become_nodes_of_their_pool_and_nodes_go_with_them(
 ) -> None:
     deployments = [
         copy.deepcopy(each)
-        for each in in_namespace(namespace, component_deployments(model_objects(matrix_platform)))
-        if named_pool(each["spec"]["template"]) not in _WITHOUT_PRICE
+        for each in in_namespace(namespace, component_deployments(own_objects(matrix_platform)))
+        if named_pool(each["spec"]["template"]) not in _IDLE
     ]
     for each in deployments:
         # Karpenter's entrance for tests gives every node the disk of a machine without one.
@@ -109,7 +124,7 @@ def test_pods_become_nodes_of_their_pool_and_nodes_go_with_them(
     # One worker more than a pool has room for.
     crowded = next(iter(matrix.POOLS))
     for each in deployments:
-        if each["metadata"]["name"].endswith(f"-{crowded}-worker"):
+        if named_pool(each["spec"]["template"]) == crowded:
             each["spec"]["replicas"] = _most_workers(pools[crowded], crowded) + 1
     wanted = sum(each["spec"]["replicas"] for each in deployments)
 
@@ -117,7 +132,7 @@ def test_pods_become_nodes_of_their_pool_and_nodes_go_with_them(
     kubectl.wait_until(
         lambda: ready_pods(kubectl, namespace) == wanted - 1,
         "all but one pod run",
-        timeout_seconds=100,
+        timeout_seconds=200,
     )
 
     nodes = {each["metadata"]["name"]: each["metadata"]["labels"] for each in kubectl.get("nodes")}
@@ -132,12 +147,27 @@ def test_pods_become_nodes_of_their_pool_and_nodes_go_with_them(
     assert all(count[name] <= int(pool["spec"]["limits"]["nodes"]) for name, pool in pools.items())
 
     kubectl.run("delete", "deployments", "--all", "-n", namespace)
-    kubectl.wait_until(lambda: not kubectl.get("nodeclaims"), "every node is gone", timeout_seconds=100)
+    kubectl.wait_until(
+        lambda: _nodes_by_pool(kubectl) == _KEPT,
+        "every node is gone but those that are kept",
+        timeout_seconds=200,
+    )
+
+
+def _nodes_by_pool(kubectl: Kubectl) -> Counter[str]:
+    """Count Karpenter's nodes by the NodePool that they are of."""
+    return Counter(each["metadata"]["labels"]["karpenter.sh/nodepool"] for each in kubectl.get("nodeclaims"))
+
+
+def _pool_name(kubernetes_object: KubernetesObject) -> str:
+    """Name of a NodePool's or node class's pool; kept nodes have a NodePool of their own."""
+    return str(kubernetes_object["metadata"]["name"]).removesuffix(".kept")
 
 
 def _most_workers(pool: KubernetesObject, name: str) -> int:
     accelerators = int(pool["spec"]["limits"]["nvidia.com/gpu"])
-    return accelerators // matrix.POOLS[name][1]
+    (size,) = matrix.POOLS[name].workers
+    return accelerators // size
 
 
 def _instance_types(pool: KubernetesObject) -> list[str]:

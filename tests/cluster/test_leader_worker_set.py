@@ -13,7 +13,7 @@ from inference_blueprints.local.control_plane import artefacts, build
 from inference_blueprints.local.control_plane.control_plane import LOOPBACK, ControlPlane
 from inference_blueprints.local.ports import free_ports
 from tests.cluster.nodes import nodes_of
-from tests.cluster.objects import KubernetesObject, component_deployments, manifests, model_objects
+from tests.cluster.objects import KubernetesObject, component_deployments, manifests, own_objects
 from tests.cluster.state import healthy, in_namespace, named_pool, pods, ready_pods
 from tests.cluster.webhooks import certificate_folder, on_loopback
 from tests.templates.support import Templates
@@ -73,7 +73,7 @@ def test_a_group_of_two_whole_nodes_forms(
 ) -> None:
     template = next(
         copy.deepcopy(each["spec"]["template"])
-        for each in component_deployments(model_objects(matrix_platform))
+        for each in component_deployments(own_objects(matrix_platform))
         if named_pool(each["spec"]["template"]) == _POOL
     )
     # A worker over all accelerators of two nodes.

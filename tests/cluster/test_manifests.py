@@ -15,8 +15,8 @@ from tests.cluster.objects import (
     KubernetesObject,
     component_deployments,
     manifests,
-    model_objects,
     module_chart,
+    own_objects,
     releases,
     rendered,
 )
@@ -31,32 +31,33 @@ NOT_TO_BE_HAD = {
 }
 
 
-def test_manifests_of_the_stacks_are_taken(
-    kubectl: Kubectl, platform_manifests: list[KubernetesObject]
-) -> None:
-    assert {each["kind"] for each in platform_manifests} >= {"EC2NodeClass", "NodePool", "TargetGroupBinding"}
-    kubectl.check(platform_manifests)
+def test_everything_that_a_platform_creates_is_taken(kubectl: Kubectl, platform: Templates) -> None:
+    applied, own = manifests(platform), own_objects(platform)
+    deployments = component_deployments(own)
+    # One call for all, since most of a call is kubectl's start.
+    everything = [*applied, *own, *deployments, *_charts_out_of_modules(platform)]
 
+    kubectl.check(everything)
 
-def test_rendered_models_are_taken(kubectl: Kubectl, platform: Templates) -> None:
-    objects = model_objects(platform)
-    assert {each["kind"] for each in objects} >= {"DynamoGraphDeployment", "PodDisruptionBudget"}
-    kubectl.check(objects)
-
-
-def test_pods_that_the_operator_makes_of_them_are_taken(kubectl: Kubectl, platform: Templates) -> None:
-    deployments = component_deployments(model_objects(platform))
+    assert {each["kind"] for each in applied} >= {"EC2NodeClass", "NodePool", "TargetGroupBinding"}
+    assert {each["kind"] for each in own} >= {"DynamoGraphDeployment", "PodDisruptionBudget"}
     assert len(deployments) >= 2
-    kubectl.check(deployments)
 
 
-def test_charts_out_of_modules_are_taken(kubectl: Kubectl, platform: Templates) -> None:
+def test_a_mirror_of_weights_is_among_them(matrix_platform: Templates) -> None:
+    assert "Job" in {each["kind"] for each in own_objects(matrix_platform)}
+
+
+def _charts_out_of_modules(platform: Templates) -> list[KubernetesObject]:
     foreign = {
         name: release for name, release in releases(platform).items() if "ChartAssetURL" not in release
     }
     assert {"karpenter"} <= set(foreign) <= NOT_TO_BE_HAD | set(MODULE_CHARTS)
-    for name in set(foreign) & set(MODULE_CHARTS):
-        kubectl.check(rendered(foreign[name], module_chart(name)))
+    return [
+        kubernetes_object
+        for name in sorted(set(foreign) & set(MODULE_CHARTS))
+        for kubernetes_object in rendered(foreign[name], module_chart(name))
+    ]
 
 
 def _at(manifest: KubernetesObject, *path: Any) -> Any:
@@ -125,7 +126,7 @@ MISTAKES: dict[str, tuple[str, Callable[[KubernetesObject], object], str]] = {
 @pytest.fixture(scope="module")
 def examples(matrix_platform: Templates) -> dict[str, KubernetesObject]:
     """One good object of each kind."""
-    models = model_objects(matrix_platform)
+    models = own_objects(matrix_platform)
     every = [*manifests(matrix_platform), *models, *component_deployments(models)]
     return {each["kind"]: each for each in every}
 

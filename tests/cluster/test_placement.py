@@ -1,9 +1,13 @@
-"""The real scheduler puts the pods of a model on the pool that its blueprint names, and nowhere else."""
+"""The real scheduler puts the pods of a model on the pool that its blueprint names, and nowhere else.
+
+The workers of all blueprints are on one cluster at once, each blueprint's pools with its name before theirs.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import pytest
 
@@ -11,79 +15,140 @@ from inference_blueprints import catalog
 from inference_blueprints.catalog import placement
 from inference_blueprints.deployment.kubectl import Kubectl
 from tests.cluster.nodes import node, nodes_of
-from tests.cluster.objects import KubernetesObject, component_deployments, model_objects
-from tests.cluster.state import in_namespace, named_pool, pods, ready_names, ready_pods
+from tests.cluster.objects import KubernetesObject, component_deployments, manifests, own_objects
+from tests.cluster.state import (
+    has,
+    in_namespace,
+    named_pool,
+    namespace_object,
+    pods,
+    ready_names,
+    ready_pods,
+    renamed,
+)
 from tests.templates.support import Templates
 
-SYSTEM_NODES = 2
+_SYSTEM_NODES = 2
+#: Of pods that belong to nobody, and of workers whose pool has no node.
+_FOREIGN, _LOST = "foreign", "lost"
 
 
-@pytest.fixture
-def nodes(kubectl: Kubectl, platform_manifests: list[KubernetesObject]) -> Iterator[dict[str, str]]:
-    """Full pools, the routers' pool and system nodes; pool by node, nothing for nodes without one."""
-    made = [
-        node(f"system-{number}", catalog.instance_type("m7i.xlarge"), labels={}, taints=[])
-        for number in range(SYSTEM_NODES)
+@dataclass(frozen=True)
+class Cluster:
+    """Where pods are.
+
+    Parameters
+    ----------
+    pool_by_node
+        Nothing for nodes without one.
+    workloads
+        Deployments by their namespace: those of a blueprint in one of its name.
+    """
+
+    pool_by_node: Mapping[str, str]
+    workloads: Mapping[str, list[KubernetesObject]]
+
+    def wanted(self, namespace: str) -> int:
+        """How many pods there are to be."""
+        return sum(each["spec"]["replicas"] for each in self.workloads[namespace])
+
+
+@pytest.fixture(scope="module")
+def cluster(kubectl: Kubectl, platforms: dict[str, Templates]) -> Iterator[Cluster]:
+    """Full pools of every blueprint, system nodes, and all that is to run on them."""
+    nodes = [
+        node(f"system-{number}", catalog.instance_type("m7i.24xlarge"), labels={}, taints=[])
+        for number in range(_SYSTEM_NODES)
     ]
-    for pool in platform_manifests:
-        if pool["kind"] == "NodePool":
-            made += nodes_of(pool, int(pool["spec"]["limits"]["nodes"]))
-    kubectl.apply(made)
-    names = [each["metadata"]["name"] for each in made]
-    kubectl.wait_until(lambda: ready_names(kubectl, "nodes") >= set(names), "nodes are ready")
-    yield {
-        each["metadata"]["name"]: each["metadata"]["labels"].get(placement.POOL_LABEL, "") for each in made
-    }
-    kubectl.run("delete", "nodes", *names, "--ignore-not-found", "--wait=false")
+    for name, templates in platforms.items():
+        nodes += _nodes(name, templates)
+    workloads = {name: _workers_and_frontends(name, templates) for name, templates in platforms.items()}
+    workloads[_FOREIGN] = [_plain_deployment(len(nodes))]
+    workloads[_LOST] = [
+        worker
+        for each in workloads["quickstart-g6e"]
+        if (pool := named_pool(each["spec"]["template"]))
+        for worker in renamed(pool, "nobody", [each])
+    ]
+    kubectl.apply([*nodes, *map(namespace_object, workloads)])
+    labels = {each["metadata"]["name"]: each["metadata"]["labels"] for each in nodes}
+    kubectl.wait_until(lambda: ready_names(kubectl, "nodes") >= set(labels), "nodes are ready")
+    kubectl.apply([each for name, objects in workloads.items() for each in in_namespace(name, objects)])
+    yield Cluster(
+        {
+            each["metadata"]["name"]: each["metadata"]["labels"].get(placement.POOL_LABEL, "")
+            for each in nodes
+        },
+        workloads,
+    )
+    kubectl.run("delete", "namespaces", *workloads, "--wait=false")
+    kubectl.run("delete", "nodes", *labels, "--wait=false")
 
 
 def test_every_pod_runs_on_its_pool(
-    kubectl: Kubectl, namespace: str, nodes: dict[str, str], platform: Templates
+    kubectl: Kubectl, cluster: Cluster, platforms: dict[str, Templates]
 ) -> None:
-    deployments = in_namespace(namespace, component_deployments(model_objects(platform)))
-    wanted = sum(each["spec"]["replicas"] for each in deployments)
+    for name in platforms:
+        wanted = cluster.wanted(name)
+        kubectl.wait_until(
+            lambda name=name, wanted=wanted: ready_pods(kubectl, name) == wanted, f"every pod of {name} runs"
+        )
 
-    kubectl.apply(deployments)
-    kubectl.wait_until(lambda: ready_pods(kubectl, namespace) == wanted, "every pod runs")
+        placed = Counter(
+            (cluster.pool_by_node[pod["spec"]["nodeName"]], named_pool(pod)) for pod in pods(kubectl, name)
+        )
 
-    placed = Counter((nodes[pod["spec"]["nodeName"]], named_pool(pod)) for pod in pods(kubectl, namespace))
-    assert placed.total() == wanted
-    assert all(found == named for found, named in placed), placed
+        assert placed.total() == wanted
+        assert all(found == named for found, named in placed), placed
 
 
-def test_without_its_pool_a_worker_waits(
-    kubectl: Kubectl, namespace: str, nodes: dict[str, str], platform: Templates
-) -> None:
-    workers = [
-        each
-        for each in component_deployments(model_objects(platform))
-        if each["metadata"]["name"].endswith("-worker")
-    ]
-    named = {named_pool(each["spec"]["template"]) for each in workers}
-    lost = sorted(name for name, pool in nodes.items() if pool in named)
-    kubectl.run("delete", "nodes", *lost)
-
-    kubectl.apply(in_namespace(namespace, workers))
+def test_without_its_pool_a_worker_waits(kubectl: Kubectl, cluster: Cluster) -> None:
+    wanted = cluster.wanted(_LOST)
 
     def all_refused() -> bool:
-        conditions = [
-            each for pod in pods(kubectl, namespace) for each in pod["status"].get("conditions", [])
-        ]
-        refused = [each for each in conditions if each.get("reason") == "Unschedulable"]
-        return len(refused) == sum(each["spec"]["replicas"] for each in workers)
+        return sum(has(pod, "PodScheduled", "False") for pod in pods(kubectl, _LOST)) == wanted
 
+    assert wanted > 0
     kubectl.wait_until(all_refused, "the scheduler finds no node for any worker")
 
 
-def test_a_foreign_pod_stays_off_accelerators(
-    kubectl: Kubectl, namespace: str, nodes: dict[str, str]
-) -> None:
-    plain = {
+def test_a_foreign_pod_stays_off_accelerators(kubectl: Kubectl, cluster: Cluster) -> None:
+    wanted = cluster.wanted(_FOREIGN)
+    kubectl.wait_until(lambda: ready_pods(kubectl, _FOREIGN) == wanted, "every pod runs")
+
+    used = {pod["spec"]["nodeName"] for pod in pods(kubectl, _FOREIGN)}
+
+    assert {cluster.pool_by_node[name] for name in used} == {""}
+
+
+def _nodes(platform: str, templates: Templates) -> list[KubernetesObject]:
+    """As many nodes as the pools of a platform may have, and one of those for pods without a pool."""
+    found = []
+    for each in manifests(templates):
+        if each["kind"] == "NodePool":
+            pool = each["spec"]["template"]["metadata"].get("labels", {}).get(placement.POOL_LABEL)
+            count = int(each["spec"]["limits"]["nodes"]) if pool else 1
+            nodes = nodes_of(each, count, prefix=f"{platform}.")
+            found += renamed(pool, f"{platform}.{pool}", nodes) if pool else nodes
+    return found
+
+
+def _workers_and_frontends(platform: str, templates: Templates) -> list[KubernetesObject]:
+    return [
+        placed
+        for each in component_deployments(own_objects(templates))
+        for pool in [named_pool(each["spec"]["template"])]
+        for placed in (renamed(pool, f"{platform}.{pool}", [each]) if pool else [each])
+    ]
+
+
+def _plain_deployment(replicas: int) -> KubernetesObject:
+    return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": {"name": "plain"},
         "spec": {
-            "replicas": len(nodes),
+            "replicas": replicas,
             "selector": {"matchLabels": {"app": "plain"}},
             "template": {
                 "metadata": {"labels": {"app": "plain"}},
@@ -91,9 +156,3 @@ def test_a_foreign_pod_stays_off_accelerators(
             },
         },
     }
-
-    kubectl.apply(in_namespace(namespace, [plain]))
-    kubectl.wait_until(lambda: ready_pods(kubectl, namespace) == len(nodes), "every pod runs")
-
-    used = {pod["spec"]["nodeName"] for pod in pods(kubectl, namespace)}
-    assert {nodes[name] for name in used} == {""}

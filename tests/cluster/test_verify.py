@@ -24,7 +24,7 @@ from inference_blueprints.loading import load_blueprint
 from inference_blueprints.local.control_plane.control_plane import ControlPlane
 from inference_blueprints.serving.plan import build_plan
 from tests.cluster.nodes import node, nodes_of
-from tests.cluster.objects import component_deployments, manifests, model_objects, releases
+from tests.cluster.objects import component_deployments, manifests, own_objects, releases
 from tests.cluster.state import has, in_namespace, pods, ready_names, ready_pods
 from tests.templates.support import Templates
 
@@ -73,7 +73,7 @@ def running(
         *nodes_of(pool, 2),
     ]
     names = [each["metadata"]["name"] for each in nodes]
-    graphs = model_objects(templates)
+    graphs = own_objects(templates)
     kubectl.apply([*karpenter, *nodes, *in_namespace(NAMESPACE, component_deployments(graphs))])
     _accept(kubectl)
     values = tmp_path_factory.mktemp("helm") / "values.yaml"
