@@ -35,7 +35,7 @@ from inference_blueprints import catalog  # noqa: E402
 from inference_blueprints.serving.memory import estimate_memory  # noqa: E402
 
 PROFILES = REPOSITORY / "inference_blueprints/catalog/data/latency_profiles"
-#: The blueprint's word for an engine: aiconfigurator's, and the release that its newest data was measured with.
+#: The blueprint's word for an engine: aiconfigurator's, and the release of its newest data.
 BACKENDS = {
     "vllm": ("vllm", "0.24.0"),
     "sglang": ("sglang", "0.5.14"),
@@ -76,6 +76,7 @@ class Database:
         tensor_parallel_size: int,
         experts: int,
         quantisation: str | None,
+        *,
         backend: tuple[str, str],
     ) -> None:
         self._fixed: dict[str, object] = {
@@ -172,7 +173,12 @@ def main() -> None:
     if not memory.fits:
         options.error(f"{model.name} does not fit {size} x {accelerator.name}")
     database = Database(
-        path, accelerator.performance_system, size, model.experts, quantisation, BACKENDS[given.engine]
+        path,
+        accelerator.performance_system,
+        size,
+        model.experts,
+        quantisation,
+        backend=(backend, version),
     )
     profile = {
         "model": model.name,
