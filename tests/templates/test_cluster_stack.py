@@ -70,7 +70,12 @@ def test_secrets_are_read_only_where_a_model_has_one(synthesise: Synthesise) -> 
         spec["models"][0]["weights"]["tokenSecretArn"] = arn
 
     templates = synthesise(gated)
-    assert "aws-secrets-store-csi-driver-provider" in _add_ons_around_nodes(templates)[1]
+    driver = "aws-secrets-store-csi-driver-provider"
+    assert driver in _add_ons_around_nodes(templates)[1]
+    stays = {
+        each["AddonName"] for each in templates.properties("AWS::EKS::Addon") if each.get("PreserveOnDelete")
+    }
+    assert stays == {driver}, "models that give up their secret are updated after the cluster"
 
 
 def test_nodes_have_no_rights_but_to_join_and_pull(base_templates: Templates) -> None:

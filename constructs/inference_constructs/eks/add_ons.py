@@ -23,11 +23,14 @@ class AddOn:
         Its construct's id, and the name that EKS knows.
     configuration
         Values of the add-on's own schema.
+    outlives
+        Whether what it installed stays when the add-on is taken out; it goes with the cluster.
     """
 
     construct_id: str
     name: str
     configuration: Mapping[str, Any] = field(default_factory=dict)
+    outlives: bool = False
 
 
 #: Daemons without which a node is not ready. Prefix delegation gives a node 110 pods whatever its interfaces.
@@ -46,7 +49,8 @@ BEFORE_NODES = (
 AFTER_NODES = (AddOn("CoreDns", "coredns"), AddOn("MetricsServer", "metrics-server"))
 
 #: Secrets of Secrets Manager as Kubernetes secrets of the pods that mount them, on accelerated nodes too: the
-#: driver tolerates every taint of its own accord, its provider does not. Its rights come from `SecretSync`.
+#: driver tolerates every taint of its own accord, its provider does not. Its rights come from `SecretSync`. It
+#: stays, because models are updated after the cluster: to give up an object, Helm has to know its kind.
 SECRETS = AddOn(
     "Secrets",
     "aws-secrets-store-csi-driver-provider",
@@ -54,6 +58,7 @@ SECRETS = AddOn(
         "secrets-store-csi-driver": {"syncSecret": {"enabled": True}},
         "tolerations": [{"operator": "Exists"}],
     },
+    outlives=True,
 )
 
 
@@ -96,5 +101,6 @@ class AddOns(Construct):
             addon_version=version,
             cluster_name=cluster_name,
             configuration_values=json.dumps(add_on.configuration) if add_on.configuration else None,
+            preserve_on_delete=add_on.outlives or None,
             resolve_conflicts="OVERWRITE",
         )
