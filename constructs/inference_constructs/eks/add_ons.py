@@ -49,8 +49,8 @@ BEFORE_NODES = (
 AFTER_NODES = (AddOn("CoreDns", "coredns"), AddOn("MetricsServer", "metrics-server"))
 
 #: Secrets of Secrets Manager as Kubernetes secrets of the pods that mount them, on accelerated nodes too: the
-#: driver tolerates every taint of its own accord, its provider does not. Its rights come from `SecretSync`. It
-#: stays, because models are updated after the cluster: to give up an object, Helm has to know its kind.
+#: driver tolerates every taint of its own accord, its provider does not. Its rights come from `SecretSync`.
+#: It stays, because models are updated after the cluster: to give up an object, Helm has to know its kind.
 SECRETS = AddOn(
     "Secrets",
     "aws-secrets-store-csi-driver-provider",
