@@ -177,11 +177,16 @@ def _total(pools: tuple[PoolSummary, ...]) -> Totals:
         nodes_max=sum(pool.nodes_max for pool in pools),
         accelerators_used=sum(pool.accelerators_used for pool in pools),
         accelerators_max=sum(pool.accelerators_max for pool in pools),
-        usd_per_hour_used=round(sum(pool.usd_per_hour_used or 0.0 for pool in pools), _PRICE_DECIMALS),
-        usd_per_hour_max=round(sum(pool.usd_per_hour_max or 0.0 for pool in pools), _PRICE_DECIMALS),
+        usd_per_hour_used=_sum_of_known(pool.usd_per_hour_used for pool in pools),
+        usd_per_hour_max=_sum_of_known(pool.usd_per_hour_max for pool in pools),
         without_used=tuple(pool.name for pool in pools if pool.usd_per_hour_used is None),
         without_max=tuple(pool.name for pool in pools if pool.usd_per_hour_max is None),
     )
+
+
+def _sum_of_known(prices: Iterable[float | None]) -> float | None:
+    known = [price for price in prices if price is not None]
+    return round(sum(known), _PRICE_DECIMALS) if known else None
 
 
 def _prices(blueprint_region: str, network: Network, known: Prices) -> PriceNote:

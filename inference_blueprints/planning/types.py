@@ -147,7 +147,7 @@ class Totals:
     nodes_used, nodes_max, accelerators_used, accelerators_max
         Sums over the pools.
     usd_per_hour_used, usd_per_hour_max
-        Sums over the pools whose price is known.
+        Sums over the pools whose price is known; None where none is.
     without_used, without_max
         Pools whose price is unknown, left out of the respective sum.
     """
@@ -156,8 +156,8 @@ class Totals:
     nodes_max: int
     accelerators_used: int
     accelerators_max: int
-    usd_per_hour_used: float
-    usd_per_hour_max: float
+    usd_per_hour_used: float | None
+    usd_per_hour_max: float | None
     without_used: tuple[str, ...]
     without_max: tuple[str, ...]
 

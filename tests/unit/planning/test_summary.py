@@ -8,6 +8,7 @@ import json
 import pytest
 
 from inference_blueprints import catalog
+from inference_blueprints.loading import load_blueprint
 from inference_blueprints.planning import rates as rates_module
 from inference_blueprints.planning.summary import as_dict, summarise
 from inference_blueprints.serving.plan import build_plan
@@ -127,3 +128,9 @@ def test_json_has_camel_case_keys_and_plain_values(scene):
     assert document["coldStarts"][0]["dominatedBy"].startswith("weights")
     assert document["prices"]["note"] == summary.prices.note
     assert document["memory"][0]["kvCacheTokens"] > 0
+
+
+def test_a_total_of_nothing_known_is_unknown_and_not_nothing() -> None:
+    blueprint = load_blueprint("spot-g6e").blueprint
+    totals = summarise(blueprint, build_plan(blueprint)).totals
+    assert (totals.usd_per_hour_used, totals.usd_per_hour_max) == (None, None)
