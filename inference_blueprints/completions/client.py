@@ -42,6 +42,7 @@ class _Stream:
     first: float | None = None
     last: float | None = None
     usage: Usage | None = None
+    on_first_token: Callable[[], None] | None = None
 
 
 class CompletionClient:
@@ -76,7 +77,14 @@ class CompletionClient:
         self._timeout_seconds = timeout_seconds
         self._clock = clock
 
-    async def complete(self, prompt: str, output_tokens: int, due_seconds: float) -> Outcome:
+    async def complete(
+        self,
+        prompt: str,
+        output_tokens: int,
+        due_seconds: float,
+        *,
+        on_first_token: Callable[[], None] | None = None,
+    ) -> Outcome:
         """Send one request and read its stream to the end.
 
         Parameters
@@ -88,6 +96,8 @@ class CompletionClient:
             additions to the API; without them a trace's answer lengths cannot be replayed.
         due_seconds
             When the request was to be sent, on the clock.
+        on_first_token
+            Called when the first piece of the answer has come.
 
         Returns
         -------
@@ -103,7 +113,7 @@ class CompletionClient:
             "stream": True,
             "stream_options": {"include_usage": True},
         }
-        stream = _Stream()
+        stream = _Stream(on_first_token=on_first_token)
         failure: tuple[str | None, str] = (None, "")
         sent = self._clock()
         try:
@@ -153,9 +163,11 @@ class CompletionClient:
         except (KeyError, TypeError, AttributeError) as error:
             raise _RequestFailedError(MALFORMED, f"{error!r} in {json.dumps(event)}") from error
         if text:
-            now = self._clock()
-            stream.first = now if stream.first is None else stream.first
-            stream.last = now
+            stream.last = self._clock()
+            if stream.first is None:
+                stream.first = stream.last
+                if stream.on_first_token:
+                    stream.on_first_token()
 
 
 def _text(delta: dict[str, Any]) -> str:

@@ -20,20 +20,15 @@ from inference_blueprints.local.report.types import ModelRun, Report
 from inference_blueprints.local.run_state import RunningModel
 from inference_blueprints.local.serving.layout import layout
 from inference_blueprints.local.steps import Step, Steps
+from inference_blueprints.local.worker_losses import WorkerLoss
 from inference_blueprints.planning.summary import summarise
 from inference_blueprints.serving.plan import build_plan
 
 
-def measure(
-    loaded: LoadedBlueprint,
-    running: Sequence[RunningModel],
-    parts: Sequence[Part],
-    *,
-    run_directory: Path,
-    steps: Steps,
-    seconds: float | None,
-) -> Report:
-    """Replay the trace, scaled to each model's workload, against all models at once, and write the report.
+def replay(
+    loaded: LoadedBlueprint, running: Sequence[RunningModel], *, steps: Steps, seconds: float | None
+) -> list[ModelRun]:
+    """Replay the trace, scaled to each model's workload, against all models at once.
 
     Parameters
     ----------
@@ -41,10 +36,6 @@ def measure(
         The blueprint, which states the workloads.
     running
         The models that answer.
-    parts
-        What of the platform is real, emulated, simulated and stubbed.
-    run_directory
-        Folder of the run; gets ``report.json`` and ``report.html``.
     steps
         Where progress is shown; one step.
     seconds
@@ -66,9 +57,8 @@ def measure(
         results = asyncio.run(_replay_all(loaded, by_name, _Bar(step), seconds))
         failures = sum(sum(result.failure_reasons.values()) for result in results)
         step.result = f"{sum(len(result.outcomes) for result in results)} requests, {failures} failures"
-    plan = build_plan(loaded.blueprint)
-    deployments = layout(plan, loaded.blueprint)
-    runs = [
+    deployments = layout(build_plan(loaded.blueprint), loaded.blueprint)
+    return [
         ModelRun(
             endpoint=by_name[model.name].base_url,
             result=result,
@@ -78,12 +68,37 @@ def measure(
         )
         for model, result in zip(models, results, strict=True)
     ]
+
+
+def write_report(
+    loaded: LoadedBlueprint,
+    runs: list[ModelRun],
+    parts: Sequence[Part],
+    run_directory: Path,
+    worker_losses: tuple[WorkerLoss, ...] | None = None,
+) -> Report:
+    """Write ``report.json`` and ``report.html``.
+
+    Parameters
+    ----------
+    loaded
+        The blueprint.
+    runs
+        What `replay` has returned.
+    parts
+        What of the platform is real, emulated, simulated and stubbed.
+    run_directory
+        Folder of the run.
+    worker_losses
+        What became of streams whose worker was killed; None where that was not tried.
+    """
     report = build_report(
         blueprint=loaded.file,
         created_at=datetime.now(UTC),
-        summary=summarise(loaded.blueprint, plan),
+        summary=summarise(loaded.blueprint, build_plan(loaded.blueprint)),
         runs=runs,
         parts=parts,
+        worker_losses=worker_losses,
     )
     (run_directory / "report.json").write_text(json.dumps(as_dict(report), indent=2), encoding="utf-8")
     (run_directory / "report.html").write_text(render_html(report, runs), encoding="utf-8")

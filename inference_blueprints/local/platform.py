@@ -12,6 +12,7 @@ from typing import Self
 
 from inference_blueprints.deployment.events import ResourceEvent, resource_counts
 from inference_blueprints.loading import LoadedBlueprint
+from inference_blueprints.local.chaos import kill_workers
 from inference_blueprints.local.control_plane import artefacts, build
 from inference_blueprints.local.emulator import description
 from inference_blueprints.local.emulator.deploy import bootstrap, deploy
@@ -21,6 +22,7 @@ from inference_blueprints.local.processes import ProcessGroup
 from inference_blueprints.local.serving.endpoint import Endpoint
 from inference_blueprints.local.serving.service import LocalServing
 from inference_blueprints.local.steps import Step, Steps
+from inference_blueprints.local.worker_losses import WorkerLoss
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.synthesis import synthesise
 
@@ -68,6 +70,7 @@ class LocalPlatform:
         self._control_plane = control_plane
         self._resources = ExitStack()
         self._checks: list[Callable[[], None]] = []
+        self._serving: LocalServing | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -112,6 +115,37 @@ class LocalPlatform:
             assembly, emulator.recorded_releases(), control_plane=self._control_plane
         )
         return Deployed(endpoints, (*serving.parts(), *described))
+
+    def kill_workers(self, steps: Steps, *, replace: bool) -> tuple[WorkerLoss, ...]:
+        """Kill a process of workers of each role while streams are under way, and count what became of them.
+
+        Parameters
+        ----------
+        steps
+            Where progress is shown; one step.
+        replace
+            Whether to start the dead again, which takes ten seconds more.
+
+        Raises
+        ------
+        RuntimeError
+            Before `start`.
+        UserError
+            If a frontend does not answer.
+        ProcessDied
+            If a process ends that was not meant to.
+        NotReady
+            If the replacements do not register in time.
+        """
+        if self._serving is None:
+            raise RuntimeError("nothing is served yet")
+        with steps.step("Kill workers while they answer") as step:
+            losses = kill_workers(self._serving, lambda what: step.update(detail=what))
+            streams, lost = sum(loss.streams for loss in losses), sum(loss.lost for loss in losses)
+            step.result = f"{streams} streams under way, {lost} lost"
+            if replace:
+                self._serving.replace_killed(lambda what: step.update(detail=what))
+        return losses
 
     def check(self) -> None:
         """Make sure that every process still runs.
@@ -159,7 +193,7 @@ class LocalPlatform:
         with steps.step("Start the router and the simulated engines") as step:
             processes = self._resources.enter_context(ProcessGroup())
             serving = LocalServing(self._plan, self._loaded.blueprint, self._directory / "serving", processes)
-            self._resources.enter_context(serving)
+            self._serving = self._resources.enter_context(serving)
             self._checks.append(serving.check)
             endpoints = serving.start(lambda what: step.update(detail=what))
             step.result = ", ".join(endpoint.base_url for endpoint in endpoints)

@@ -181,6 +181,18 @@ class ProcessGroup:
         self._processes.append(process)
         return process
 
+    def kill(self, process: RunningProcess) -> None:
+        """End a process and its session as a crash does, without warning; it need not run any more.
+
+        Parameters
+        ----------
+        process
+            One of this group.
+        """
+        os.killpg(process.pid, signal.SIGKILL)
+        process.popen.wait()
+        self._processes.remove(process)
+
     def check(self) -> None:
         """Make sure that every process still runs.
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from inference_blueprints.errors import UserError
 from inference_blueprints.loading import LoadedBlueprint
 from inference_blueprints.local.interruption import Interrupted
-from inference_blueprints.local.measurement import measure
+from inference_blueprints.local.measurement import replay, write_report
 from inference_blueprints.local.platform import LocalPlatform
 from inference_blueprints.local.processes import ProcessDied
 from inference_blueprints.local.report.terminal import print_report
@@ -34,7 +34,7 @@ def run(
     keep: bool,
     control_plane: bool = False,
 ) -> None:
-    """Deploy a blueprint to this machine, replay a public trace against its models and report.
+    """Deploy a blueprint to this machine, replay a public trace, kill workers while they answer, and report.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def run(
         claim(run_directory) as right,
         LocalPlatform(loaded, plan, run_directory, control_plane=control_plane) as platform,
     ):
-        steps = Steps(console, platform.step_count + 1)
+        steps = Steps(console, platform.step_count + 2)
         right.publish(RunState(os.getpid(), loaded.file))
         try:
             deployed = platform.start(steps)
@@ -69,10 +69,9 @@ def run(
                 RunningModel(endpoint.model, endpoint.base_url, endpoint.context_length)
                 for endpoint in deployed.endpoints
             )
-            report = measure(
-                loaded, models, deployed.parts, run_directory=run_directory, steps=steps, seconds=seconds
-            )
-            _show(report, run_directory, console)
+            runs = replay(loaded, models, steps=steps, seconds=seconds)
+            losses = platform.kill_workers(steps, replace=keep)
+            _show(write_report(loaded, runs, deployed.parts, run_directory, losses), run_directory, console)
             platform.check()
             if keep:
                 right.publish(RunState(os.getpid(), loaded.file, "ready", models, deployed.parts))
@@ -102,14 +101,8 @@ def replay_again(
     console
         Where progress and report are shown.
     """
-    report = measure(
-        loaded,
-        state.models,
-        state.parts,
-        run_directory=run_directory,
-        steps=Steps(console, 1),
-        seconds=seconds,
-    )
+    runs = replay(loaded, state.models, steps=Steps(console, 1), seconds=seconds)
+    report = write_report(loaded, runs, state.parts, run_directory)
     _show(report, run_directory, console)
     return report
 

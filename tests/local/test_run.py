@@ -68,6 +68,21 @@ def test_the_report_says_of_each_part_how_real_it_is(report: dict[str, Any]) -> 
     assert states["AWS::EC2::NatGateway"] == "stubbed"
 
 
+def test_the_report_says_that_a_killed_worker_lost_no_stream(up: Run, report: dict[str, Any]) -> None:
+    (loss,) = report["workerLosses"]
+    assert (loss["deployment"], loss["role"], loss["workers"], loss["killed"]) == (
+        "qwen3-8b-main",
+        "worker",
+        2,
+        1,
+    )
+    assert 0 < loss["moved"] <= loss["streams"]
+    assert loss["lost"] == 0
+    line = f"1 of 2 workers of qwen3-8b-main killed with {loss['streams']} streams under way"
+    assert line in " ".join(up.output.split())
+    assert line in (up.run_directory / "report.html").read_text()
+
+
 def test_the_page_is_one_file(up: Run) -> None:
     page = (up.run_directory / "report.html").read_text()
     assert "<svg" in page
@@ -167,10 +182,10 @@ def test_down_ends_it_in_good_order(start_run: Callable[..., Run]) -> None:
 @pytest.mark.parametrize(
     ("moment", "number", "exit_code"),
     [
-        ("[1/5]", signal.SIGINT, 130),
-        ("[3/5]", signal.SIGTERM, 143),
-        ("[5/5]", signal.SIGINT, 130),
-        ("[5/5]", signal.SIGKILL, -9),
+        ("[1/6]", signal.SIGINT, 130),
+        ("[3/6]", signal.SIGTERM, 143),
+        ("[5/6]", signal.SIGINT, 130),
+        ("[5/6]", signal.SIGKILL, -9),
     ],
 )
 def test_interrupted_it_leaves_no_process(
@@ -187,7 +202,7 @@ def test_interrupted_it_leaves_no_process(
 
 def test_a_killed_frontend_ends_the_run_with_one_clear_error(start_run: Callable[..., Run]) -> None:
     run = start_run("quickstart-g6e", "--seconds", "20")
-    run.wait_for("[5/5]")
+    run.wait_for("[5/6]")
     run.find("dynamo.frontend").kill()
     assert run.wait_for_end() == 1
     assert "Traceback" not in run.output

@@ -25,6 +25,7 @@ from inference_blueprints.local.report.types import (
     Replayed,
     Report,
 )
+from inference_blueprints.local.worker_losses import WorkerLoss
 from inference_blueprints.planning.summary import as_dict as plan_as_dict
 from inference_blueprints.planning.types import PlanSummary
 from inference_blueprints.spec.types import Objectives
@@ -37,6 +38,7 @@ def build_report(
     summary: PlanSummary,
     runs: Sequence[ModelRun],
     parts: Sequence[Part],
+    worker_losses: tuple[WorkerLoss, ...] | None = None,
 ) -> Report:
     """Build the report of a run.
 
@@ -52,6 +54,8 @@ def build_report(
         One a model, at least one.
     parts
         What is real, emulated, simulated or stubbed; figures are marked simulated where a part is.
+    worker_losses
+        What became of streams whose worker was killed; None where that was not tried.
 
     Returns
     -------
@@ -73,6 +77,7 @@ def build_report(
         measurement=measure([outcome for run in runs for outcome in run.result.outcomes], whole),
         models=tuple(_model(run, summary, simulated=simulated) for run in runs),
         plan=plan_as_dict(summary),
+        worker_losses=worker_losses,
     )
 
 
@@ -100,6 +105,7 @@ def as_dict(report: Report) -> dict[str, Any]:
         **_values(report.measurement),
         "objectivesMet": _all_met([objective for model in report.models for objective in model.objectives]),
         "models": models,
+        "workerLosses": _values(report.worker_losses),
         "parts": _values(report.parts),
         "plan": dict(report.plan),
     }

@@ -18,6 +18,7 @@ from inference_blueprints.local.report.words import (
     milliseconds,
     objective_lines,
     replayed_lines,
+    worker_loss,
 )
 
 _STYLES: dict[State, str] = {"real": "green", "emulated": "cyan", "simulated": "yellow", "stubbed": "magenta"}
@@ -36,6 +37,8 @@ def print_report(report: Report, console: Console) -> None:
     console.print(_parts(report.parts))
     for model in report.models:
         _print_model(model, console, simulated=report.simulated)
+    for loss in report.worker_losses or ():
+        console.print(Text(worker_loss(loss), style="red" if loss.lost else ""))
 
 
 def _parts(parts: Sequence[Part]) -> Table:

@@ -11,6 +11,7 @@ from inference_blueprints.catalog import LatencyProfile
 from inference_blueprints.local.parts import Part
 from inference_blueprints.local.replay.outcome import ReplayResult
 from inference_blueprints.local.replay.scale import ScalingFactors
+from inference_blueprints.local.worker_losses import WorkerLoss
 from inference_blueprints.spec.types import Objectives
 
 
@@ -227,6 +228,8 @@ class Report:
         Each model.
     plan
         The plan's summary as JSON values: pools, accelerators, prices with their date, source and region.
+    worker_losses
+        What became of streams whose worker was killed; None where that was not tried.
     """
 
     blueprint: str
@@ -236,3 +239,4 @@ class Report:
     measurement: Measurement
     models: tuple[ModelReport, ...]
     plan: Mapping[str, Any]
+    worker_losses: tuple[WorkerLoss, ...] | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from inference_blueprints.local.report.svg import number
 from inference_blueprints.local.report.types import Length, Measurement, ModelReport, Percentiles, Replayed
+from inference_blueprints.local.worker_losses import WorkerLoss
 
 NOT_MEASURED = "-"
 
@@ -83,6 +84,17 @@ def objective_lines(model: ModelReport) -> list[str]:
         f"({milliseconds(objective.measured_ms)} ms)"
         for objective in model.objectives
     ]
+
+
+def worker_loss(loss: WorkerLoss) -> str:
+    """Return what became of streams whose worker was killed."""
+    kind = "worker" if loss.role == "worker" else f"{loss.role} worker"
+    if not loss.killed:
+        return f"The one {kind} of {loss.deployment} was not killed: no other could take its streams over."
+    return (
+        f"{loss.killed} of {loss.workers} {kind}s of {loss.deployment} killed with {loss.streams} streams "
+        f"under way: {loss.moved} went on at another, {loss.completed} brought every token, {loss.lost} lost."
+    )
 
 
 def _scaled(factor: float) -> str:

@@ -1,4 +1,4 @@
-"""Waits until a frontend knows its model and all of its workers."""
+"""Waits until a frontend knows its model and all of its workers, or has forgotten dead ones."""
 
 from __future__ import annotations
 
@@ -52,10 +52,35 @@ def wait_until_ready(
         When it is not.
     """
     while (found := registered_workers(port, model)) < workers:
-        check()
-        if time.monotonic() > deadline:
-            raise NotReady(name, found, workers)
-        time.sleep(_PERIOD_SECONDS)
+        _pause(name, found, workers, deadline, check)
+
+
+def wait_until_forgotten(
+    name: str, port: int, model: str, workers: int, *, deadline: float, check: Callable[[], None]
+) -> None:
+    """Poll a frontend until it knows no more workers than live.
+
+    Parameters
+    ----------
+    name, port, model, deadline, check
+        As for `wait_until_ready`.
+    workers
+        Workers that live.
+
+    Raises
+    ------
+    NotReady
+        When it still knows dead ones.
+    """
+    while (found := registered_workers(port, model)) > workers:
+        _pause(name, found, workers, deadline, check)
+
+
+def _pause(name: str, found: int, workers: int, deadline: float, check: Callable[[], None]) -> None:
+    check()
+    if time.monotonic() > deadline:
+        raise NotReady(name, found, workers)
+    time.sleep(_PERIOD_SECONDS)
 
 
 def registered_workers(port: int, model: str) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,8 +28,9 @@ from inference_blueprints.local.serving.entrance import open_entrance
 from inference_blueprints.local.serving.isolation import Isolation, open_isolation
 from inference_blueprints.local.serving.layout import LocalDeployment, layout
 from inference_blueprints.local.serving.model_directory import write_model_directory
-from inference_blueprints.local.serving.readiness import wait_until_ready
+from inference_blueprints.local.serving.readiness import wait_until_forgotten, wait_until_ready
 from inference_blueprints.local.serving.relay import Route
+from inference_blueprints.local.serving.worker_process import WorkerProcess
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.simulation.profile_file import write_profile
 from inference_blueprints.spec.types import Blueprint
@@ -49,6 +51,15 @@ class _Frontend:
     def weight(self) -> float:
         """Its share of the model's requests: the accelerators behind it."""
         return self.deployment.plan.accelerator_count / self.deployment.frontend.replicas
+
+
+@dataclass(frozen=True, slots=True)
+class _Worker:
+    """A process of workers, how it is started, and as it runs."""
+
+    worker: WorkerProcess
+    command: list[str]
+    process: RunningProcess
 
 
 class LocalServing:
@@ -88,6 +99,9 @@ class LocalServing:
         self._isolate = isolate
         self._isolation = Isolation(None, "not asked for")
         self._started: list[RunningProcess] = []
+        self._frontend_ports: list[tuple[_Frontend, int]] = []
+        self._workers: dict[str, _Worker] = {}
+        self._killed: list[WorkerProcess] = []
 
     def __enter__(self) -> Self:
         return self
@@ -134,7 +148,8 @@ class LocalServing:
             self._start_workers(deployment)
         for frontend in frontends:
             self._start_frontend(frontend)
-        self._wait(frontends, ports, on_progress)
+        self._frontend_ports = [(frontend, ports[frontend.name]) for frontend in frontends]
+        self._wait(on_progress)
         return tuple(self._endpoint(model, frontends, ports) for model in self._models)
 
     def parts(self) -> tuple[Part, ...]:
@@ -150,6 +165,67 @@ class LocalServing:
             With exit code and last log lines of the first that has exited.
         """
         self._processes.check()
+
+    def first_workers(self) -> tuple[WorkerProcess, ...]:
+        """Return the first process of workers of each role of each deployment, once `start` has returned."""
+        return tuple(each.worker for each in self._workers.values() if each.worker.index == 0)
+
+    def frontend_urls(self, deployment: LocalDeployment) -> tuple[str, ...]:
+        """Return where each frontend of a deployment answers, without ``/v1``, once `start` has returned.
+
+        Parameters
+        ----------
+        deployment
+            One of those that are served.
+        """
+        ports = [port for frontend, port in self._frontend_ports if frontend.deployment is deployment]
+        return tuple(f"http://127.0.0.1:{port}" for port in ports)
+
+    def kill(self, worker: WorkerProcess) -> None:
+        """End a process of workers as a crash does.
+
+        Parameters
+        ----------
+        worker
+            One that runs.
+        """
+        self._processes.kill(self._workers[worker.name].process)
+        self._killed.append(worker)
+
+    def replace_killed(self, on_progress: Callable[[str], None]) -> None:
+        """Start again what was killed, once the frontends have forgotten it, and wait until they know it.
+
+        Parameters
+        ----------
+        on_progress
+            Called with what is being waited for.
+
+        Raises
+        ------
+        ProcessDied
+            If a process ends meanwhile; the message has the end of its log.
+        NotReady
+            If it takes too long.
+        """
+        dead = Counter({deployment.plan.release: 0 for deployment in self._deployments()})
+        for worker in self._killed:
+            dead[worker.deployment.plan.release] += worker.workers
+        deadline = time.monotonic() + _READY_SECONDS
+        for frontend, port in self._frontend_ports:
+            deployment = frontend.deployment
+            on_progress(f"{frontend.name}: waiting until it has forgotten the dead")
+            wait_until_forgotten(
+                frontend.name,
+                port,
+                deployment.model.name,
+                deployment.worker_count - dead[deployment.plan.release],
+                deadline=deadline,
+                check=self.check,
+            )
+        for worker in self._killed:
+            self._start_worker(worker, self._workers[worker.name].command)
+        self._killed.clear()
+        self._wait(on_progress)
 
     def _deployments(self) -> list[LocalDeployment]:
         return [deployment for deployments in self._models.values() for deployment in deployments]
@@ -204,8 +280,12 @@ class LocalServing:
                 profile_file=write_profile(profile, home / f"{role.name}.npz") if profile else None,
             )
             for index, workers in enumerate(role.by_process):
-                name = f"{role.name} {index + 1} of {deployment.plan.release}"
-                self._start(name, worker_command(engine, workers), environment({}, home))
+                worker = WorkerProcess(deployment, role, index)
+                self._start_worker(worker, worker_command(engine, workers))
+
+    def _start_worker(self, worker: WorkerProcess, command: list[str]) -> None:
+        process = self._start(worker.name, command, environment({}, self._home(worker.deployment)))
+        self._workers[worker.name] = _Worker(worker, command, process)
 
     def _start_frontend(self, frontend: _Frontend) -> None:
         """Start one frontend of the plan."""
@@ -228,17 +308,15 @@ class LocalServing:
         self._started.append(process)
         return process
 
-    def _wait(
-        self, frontends: Sequence[_Frontend], ports: Mapping[str, int], on_progress: Callable[[str], None]
-    ) -> None:
+    def _wait(self, on_progress: Callable[[str], None]) -> None:
         """Wait for each frontend to know all of its workers."""
         deadline = time.monotonic() + _READY_SECONDS
-        for frontend in frontends:
+        for frontend, port in self._frontend_ports:
             deployment = frontend.deployment
             on_progress(f"{frontend.name}: waiting for {deployment.worker_count} workers")
             wait_until_ready(
                 frontend.name,
-                ports[frontend.name],
+                port,
                 deployment.model.name,
                 deployment.worker_count,
                 deadline=deadline,

@@ -126,3 +126,16 @@ def test_only_the_given_environment_is_seen(tmp_path: Path, monkeypatch: pytest.
 def test_a_start_outside_the_context_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="not open"):
         ProcessGroup().start("x", ["true"], environment={}, log_path=tmp_path / "log")
+
+
+def test_what_is_killed_on_purpose_is_dead_and_not_missed(tmp_path: Path) -> None:
+    with ProcessGroup(grace_seconds=0.2) as group:
+        command = [sys.executable, "-c", _SLEEP]
+        killed, other = (
+            group.start(name, command, environment=os.environ, log_path=tmp_path / name)
+            for name in ("killed", "other")
+        )
+        group.kill(killed)
+        assert killed.popen.returncode == -signal.SIGKILL
+        assert group.processes == (other,)
+        group.check()

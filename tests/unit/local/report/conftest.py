@@ -37,10 +37,15 @@ def summary_of_two(document):
 
 @pytest.fixture
 def report_of(summary):
-    def build(*runs: ModelRun, parts=PARTS, plan=summary):
+    def build(*runs: ModelRun, parts=PARTS, plan=summary, worker_losses=None):
         created_at = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
         return build_report(
-            blueprint="quickstart", created_at=created_at, summary=plan, runs=runs, parts=parts
+            blueprint="quickstart",
+            created_at=created_at,
+            summary=plan,
+            runs=runs,
+            parts=parts,
+            worker_losses=worker_losses,
         )
 
     return build

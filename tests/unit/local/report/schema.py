@@ -69,6 +69,15 @@ _MODEL = _object(
     warnings={"type": "array", "items": _STRING},
 )
 _PART = _object(name=_STRING, state={"enum": ["real", "emulated", "simulated", "stubbed"]}, detail=_STRING)
+_WORKER_LOSS = _object(
+    deployment=_STRING,
+    role={"enum": ["worker", "prefill", "decode"]},
+    workers=_COUNT,
+    killed=_COUNT,
+    streams=_COUNT,
+    moved=_COUNT,
+    lost=_COUNT,
+)
 SCHEMA = _object(
     blueprint=_STRING,
     createdAt={"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT.*[+-]\d\d:\d\d$"},
@@ -78,6 +87,7 @@ SCHEMA = _object(
     **_MEASUREMENT,
     objectivesMet={"type": ["boolean", "null"]},
     models={"type": "array", "items": _MODEL, "minItems": 1},
+    workerLosses={"anyOf": [{"type": "null"}, {"type": "array", "items": _WORKER_LOSS}]},
     parts={"type": "array", "items": _PART},
     plan={"type": "object", "required": ["pools", "processes", "totals", "prices"]},
 )

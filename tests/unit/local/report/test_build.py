@@ -10,6 +10,7 @@ import pytest
 from inference_blueprints.local.parts import Part
 from inference_blueprints.local.report import as_dict, curl_line
 from inference_blueprints.local.report.cost import capacity_of
+from inference_blueprints.local.worker_losses import WorkerLoss
 from inference_blueprints.spec.types import Objectives
 from tests.unit.local.report.samples import ANSWER, PROMPT, answered, failed, result_of, run_of, summary_of
 from tests.unit.local.report.schema import SCHEMA
@@ -22,6 +23,15 @@ def test_the_document_has_exactly_the_promised_shape(report_of) -> None:
     report = report_of(run_of(result_of(answered(0.0, 100.0), failed(1.0, "HTTP 500", "gone"))))
     document = json.loads(json.dumps(as_dict(report), allow_nan=False))
     jsonschema.validate(document, SCHEMA)
+
+
+def test_streams_lost_with_a_worker_are_reported_and_absent_where_none_was_killed(report_of) -> None:
+    run = run_of(result_of(answered(0.0, 100.0)))
+    assert as_dict(report_of(run))["workerLosses"] is None
+    loss = WorkerLoss("qwen3-8b-main", "worker", workers=2, killed=1, streams=8, moved=4, lost=1)
+    document = as_dict(report_of(run, worker_losses=(loss,)))
+    jsonschema.validate(document, SCHEMA)
+    assert document["workerLosses"][0]["lost"] == 1
 
 
 def test_without_any_answer_figures_are_null_and_the_shape_stays(report_of) -> None:

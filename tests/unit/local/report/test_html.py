@@ -1,5 +1,6 @@
 """The page asks nobody for anything, escapes what it did not write, and says what is simulated."""
 
+import dataclasses
 import re
 from html.parser import HTMLParser
 
@@ -7,6 +8,7 @@ import pytest
 
 from inference_blueprints.local.parts import Part
 from inference_blueprints.local.report import render_html
+from inference_blueprints.local.worker_losses import WorkerLoss
 from inference_blueprints.spec.types import Objectives
 from tests.unit.local.report.samples import PARTS, answered, failed, result_of, run_of
 
@@ -48,8 +50,8 @@ class Page(HTMLParser):
 
 @pytest.fixture
 def page_of(report_of):
-    def render(*runs, parts=PARTS) -> tuple[str, Page]:
-        text = render_html(report_of(*runs, parts=parts), list(runs))
+    def render(*runs, parts=PARTS, worker_losses=None) -> tuple[str, Page]:
+        text = render_html(report_of(*runs, parts=parts, worker_losses=worker_losses), list(runs))
         return text, Page(text)
 
     return render
@@ -104,6 +106,15 @@ def test_figures_of_simulated_engines_say_so_and_others_do_not(page_of, usual_ru
         assert f"{title} (simulated)" in page.text
     _, real = page_of(usual_run, parts=(Part("engine", "real", "a GPU"),))
     assert "simulated" not in real.text
+
+
+def test_streams_lost_with_a_worker_stand_out(page_of, usual_run) -> None:
+    loss = WorkerLoss("a-main", "worker", workers=2, killed=1, streams=8, moved=4)
+    lines = [page.of("li") for page in (page_of(usual_run, worker_losses=(loss,))[1], page_of(usual_run)[1])]
+    assert len(lines[0]) == len(lines[1]) + 1
+    _, bad = page_of(usual_run, worker_losses=(dataclasses.replace(loss, lost=1),))
+    assert "7 brought every token, 1 lost" in bad.text
+    assert bad.of("li").count({"class": "bad"}) == lines[0].count({"class": "bad"}) + 1
 
 
 def test_a_page_without_any_answer_still_shows_the_failures(page_of) -> None:

@@ -6,15 +6,17 @@ import pytest
 from rich.console import Console
 
 from inference_blueprints.local.report import print_report
+from inference_blueprints.local.worker_losses import WorkerLoss
 from inference_blueprints.spec.types import Objectives
 from tests.unit.local.report.samples import PARTS, answered, failed, result_of, run_of
 
 
 @pytest.fixture
 def printed(report_of):
-    def run(model_run, **console) -> str:
+    def run(model_run, *, worker_losses=None, **console) -> str:
         output = io.StringIO()
-        print_report(report_of(model_run), Console(file=output, width=80, **console))
+        report = report_of(model_run, worker_losses=worker_losses)
+        print_report(report, Console(file=output, width=80, **console))
         return output.getvalue()
 
     return run
@@ -57,6 +59,19 @@ def test_everything_asked_for_is_there(printed, usual_run) -> None:
         "mean 3,000 tokens stated, 3,000 sent, 1,000 counted",
     ):
         assert expected in text
+
+
+def test_lost_workers_say_what_became_of_their_streams(printed, usual_run) -> None:
+    losses = (
+        WorkerLoss("a-main", "prefill", workers=12, killed=2, streams=40, moved=5, lost=1),
+        WorkerLoss("a-main", "decode", workers=1),
+    )
+    text = " ".join(printed(usual_run, worker_losses=losses).split())
+    assert (
+        "2 of 12 prefill workers of a-main killed with 40 streams under way: 5 went on at another, "
+        "39 brought every token, 1 lost."
+    ) in text
+    assert "The one decode worker of a-main was not killed" in text
 
 
 def test_what_is_left_out_says_why(printed) -> None:
