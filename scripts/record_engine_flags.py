@@ -1,43 +1,130 @@
-"""Record the flags of the vLLM engine under Dynamo, as the pinned releases define them.
+"""Record the flags of an engine under Dynamo, as the pinned releases define them.
 
-Writes ``inference_blueprints/catalog/data/engines/vllm.json``; run it again after moving ai-dynamo's pin:
+Writes ``inference_blueprints/catalog/data/engines/<engine>.json``; run it again after moving ai-dynamo's pin:
 
-    .venv/bin/python scripts/record_engine_flags.py [--digest sha256:…]
+    .venv/bin/python scripts/record_engine_flags.py vllm [--digest sha256:…]
 
-Dynamo's own flags come from its installed wheel. vLLM's come from the wheel of the release that Dynamo
-requires: its modules are read over HTTP out of the archive (about 2 MB of 340 MB) and never imported, since
-that needs torch.
+The engines are the blueprint's: vllm, sglang and tensorrtLlm. Dynamo's own flags come from its installed
+wheel. Those of vLLM and SGLang come from the wheel of the release that Dynamo requires: its modules are read
+over HTTP out of the archive (about 2 MB of hundreds) and never imported, since that needs torch. The index
+has no wheel of TensorRT-LLM; Dynamo's parser names what it takes.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
 import datetime
+import importlib
 import importlib.metadata
 import json
 import re
 import sys
+import types
 import zipfile
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from dynamo.common.configuration.groups.router_args import register_worker_router_help
 from dynamo.common.configuration.groups.runtime_args import DynamoRuntimeArgGroup
-from dynamo.vllm.backend_args import DynamoVllmArgGroup
+from engine_definitions import SGLANG_ARGUMENTS, VLLM_ARGUMENTS, Flags, sglang_flags, vllm_flags
 from remote_wheel import open_remote_wheel
 
-TARGET = Path(__file__).resolve().parents[1] / "inference_blueprints/catalog/data/engines/vllm.json"
-IMAGE = "nvcr.io/nvidia/ai-dynamo/vllm-runtime"
-ENGINE_ARGUMENTS = "vllm/engine/arg_utils.py"
+TARGETS = Path(__file__).resolve().parents[1] / "inference_blueprints/catalog/data/engines"
+REGISTRY = "nvcr.io/nvidia/ai-dynamo"
 
-Flags = dict[str, dict[str, object]]
+#: The engine's own keys: Dynamo's worker takes ``--trtllm.<key>`` (``dynamo/trtllm/dynamic_flags.py``).
+TENSORRT_LLM_KEYS = (
+    "cache_transceiver_config.backend",
+    "cache_transceiver_config.max_tokens_in_buffer",
+    "disable_overlap_scheduler",
+    "enable_chunked_prefill",
+    "kv_cache_config.dtype",
+    "kv_cache_config.enable_block_reuse",
+    "kv_cache_config.free_gpu_memory_fraction",
+    "kv_cache_config.tokens_per_block",
+    "revision",
+)
+TENSORRT_LLM_SOURCE = "tensorrt_llm/llmapi/llm_args.py of github.com/NVIDIA/TensorRT-LLM"
 
 
-def dynamo_flags() -> Flags:
-    """Return the flags that ``python -m dynamo.vllm`` adds to the engine's, by asking its own parser."""
+@dataclass(frozen=True)
+class EngineSource:
+    """Where an engine's flags are defined.
+
+    Parameters
+    ----------
+    image
+        Repository of its image in Dynamo's registry.
+    package
+        Its package, which Dynamo requires.
+    module, group
+        Module of Dynamo with the flags of its worker, and the class that adds them.
+    own_flags
+        Returns the flags of the engine itself.
+    definition
+        Where those are defined.
+    """
+
+    image: str
+    package: str
+    module: str
+    group: str
+    own_flags: Callable[[str], Flags]
+    definition: str
+
+
+def of_wheel(read: Callable[[zipfile.ZipFile], Flags]) -> Callable[[str], Flags]:
+    """Return a reader of the flags in the wheel of a requirement."""
+
+    def flags(requirement: str) -> Flags:
+        with open_remote_wheel(requirement) as wheel:
+            return read(wheel)
+
+    return flags
+
+
+def tensorrt_llm_flags(_: str) -> Flags:
+    """Return the keys of TensorRT-LLM that the plan or a user may give."""
+    flag = {"takes_value": True, "negatable": False, "owner": "tensorrtLlm"}
+    return {f"--trtllm.{key}": flag for key in TENSORRT_LLM_KEYS}
+
+
+SOURCES = {
+    "vllm": EngineSource(
+        "vllm-runtime",
+        "vllm",
+        "dynamo.vllm",
+        "DynamoVllmArgGroup",
+        of_wheel(vllm_flags),
+        VLLM_ARGUMENTS,
+    ),
+    "sglang": EngineSource(
+        "sglang-runtime",
+        "sglang",
+        "dynamo.sglang",
+        "DynamoSGLangArgGroup",
+        of_wheel(sglang_flags),
+        SGLANG_ARGUMENTS,
+    ),
+    "tensorrtLlm": EngineSource(
+        "tensorrtllm-runtime",
+        "tensorrt-llm",
+        "dynamo.trtllm",
+        "DynamoTrtllmArgGroup",
+        tensorrt_llm_flags,
+        TENSORRT_LLM_SOURCE,
+    ),
+}
+
+
+def dynamo_flags(source: EngineSource) -> Flags:
+    """Return the flags that Dynamo's worker adds to the engine's, by asking its own parser."""
+    stand_in_for_tensorrt_llm()
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     DynamoRuntimeArgGroup().add_arguments(parser)
-    DynamoVllmArgGroup().add_arguments(parser)
+    getattr(importlib.import_module(f"{source.module}.backend_args"), source.group)().add_arguments(parser)
     register_worker_router_help(parser)
     flags: Flags = {}
     for group in parser._action_groups:  # the router's flags are listed in their group only
@@ -49,79 +136,48 @@ def dynamo_flags() -> Flags:
     return flags
 
 
-def configuration_fields(trees: list[ast.Module]) -> dict[str, list[str]]:
-    """Return the annotations under which each field name occurs in vLLM's configuration classes."""
-    found: dict[str, list[str]] = {}
-    for tree in trees:
-        for statement in ast.walk(tree):
-            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-                found.setdefault(statement.target.id, []).append(ast.unparse(statement.annotation))
-    return found
+def stand_in_for_tensorrt_llm() -> None:
+    """Let Dynamo's parser be built without TensorRT-LLM, of which it asks defaults alone."""
+    defaults = types.SimpleNamespace(model_fields=defaultdict(lambda: types.SimpleNamespace(default=None)))
+    module = types.ModuleType("tensorrt_llm.llmapi")
+    module.BuildConfig = defaults  # type: ignore[attr-defined]
+    sys.modules.setdefault("tensorrt_llm", types.ModuleType("tensorrt_llm"))
+    sys.modules.setdefault("tensorrt_llm.llmapi", module)
 
 
-def is_switch(call: ast.Call, annotations: dict[str, list[str]]) -> tuple[bool, bool]:
-    """Tell whether an ``add_argument`` call takes no value, and whether it has a ``--no-`` form.
-
-    vLLM derives most options from a configuration field (``**model_kwargs["dtype"]``): a field annotated as
-    boolean becomes ``argparse.BooleanOptionalAction``.
-    """
-    keywords = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
-    action = keywords.get("action", "")
-    field = re.search(r"\[['\"](\w+)['\"]\]", keywords.get(None, ""))
-    types = annotations.get(field.group(1), []) if field else []
-    boolean = any(set(re.split(r"\W+", kind)) <= {"bool", "None", "Optional", ""} for kind in types)
-    negatable = "BooleanOptionalAction" in action or (boolean and not action)
-    return negatable or "store_true" in action, negatable
-
-
-def engine_flags(wheel: zipfile.ZipFile) -> Flags:
-    """Return the flags that ``AsyncEngineArgs.add_cli_args`` defines."""
-    modules = [name for name in wheel.namelist() if name.startswith("vllm/config/") and name.endswith(".py")]
-    annotations = configuration_fields([ast.parse(wheel.read(name)) for name in modules])
-    flags: Flags = {}
-    for node in ast.walk(ast.parse(wheel.read(ENGINE_ARGUMENTS))):
-        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
-            continue
-        if node.func.attr != "add_argument":
-            continue
-        switch, negatable = is_switch(node, annotations)
-        for argument in node.args:
-            name = argument.value if isinstance(argument, ast.Constant) else None
-            if isinstance(name, str) and name.startswith("-"):
-                flags[name] = {"takes_value": not switch, "negatable": negatable, "owner": "vllm"}
-    return flags
-
-
-def required_engine_version() -> str:
-    """Return the vLLM release that the installed ai-dynamo requires."""
+def required_engine_version(package: str) -> str:
+    """Return the release of an engine that the installed ai-dynamo requires."""
     for requirement in importlib.metadata.requires("ai-dynamo") or []:
-        match = re.match(r"vllm(?:\[[^]]*\])?==([^;\s]+)", requirement)
+        match = re.match(rf"{package}(?:\[[^]]*\])?==([^;\s]+)", requirement)
         if match:
             return match.group(1)
-    sys.exit("the installed ai-dynamo names no vLLM release: read its metadata and adapt this script")
+    sys.exit(f"the installed ai-dynamo names no release of {package}: read its metadata")
 
 
 def main() -> None:
     """Record the flags and write the engine's file."""
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    options.add_argument("engine", choices=SOURCES, help="the blueprint's word for it")
     options.add_argument("--digest", help="manifest digest of the image, sha256:…, when it has been resolved")
-    digest = options.parse_args().digest
-    dynamo_version, engine_version = importlib.metadata.version("ai-dynamo"), required_engine_version()
-    with open_remote_wheel(f"vllm=={engine_version}") as wheel:
-        flags = engine_flags(wheel) | dynamo_flags()
+    given = options.parse_args()
+    source = SOURCES[given.engine]
+    dynamo_version = importlib.metadata.version("ai-dynamo")
+    engine_version = required_engine_version(source.package)
+    flags = source.own_flags(f"{source.package}=={engine_version}") | dynamo_flags(source)
     document = {
-        "image": IMAGE,
+        "image": f"{REGISTRY}/{source.image}",
         "version": dynamo_version,
-        "digest": digest,
+        "digest": given.digest,
         "engine_version": engine_version,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "source": f"ai-dynamo {dynamo_version} (argument parsers of dynamo.vllm) and vllm {engine_version} "
-        f"({ENGINE_ARGUMENTS}), from their wheels",
+        "source": f"ai-dynamo {dynamo_version} (argument parsers of {source.module}) and {source.package} "
+        f"{engine_version} ({source.definition})",
     }
     head = json.dumps(document, indent=2).removesuffix("\n}")
     lines = ",\n".join(f"    {json.dumps(name)}: {json.dumps(flags[name])}" for name in sorted(flags))
-    TARGET.write_text(f'{head},\n  "flags": {{\n{lines}\n  }}\n}}\n', encoding="utf-8")
-    print(f"{TARGET}: {len(flags)} flags of dynamo.vllm {dynamo_version} with vLLM {engine_version}")
+    target = TARGETS / f"{given.engine}.json"
+    target.write_text(f'{head},\n  "flags": {{\n{lines}\n  }}\n}}\n', encoding="utf-8")
+    print(f"{target}: {len(flags)} flags of {source.module} {dynamo_version} with {engine_version}")
 
 
 if __name__ == "__main__":

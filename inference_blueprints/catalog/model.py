@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import Literal
 
 KV_CACHE_BYTES: Mapping[str, float] = MappingProxyType(
-    {"auto": 2, "bfloat16": 2, "float16": 2, "fp8": 1, "fp8_e4m3": 1, "fp8_e5m2": 1}
+    {"auto": 2, "bf16": 2, "bfloat16": 2, "float16": 2, "fp8": 1, "fp8_e4m3": 1, "fp8_e5m2": 1}
 )
-"""Bytes of one cached number for the words of vLLM's ``--kv-cache-dtype``."""
+"""Bytes of one cached number by the engines' words for its type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Model:
         Parameters
         ----------
         kv_cache_dtype
-            A word of vLLM's ``--kv-cache-dtype``; ``auto`` means the two bytes of the activations.
+            An engine's word for the type; ``auto`` means the two bytes of the activations.
         tensor_parallel_size
             Devices that share each layer.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from inference_blueprints.planning.types import MemorySummary
 from inference_blueprints.serving.capacity import concurrent_requests
-from inference_blueprints.serving.engines import ENGINES
+from inference_blueprints.serving.engines.sizing import worker_memory, worker_sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
 from inference_blueprints.spec.types import Blueprint
 
@@ -31,8 +31,7 @@ def summarise_memory(blueprint: Blueprint) -> tuple[MemorySummary, ...]:
 
 
 def _summarise_worker(resolved: ResolvedWorkers) -> MemorySummary:
-    engine = ENGINES[resolved.model.engine.chosen]
-    sizing, memory = engine.size(resolved), engine.memory(resolved)
+    sizing, memory = worker_sizing(resolved), worker_memory(resolved)
     return MemorySummary(
         model=resolved.model.name,
         deployment=resolved.label,

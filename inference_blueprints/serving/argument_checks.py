@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import lru_cache
 
 from inference_blueprints import catalog
 from inference_blueprints.errors import Finding
 from inference_blueprints.serving.engines import ENGINES
+from inference_blueprints.serving.engines.module import EngineWords
 from inference_blueprints.spec import types as spec
 from inference_blueprints.spec.types import ArgumentValue
 
@@ -32,14 +33,13 @@ def argument_findings(
     Finding
         An error for each argument that is unknown, owned by the plan, or has a value that does not do.
     """
-    key = engine.name
-    arguments: Mapping[str, ArgumentValue] = getattr(model.engine, key).args
-    path = (*model_path, "engine", key, "args")
+    arguments = model.engine.arguments
+    path = (*model_path, "engine", engine.name, "args")
     for name, value in arguments.items():
         message = _message(name, value, engine)
         if message:
             yield Finding((*path, name), message)
-    for name, message in _conflicts(model, arguments):
+    for name, message in _conflicts(model, ENGINES[engine.name].WORDS):
         yield Finding((*path, name), message)
 
 
@@ -55,7 +55,18 @@ def _message(name: str, value: ArgumentValue, engine: catalog.Engine) -> str | N
         return _switch_message(name, value, flag)
     if isinstance(value, bool):
         return f"got {str(value).lower()}, but '{name}' takes a value; give one or leave the argument out"
-    return module.value_message(name, value)
+    return _value_message(name, value, module.WORDS)
+
+
+def _value_message(name: str, value: ArgumentValue, words: EngineWords) -> str | None:
+    """Return what is wrong with a value that the plan computes with; None when nothing is."""
+    if name == words.kv_cache_type and value not in words.kv_cache_types:
+        return f"got {value!r}, allowed are {', '.join(words.kv_cache_types)}"
+    if name in words.counts and not (isinstance(value, int) and value > 0):
+        return f"got {value!r}, must be a whole number above 0"
+    if name == words.memory_share and not (isinstance(value, int | float) and 0 < value <= 1):
+        return f"got {value!r}, must be a number above 0 and at most 1"
+    return None
 
 
 def _unknown(name: str, engine: catalog.Engine) -> str:
@@ -86,23 +97,30 @@ def _switch_message(name: str, value: ArgumentValue, flag: catalog.Flag) -> str 
     return None
 
 
-def _conflicts(model: spec.Model, arguments: Mapping[str, ArgumentValue]) -> Iterator[tuple[str, str]]:
+def _conflicts(model: spec.Model, words: EngineWords) -> Iterator[tuple[str, str]]:
     """Yield arguments that contradict another part of the model."""
-    shape = catalog.models().get(model.weights.catalog or model.weights.hugging_face or "")
-    length = arguments.get("max-model-len")
-    if (
-        shape
-        and isinstance(length, int)
-        and length > shape.context_length
-        and "hf-overrides" not in arguments
-    ):
+    arguments, workload = model.engine.arguments, model.workload
+    length = arguments.get(words.length)
+    if isinstance(length, int) and not isinstance(length, bool) and length > 0:
+        shape = catalog.models().get(model.weights.catalog or model.weights.hugging_face or "")
+        needed = workload.input_tokens + workload.output_tokens
+        if length < needed:
+            yield (
+                words.length,
+                f"got {length}, the workload needs more: inputTokens {workload.input_tokens} + outputTokens "
+                f"{workload.output_tokens} = {needed} tokens; raise it or lower them",
+            )
+        if shape and length > shape.context_length and words.stretched_context not in arguments:
+            remedy = f", or stretch the position encoding with '{words.stretched_context}'"
+            yield (
+                words.length,
+                f"got {length}, but the context of {shape.name} is {shape.context_length}; lower it"
+                + (remedy if words.stretched_context else ""),
+            )
+    name, value = words.without_prefix_cache
+    if model.routing.kv_aware is not None and arguments.get(name) is value:
         yield (
-            "max-model-len",
-            f"got {length}, but the context of {shape.name} is {shape.context_length}; lower it, or stretch "
-            "the position encoding with 'hf-overrides'",
-        )
-    if model.routing.kv_aware is not None and arguments.get("enable-prefix-caching") is False:
-        yield (
-            "enable-prefix-caching",
-            "got false, but KV-aware routing needs the cache; remove it or set 'routing: {roundRobin: {}}'",
+            name,
+            f"got {str(value).lower()}, but KV-aware routing needs the cache; remove it or set "
+            "'routing: {roundRobin: {}}'",
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from inference_blueprints import catalog
-from inference_blueprints.serving.engines import ENGINES
+from inference_blueprints.serving.engines.sizing import worker_sizing
 from inference_blueprints.serving.engines.worker import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.throughput import at_rate, best_within, prefill_ms
@@ -76,7 +76,7 @@ def role_capacity(resolved: ResolvedWorkers) -> RoleCapacity | None:
         resolved.model.engine.chosen,
     )
     workload, replicas = resolved.model.workload, resolved.workers.replicas
-    at_once = concurrent_requests(workload, ENGINES[resolved.model.engine.chosen].size(resolved))
+    at_once = concurrent_requests(workload, worker_sizing(resolved))
     if profile is None or at_once < 1:
         return None
     each = worker_requests_per_second(resolved, replicas)

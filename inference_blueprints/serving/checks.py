@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from inference_blueprints.errors import Finding
 from inference_blueprints.serving.argument_checks import argument_findings
 from inference_blueprints.serving.disaggregation_checks import disaggregation_findings
+from inference_blueprints.serving.engine_checks import engine_findings
 from inference_blueprints.serving.memory_checks import memory_findings
 from inference_blueprints.serving.node_share import replicas_per_node, worker_disk_mib
 from inference_blueprints.serving.resolved import ResolvedWorkers, UnresolvedError, resolve
@@ -37,6 +38,7 @@ def findings(blueprint: spec.Blueprint) -> Iterator[Finding]:
     """
     for model_index, model in enumerate(blueprint.spec.models):
         engine = blueprint.releases.engine(model.engine.chosen)
+        yield from engine_findings(model, ("spec", "models", model_index))
         arguments_are_right = True
         for finding in argument_findings(model, engine, ("spec", "models", model_index)):
             arguments_are_right = False

@@ -66,7 +66,7 @@ def estimate_memory(
     gpu_memory_utilization: float = 0.9,
     kv_cache_dtype: str = "auto",
 ) -> MemoryEstimate:
-    """Estimate how vLLM divides the memory of each accelerator of a worker.
+    """Estimate how an engine divides the memory of each accelerator of a worker.
 
     ::
 
@@ -98,7 +98,7 @@ def estimate_memory(
     gpu_memory_utilization
         Share of the device's memory that the engine takes, above 0 and at most 1.
     kv_cache_dtype
-        A word of vLLM's ``--kv-cache-dtype``.
+        An engine's word for the type of the cached numbers.
 
     Returns
     -------

@@ -7,7 +7,12 @@ from dataclasses import replace
 
 from inference_blueprints import catalog
 from inference_blueprints.errors import Finding
-from inference_blueprints.serving.engines import ENGINES
+from inference_blueprints.serving.engines.sizing import (
+    engine_of,
+    insisted_length,
+    insisted_utilization,
+    worker_memory,
+)
 from inference_blueprints.serving.memory import MemoryEstimate, kv_tokens_needed
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.traffic import worker_requests_per_second
@@ -42,7 +47,9 @@ def memory_findings(resolved: ResolvedWorkers) -> list[Finding]:
         return []  # the blueprint's own rules say so: no worker of any size serves this
     if resolved.accelerator.manufacturer != "nvidia":
         return []  # they say this too: the engine does not run there
-    memory = _engine_memory(resolved)
+    memory = worker_memory(resolved)
+    if (insisted_utilization(resolved) or 0) > 1:
+        return [_overfull(memory, resolved)]
     if not _fits(memory, resolved):
         path = (*resolved.path, "tensorParallelSize")
         return [Finding(path, f"{_does_not_fit(memory, resolved)}; {_remedy(resolved)}")]
@@ -52,19 +59,29 @@ def memory_findings(resolved: ResolvedWorkers) -> list[Finding]:
 def _tail_findings(memory: MemoryEstimate, resolved: ResolvedWorkers) -> list[Finding]:
     """Warn where the KV cache cuts the longest requests of the workload off."""
     longest = min(longest_request_tokens(resolved.model.workload), resolved.shape.context_length)
-    insisted = ENGINES[resolved.model.engine.chosen].insisted_length(resolved)
+    insisted = insisted_length(resolved)
     if insisted or memory.kv_tokens >= longest:
         return []
     message = (
         f"the KV cache of a worker holds {memory.kv_tokens} tokens, so requests above that are refused, and "
-        f"this workload's may reach {longest}; raise tensorParallelSize, or set max-model-len knowingly"
+        f"this workload's may reach {longest}; raise tensorParallelSize, or set "
+        f"{engine_of(resolved).WORDS.length} knowingly"
     )
     return [Finding((*resolved.path, "tensorParallelSize"), message, "warning")]
 
 
-def _engine_memory(resolved: ResolvedWorkers) -> MemoryEstimate:
-    """Return the estimate that the plan is made with."""
-    return ENGINES[resolved.model.engine.chosen].memory(resolved)
+def _overfull(memory: MemoryEstimate, resolved: ResolvedWorkers) -> Finding:
+    """Say that the engine's share leaves too little for what it does not count in."""
+    name = engine_of(resolved).WORDS.memory_share
+    path = (*resolved.model_path, "engine", resolved.model.engine.chosen, "args", name)
+    share = resolved.model.engine.arguments[name]
+    most = engine_of(resolved).memory_share(memory, resolved.accelerator.memory_bytes)
+    needed = memory.activation_bytes + memory.reserved_bytes
+    message = (
+        f"got {share}, which leaves less of each {resolved.accelerator.name} than the {_gib(needed)} that "
+        f"activations, graphs and libraries take beside weights and KV cache; set {most:.2f} at most"
+    )
+    return Finding(path, message)
 
 
 def _fits(memory: MemoryEstimate, resolved: ResolvedWorkers) -> bool:
@@ -74,7 +91,7 @@ def _fits(memory: MemoryEstimate, resolved: ResolvedWorkers) -> bool:
 
 def _request_tokens(resolved: ResolvedWorkers) -> int:
     """Return the length that a worker must be able to hold whatever happens."""
-    insisted = ENGINES[resolved.model.engine.chosen].insisted_length(resolved)
+    insisted = insisted_length(resolved)
     return insisted or resolved.model.workload.input_tokens + resolved.model.workload.output_tokens
 
 
@@ -116,7 +133,7 @@ def _smallest_size(resolved: ResolvedWorkers, accelerator: catalog.Accelerator, 
     for size in _TENSOR_PARALLEL_SIZES:
         if size <= devices and resolved.shape.attention_heads % size == 0:
             candidate = _with_size(replace(resolved, accelerator=accelerator), size)
-            if _fits(_engine_memory(candidate), candidate):
+            if _fits(worker_memory(candidate), candidate):
                 return size
     return None
 

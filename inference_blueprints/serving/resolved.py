@@ -57,6 +57,19 @@ class ResolvedWorkers:
         return self.workers.tensor_parallel_size
 
     @property
+    def model_path(self) -> tuple[str | int, ...]:
+        """Place of the model in the blueprint."""
+        return self.path[:3]
+
+    @property
+    def publishes_kv_events(self) -> bool:
+        """Whether requests are routed by what these workers hold.
+
+        What a decode worker holds came from a prefill worker, by whose cache requests are routed.
+        """
+        return self.model.routing.chosen == "kvAware" and self.role != "decode"
+
+    @property
     def label(self) -> str:
         """The deployment's name, and the role's behind it where there are two."""
         return self.deployment.name if self.role == "aggregated" else f"{self.deployment.name}/{self.role}"

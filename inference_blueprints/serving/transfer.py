@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inference_blueprints.catalog import InstanceType
-from inference_blueprints.serving.engines import ENGINES
+from inference_blueprints.serving.engines.sizing import worker_memory
 from inference_blueprints.serving.resolved import ResolvedWorkers
 
 _BYTES_PER_MEGABIT = 125_000
@@ -17,7 +17,7 @@ def transfer_bytes(prefill: ResolvedWorkers) -> float:
     prefill
         The workers that it comes from.
     """
-    memory = ENGINES[prefill.model.engine.chosen].memory(prefill)
+    memory = worker_memory(prefill)
     # Latent attention is whole on every device, and one copy moves.
     copies = 1 if prefill.shape.attention == "mla" else prefill.tensor_parallel_size
     return prefill.model.workload.input_tokens * memory.kv_bytes_per_token * copies

@@ -110,24 +110,23 @@ def walk(
 
 @cache
 def descriptions(section: type[Section]) -> Mapping[str, str]:
-    """Return the text below each attribute of a section, on one line.
+    """Return the text below each attribute of a section and of those that it extends, on one line.
 
     Read from the source when asked for: pydantic reading it would double the time to import the types.
     """
-    [text] = [
-        {
-            statement.target.id: " ".join(inspect.cleandoc(words.value.value).split())
-            for statement, words in zip(node.body, node.body[1:], strict=False)
-            if isinstance(statement, ast.AnnAssign)
-            and isinstance(statement.target, ast.Name)
-            and isinstance(words, ast.Expr)
-            and isinstance(words.value, ast.Constant)
-            and isinstance(words.value.value, str)
-        }
-        for node in _module(section.__module__).body
-        if isinstance(node, ast.ClassDef) and node.name == section.__name__
-    ]
-    return text
+    return {
+        statement.target.id: " ".join(inspect.cleandoc(words.value.value).split())
+        for each in reversed(section.__mro__)
+        if issubclass(each, Section)
+        for node in _module(each.__module__).body
+        if isinstance(node, ast.ClassDef) and node.name == each.__name__
+        for statement, words in zip(node.body, node.body[1:], strict=False)
+        if isinstance(statement, ast.AnnAssign)
+        and isinstance(statement.target, ast.Name)
+        and isinstance(words, ast.Expr)
+        and isinstance(words.value, ast.Constant)
+        and isinstance(words.value.value, str)
+    }
 
 
 def is_choice(section: type[Section]) -> bool:

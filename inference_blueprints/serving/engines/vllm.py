@@ -1,4 +1,4 @@
-"""vLLM: how a worker is sized and which arguments it gets.
+"""vLLM: the arguments and environment of a worker.
 
 Flags and defaults are those of the release that the catalogue pins (``vllm/engine/arg_utils.py``).
 """
@@ -6,59 +6,66 @@ Flags and defaults are those of the release that the catalogue pins (``vllm/engi
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TypeVar
 
-from inference_blueprints.catalog import KV_CACHE_BYTES
-from inference_blueprints.serving.engines.worker import Sizing
+from inference_blueprints.catalog import Accelerator
+from inference_blueprints.serving.engines.module import EngineWords
+from inference_blueprints.serving.engines.owned import (
+    DISCOVERY,
+    ONE_NODE,
+    REMOTE_CODE,
+    STREAMED,
+    TOPOLOGY,
+    WRITTEN_HERE,
+)
+from inference_blueprints.serving.engines.worker import KV_EVENTS, Sizing
 from inference_blueprints.serving.kv_transfer import kv_transfer
-from inference_blueprints.serving.memory import MemoryEstimate, estimate_memory
+from inference_blueprints.serving.memory import MemoryEstimate
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import EnvironmentValue, KvTransfer
 from inference_blueprints.serving.weights import streamed_address, weights_environment
-from inference_blueprints.serving.workload import longest_request_tokens, unique_tokens
 from inference_blueprints.spec.types import ArgumentValue
 
-_ONE_NODE = "a worker is one node's tensorParallelSize accelerators"
-_TOPOLOGY = "name the deployment's topology, aggregated or disaggregated"
-_DISCOVERY = "Dynamo's operator does"
+WORDS = EngineWords(
+    length="max-model-len",
+    sequences="max-num-seqs",
+    step_tokens="max-num-batched-tokens",
+    block_size="block-size",
+    memory_share="gpu-memory-utilization",
+    kv_cache_type="kv-cache-dtype",
+    kv_cache_types=("auto", "bfloat16", "float16", "fp8", "fp8_e4m3", "fp8_e5m2"),
+    without_prefix_cache=("enable-prefix-caching", False),
+    stretched_context="hf-overrides",
+)
 OWNED_ARGUMENTS: Mapping[str, str] = MappingProxyType(
     {
         "model": "set weights.huggingFace or weights.s3",
         "revision": "set weights.revision",
         "hf-token": "set weights.tokenSecretArn",
-        "load-format": "set weights.s3 for weights that are streamed",
-        "model-loader-extra-config": "set weights.s3 for weights that are streamed",
+        "load-format": STREAMED,
+        "model-loader-extra-config": STREAMED,
+        "trust-remote-code": REMOTE_CODE,
         "served-model-name": "set the model's name",
         "tensor-parallel-size": "set tensorParallelSize of the deployment",
-        "pipeline-parallel-size": _ONE_NODE,
-        "data-parallel-size": _ONE_NODE,
+        "pipeline-parallel-size": ONE_NODE,
+        "data-parallel-size": ONE_NODE,
         "kv-events-config": "set routing: {kvAware: {}}",
-        "disaggregation-mode": _TOPOLOGY,
-        "kv-transfer-config": _TOPOLOGY,
-        "discovery-backend": _DISCOVERY,
-        "namespace": _DISCOVERY,
-        "endpoint": _DISCOVERY,
-        "config": "write its arguments here",
+        "disaggregation-mode": TOPOLOGY,
+        "kv-transfer-config": TOPOLOGY,
+        "discovery-backend": DISCOVERY,
+        "namespace": DISCOVERY,
+        "endpoint": DISCOVERY,
+        "config": WRITTEN_HERE,
     }
 )
-
 # Dynamo's router and vLLM hash blocks of this many tokens; FlashMLA accepts no other size.
-_BLOCK_SIZE = 64
-# A little below vLLM's 0.92: what the memory estimate reserves is an allowance, not a measurement.
-_GPU_MEMORY_UTILIZATION = 0.9
+BLOCK_SIZE = 64
+STREAMS_WEIGHTS = True
+
 # vLLM's own choice for an API server by GiB of device memory; it leaves A100 at the lowest (vllm#17885).
-_BATCHED_TOKENS = ((160, 16384), (70, 8192), (0, 2048))
-_FEWEST_SEQUENCES, _MOST_SEQUENCES = 8, 256
-# vLLM binds where the host is "*"; Dynamo's publisher in the same pod connects to it on loopback.
-_KV_EVENTS = {
-    "publisher": "zmq",
-    "topic": "kv-events",
-    "endpoint": "tcp://*:20080",
-    "enable_kv_cache_events": True,
-}
+_STEP_TOKENS = ((160, 16384), (70, 8192), (0, 2048))
+_GIB = 1024**3
 # Both roles send and receive: a decode worker may give its blocks back to a prefill worker's next turn.
 _NIXL = {"kv_connector": "NixlConnector", "kv_role": "kv_both"}
 _KV_TRANSFER: Mapping[KvTransfer, Mapping[str, object]] = MappingProxyType(
@@ -68,89 +75,46 @@ _KV_TRANSFER: Mapping[KvTransfer, Mapping[str, object]] = MappingProxyType(
         "ucx": {**_NIXL, "kv_buffer_device": "cpu"},
     }
 )
-_COUNTS = frozenset({"max-model-len", "max-num-seqs", "max-num-batched-tokens", "block-size"})
 # Each device reads its own part; the limit bounds the host memory that holds what is on its way.
 _STREAMER = {"concurrency": 16, "distributed": True, "memory_limit": 4 * 1024**3}
 
-_Number = TypeVar("_Number", int, float)
 
-
-def user_arguments(resolved: ResolvedWorkers) -> Mapping[str, ArgumentValue]:
-    """Return the engine arguments that the blueprint gives, by name without dashes."""
-    section = resolved.model.engine.vllm
-    return section.args if section else {}
-
-
-def value_message(name: str, value: ArgumentValue) -> str | None:
-    """Return what is wrong with the value of an argument that the plan computes with; None when nothing is.
+def step_tokens(accelerator: Accelerator) -> int:
+    """Return the tokens of one step: vLLM's choice by the size of the device.
 
     Parameters
     ----------
-    name
-        Argument without dashes.
-    value
-        What the user gave; not a boolean.
+    accelerator
+        The device.
     """
-    if name == "kv-cache-dtype" and value not in KV_CACHE_BYTES:
-        return f"got {value!r}, allowed are {', '.join(KV_CACHE_BYTES)}"
-    if name in _COUNTS and not (isinstance(value, int) and value > 0):
-        return f"got {value!r}, must be a whole number above 0"
-    if name == "gpu-memory-utilization" and not (isinstance(value, int | float) and 0 < value <= 1):
-        return f"got {value!r}, must be a number above 0 and at most 1"
-    return None
+    gib = 0 if accelerator.name.startswith("a100") else accelerator.memory_bytes / _GIB
+    return next(tokens for least, tokens in _STEP_TOKENS if gib >= least)
 
 
-def insisted_length(resolved: ResolvedWorkers) -> int | None:
-    """Return the longest request that the user asks for by argument; None without."""
-    value = user_arguments(resolved).get("max-model-len")
-    return None if value is None else int(value)
-
-
-def memory(resolved: ResolvedWorkers) -> MemoryEstimate:
-    """Return how a worker's accelerator memory is spent.
+def memory_share(memory: MemoryEstimate, device_bytes: int) -> float:
+    """Return ``--gpu-memory-utilization``: all that the engine may use.
 
     Parameters
     ----------
-    resolved
-        The deployment.
+    memory
+        How a device is filled.
+    device_bytes
+        The device's memory.
     """
-    arguments = user_arguments(resolved)
-    return estimate_memory(
-        resolved.shape,
-        resolved.accelerator,
-        resolved.tensor_parallel_size,
-        insisted_length(resolved) or _wanted_length(resolved),
-        _max_num_batched_tokens(resolved),
-        gpu_memory_utilization=_number(arguments, "gpu-memory-utilization", _GPU_MEMORY_UTILIZATION),
-        kv_cache_dtype=str(arguments.get("kv-cache-dtype", "auto")),
-    )
+    return memory.total_bytes / device_bytes
 
 
-def size(resolved: ResolvedWorkers) -> Sizing:
-    """Return lengths, batch sizes and KV cache of a worker.
-
-    The longest request is that of the workload with its tail, within the model's context and the KV cache.
-    As many sequences run at once as KV cache holds mean requests, rounded down to a power of two: more would
-    only preempt each other. What the user sets is taken as it is.
+def utilization(share: float, whole: MemoryEstimate) -> float:  # noqa: ARG001 -- other engines need it
+    """Return the part of the device that ``--gpu-memory-utilization`` fills: just that.
 
     Parameters
     ----------
-    resolved
-        The deployment.
+    share
+        The argument.
+    whole
+        The estimate for a device that is filled to the last byte.
     """
-    arguments = user_arguments(resolved)
-    block_size = _number(arguments, "block-size", _BLOCK_SIZE)
-    kv_tokens = memory(resolved).kv_tokens // block_size * block_size
-    max_num_batched_tokens = _max_num_batched_tokens(resolved)
-    sequences = min(kv_tokens / unique_tokens(resolved.model.workload), max_num_batched_tokens)
-    return Sizing(
-        block_size=block_size,
-        max_model_len=insisted_length(resolved) or min(_wanted_length(resolved), kv_tokens),
-        max_num_seqs=_number(arguments, "max-num-seqs", _power_of_two(sequences)),
-        max_num_batched_tokens=max_num_batched_tokens,
-        gpu_memory_utilization=_number(arguments, "gpu-memory-utilization", _GPU_MEMORY_UTILIZATION),
-        kv_tokens=kv_tokens,
-    )
+    return share
 
 
 def arguments(resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, ArgumentValue]:
@@ -159,9 +123,9 @@ def arguments(resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, Argumen
     Parameters
     ----------
     resolved
-        The deployment.
+        The workers.
     sizing
-        The figures from `size`.
+        Their figures.
     """
     weights = resolved.model.weights
     streamed = streamed_address(weights)
@@ -174,21 +138,20 @@ def arguments(resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, Argumen
         planned["model-loader-extra-config"] = _json(_STREAMER)
     planned |= {
         "tensor-parallel-size": resolved.tensor_parallel_size,
-        "block-size": sizing.block_size,
-        "max-model-len": sizing.max_model_len,
-        "max-num-seqs": sizing.max_num_seqs,
-        "max-num-batched-tokens": sizing.max_num_batched_tokens,
-        "gpu-memory-utilization": sizing.gpu_memory_utilization,
+        WORDS.block_size: sizing.block_size,
+        WORDS.length: sizing.max_model_len,
+        WORDS.sequences: sizing.max_num_seqs,
+        WORDS.step_tokens: sizing.max_num_batched_tokens,
+        WORDS.memory_share: sizing.memory_share,
         "enable-prefix-caching": True,
     }
     transfer = kv_transfer(resolved)
     if transfer:
         planned["disaggregation-mode"] = resolved.role
         planned["kv-transfer-config"] = _json(_KV_TRANSFER[transfer])
-    # What a decode worker holds came from a prefill worker, by whose cache requests are routed.
-    if resolved.model.routing.chosen == "kvAware" and resolved.role != "decode":
-        planned["kv-events-config"] = _json(_KV_EVENTS)
-    return planned | dict(user_arguments(resolved))
+    if resolved.publishes_kv_events:
+        planned["kv-events-config"] = _json({**KV_EVENTS, "enable_kv_cache_events": True})
+    return planned | dict(resolved.model.engine.arguments)
 
 
 def environment(resolved: ResolvedWorkers) -> Mapping[str, EnvironmentValue]:
@@ -197,33 +160,9 @@ def environment(resolved: ResolvedWorkers) -> Mapping[str, EnvironmentValue]:
     Parameters
     ----------
     resolved
-        The deployment.
+        The workers.
     """
     return {"VLLM_NO_USAGE_STATS": "1", **weights_environment(resolved.model.weights)}
-
-
-def _wanted_length(resolved: ResolvedWorkers) -> int:
-    """Return the longest request of the workload that the model's context allows."""
-    return min(longest_request_tokens(resolved.model.workload), resolved.shape.context_length)
-
-
-def _max_num_batched_tokens(resolved: ResolvedWorkers) -> int:
-    """Return the tokens of one step: the user's, else vLLM's choice by the size of the device."""
-    gib = 0 if resolved.accelerator.name.startswith("a100") else resolved.accelerator.memory_bytes / 1024**3
-    default = next(tokens for least, tokens in _BATCHED_TOKENS if gib >= least)
-    return _number(user_arguments(resolved), "max-num-batched-tokens", default)
-
-
-def _number(arguments: Mapping[str, ArgumentValue], name: str, default: _Number) -> _Number:
-    """Return a number that the user gave, or the default."""
-    value = arguments.get(name, default)
-    return type(default)(value)
-
-
-def _power_of_two(sequences: float) -> int:
-    """Round down to a power of two within the bounds."""
-    bounded = min(float(_MOST_SEQUENCES), max(float(_FEWEST_SEQUENCES), sequences))
-    return 1 << int(math.log2(bounded))
 
 
 def _json(value: Mapping[str, object]) -> str:

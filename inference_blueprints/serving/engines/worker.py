@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+
+#: Where a worker tells of its KV cache. Engines bind where the host is "*"; Dynamo's publisher in the same
+#: pod connects to it on loopback.
+KV_EVENTS: Mapping[str, str] = MappingProxyType(
+    {"publisher": "zmq", "topic": "kv-events", "endpoint": "tcp://*:20080"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +27,8 @@ class Sizing:
         Sequences that run at once.
     max_num_batched_tokens
         Tokens of one step.
-    gpu_memory_utilization
-        Share of the device's memory that the engine takes, 0 to 1.
+    memory_share
+        The engine's share of the device's memory, by its own reckoning: 0 to 1.
     kv_tokens
         Tokens of KV cache that fit.
     """
@@ -29,7 +37,7 @@ class Sizing:
     max_model_len: int
     max_num_seqs: int
     max_num_batched_tokens: int
-    gpu_memory_utilization: float
+    memory_share: float
     kv_tokens: int
 
     @property

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from inference_blueprints.catalog.placement import SYSTEM_ARCHITECTURE
 from inference_blueprints.serving.arguments import words
-from inference_blueprints.serving.engines import ENGINES
+from inference_blueprints.serving.engines.sizing import engine_of, worker_sizing
 from inference_blueprints.serving.kv_transfer import kv_transfer
 from inference_blueprints.serving.node_share import tolerations
 from inference_blueprints.serving.resolved import ResolvedWorkers
@@ -40,7 +40,9 @@ from inference_blueprints.serving.workload import longest_stream_seconds
 from inference_blueprints.spec.types import ArgumentValue
 
 #: Engines that Dynamo runs, by the blueprint's key: its own word for each, and the name of its module.
-FRAMEWORKS: Mapping[str, str] = MappingProxyType({"vllm": "vllm"})
+FRAMEWORKS: Mapping[str, str] = MappingProxyType(
+    {"vllm": "vllm", "sglang": "sglang", "tensorrtLlm": "trtllm"}
+)
 
 _FRONTEND_REPOSITORY = "nvcr.io/nvidia/ai-dynamo/dynamo-frontend"
 _FRONTEND_REPLICAS = 2
@@ -102,8 +104,8 @@ def _frontend(resolved: ResolvedWorkers) -> Process:
 def _workers(resolved: ResolvedWorkers) -> Process:
     """Describe the process that runs the engine in one role."""
     key = resolved.model.engine.chosen
-    engine = ENGINES[key]
-    sizing = engine.size(resolved)
+    engine = engine_of(resolved)
+    sizing = worker_sizing(resolved)
     stream = longest_stream_seconds(resolved.model.workload, resolved.model.objectives)
     environment: dict[str, EnvironmentValue] = {
         "DYN_SYSTEM_PORT": str(_SYSTEM.number),

@@ -12,7 +12,9 @@ from inference_blueprints.spec.types import Model, Pool
 from inference_blueprints.spec.wording import allowed, duplicates, listing, quote, suggestion
 
 #: Whose accelerators an engine runs on.
-ENGINE_MANUFACTURERS: Mapping[str, str] = MappingProxyType({"vllm": "nvidia"})
+ENGINE_MANUFACTURERS: Mapping[str, str] = MappingProxyType(
+    {"vllm": "nvidia", "sglang": "nvidia", "tensorrtLlm": "nvidia"}
+)
 
 
 def instance_types_are_known(pools: Mapping[int, Pool]) -> Iterator[Finding]:

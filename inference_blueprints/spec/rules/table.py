@@ -112,7 +112,6 @@ RULES: tuple[Rule, ...] = (
     Rule(weights.mirror_is_of_a_commit, ("models",)),
     Rule(weights.revision_is_pinned, ("models",)),
     Rule(workload.requests_fit_the_context, ("models",)),
-    Rule(workload.requests_fit_the_engine, ("models",)),
     Rule(capacity.replica_fits_a_node, ("models", "pools")),
     Rule(capacity.replicas_fit_the_pool, ("models", "pools")),
     Rule(capacity.pool_has_headroom, ("models", "pools")),

@@ -1,4 +1,4 @@
-"""Rules on requests: they fit what the model and its engine take."""
+"""Rules on requests: they fit what the model takes."""
 
 from __future__ import annotations
 
@@ -19,15 +19,6 @@ def requests_fit_the_context(models: Mapping[int, Model]) -> Iterator[Finding]:
                 "lower inputTokens or outputTokens, or serve a model with a longer context"
             )
             yield Finding(("spec", "models", index, "workload"), message)
-
-
-def requests_fit_the_engine(models: Mapping[int, Model]) -> Iterator[Finding]:
-    """Check that a mean prompt and answer fit the length that the engine is limited to."""
-    for index, model in models.items():
-        limit = model.engine.vllm.args.get("max-model-len") if model.engine.vllm else None
-        if isinstance(limit, int) and not isinstance(limit, bool) and 0 < limit < _tokens(model.workload):
-            message = f"got {limit}, the workload needs more: {_sum(model.workload)}; raise it or lower them"
-            yield Finding(("spec", "models", index, "engine", "vllm", "args", "max-model-len"), message)
 
 
 def _tokens(workload: Workload) -> int:

@@ -45,11 +45,23 @@ class Weights(Section):
         return self.s3 is not None or self.mirror is not None
 
 
-class VllmEngine(Section):
-    """vLLM."""
+class EngineSection(Section):
+    """An engine's own settings."""
 
     args: dict[str, ArgumentValue] = Field(default_factory=dict, max_length=200)
-    """Engine arguments without dashes, such as `max-model-len: 8192`; those that the plan owns are errors."""
+    """Engine arguments without dashes, such as `seed: 7`; those that the plan owns are errors."""
+
+
+class VllmEngine(EngineSection):
+    """vLLM."""
+
+
+class SglangEngine(EngineSection):
+    """SGLang."""
+
+
+class TensorrtLlmEngine(EngineSection):
+    """TensorRT-LLM with its PyTorch backend."""
 
 
 class Engine(Choice):
@@ -57,6 +69,16 @@ class Engine(Choice):
 
     vllm: VllmEngine | None = None
     """vLLM at the release that the catalogue pins."""
+    sglang: SglangEngine | None = None
+    """SGLang at the release that the catalogue pins."""
+    tensorrt_llm: TensorrtLlmEngine | None = None
+    """TensorRT-LLM at the release that the catalogue pins."""
+
+    @property
+    def arguments(self) -> Mapping[str, ArgumentValue]:
+        """Engine arguments that the file gives, by name without dashes."""
+        [section] = [each for each in (self.vllm, self.sglang, self.tensorrt_llm) if each is not None]
+        return section.args
 
 
 class DynamoStack(Section):

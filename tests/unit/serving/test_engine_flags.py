@@ -16,39 +16,71 @@ from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import Process
 from inference_blueprints.spec.types import Blueprint
 
-#: Read by the engine, whose wheel is not installed here: ``vllm/envs.py`` of vLLM 0.31.0.
-ENGINE_VARIABLES = {"VLLM_NO_USAGE_STATS"}
+#: Read by the engines, whose wheels are not installed here: ``vllm/envs.py`` of vLLM 0.31.0,
+#: ``sglang/srt/environ.py`` of SGLang 0.5.21; TensorRT-LLM's documentation.
+ENGINE_VARIABLES = {
+    "VLLM_NO_USAGE_STATS",
+    "SGLANG_DISAGGREGATION_NIXL_BACKEND",
+    "TRTLLM_NIXL_KVCACHE_BACKEND",
+    "TRTLLM_NO_USAGE_STATS",
+}
+#: Read by libfabric.
+EFA_VARIABLES = {"FI_PROVIDER", "FI_EFA_USE_DEVICE_RDMA", "FI_EFA_ENABLE_SHM_TRANSFER"}
+Deployment = tuple[str, Sequence[Process]]
+
 #: Read by huggingface_hub and by Dynamo's own downloader.
 HUB_VARIABLES = {"HF_TOKEN"}
 
-WEIGHTS = (
-    {"huggingFace": "Qwen/Qwen3-8B", "revision": "main"},
-    {"s3": "s3://weights/qwen/", "catalog": "Qwen/Qwen3-8B"},
-)
+HUB = {"huggingFace": "Qwen/Qwen3-8B", "revision": "main"}
+S3 = {"s3": "s3://weights/qwen/", "catalog": "Qwen/Qwen3-8B"}
 ROUTINGS = ({"kvAware": {}}, {"roundRobin": {}})
-CASES = list(itertools.product(WEIGHTS, ROUTINGS))
+#: Arguments of a user's that the plan has no opinion on.
+OPEN: dict[str, dict[str, bool | int | str]] = {
+    "vllm": {"enforce-eager": True, "enable-chunked-prefill": False, "seed": 7},
+    "sglang": {"disable-overlap-schedule": True, "random-seed": 7, "stream-interval": 4},
+    "tensorrtLlm": {"publish-metrics": True, "max-beam-width": 1, "guided-decoding-backend": "xgrammar"},
+}
+CASES = [
+    *itertools.product(OPEN, [HUB], ROUTINGS, ["aggregated", "disaggregated"]),
+    *itertools.product(["vllm"], [S3], ROUTINGS, ["aggregated"]),
+]
 
 
-@pytest.fixture(params=CASES, ids=["hub-kv", "hub-turns", "s3-kv", "s3-turns"])
-def processes(request: pytest.FixtureRequest, make_blueprint: Callable[..., Blueprint]) -> Sequence[Process]:
-    weights, routing = request.param
-    arguments = {"enforce-eager": True, "enable-chunked-prefill": False, "seed": 7}
-    blueprint = make_blueprint(weights=weights, routing=routing, engine={"vllm": {"args": arguments}})
-    return build_plan(blueprint).models[0].deployments[0].processes
+@pytest.fixture(
+    params=CASES, ids=lambda case: f"{case[0]}-{next(iter(case[1]))}-{next(iter(case[2]))}-{case[3]}"
+)
+def deployment(request: pytest.FixtureRequest, make_blueprint: Callable[..., Blueprint]) -> Deployment:
+    key, weights, routing, topology = request.param
+    section = {"name": "main"}
+    workers = {"pool": "l40s", "replicas": 1, "tensorParallelSize": 1}
+    section |= (
+        {"aggregated": workers}
+        if topology == "aggregated"
+        else {"disaggregated": {"prefill": workers, "decode": workers}}
+    )
+    blueprint = make_blueprint(
+        weights=weights, routing=routing, engine={key: {"args": OPEN[key]}}, deployments=[section]
+    )
+    return key, build_plan(blueprint).models[0].deployments[0].processes
 
 
-def test_the_worker_is_given_flags_of_the_release_with_and_without_values(
-    processes: Sequence[Process],
-) -> None:
-    engine = catalog.engine("vllm")
-    words = list(processes[1].arguments)
-    while words:
-        word = words.pop(0)
-        flag = engine.flag(word)
-        assert flag is not None, f"{word} is no flag of {engine.name} {engine.engine_version}"
-        if flag.takes_value:
-            value = words.pop(0)
-            assert not value.startswith("--"), f"{word} takes a value"
+@pytest.fixture
+def processes(deployment: Deployment) -> Sequence[Process]:
+    return deployment[1]
+
+
+def test_the_workers_are_given_flags_of_the_release_with_and_without_values(deployment: Deployment) -> None:
+    key, (_, *workers) = deployment
+    engine = catalog.engine(key)
+    for worker in workers:
+        words = list(worker.arguments)
+        while words:
+            word = words.pop(0)
+            flag = engine.flag(word)
+            assert flag is not None, f"{word} is no flag of {engine.name} {engine.engine_version}"
+            if flag.takes_value:
+                value = words.pop(0)
+                assert not value.startswith("--"), f"{word} takes a value"
 
 
 def test_the_frontend_takes_its_arguments(processes: Sequence[Process]) -> None:
@@ -75,5 +107,5 @@ def test_every_variable_is_read_by_something(processes: Sequence[Process]) -> No
     root = Path(package.origin).parents[1]
     read = b"".join(path.read_bytes() for path in (*root.glob("_core*.so"), *root.glob("common/**/*.py")))
     for process in processes:
-        for name in process.environment.keys() - ENGINE_VARIABLES - HUB_VARIABLES:
+        for name in process.environment.keys() - ENGINE_VARIABLES - EFA_VARIABLES - HUB_VARIABLES:
             assert name.encode() in read, f"nothing in Dynamo reads {name}"

@@ -105,7 +105,7 @@ def test_an_fp8_cache_takes_half() -> None:
 
 
 def test_an_unknown_cache_type_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match="got KV cache type 'int3', allowed are auto, bfloat16"):
+    with pytest.raises(ValueError, match="got KV cache type 'int3', allowed are auto, bf16, bfloat16"):
         small().kv_bytes_per_token("int3")
 
 

@@ -1,0 +1,10 @@
+"""What a user sets instead of an argument that the plan owns, where engines have it in common."""
+
+from __future__ import annotations
+
+ONE_NODE = "a worker is one node's tensorParallelSize accelerators"
+TOPOLOGY = "name the deployment's topology, aggregated or disaggregated"
+DISCOVERY = "Dynamo's operator does"
+STREAMED = "set weights.s3 for weights that are streamed"
+WRITTEN_HERE = "write its arguments here"
+REMOTE_CODE = "code that comes with weights is never run; serve a model that the engine itself implements"

@@ -1,0 +1,167 @@
+"""SGLang: the arguments and environment of a worker.
+
+Flags and defaults are those of the release that the catalogue pins (``sglang/srt/arg_groups``).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from inference_blueprints.catalog import Accelerator
+from inference_blueprints.serving.engines.module import EngineWords
+from inference_blueprints.serving.engines.owned import (
+    DISCOVERY,
+    ONE_NODE,
+    REMOTE_CODE,
+    TOPOLOGY,
+    WRITTEN_HERE,
+)
+from inference_blueprints.serving.engines.worker import KV_EVENTS, Sizing
+from inference_blueprints.serving.kv_transfer import kv_transfer
+from inference_blueprints.serving.memory import MemoryEstimate
+from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.types import EnvironmentValue
+from inference_blueprints.serving.weights import weights_environment
+from inference_blueprints.spec.types import ArgumentValue
+
+WORDS = EngineWords(
+    length="context-length",
+    sequences="max-running-requests",
+    step_tokens="chunked-prefill-size",
+    block_size="page-size",
+    memory_share="mem-fraction-static",
+    kv_cache_type="kv-cache-dtype",
+    kv_cache_types=("auto", "bf16", "bfloat16", "fp8_e4m3", "fp8_e5m2"),
+    without_prefix_cache=("disable-radix-cache", True),
+    stretched_context="json-model-override-args",
+)
+_MODEL = "set weights.huggingFace"
+_NAMED_DOWNLOAD = "weights come from the Hugging Face Hub; set weights.huggingFace"
+_TENSOR_PARALLEL = "set tensorParallelSize of the deployment"
+OWNED_ARGUMENTS: Mapping[str, str] = MappingProxyType(
+    {
+        "model": _MODEL,
+        "model-path": _MODEL,
+        "revision": "set weights.revision",
+        "load-format": _NAMED_DOWNLOAD,
+        "model-loader-extra-config": _NAMED_DOWNLOAD,
+        "trust-remote-code": REMOTE_CODE,
+        "served-model-name": "set the model's name",
+        "tensor-parallel-size": _TENSOR_PARALLEL,
+        "tp-size": _TENSOR_PARALLEL,
+        **dict.fromkeys(("pipeline-parallel-size", "pp-size", "data-parallel-size", "dp-size"), ONE_NODE),
+        **dict.fromkeys(("nnodes", "node-rank", "dist-init-addr"), ONE_NODE),
+        "kv-events-config": "set routing: {kvAware: {}}",
+        "host": "Dynamo's frontend answers requests, not the engine",
+        "port": "Dynamo's frontend answers requests, not the engine",
+        "disaggregation-mode": TOPOLOGY,
+        "disaggregation-transfer-backend": TOPOLOGY,
+        "disaggregation-bootstrap-port": TOPOLOGY,
+        "disagg-config": TOPOLOGY,
+        "disagg-config-key": TOPOLOGY,
+        "discovery-backend": DISCOVERY,
+        "namespace": DISCOVERY,
+        "endpoint": DISCOVERY,
+        "config": WRITTEN_HERE,
+    }
+)
+# Dynamo's router and SGLang hash pages of this many tokens; attention on Blackwell accepts no larger ones.
+BLOCK_SIZE = 64
+# Its image has the streamer without what reads S3 (requirements of ``sglang[diffusion]``).
+STREAMS_WEIGHTS = False
+
+# SGLang's own choice by GiB of device memory (``handle_gpu_memory_settings``).
+_STEP_TOKENS = ((160, 16384), (60, 8192), (20, 4096), (0, 2048))
+_GIB = 1024**3
+# The server through which decode workers find a prefill worker listens where the API server would.
+_EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 -- of a pod
+# A name that never resolves (RFC 2606): images come within a request, not from addresses in it.
+_NO_DOMAIN = "media.invalid"
+
+
+def step_tokens(accelerator: Accelerator) -> int:
+    """Return the tokens of one step: SGLang's choice by the size of the device.
+
+    Parameters
+    ----------
+    accelerator
+        The device.
+    """
+    gib = accelerator.memory_bytes / _GIB
+    return next(tokens for least, tokens in _STEP_TOKENS if gib >= least)
+
+
+def memory_share(memory: MemoryEstimate, device_bytes: int) -> float:
+    """Return ``--mem-fraction-static``: weights and KV cache, without activations and graphs.
+
+    Parameters
+    ----------
+    memory
+        How a device is filled.
+    device_bytes
+        The device's memory.
+    """
+    return (memory.total_bytes - memory.activation_bytes - memory.reserved_bytes) / device_bytes
+
+
+def utilization(share: float, whole: MemoryEstimate) -> float:
+    """Return the part of the device that ``--mem-fraction-static`` fills, activations and graphs included.
+
+    Parameters
+    ----------
+    share
+        The argument.
+    whole
+        The estimate for a device that is filled to the last byte.
+    """
+    return share + (whole.activation_bytes + whole.reserved_bytes) / whole.total_bytes
+
+
+def arguments(resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, ArgumentValue]:
+    """Return a worker's arguments by name without dashes, the user's merged in.
+
+    Parameters
+    ----------
+    resolved
+        The workers.
+    sizing
+        Their figures.
+    """
+    weights = resolved.model.weights
+    planned: dict[str, ArgumentValue] = {"model-path": weights.hugging_face or ""}
+    planned["served-model-name"] = resolved.model.name
+    if weights.revision:
+        planned["revision"] = weights.revision
+    planned |= {
+        "tensor-parallel-size": resolved.tensor_parallel_size,
+        WORDS.block_size: sizing.block_size,
+        WORDS.length: sizing.max_model_len,
+        WORDS.sequences: sizing.max_num_seqs,
+        WORDS.step_tokens: sizing.max_num_batched_tokens,
+        WORDS.memory_share: sizing.memory_share,
+        "enable-metrics": True,
+    }
+    if "image" in resolved.shape.modalities:
+        planned["allowed-media-domains"] = _NO_DOMAIN
+    if kv_transfer(resolved):
+        planned["disaggregation-mode"] = resolved.role
+        planned["disaggregation-transfer-backend"] = "nixl"
+    if resolved.role == "prefill":
+        planned["host"] = _EVERY_ADDRESS
+    if resolved.publishes_kv_events:
+        planned["kv-events-config"] = json.dumps(dict(KV_EVENTS), separators=(",", ":"))
+    return planned | dict(resolved.model.engine.arguments)
+
+
+def environment(resolved: ResolvedWorkers) -> Mapping[str, EnvironmentValue]:
+    """Return a worker's environment as far as it is the engine's business.
+
+    Parameters
+    ----------
+    resolved
+        The workers.
+    """
+    back_end = {"libfabric": {"SGLANG_DISAGGREGATION_NIXL_BACKEND": "LIBFABRIC"}}
+    return {**back_end.get(kv_transfer(resolved) or "", {}), **weights_environment(resolved.model.weights)}

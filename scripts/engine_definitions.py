@@ -1,0 +1,103 @@
+"""Reads an engine's flags out of the sources that define them, which import torch and so are never run."""
+
+from __future__ import annotations
+
+import ast
+import re
+import zipfile
+from collections.abc import Iterator
+
+Flags = dict[str, dict[str, object]]
+
+VLLM_ARGUMENTS = "vllm/engine/arg_utils.py"
+SGLANG_ARGUMENTS = "sglang/srt/server_args.py"
+SGLANG_FIELDS = "sglang/srt/arg_groups/fields/"
+
+
+def vllm_flags(wheel: zipfile.ZipFile) -> Flags:
+    """Return the flags that ``AsyncEngineArgs.add_cli_args`` defines."""
+    modules = [name for name in wheel.namelist() if name.startswith("vllm/config/") and name.endswith(".py")]
+    annotations = _configuration_fields([ast.parse(wheel.read(name)) for name in modules])
+    return _added_flags(ast.parse(wheel.read(VLLM_ARGUMENTS)), annotations, "vllm")
+
+
+def sglang_flags(wheel: zipfile.ZipFile) -> Flags:
+    """Return the flags of ``ServerArgs.add_cli_args``: one for each annotated field, and some beside them."""
+    flags: Flags = {}
+    for module in wheel.namelist():
+        if module.startswith(SGLANG_FIELDS) and module.endswith(".py"):
+            for field, annotation in _annotated_fields(ast.parse(wheel.read(module))):
+                flags |= _field_flags(field, annotation)
+    return flags | _added_flags(ast.parse(wheel.read(SGLANG_ARGUMENTS)), {}, "sglang")
+
+
+def _configuration_fields(trees: list[ast.Module]) -> dict[str, list[str]]:
+    """Return the annotations under which each field name occurs in vLLM's configuration classes."""
+    found: dict[str, list[str]] = {}
+    for tree in trees:
+        for statement in ast.walk(tree):
+            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                found.setdefault(statement.target.id, []).append(ast.unparse(statement.annotation))
+    return found
+
+
+def _added_flags(tree: ast.Module, annotations: dict[str, list[str]], owner: str) -> Flags:
+    """Return the flags of each ``add_argument`` call."""
+    flags: Flags = {}
+    for node in ast.walk(tree):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+            continue
+        if node.func.attr != "add_argument":
+            continue
+        switch, negatable = _is_switch(node, annotations)
+        for argument in node.args:
+            name = argument.value if isinstance(argument, ast.Constant) else None
+            if isinstance(name, str) and name.startswith("-"):
+                flags[name] = {"takes_value": not switch, "negatable": negatable, "owner": owner}
+    return flags
+
+
+def _is_switch(call: ast.Call, annotations: dict[str, list[str]]) -> tuple[bool, bool]:
+    """Tell whether an ``add_argument`` call takes no value, and whether it has a ``--no-`` form.
+
+    vLLM derives most options from a configuration field (``**model_kwargs["dtype"]``): a field annotated as
+    boolean becomes ``argparse.BooleanOptionalAction``.
+    """
+    keywords = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
+    action = keywords.get("action", "")
+    field = re.search(r"\[['\"](\w+)['\"]\]", keywords.get(None, ""))
+    types = annotations.get(field.group(1), []) if field else []
+    negatable = "BooleanOptionalAction" in action or (any(map(_is_boolean, types)) and not action)
+    return negatable or "store_true" in action or "StoreTrue" in action, negatable
+
+
+def _is_boolean(annotation: str) -> bool:
+    return set(re.split(r"\W+", annotation)) <= {"bool", "None", "Optional", ""}
+
+
+def _annotated_fields(tree: ast.Module) -> Iterator[tuple[str, list[ast.expr]]]:
+    """Yield each ``name: A[type, metadata]`` of SGLang's argument classes."""
+    for statement in ast.walk(tree):
+        if not (isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)):
+            continue
+        match statement.annotation:
+            case ast.Subscript(value=ast.Name(id="A"), slice=ast.Tuple(elts=parts)):
+                yield statement.target.id, parts
+
+
+def _field_flags(field: str, annotation: list[ast.expr]) -> Flags:
+    """Return a field's flag and its other names, by the rules of ``arg_groups/arg_utils.py``."""
+    metadata = next((each for each in annotation[1:] if isinstance(each, ast.Call)), None)
+    keywords = {each.arg: each.value for each in metadata.keywords} if metadata else {}
+    if "no_cli" in keywords:
+        return {}
+    action = ast.unparse(keywords["action"]) if "action" in keywords else ""
+    negatable = "BooleanOptionalAction" in action
+    switch = negatable or (not action and _is_boolean(ast.unparse(annotation[0])))
+    default = "--" + field.replace("_", "-")
+    name = ast.literal_eval(keywords["cli_name"]) if "cli_name" in keywords else default
+    aliases = ast.literal_eval(keywords["aliases"]) if "aliases" in keywords else []
+    return {
+        each: {"takes_value": not switch, "negatable": negatable, "owner": "sglang"}
+        for each in (name, *aliases)
+    }
