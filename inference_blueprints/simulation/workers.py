@@ -46,7 +46,7 @@ class SimulatedWorkers:
 def simulated_workers(
     roles: Sequence[ResolvedWorkers],
     processes: Sequence[Process],
-    profile_of: ProfileFinder = catalog.latency_profile,
+    profile_of: ProfileFinder | None = None,
 ) -> tuple[SimulatedWorkers, ...]:
     """Return the workers of a deployment.
 
@@ -57,17 +57,16 @@ def simulated_workers(
     processes
         As they are planned, in the same order.
     profile_of
-        Where speeds come from.
+        Where speeds come from; without it the catalogue.
 
     Raises
     ------
     ValueError
         If a process has no engine.
     """
+    find = profile_of or catalog.latency_profile
     rate = transfer_bytes_per_second(*roles) if len(roles) > 1 else None
-    return tuple(
-        _workers(role, process, rate, profile_of) for role, process in zip(roles, processes, strict=True)
-    )
+    return tuple(_workers(role, process, rate, find) for role, process in zip(roles, processes, strict=True))
 
 
 def _workers(

@@ -174,7 +174,9 @@ def _serving(draw: Draw, region: str, zones: Sequence[str]) -> tuple[list[Docume
 def _roles(draw: Draw, placements: list[tuple[int, int]]) -> list[tuple[int, int, int]]:
     """Return pool, tensor parallel size and replicas of a deployment's workers, of one role or of two."""
     places = draw(st.lists(st.sampled_from(placements), min_size=1, max_size=2))
-    return [(pool, size, draw(st.integers(1, 3))) for pool, size in places]
+    # Prefill comes first; decode has a multiple of its size.
+    by_size = sorted(places, key=lambda place: place[1])
+    return [(pool, size, draw(st.integers(1, 3))) for pool, size in by_size]
 
 
 def _topology(workers: list[Document]) -> Document:
