@@ -12,7 +12,7 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 
 import boto3
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
-from werkzeug.serving import make_server
+from werkzeug.serving import WSGIRequestHandler, make_server
 
 from inference_blueprints import catalog
 
@@ -31,6 +31,13 @@ class SimulatedEc2:
     endpoint_url: str
     identifiers: dict[str, str]
     subnet_ids: tuple[str, ...]
+
+
+class _SilentHandler(WSGIRequestHandler):
+    """Writes no line a request."""
+
+    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+        """Pass over what was asked."""
 
 
 @contextmanager
@@ -54,7 +61,7 @@ def simulated_ec2() -> Iterator[SimulatedEc2]:
         start_response("200 OK", [("Content-Type", _JSON), ("Content-Length", str(len(body)))])
         return [body]
 
-    server = make_server("127.0.0.1", 0, application, threaded=True)
+    server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=_SilentHandler)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:

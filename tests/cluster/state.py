@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import urllib.request
 from collections.abc import Sequence
 
 from inference_blueprints.catalog import placement
 from inference_blueprints.deployment.kubectl import Kubectl
-from inference_blueprints.local.control_plane.control_plane import LOOPBACK, ControlPlane
 from tests.cluster.objects import KubernetesObject
 
 
@@ -72,13 +70,3 @@ def named_pool(pod: KubernetesObject) -> str:
         if expression["key"] == placement.POOL_LABEL
     ]
     return str(pool)
-
-
-def healthy(control_plane: ControlPlane, port: int) -> bool:
-    """Whether a controller of the control plane's says so on its port; every program must still run."""
-    control_plane.check()
-    try:
-        with urllib.request.urlopen(f"http://{LOOPBACK}:{port}/readyz", timeout=2) as response:
-            return bool(response.status == 200)
-    except OSError:
-        return False

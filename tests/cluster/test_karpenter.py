@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import copy
 from collections import Counter
 from collections.abc import Iterator
@@ -12,24 +11,16 @@ import pytest
 from inference_blueprints import catalog
 from inference_blueprints.catalog import placement
 from inference_blueprints.deployment.kubectl import Kubectl
-from inference_blueprints.local.control_plane import artefacts, build
 from inference_blueprints.local.control_plane.control_plane import ControlPlane
-from inference_blueprints.local.ports import free_ports
 from tests.cluster import matrix
-from tests.cluster.objects import (
-    IDENTIFIERS,
-    KubernetesObject,
-    component_deployments,
-    manifests,
-    own_objects,
-)
-from tests.cluster.simulated_ec2 import CLUSTER_NAME, CREDENTIALS, REGION, SimulatedEc2, simulated_ec2
-from tests.cluster.state import has, healthy, in_namespace, named_pool, pods, ready_names, ready_pods
+from tests.cluster.karpenter import karpenter, named, pools_and_classes
+from tests.cluster.objects import KubernetesObject, component_deployments, own_objects
+from tests.cluster.simulated_ec2 import SimulatedEc2, simulated_ec2
+from tests.cluster.state import has, in_namespace, named_pool, pods, ready_names, ready_pods
 from tests.templates.support import Templates
 
 pytestmark = pytest.mark.timeout(600)
 
-_KARPENTER_KINDS = ("EC2NodeClass", "NodePool")
 #: Nobody here reserves capacity: moto does not know it.
 _RESERVED = {name for name, pool in matrix.POOLS.items() if pool.is_reserved}
 #: Pools for which Karpenter starts nothing here, as it never does at an unknown price.
@@ -48,61 +39,23 @@ _KEPT = {
 
 
 @pytest.fixture(scope="module")
-def ec2() -> Iterator[SimulatedEc2]:
-    """What Karpenter takes for AWS."""
-    with simulated_ec2() as simulated:
+def ec2(control_plane: ControlPlane) -> Iterator[SimulatedEc2]:
+    """What Karpenter, which runs, takes for AWS."""
+    with simulated_ec2() as simulated, karpenter(control_plane, simulated):
         yield simulated
-
-
-@pytest.fixture(scope="module")
-def karpenter(control_plane: ControlPlane, ec2: SimulatedEc2) -> None:
-    """Karpenter's controller."""
-    metrics, health = free_ports(2)
-    authority = control_plane.authority.certificate.read_bytes()
-    control_plane.start_program(
-        "karpenter",
-        [build.program(artefacts.KARPENTER, print) / "karpenter"],
-        AWS_ENDPOINT_URL=ec2.endpoint_url,
-        AWS_REGION=REGION,
-        AWS_EC2_METADATA_DISABLED="true",
-        CLUSTER_NAME=CLUSTER_NAME,
-        CLUSTER_ENDPOINT=control_plane.address,
-        CLUSTER_CA_BUNDLE=base64.b64encode(authority).decode(),
-        KUBECONFIG=str(control_plane.kubeconfig),
-        BATCH_IDLE_DURATION="500ms",
-        DISABLE_DRY_RUN="true",
-        DISABLE_LEADER_ELECTION="true",
-        FEATURE_GATES="StaticCapacity=true",
-        HEALTH_PROBE_PORT=str(health),
-        ISOLATED_VPC="true",
-        LOG_LEVEL="info",
-        METRICS_PORT=str(metrics),
-        SYSTEM_NAMESPACE="kube-system",
-        **CREDENTIALS,
-    )
-    control_plane.kubectl.wait_until(lambda: healthy(control_plane, health), "Karpenter")
 
 
 @pytest.fixture
 def pools(
-    kubectl: Kubectl, karpenter: None, ec2: SimulatedEc2, matrix_platform: Templates
+    kubectl: Kubectl, ec2: SimulatedEc2, matrix_platform: Templates
 ) -> Iterator[dict[str, KubernetesObject]]:
     """The NodePools of every kind of pool, ready, by name; they wait less long for an empty node."""
-    objects = [
-        copy.deepcopy(each)
-        for each in manifests(matrix_platform, {**IDENTIFIERS, **ec2.identifiers})
-        if each["kind"] in _KARPENTER_KINDS and _pool_name(each) not in _RESERVED
-    ]
-    for each in objects:
-        if each["kind"] == "EC2NodeClass":
-            each["spec"]["subnetSelectorTerms"] = [{"id": subnet} for subnet in ec2.subnet_ids]
-        elif "disruption" in each["spec"]:
+    objects = [each for each in pools_and_classes(matrix_platform, ec2) if _pool_name(each) not in _RESERVED]
+    classes, found = named(objects, "EC2NodeClass"), named(objects, "NodePool")
+    for each in found.values():
+        if "disruption" in each["spec"]:
             each["spec"]["disruption"]["consolidateAfter"] = "2s"
     kubectl.apply(objects)
-    classes, found = (
-        {each["metadata"]["name"]: each for each in objects if each["kind"] == kind}
-        for kind in _KARPENTER_KINDS
-    )
     kubectl.wait_until(lambda: ready_names(kubectl, "nodepools") >= set(found), "every NodePool is ready")
     yield found
     kubectl.run("delete", "nodepools", *found, "--wait=true", "--timeout=90s")

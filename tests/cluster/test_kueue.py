@@ -18,9 +18,10 @@ from inference_blueprints.local.control_plane.control_plane import (
 )
 from inference_blueprints.local.ports import free_ports
 from tests.cluster import matrix
+from tests.cluster.controller import controller
 from tests.cluster.nodes import nodes_of
 from tests.cluster.objects import KubernetesObject, manifests, module_chart, releases, rendered
-from tests.cluster.state import has, healthy
+from tests.cluster.state import has
 from tests.cluster.webhooks import certificate_folder, on_loopback
 from tests.templates.support import Templates
 
@@ -33,7 +34,7 @@ _WHOLE_NODE = 8
 
 
 @pytest.fixture(scope="module")
-def controller(control_plane: ControlPlane, matrix_platform: Templates) -> Iterator[None]:
+def kueue(control_plane: ControlPlane, matrix_platform: Templates) -> Iterator[None]:
     """Kueue as the chart configures it, but for addresses and certificates."""
     health, metrics, webhooks = free_ports(3)
     objects = rendered(releases(matrix_platform)["kueue"], module_chart("kueue"))
@@ -49,33 +50,27 @@ def controller(control_plane: ControlPlane, matrix_platform: Templates) -> Itera
         "webhook": {"host": LOOPBACK, "port": webhooks, "certDir": str(folder)},
     }
     (folder / "configuration.yaml").write_text(yaml.safe_dump(configuration))
-    control_plane.start_program(
-        "kueue",
-        [
-            build.program(artefacts.KUEUE, print) / "kueue",
-            f"--config={folder / 'configuration.yaml'}",
-            # Listens on every address, and nothing here asks it.
-            "--feature-gates=VisibilityOnDemand=false",
-        ],
-        KUBECONFIG=str(control_plane.kubeconfig),
-    )
+    command = [
+        build.program(artefacts.KUEUE, print) / "kueue",
+        f"--config={folder / 'configuration.yaml'}",
+        # Listens on every address, and nothing here asks it.
+        "--feature-gates=VisibilityOnDemand=false",
+    ]
     kubectl = control_plane.kubectl
-    kubectl.wait_until(lambda: healthy(control_plane, health), "Kueue")
     hooks = [
         on_loopback(each, f"here-{each['metadata']['name']}", control_plane, webhooks)
         for each in objects
         if each["kind"].endswith("WebhookConfiguration")
     ]
-    kubectl.apply(hooks)
-    yield
-    for each in hooks:
-        kubectl.run("delete", each["kind"], each["metadata"]["name"])
+    with controller(control_plane, "kueue", command, health):
+        kubectl.apply(hooks)
+        yield
+        for each in hooks:
+            kubectl.run("delete", each["kind"], each["metadata"]["name"])
 
 
 @pytest.fixture(scope="module")
-def quotas(
-    control_plane: ControlPlane, controller: None, matrix_platform: Templates
-) -> Iterator[dict[str, int]]:
+def quotas(control_plane: ControlPlane, kueue: None, matrix_platform: Templates) -> Iterator[dict[str, int]]:
     """The queues of every kind of pool, active, and a node for each accelerated one; GPUs by queue."""
     kubectl = control_plane.kubectl
     objects = manifests(matrix_platform)

@@ -12,9 +12,10 @@ from inference_blueprints.deployment.kubectl import Kubectl
 from inference_blueprints.local.control_plane import artefacts, build
 from inference_blueprints.local.control_plane.control_plane import LOOPBACK, ControlPlane
 from inference_blueprints.local.ports import free_ports
+from tests.cluster.controller import controller
 from tests.cluster.nodes import nodes_of
 from tests.cluster.objects import KubernetesObject, component_deployments, manifests, own_objects
-from tests.cluster.state import healthy, in_namespace, named_pool, pods, ready_pods
+from tests.cluster.state import in_namespace, named_pool, pods, ready_pods
 from tests.cluster.webhooks import certificate_folder, on_loopback
 from tests.templates.support import Templates
 
@@ -24,7 +25,7 @@ _WORKER_INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
 
 
 @pytest.fixture(scope="module")
-def controller(control_plane: ControlPlane) -> Iterator[None]:
+def leader_worker_set(control_plane: ControlPlane) -> Iterator[None]:
     """The controller with its webhooks, which go with the module."""
     health, metrics, webhooks = free_ports(3)
     folder = certificate_folder(control_plane, "lws")
@@ -39,18 +40,13 @@ def controller(control_plane: ControlPlane) -> Iterator[None]:
     }
     (folder / "configuration.yaml").write_text(yaml.safe_dump(configuration))
     program = build.program(artefacts.LEADER_WORKER_SET, print) / "lws"
-    control_plane.start_program(
-        "lws",
-        [program, f"--config={folder / 'configuration.yaml'}"],
-        KUBECONFIG=str(control_plane.kubeconfig),
-    )
     kubectl = control_plane.kubectl
-    kubectl.wait_until(lambda: healthy(control_plane, health), "the LeaderWorkerSet controller")
     hooks = _webhooks(control_plane, webhooks)
-    kubectl.apply(hooks)
-    yield
-    for each in hooks:
-        kubectl.run("delete", each["kind"], each["metadata"]["name"])
+    with controller(control_plane, "lws", [program, f"--config={folder / 'configuration.yaml'}"], health):
+        kubectl.apply(hooks)
+        yield
+        for each in hooks:
+            kubectl.run("delete", each["kind"], each["metadata"]["name"])
 
 
 @pytest.fixture
@@ -69,7 +65,7 @@ def nodes(kubectl: Kubectl, matrix_platform: Templates) -> Iterator[list[str]]:
 
 
 def test_a_group_of_two_whole_nodes_forms(
-    kubectl: Kubectl, namespace: str, controller: None, nodes: list[str], matrix_platform: Templates
+    kubectl: Kubectl, namespace: str, leader_worker_set: None, nodes: list[str], matrix_platform: Templates
 ) -> None:
     template = next(
         copy.deepcopy(each["spec"]["template"])

@@ -16,6 +16,7 @@ def main() -> int:
         for files in (
             artefacts.KWOK_STAGES,
             artefacts.LEADER_WORKER_SET_WEBHOOKS,
+            artefacts.KARPENTER_EXAMPLES,
             *artefacts.CUSTOM_RESOURCES,
             *artefacts.CHARTS,
         ):

@@ -123,6 +123,12 @@ KWOK_STAGES = ModuleFiles(
 LEADER_WORKER_SET_WEBHOOKS = ModuleFiles(
     "lws-webhooks", "sigs.k8s.io/lws", _LWS_VERSION, ("config/webhook/manifests.yaml",)
 )
+KARPENTER_EXAMPLES = ModuleFiles(
+    "karpenter-examples",
+    "github.com/aws/karpenter-provider-aws",
+    _KARPENTER_VERSION,
+    ("examples/v1/general-purpose.yaml",),
+)
 CUSTOM_RESOURCES = (
     ModuleFiles(
         "karpenter-crds",

@@ -90,30 +90,6 @@ class ControlPlane(Programs):
         """
         return self._run_directory / "logs" / f"{name}.log"
 
-    def start_program(self, name: str, command: Sequence[str | Path], **environment: str) -> None:
-        """Start a program that ends with the control plane.
-
-        Parameters
-        ----------
-        name
-            For messages and the log.
-        command
-            Program and arguments.
-        environment
-            Its variables, beside home and path.
-        """
-        self._processes.start(
-            name,
-            command,
-            environment={
-                "HOME": str(self._run_directory),
-                "PATH": os.environ.get("PATH", os.defpath),
-                **environment,
-            },
-            log_path=self.log_path(name),
-            working_directory=self._run_directory,
-        )
-
     def _start(self) -> None:
         etcd = build.program(artefacts.ETCD, self._report)
         kubernetes = build.program(artefacts.KUBERNETES, self._report)
@@ -137,7 +113,7 @@ class ControlPlane(Programs):
             *("trusted-ca-file", self._authority.certificate),
         ]
         names, files = certificates[::2], certificates[1::2]
-        self.start_program(
+        self._start_program(
             "etcd",
             [
                 program,
@@ -154,7 +130,7 @@ class ControlPlane(Programs):
         )
 
     def _start_api_server(self, program: Path, server: KeyPair) -> None:
-        self.start_program(
+        self._start_program(
             "kube-apiserver",
             [
                 program,
@@ -189,7 +165,7 @@ class ControlPlane(Programs):
 
     def _start_controllers(self, programs: Path, server: KeyPair) -> None:
         manager = self._write_kubeconfig("system:kube-controller-manager")
-        self.start_program(
+        self._start_program(
             "kube-controller-manager",
             [
                 programs / "kube-controller-manager",
@@ -201,7 +177,7 @@ class ControlPlane(Programs):
             ],
         )
         scheduler = self._write_kubeconfig("system:kube-scheduler")
-        self.start_program(
+        self._start_program(
             "kube-scheduler",
             [
                 programs / "kube-scheduler",
@@ -217,7 +193,7 @@ class ControlPlane(Programs):
         configuration = self._run_directory / "kwok.yaml"
         configuration.write_text(yaml.safe_dump_all(_stages(paths)))
         selector = "=".join(*FAKE_NODE_ANNOTATION.items())
-        self.start_program(
+        self._start_program(
             "kwok",
             [
                 program,
@@ -226,6 +202,15 @@ class ControlPlane(Programs):
                 "--node-lease-duration-seconds=40",
                 f"--server-address={LOOPBACK}:{self._ports['kwok']}",
             ],
+        )
+
+    def _start_program(self, name: str, command: Sequence[str | Path]) -> None:
+        self._processes.start(
+            name,
+            command,
+            environment={"HOME": str(self._run_directory), "PATH": os.environ.get("PATH", os.defpath)},
+            log_path=self.log_path(name),
+            working_directory=self._run_directory,
         )
 
     def _write_kubeconfig(self, user: str, *, groups: tuple[str, ...] = ()) -> Path:
