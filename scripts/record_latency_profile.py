@@ -26,15 +26,17 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(REPOSITORY))
+FOLDERS = Path(__file__).resolve().parents
+# The repository, or where a wheel carries this file the folder that packages are installed in.
+LIBRARY = next(folder for folder in FOLDERS if (folder / "inference_blueprints").is_dir())
+sys.path.append(str(LIBRARY))
 
-from aiconfigurator.cli.api import cli_estimate  # noqa: E402 -- after the repository is on the path
+from aiconfigurator.cli.api import cli_estimate  # noqa: E402 -- after the library is on the path
 
 from inference_blueprints import catalog  # noqa: E402
 from inference_blueprints.serving.memory import estimate_memory  # noqa: E402
 
-PROFILES = REPOSITORY / "inference_blueprints/catalog/data/latency_profiles"
+CATALOGUE = LIBRARY / "inference_blueprints/catalog/data"
 #: The blueprint's word for an engine: aiconfigurator's, and the release of its newest data.
 BACKENDS = {
     "vllm": ("vllm", "0.24.0"),
@@ -151,6 +153,12 @@ def main() -> None:
     options.add_argument("tensor_parallel_size", type=int, help="devices that share each layer")
     options.add_argument("--engine", choices=BACKENDS, default="vllm", help="the blueprint's word for it")
     options.add_argument("--model-path", help="folder with config.json, for a model that is not bundled")
+    options.add_argument(
+        "--directory",
+        type=Path,
+        default=CATALOGUE,
+        help="write below this folder in place of the catalogue",
+    )
     given = options.parse_args()
     logging.disable(logging.WARNING)
     model, accelerator = catalog.model(given.model), catalog.accelerator(given.accelerator)
@@ -191,7 +199,8 @@ def main() -> None:
         "source": f"aiconfigurator 0.12.0, measured operators of {backend} {version}",
         **record(database, model.context_length, memory.kv_tokens),
     }
-    target = PROFILES / given.engine / model.name / f"{accelerator.name}-tp{size}.json"
+    name = f"latency_profiles/{given.engine}/{model.name}/{accelerator.name}-tp{size}.json"
+    target = given.directory / name
     target.parent.mkdir(parents=True, exist_ok=True)
     lines = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in profile.items()]
     text = "{\n" + ",\n".join(lines).replace("], [", "],\n    [") + "\n}\n"

@@ -62,7 +62,7 @@ def show(
         from inference_blueprints.planning.picture import picture as draw
         from inference_blueprints.serving.plan import build_plan
 
-        _write(picture, draw(loaded.blueprint, build_plan(loaded.blueprint)))
+        write_file(picture, draw(loaded.blueprint, build_plan(loaded.blueprint)))
         print(f"wrote {picture}", file=sys.stderr)
     elif output is Output.JSON:
         _print_json(loaded.blueprint.model_dump(mode="json", by_alias=True, exclude_none=True))
@@ -84,11 +84,11 @@ def init(
     if file.exists():
         raise UserError(f"{file}: exists already; name another file, or remove it first")
     # The same relative place as in the library, so that the file's `$schema` line needs no change.
-    _write(
+    write_file(
         file.parent / schema_path().relative_to(blueprints_directory()),
         schema_path().read_text(encoding="utf-8"),
     )
-    _write(file, source.read_text(encoding="utf-8"))
+    write_file(file, source.read_text(encoding="utf-8"))
     print(f"wrote {file}; next: blueprints validate {file}")
 
 
@@ -152,7 +152,7 @@ def plan(
         from inference_blueprints.planning.page import plan_page
 
         warnings = [str(warning) for warning in loaded.warnings]
-        _write(page, plan_page(loaded.blueprint, serving_plan, summary, warnings))
+        write_file(page, plan_page(loaded.blueprint, serving_plan, summary, warnings))
         print(f"wrote {page}", file=sys.stderr)
     if output is Output.JSON:
         _print_json({**as_dict(summary), "warnings": _as_dicts(loaded.warnings)})
@@ -184,7 +184,21 @@ def load(name_or_path: str) -> LoadedBlueprint:
     return loaded
 
 
-def _write(path: Path, text: str) -> None:
+def write_file(path: Path, text: str) -> None:
+    """Write a file that the user named, and the folders above it.
+
+    Parameters
+    ----------
+    path
+        The file.
+    text
+        What it is to hold.
+
+    Raises
+    ------
+    UserError
+        If it cannot be written.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")

@@ -12,6 +12,7 @@ import sys
 import typer
 
 from inference_blueprints.cli import (
+    benchmark_command,
     blueprint_commands,
     charts_commands,
     deploy_commands,
@@ -20,6 +21,7 @@ from inference_blueprints.cli import (
     local_commands,
     lock_commands,
     removal_commands,
+    tune_command,
     upgrade_command,
     verify_command,
 )
@@ -37,6 +39,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 blueprint_commands.register(app)
+tune_command.register(app)
+benchmark_command.register(app)
 doctor_command.register(app)
 deploy_commands.register(app)
 lock_commands.register(app)

@@ -55,8 +55,8 @@ def summarise(blueprint: Blueprint, plan: ServingPlan, rates: Rates | None = Non
         pool.name: cheapest_placement(workers_of_pool(plan, pool.name), prices.types_of(pool))
         for pool in spec.pools
     }
-    pools = tuple(_summarise_pool(pool, plan, prices, placed[pool.name]) for pool in spec.pools)
-    processes = _summarise_processes(plan)
+    pools = tuple(summarise_pool(pool, plan, prices, placed[pool.name]) for pool in spec.pools)
+    processes = summarise_processes(plan)
     memory = summarise_memory(blueprint)
     roles = list(_roles(blueprint, plan))
     token_prices = {
@@ -120,7 +120,20 @@ def as_dict(summary: PlanSummary) -> dict[str, Any]:
     return document
 
 
-def _summarise_pool(pool: Pool, plan: ServingPlan, known: Prices, nodes: list[Node]) -> PoolSummary:
+def summarise_pool(pool: Pool, plan: ServingPlan, known: Prices, nodes: list[Node]) -> PoolSummary:
+    """Sum up one pool.
+
+    Parameters
+    ----------
+    pool
+        The blueprint's section.
+    plan
+        Whose workers it holds.
+    known
+        What is known of prices.
+    nodes
+        Where those workers are placed.
+    """
     instance_types = known.types_of(pool)
     workers = workers_of_pool(plan, pool.name)
     accelerator = instance_types[0].accelerator
@@ -154,7 +167,14 @@ def _times(nodes: int, usd_per_hour: float | None) -> float | None:
     return None if usd_per_hour is None else round(nodes * usd_per_hour, _PRICE_DECIMALS)
 
 
-def _summarise_processes(plan: ServingPlan) -> tuple[ProcessSummary, ...]:
+def summarise_processes(plan: ServingPlan) -> tuple[ProcessSummary, ...]:
+    """Return every process of a plan in figures.
+
+    Parameters
+    ----------
+    plan
+        The serving plan.
+    """
     return tuple(
         ProcessSummary(
             model=model.name,

@@ -23,7 +23,7 @@ def print_plan(summary: PlanSummary, console: Console) -> None:
     """
     console.print(Text(f"{summary.name} in {summary.region}", style="bold"))
     for table in plan_tables(summary):
-        console.print(_table(table))
+        console.print(terminal_table(table))
         for note in table.notes:
             console.print(Text(note))
     console.print()
@@ -31,8 +31,14 @@ def print_plan(summary: PlanSummary, console: Console) -> None:
         console.print(Text(note))
 
 
-def _table(content: PlanTable) -> Table:
-    """Lay rows out under two kinds of columns: names fold, figures are right-aligned and stay whole."""
+def terminal_table(content: PlanTable) -> Table:
+    """Lay rows out under two kinds of columns: names fold, figures are right-aligned and stay whole.
+
+    Parameters
+    ----------
+    content
+        Heads and rows.
+    """
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
     for name in content.names:
         table.add_column(name, overflow="fold")

@@ -6,6 +6,7 @@ share of the network; that transfers share a link is not modelled (``dynamo.repl
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -15,9 +16,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from inference_blueprints.simulation.profile_file import write_profile
+from inference_blueprints.simulation.scheduler import scheduler_of
 from inference_blueprints.simulation.workers import SimulatedWorkers
 
 _BYTES_PER_GB = 1e9
+_MS = 1000.0
 #: The engine of the simulator that stands for each of ours.
 _WORKER_TYPES = {"worker": "aggregated", "prefill": "prefill", "decode": "decode"}
 
@@ -40,6 +43,26 @@ class SyntheticLoad:
     output_tokens: int
     shared_prefix_ratio: float = 0.0
     prefix_groups: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRequest:
+    """A request that was recorded.
+
+    Parameters
+    ----------
+    arrival_seconds
+        When it arrived, counted from the first one.
+    input_tokens, output_tokens
+        Length of its prompt and of its answer.
+    block_ids
+        Its prompt in blocks, the last one shorter: equal ids, equal content.
+    """
+
+    arrival_seconds: float
+    input_tokens: int
+    output_tokens: int
+    block_ids: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +151,54 @@ def replay_synthetic(
     return result_of(report.summary)
 
 
+def replay_recorded(
+    workers: Sequence[SimulatedWorkers],
+    requests: Sequence[RecordedRequest],
+    block_tokens: int,
+    *,
+    router: Literal["kv_router", "round_robin"] = "kv_router",
+) -> ReplayResult:
+    """Replay recorded requests at their own times against the workers of a deployment.
+
+    Parameters
+    ----------
+    workers
+        One kind, or prefill and decode.
+    requests
+        In the order of arrival.
+    block_tokens
+        Tokens of a block of a prompt.
+    router
+        How they are spread over the workers.
+
+    Raises
+    ------
+    MissingProfileError
+        If a worker has no latency profile.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        trace = Path(folder) / "trace.jsonl"
+        trace.write_text("".join(map(_record, requests)), encoding="utf-8")
+        report = _replay_api().run_trace_replay(
+            str(trace),
+            trace_block_size=block_tokens,
+            router_mode=router,
+            **engine_options(workers, Path(folder)),
+        )
+    return result_of(report.summary)
+
+
+def _record(request: RecordedRequest) -> str:
+    """Write a request as a line of a trace in Mooncake's form."""
+    record = {
+        "timestamp": request.arrival_seconds * _MS,
+        "input_length": request.input_tokens,
+        "output_length": request.output_tokens,
+        "hash_ids": request.block_ids,
+    }
+    return json.dumps(record) + "\n"
+
+
 def engine_options(workers: Sequence[SimulatedWorkers], folder: Path) -> dict[str, Any]:
     """Return the arguments of the replay that describe the workers.
 
@@ -179,8 +250,9 @@ def _engine(workers: SimulatedWorkers, folder: Path) -> Any:
         raise MissingProfileError(
             f"{workers.role}: no latency profile for {settings.tensor_parallel_size} devices"
         )
+    scheduler = scheduler_of(settings)
     engine: dict[str, Any] = {
-        "backend": "vllm",
+        "backend": scheduler.name,
         "worker_type": _WORKER_TYPES[workers.role],
         "block_size": settings.block_size,
         "num_gpu_blocks": settings.kv_blocks,
@@ -192,6 +264,8 @@ def _engine(workers: SimulatedWorkers, folder: Path) -> Any:
             "config": {"path": str(write_profile(profile, folder / f"{workers.role}.npz"))},
         },
     }
+    if scheduler.settings:
+        engine[scheduler.name] = dict(scheduler.settings)
     if workers.transfer_bytes_per_second is not None:
         engine["kv_transfer_bytes_per_token"] = workers.kv_bytes_per_token
         engine["kv_transfer_bandwidth"] = workers.transfer_bytes_per_second / _BYTES_PER_GB

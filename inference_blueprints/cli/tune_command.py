@@ -1,0 +1,157 @@
+"""The command that chooses a model's configuration: tune."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from inference_blueprints.cli.blueprint_commands import load, write_file
+from inference_blueprints.cli.options import NameOrPath, Output, OutputOption
+from inference_blueprints.errors import UserError
+
+if TYPE_CHECKING:
+    from inference_blueprints.loading import LoadedBlueprint
+    from inference_blueprints.tuning.tune import Tuning
+
+
+def register(app: typer.Typer) -> None:
+    """Add this module's command to the command line.
+
+    Parameters
+    ----------
+    app
+        The command line's root.
+    """
+    app.command("tune")(tune)
+
+
+def tune(
+    name_or_path: NameOrPath,
+    *,
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="NAME", help="Which model, where there are several.")
+    ] = None,
+    trace: Annotated[
+        Path | None,
+        typer.Option(
+            "--trace", metavar="FILE", help="Requests of yours: Mooncake's .jsonl, or .csv; also with .gz."
+        ),
+    ] = None,
+    gpus: Annotated[
+        int | None, typer.Option("--gpus", min=1, metavar="N", help="Accelerators at the most.")
+    ] = None,
+    engine: Annotated[
+        list[str] | None, typer.Option("--engine", help="An engine to look at; without it, all that suit.")
+    ] = None,
+    rates: Annotated[
+        Path | None,
+        typer.Option("--rates", help="Your own prices, spot and reserved too.", metavar="FILE.yaml"),
+    ] = None,
+    write: Annotated[
+        bool, typer.Option("--write", help="Write the best configuration into the blueprint.")
+    ] = False,
+    page: Annotated[
+        Path | None,
+        typer.Option("--page", help="Write table and plots as a page.", metavar="FILE.html"),
+    ] = None,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Find the configuration of a model that costs least within its objectives, by simulated replay."""
+    from inference_blueprints.deployment.locking import own_file
+    from inference_blueprints.planning.rates import load_rates
+    from inference_blueprints.tuning.page import tuning_page
+    from inference_blueprints.tuning.progress import shown_progress
+    from inference_blueprints.tuning.tune import tune as search
+
+    if write:
+        own_file(name_or_path)
+    loaded = load(name_or_path)
+    blueprint = loaded.blueprint
+    with shown_progress() as progress:
+        found = search(
+            blueprint,
+            _index(loaded, model),
+            progress,
+            trace=trace,
+            most_accelerators=gpus,
+            engines_looked_at=_engines(engine or []),
+            rates=load_rates(rates, blueprint.spec.environment.region) if rates else None,
+        )
+    if page is not None:
+        write_file(page, tuning_page(found))
+        print(f"wrote {page}", file=sys.stderr)
+    _print(found, output)
+    if found.best is None:
+        raise typer.Exit(1)
+    if write:
+        _write(loaded, name_or_path, found)
+
+
+def _index(loaded: LoadedBlueprint, name: str | None) -> int:
+    """Return the place of the model that is meant."""
+    names = [model.name for model in loaded.blueprint.spec.models]
+    if name is None and len(names) == 1:
+        return 0
+    if name not in names:
+        got = "--model is missing" if name is None else f"got --model {name}"
+        raise UserError(f"{loaded.file}: {got}; its models are {', '.join(names)}")
+    return names.index(name)
+
+
+def _engines(names: list[str]) -> list[str]:
+    """Return the engines that are meant."""
+    from inference_blueprints.serving.engines import ENGINES
+
+    unknown = [name for name in names if name not in ENGINES]
+    if unknown:
+        raise UserError(f"got --engine {', '.join(unknown)}; allowed are {', '.join(ENGINES)}")
+    return names
+
+
+def _print(found: Tuning, output: Output) -> None:
+    """Print what was found, for people or for machines."""
+    from inference_blueprints.tuning import words
+
+    if output is Output.JSON:
+        print(json.dumps(words.as_dict(found), indent=2))
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    from inference_blueprints.planning.tables import terminal_table
+
+    console = Console()
+    table = words.ranking(found)
+    console.print(Text(words.title(found), style="bold"))
+    console.print(Text(f"to be kept: {words.objective(found)}"))
+    if table.rows:
+        console.print(terminal_table(table))
+    for line in (*(table.notes if table.rows else ()), "", words.explanation(found), "", words.effort(found)):
+        console.print(Text(line))
+    for note in found.notes:
+        console.print(Text(note))
+
+
+def _write(loaded: LoadedBlueprint, file: str, found: Tuning) -> None:
+    """Write the best configuration into the file."""
+    from inference_blueprints.tuning.writing import write_configuration
+
+    if found.best is None:
+        return
+    model = found.blueprint.spec.models[found.model_index]
+    candidate = found.best.candidate
+    changed = write_configuration(
+        Path(loaded.file),
+        loaded.written,
+        model.name,
+        candidate.deployment(model.deployments[0].name),
+        candidate.shape.engine,
+    )
+    said = (
+        f"wrote {file}; next: blueprints plan {file}" if changed else f"{file} has that configuration already"
+    )
+    print(said, file=sys.stderr)

@@ -1,0 +1,56 @@
+"""How few workers of a role could serve a demand at all, by arithmetic: what is below is not replayed."""
+
+from __future__ import annotations
+
+import math
+
+from inference_blueprints.serving.throughput import best_within, operation, prefill_ms
+from inference_blueprints.serving.workload import unique_tokens
+from inference_blueprints.simulation.highest_rate import Limits
+from inference_blueprints.simulation.workers import SimulatedWorkers
+from inference_blueprints.tuning.workload import Demand
+
+#: The arithmetic takes requests for alike. A replay may do better by so much: one in ten requests may be as
+#: late as it likes, and the objectives are of the 90th percentiles where this reckons with means.
+OPTIMISM = 1.25
+_MS = 1000.0
+
+
+def least_workers(workers: SimulatedWorkers, demand: Demand, limits: Limits) -> int | None:
+    """Return the fewest workers of a role that could keep the objectives; None where no number could.
+
+    Parameters
+    ----------
+    workers
+        The role; how many workers it has is of no account. Without speeds, nothing could.
+    demand
+        What is asked.
+    limits
+        What is to be kept.
+    """
+    profile, means = workers.profile, demand.means
+    at_once = _at_once(workers, demand)
+    if profile is None or at_once < 1:
+        return None
+    first_token_ms = limits.time_to_first_token_p90_ms * OPTIMISM
+    token_ms = limits.time_per_output_token_p90_ms * OPTIMISM
+    if workers.role != "decode" and prefill_ms(profile, means) > first_token_ms:
+        return None
+    if workers.role == "prefill":
+        each = _MS / prefill_ms(profile, means)
+    else:
+        alone = operation(profile, means, 1, decodes_only=True)
+        if alone.time_per_output_token_ms > token_ms:
+            return None
+        apart = workers.role == "decode"
+        each = best_within(profile, means, token_ms, at_once, decodes_only=apart).requests_per_second
+    # Requests may still wait when the last has come, for as long as the first token may take.
+    tail = 1.0 + limits.time_to_first_token_p90_ms / _MS / demand.seconds
+    return max(1, math.ceil(means.peak_requests_per_second / (each * OPTIMISM * tail)))
+
+
+def _at_once(workers: SimulatedWorkers, demand: Demand) -> int:
+    """Return how many mean requests a worker holds at once beside one copy of what they share."""
+    settings, means = workers.settings, demand.means
+    own_tokens = settings.kv_blocks * settings.block_size - means.input_tokens * means.shared_prefix_ratio
+    return min(settings.max_num_seqs, int(own_tokens // unique_tokens(means)))

@@ -1,0 +1,175 @@
+"""What the data does not cover, in words: nothing of it is guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+from inference_blueprints.catalog import LatencyProfile
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.spec.types import Blueprint, Model, Workload
+from inference_blueprints.tuning.candidates import Candidate
+from inference_blueprints.tuning.profiles import Speed
+from inference_blueprints.tuning.traces import UserTrace
+from inference_blueprints.tuning.workload import Demand, RecordedWorkload
+
+#: Types of weights and KV cache that the latency profiles were recorded with, by engine argument.
+_RECORDED_WITH: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "kv-cache-dtype": ("auto", "bfloat16"),
+        "quantization": (),
+        "dtype": ("auto", "bfloat16"),
+    }
+)
+#: Arguments that the replay's workers have too.
+_REPLAYED = frozenset(
+    {
+        *_RECORDED_WITH,
+        "max-model-len",
+        "max-num-seqs",
+        "max-num-batched-tokens",
+        "block-size",
+        "gpu-memory-utilization",
+    }
+)
+#: Beyond this ratio the trace is another workload than the stated one.
+_ALIKE = 1.25
+
+
+def unsuited_arguments(blueprint: Blueprint, model_index: int) -> list[str]:
+    """Return the engine arguments with which the plan would not run what was measured.
+
+    Parameters
+    ----------
+    blueprint, model_index
+        The model.
+    """
+    arguments = _arguments(blueprint.spec.models[model_index])
+    return [
+        f"spec.models[{model_index}].engine: got {name}: {value}; the latency profiles are of "
+        f"{' or '.join(_RECORDED_WITH[name]) or 'the weights as they are published'}, so nothing can be said "
+        "of it; remove the argument to tune"
+        for name, value in arguments.items()
+        if name in _RECORDED_WITH and value not in _RECORDED_WITH[name]
+    ]
+
+
+def uncovered(missing: Mapping[Speed, str]) -> list[str]:
+    """Return why there are no speeds, a line each.
+
+    Parameters
+    ----------
+    missing
+        Reasons by what is missing.
+    """
+    return [f"no speeds of {speed}: {reason}" for speed, reason in sorted(missing.items())]
+
+
+def what_is_not_covered(
+    blueprint: Blueprint,
+    model_index: int,
+    demand: Demand,
+    trace: UserTrace | None,
+) -> Iterator[str]:
+    """Yield what was assumed or is not in the figures.
+
+    Parameters
+    ----------
+    blueprint, model_index
+        The model.
+    demand
+        What was asked.
+    trace
+        The user's own, if there is one.
+    """
+    model = blueprint.spec.models[model_index]
+    yield from _objective_notes(model)
+    others = sorted(set(_arguments(model)) - _REPLAYED)
+    if others:
+        yield f"The replay knows nothing of these engine arguments: {', '.join(others)}."
+    if trace is not None and isinstance(demand, RecordedWorkload):
+        yield from _trace_notes(model.workload, trace, demand)
+
+
+def sources(profiles: Sequence[LatencyProfile]) -> Iterator[str]:
+    """Yield what speeds were recorded with.
+
+    Parameters
+    ----------
+    profiles
+        Speeds that figures rest on.
+    """
+    for source in sorted({profile.source for profile in profiles}):
+        yield f"Speeds are from {source}, with bfloat16 KV cache, as the plan runs it."
+
+
+def refused_requests(
+    blueprint: Blueprint, candidate: Candidate, model_index: int, demand: Demand
+) -> Iterator[str]:
+    """Yield how many recorded requests are longer than the plan's workers accept, if any is.
+
+    Parameters
+    ----------
+    blueprint, model_index
+        The model.
+    candidate
+        Its workers.
+    demand
+        What was asked.
+    """
+    if not isinstance(demand, RecordedWorkload):
+        return
+    workers = build_plan(candidate.within(blueprint, model_index)).models[model_index].deployments[0].workers
+    longest = min(each.engine.max_model_len for each in workers if each.engine)
+    longer = sum(request.input_tokens + request.output_tokens > longest for request in demand.requests)
+    if longer:
+        yield (
+            f"{longer} of the {len(demand.requests)} replayed requests are longer than the {longest} tokens "
+            "that the plan's workers accept, and would be refused: the workload section states shorter ones."
+        )
+
+
+def _objective_notes(model: Model) -> Iterator[str]:
+    stated = {
+        "time to first token": model.objectives.time_to_first_token_p90_ms,
+        "time per output token": model.objectives.time_per_output_token_p90_ms,
+    }
+    missing = [name for name, value in stated.items() if value is None]
+    if missing:
+        yield (
+            f"The blueprint states no objective for the {' and the '.join(missing)}; the one that its checks "
+            "assume was kept. State it in the model's objectives."
+        )
+
+
+def _trace_notes(stated: Workload, trace: UserTrace, demand: RecordedWorkload) -> Iterator[str]:
+    replayed, means = len(demand.requests), demand.means
+    if replayed < len(trace.requests):
+        yield (
+            f"Of the trace's {len(trace.requests):,} requests the {replayed:,} in a row that came fastest "
+            f"were replayed, {demand.seconds:.0f} seconds; caches were empty at their start."
+        )
+    if trace.rounded:
+        yield "The trace's times are rounded: requests of one time were spread evenly up to the next."
+    if not trace.knows_prefixes:
+        yield "A CSV trace does not say which prompts begin alike: no cache hits were replayed."
+    differing = [
+        f"{name}: {getattr(means, field):.3g}"
+        for name, field in (
+            ("inputTokens", "input_tokens"),
+            ("outputTokens", "output_tokens"),
+            ("peakRequestsPerSecond", "peak_requests_per_second"),
+        )
+        if not 1 / _ALIKE <= getattr(means, field) / getattr(stated, field) <= _ALIKE
+    ]
+    if differing:
+        yield (
+            "Workers are sized by the workload section, which the trace is unlike; its own would be "
+            f"{', '.join(differing)}."
+        )
+
+
+def _arguments(model: Model) -> Mapping[str, object]:
+    """Return the engine arguments that the blueprint gives."""
+    section = getattr(model.engine, model.engine.chosen, None)
+    return section.args if section else {}

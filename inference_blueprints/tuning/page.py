@@ -1,0 +1,124 @@
+"""A search as one page that needs nothing else: the choice, cost against latency, the table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from markupsafe import Markup
+
+from inference_blueprints.local.report.svg import Axis, Dots, Layer, Limit, Line, Plot, Point, number
+from inference_blueprints.pages.render import render_page
+from inference_blueprints.tuning.evaluation import Evaluation
+from inference_blueprints.tuning.tune import Tuning
+from inference_blueprints.tuning.words import effort, explanation, objective, ranking, title
+
+_TEMPLATE = Path(__file__).with_name("page.html.j2")
+#: Times the objective up to which a plot goes: beyond, a configuration is hopeless.
+_WIDTH = 3.0
+
+
+def tuning_page(tuning: Tuning) -> str:
+    """Render a search.
+
+    Parameters
+    ----------
+    tuning
+        What it found.
+
+    Returns
+    -------
+    str
+        An HTML document.
+    """
+    return render_page(
+        _TEMPLATE,
+        name=tuning.blueprint.spec.models[tuning.model_index].name,
+        title=title(tuning),
+        explanation=explanation(tuning),
+        objective=objective(tuning),
+        effort=effort(tuning),
+        plots=[(plot, Markup(plot.svg())) for plot in plots(tuning)],  # noqa: S704 - Plot.svg escapes
+        table=ranking(tuning),
+        notes=tuning.notes,
+    )
+
+
+def plots(tuning: Tuning) -> list[Plot]:
+    """Return cost against each of the two latencies; without configurations, none.
+
+    Parameters
+    ----------
+    tuning
+        What a search found.
+    """
+    if not tuning.evaluations:
+        return []
+    limits = tuning.limits
+    return [
+        _plot(
+            tuning,
+            "Time to first token",
+            limits.time_to_first_token_p90_ms,
+            lambda each: each.time_to_first_token_p90_ms,
+        ),
+        _plot(
+            tuning,
+            "Time per output token",
+            limits.time_per_output_token_p90_ms,
+            lambda each: each.time_per_output_token_p90_ms,
+        ),
+    ]
+
+
+def frontier(points: Sequence[Point]) -> list[Point]:
+    """Return the points that no other beats in both figures, from the left to the right.
+
+    Parameters
+    ----------
+    points
+        Two figures each, of which less is better.
+    """
+    best: list[Point] = []
+    for point in sorted(points):
+        if not best or point[1] < best[-1][1]:
+            best.append(point)
+    return best
+
+
+def _plot(tuning: Tuning, name: str, limit: float, latency: Callable[[Evaluation], float]) -> Plot:
+    """Draw each replayed configuration by a latency and its cost."""
+    shown = [each for each in tuning.evaluations if latency(each) <= _WIDTH * limit]
+    beyond = len(tuning.evaluations) - len(shown)
+    points = {each.candidate: (latency(each), _cost(tuning, each)) for each in shown}
+    keeping = [points[each.candidate] for each in shown if each.keeps]
+    missing = [points[each.candidate] for each in shown if not each.keeps]
+    best = frontier(list(points.values()))
+    layers: list[Layer] = [Line(best, "second"), Dots(missing, "bad"), Dots(keeping, "first")]
+    layers.append(Limit(limit, f"objective p90 {number(limit)} ms"))
+    farther = f" {beyond} are beyond the plot." if beyond else ""
+    return Plot(
+        name.lower().replace(" ", "-"),
+        f"{name}, p90 (simulated)",
+        f"{len(keeping)} configurations keep both objectives, {len(missing)} miss one (in red); the line "
+        f"joins those that no other beats in both figures.{farther}",
+        Axis("milliseconds, p90, simulated", max([limit, *(latency(each) for each in shown)])),
+        Axis(_cost_label(tuning), max((cost for _, cost in points.values()), default=0.0)),
+        layers,
+    )
+
+
+def _cost(tuning: Tuning, evaluation: Evaluation) -> float:
+    per_million = tuning.usd_per_million_tokens(evaluation)
+    if per_million is None or _by_accelerators(tuning):
+        return float(evaluation.candidate.accelerators)
+    return per_million
+
+
+def _by_accelerators(tuning: Tuning) -> bool:
+    """Whether a price is unknown, so that accelerators stand for cost."""
+    return any(each.cost.usd_per_hour is None for each in tuning.evaluations)
+
+
+def _cost_label(tuning: Tuning) -> str:
+    return "accelerators" if _by_accelerators(tuning) else "USD per million tokens"

@@ -1,0 +1,120 @@
+"""Keeps what was replayed, by all that it depends on: a search that was broken off goes on from there."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+from inference_blueprints.errors import UserError
+from inference_blueprints.simulation.offline_replay import Latencies, ReplayResult
+from inference_blueprints.simulation.workers import SimulatedWorkers
+from inference_blueprints.tools import cache_directory
+from inference_blueprints.tuning.workload import Demand, Router
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayCache:
+    """Replays in a folder, a file each.
+
+    Parameters
+    ----------
+    directory
+        The folder.
+    """
+
+    directory: Path = field(default_factory=lambda: cache_directory() / "tuning" / "replays")
+
+    def get(self, key: str) -> ReplayResult | None:
+        """Return a replay that was kept; None where there is none.
+
+        Parameters
+        ----------
+        key
+            Of `replay_key`.
+
+        Raises
+        ------
+        UserError
+            If its file is damaged.
+        """
+        path = self._path(key)
+        try:
+            values = json.loads(path.read_text(encoding="utf-8"))
+            return ReplayResult(**values | {name: Latencies(**values[name]) for name in _LATENCIES})
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError, KeyError, OSError) as error:
+            raise UserError(f"{path}: is no replay that was kept here: {error}; remove it") from error
+
+    def put(self, key: str, result: ReplayResult) -> None:
+        """Keep a replay; nobody ever sees half of its file.
+
+        Parameters
+        ----------
+        key, result
+            What it depends on, and what came of it.
+
+        Raises
+        ------
+        UserError
+            If the folder cannot be written.
+        """
+        path = self._path(key)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as draft:
+                json.dump(asdict(result), draft)
+            Path(draft.name).replace(path)
+        except OSError as error:
+            raise UserError(
+                f"{path.parent}: cannot be written: {error.strerror}; name another folder by XDG_CACHE_HOME"
+            ) from error
+
+    def _path(self, key: str) -> Path:
+        return self.directory / key[:2] / f"{key}.json"
+
+
+_LATENCIES = ("time_to_first_token", "time_per_output_token", "end_to_end")
+
+
+def demand_digest(demand: Demand) -> str:
+    """Return what stands for a demand in keys.
+
+    Parameters
+    ----------
+    demand
+        What is asked.
+    """
+    return _digest(demand.content)
+
+
+def replay_key(workers: Sequence[SimulatedWorkers], demand: str, router: Router, seed: int) -> str:
+    """Return what stands for a replay and everything that it depends on.
+
+    Parameters
+    ----------
+    workers, router, seed
+        What is replayed and how.
+    demand
+        Of `demand_digest`.
+    """
+    described = [asdict(each) for each in workers]
+    return _digest(
+        {
+            "dynamo": version("ai-dynamo"),
+            "workers": described,
+            "demand": demand,
+            "router": router,
+            "seed": seed,
+        }
+    )
+
+
+def _digest(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,146 @@
+"""The cheapest configuration that keeps the objectives: branch and bound over shapes.
+
+More workers never hurt, and cost more. So a shape whose fewest possible workers cost no less than the best
+configuration found is left out without a replay, and one that misses the objectives with all the workers
+that would still be cheaper, after one. Within a shape, the fewest workers of each role are found with plenty
+of the other: no configuration of it has fewer. From that corner the search goes up by cost until one keeps
+the objectives.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from inference_blueprints.tuning.candidates import Candidate, Shape, counts
+from inference_blueprints.tuning.evaluation import Evaluator
+
+#: Numbers of workers, up to more than a pool can hold accelerators.
+_GRID = counts(40_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """A shape with the fewest workers of each role that could do.
+
+    Parameters
+    ----------
+    shape
+        The shape.
+    least
+        By arithmetic, a role each.
+    """
+
+    shape: Shape
+    least: tuple[int, ...]
+
+    @property
+    def corner(self) -> Candidate:
+        """Its cheapest configuration that could do."""
+        return Candidate(self.shape, tuple(_GRID[bisect_left(_GRID, count)] for count in self.least))
+
+
+@dataclass(slots=True)
+class Search:
+    """Looks for the cheapest.
+
+    Parameters
+    ----------
+    evaluator
+        Replays and prices.
+    on_shape
+        Told of each shape when it is done with.
+    """
+
+    evaluator: Evaluator
+    on_shape: Callable[[Shape], None] = field(default=lambda _: None)
+    best: Candidate | None = field(default=None, init=False)
+    left_out: list[Bounded] = field(default_factory=list, init=False)
+
+    def run(self, shapes: Sequence[Bounded]) -> Candidate | None:
+        """Return the cheapest configuration that keeps the objectives; None when there is none.
+
+        Parameters
+        ----------
+        shapes
+            What to look at. Those for whose fewest workers the blueprint has no room are passed over, and
+            those that cannot be cheaper are in `left_out`.
+        """
+        costing = self.evaluator.costing
+        possible = [each for each in shapes if costing.has_room(each.corner)]
+        for bounded in sorted(possible, key=lambda each: (costing.cost(each.corner), each.shape)):
+            if self._is_worth_it(bounded.corner):
+                self._look_at(bounded.corner)
+            else:
+                self.left_out.append(bounded)
+            self.on_shape(bounded.shape)
+        return self.best
+
+    def _look_at(self, corner: Candidate) -> None:
+        """Search one shape from its fewest workers on."""
+        roles = range(len(corner.replicas))
+        plenty = Candidate(corner.shape, tuple(self._most(corner, role) for role in roles))
+        if not self.evaluator.may_keep(plenty):
+            return
+        fewest = tuple(self._fewest(corner, plenty, role) for role in roles)
+        self._climb(Candidate(corner.shape, fewest))
+
+    def _most(self, corner: Candidate, role: int) -> int:
+        """Return the most workers of a role that are worth it beside the fewest of the other."""
+        low, high = _rung(corner, role), len(_GRID)
+        beyond = _first(low + 1, high, lambda count: not self._is_worth_it(_with(corner, role, count)))
+        return _GRID[beyond - 1]
+
+    def _fewest(self, corner: Candidate, plenty: Candidate, role: int) -> int:
+        """Return the fewest workers of a role that may keep the objectives beside plenty of the other."""
+        low, high = _rung(corner, role), _rung(plenty, role)
+        return _GRID[_first(low, high, lambda count: self.evaluator.may_keep(_with(plenty, role, count)))]
+
+    def _climb(self, corner: Candidate) -> None:
+        """Replay configurations with no fewer workers than the corner, the cheapest first."""
+        costing = self.evaluator.costing
+        seen, waiting = {corner}, [(costing.cost(corner), corner)]
+        while waiting:
+            _, candidate = heapq.heappop(waiting)
+            if self.evaluator.keeps(candidate):
+                self.best = candidate
+                return
+            for larger in _next(candidate):
+                if larger not in seen and self._is_worth_it(larger):
+                    heapq.heappush(waiting, (costing.cost(larger), larger))
+                seen.add(larger)
+
+    def _is_worth_it(self, candidate: Candidate) -> bool:
+        """Whether there is room for a configuration and it is cheaper than the best found."""
+        costing = self.evaluator.costing
+        if not costing.has_room(candidate):
+            return False
+        return self.best is None or costing.cost(candidate) < costing.cost(self.best)
+
+
+def _first(low: int, high: int, holds: Callable[[int], bool]) -> int:
+    """Return the first place of the grid, from low to below high, from which something holds; else high."""
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(_GRID[middle]) else (middle + 1, high)
+    return low
+
+
+def _rung(candidate: Candidate, role: int) -> int:
+    """Return the place of a number of workers in the grid."""
+    return bisect_right(_GRID, candidate.replicas[role]) - 1
+
+
+def _with(candidate: Candidate, role: int, count: int) -> Candidate:
+    """Return a configuration with another number of workers in one role."""
+    replicas = list(candidate.replicas)
+    replicas[role] = count
+    return Candidate(candidate.shape, tuple(replicas))
+
+
+def _next(candidate: Candidate) -> Iterator[Candidate]:
+    """Yield the configurations with one step more workers in one role."""
+    for role in range(len(candidate.replicas)):
+        yield _with(candidate, role, _GRID[_rung(candidate, role) + 1])

@@ -1,0 +1,231 @@
+"""Traces of a user's own: Mooncake's JSON lines, or CSV with time, prompt and answer lengths."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import count, pairwise
+from pathlib import Path
+from typing import Any
+
+from inference_blueprints.errors import BlueprintError, Problem, UserError
+from inference_blueprints.simulation.offline_replay import RecordedRequest
+
+#: Of Mooncake's traces (FAST25 release): tokens of a block that an entry of ``hash_ids`` stands for.
+BLOCK_TOKENS = 512
+_MS = 1000.0
+_MOST_PROBLEMS = 20
+#: From so many requests at the same time on, times were rounded when they were written.
+_ROUNDED = 2.0
+#: Column of each figure, in lower case; the second of a kind is what Azure's public traces call it.
+_COLUMNS = {
+    "timestamp": ("timestamp",),
+    "input": ("input", "contexttokens"),
+    "output": ("output", "generatedtokens"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class UserTrace:
+    """A trace as it was read.
+
+    Parameters
+    ----------
+    name
+        The file.
+    requests
+        In the order of arrival, the first at 0.
+    knows_prefixes
+        Whether it says which prompts begin alike.
+    rounded
+        Whether its times were rounded; requests of one time are then spread evenly up to the next.
+    """
+
+    name: str
+    requests: tuple[RecordedRequest, ...]
+    knows_prefixes: bool
+    rounded: bool
+
+
+class _FaultError(ValueError):
+    """What is wrong with one line."""
+
+
+def read_trace(path: Path) -> UserTrace:
+    """Read a trace, compressed or not.
+
+    Parameters
+    ----------
+    path
+        ``.jsonl`` in Mooncake's form, or ``.csv`` with the columns timestamp, input, output; ``.gz`` behind
+        either.
+
+    Raises
+    ------
+    UserError
+        If the file cannot be read, is of neither form, or spans no time.
+    BlueprintError
+        If lines of it are wrong, with the number of each of the first 20.
+    """
+    kind = (path.suffixes[-2:-1] if path.suffix == ".gz" else [path.suffix]) or [""]
+    readers: dict[str, Callable[[str, str], list[RecordedRequest]]] = {".jsonl": _json_lines, ".csv": _csv}
+    if kind[0] not in readers:
+        raise UserError(
+            f"{path}: got a file that ends in {path.suffix or 'nothing'!r}; a trace ends in .jsonl "
+            "(Mooncake) or .csv (timestamp,input,output), compressed in .jsonl.gz or .csv.gz"
+        )
+    requests = readers[kind[0]](_text(path), str(path))
+    times = len({request.arrival_seconds for request in requests})
+    if times == 1:
+        raise UserError(f"{path}: all requests are of one time, which says nothing of their rate")
+    rounded = len(requests) / times >= _ROUNDED
+    ordered = sorted(requests, key=lambda request: request.arrival_seconds)
+    return UserTrace(
+        name=str(path),
+        requests=tuple(_from_zero(ordered, spread=rounded)),
+        knows_prefixes=kind[0] == ".jsonl",
+        rounded=rounded,
+    )
+
+
+def _text(path: Path) -> str:
+    try:
+        content = path.read_bytes()
+        return (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8-sig")
+    except (OSError, EOFError) as error:
+        raise UserError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: is not UTF-8; save it as UTF-8") from error
+
+
+def _json_lines(text: str, file: str) -> list[RecordedRequest]:
+    """Read Mooncake's form; its times are in milliseconds."""
+    lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    return _each(lines, _mooncake, file)
+
+
+def _csv(text: str, file: str) -> list[RecordedRequest]:
+    """Read CSV; its times are in seconds, or dates with a time."""
+    rows = csv.reader(io.StringIO(text))
+    header = [name.strip().lower() for name in next(rows, [])]
+    places = {
+        figure: next((header.index(name) for name in names if name in header), None)
+        for figure, names in _COLUMNS.items()
+    }
+    missing = [figure for figure, place in places.items() if place is None]
+    if missing:
+        got = f"got the columns {', '.join(header) or 'none'}, {' and '.join(missing)} missing"
+        message = f"{got}; the first line is `timestamp,input,output`: seconds or dates, and tokens"
+        raise BlueprintError([Problem(file, 1, 1, "", message)])
+    lines = [(rows.line_num, row) for row in rows if row]
+    blocks = count()
+
+    def request(row: Sequence[str]) -> RecordedRequest:
+        cells = {
+            figure: row[place] for figure, place in places.items() if place is not None and place < len(row)
+        }
+        if len(cells) < len(places):
+            raise _FaultError(f"got {len(row)} columns, the first line has {len(header)}")
+        tokens = _tokens("input", cells["input"])
+        ids = tuple(next(blocks) for _ in range(-(-tokens // BLOCK_TOKENS)))
+        return RecordedRequest(_time(cells["timestamp"]), tokens, _tokens("output", cells["output"]), ids)
+
+    return _each(lines, request, file)
+
+
+def _each(
+    lines: Sequence[tuple[int, Any]], read: Callable[[Any], RecordedRequest], file: str
+) -> list[RecordedRequest]:
+    """Read every line, or raise with what is wrong with the first of those that are."""
+    requests, problems = [], []
+    for number, line in lines:
+        try:
+            requests.append(read(line))
+        except _FaultError as fault:
+            problems.append(Problem(file, number, 1, "", str(fault)))
+    if len(problems) > _MOST_PROBLEMS:
+        more = f"{len(problems) - _MOST_PROBLEMS} more lines are wrong"
+        problems = [*problems[:_MOST_PROBLEMS], Problem(file, problems[_MOST_PROBLEMS].line, 1, "", more)]
+    if not problems and not requests:
+        problems = [Problem(file, 0, 0, "", "holds no request; give one a line")]
+    if problems:
+        raise BlueprintError(problems)
+    return requests
+
+
+def _mooncake(line: str) -> RecordedRequest:
+    try:
+        record = json.loads(line)
+    except ValueError as error:
+        raise _FaultError(f"is no JSON: {error}") from error
+    names = ("timestamp", "input_length", "output_length", "hash_ids")
+    missing = [name for name in names if not isinstance(record, dict) or name not in record]
+    if missing:
+        raise _FaultError(
+            f"{', '.join(missing)} missing; Mooncake's form is one object of {', '.join(names)}"
+        )
+    tokens = _tokens("input_length", record["input_length"])
+    ids = record["hash_ids"]
+    if not isinstance(ids, list) or not all(isinstance(each, int) and each >= 0 for each in ids):
+        raise _FaultError("got hash_ids that are no list of whole numbers from 0 on")
+    needed = -(-tokens // BLOCK_TOKENS)
+    if len(ids) != needed:
+        raise _FaultError(
+            f"got {len(ids)} hash_ids, {tokens} tokens have {needed} blocks of {BLOCK_TOKENS} tokens"
+        )
+    milliseconds = _time(record["timestamp"])
+    return RecordedRequest(
+        milliseconds / _MS, tokens, _tokens("output_length", record["output_length"]), tuple(ids)
+    )
+
+
+def _tokens(name: str, value: Any) -> int:
+    """Read a length."""
+    try:
+        tokens = int(value)
+    except (TypeError, ValueError):
+        tokens = 0
+    if tokens < 1 or tokens != _number(value) or isinstance(value, bool):
+        raise _FaultError(f"got {name} {value!r}, expected a whole number of tokens from 1 on")
+    return tokens
+
+
+def _time(value: Any) -> float:
+    """Read a time: a number, or a date with a time, from any fixed moment on."""
+    number = None if isinstance(value, bool) else _number(value)
+    if number is None and isinstance(value, str):
+        try:
+            # Azure writes seven decimals; Python reads six.
+            moment = datetime.fromisoformat(value.strip()[:26])
+            number = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+        except ValueError:
+            number = None
+    if number is None or not 0 <= number < float("inf"):
+        raise _FaultError(f"got timestamp {value!r}, expected a number from 0 on, or a date with a time")
+    return number
+
+
+def _number(value: Any) -> float | None:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def _from_zero(requests: Sequence[RecordedRequest], *, spread: bool) -> Iterator[RecordedRequest]:
+    """Count times from the first request on, and spread those of one time evenly up to the next."""
+    times = sorted({request.arrival_seconds for request in requests})
+    gaps = {time: later - time for time, later in pairwise(times)}
+    together: dict[float, list[RecordedRequest]] = {}
+    for request in requests:
+        together.setdefault(request.arrival_seconds, []).append(request)
+    for time, alike in together.items():
+        gap = gaps.get(time, 0.0) if spread else 0.0
+        for place, request in enumerate(alike):
+            arrival = time - times[0] + gap * place / len(alike)
+            yield RecordedRequest(arrival, request.input_tokens, request.output_tokens, request.block_ids)

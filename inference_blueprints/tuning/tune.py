@@ -1,0 +1,278 @@
+"""From a blueprint to the configuration of one of its models that costs least within the objectives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Protocol
+
+from inference_blueprints.errors import UserError
+from inference_blueprints.planning.rates import Rates, prices_for
+from inference_blueprints.planning.summary import summarise
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.serving.resolved import resolve
+from inference_blueprints.simulation.highest_rate import Limits
+from inference_blueprints.spec.types import Blueprint
+from inference_blueprints.tuning.bounds import least_workers
+from inference_blueprints.tuning.candidates import Candidate, Shape, engines, shapes
+from inference_blueprints.tuning.costs import Costing
+from inference_blueprints.tuning.coverage import (
+    refused_requests,
+    sources,
+    uncovered,
+    unsuited_arguments,
+    what_is_not_covered,
+)
+from inference_blueprints.tuning.evaluation import Evaluation, Evaluator
+from inference_blueprints.tuning.profiles import Profiles, Speed
+from inference_blueprints.tuning.replay_cache import ReplayCache
+from inference_blueprints.tuning.search import Bounded, Search
+from inference_blueprints.tuning.traces import BLOCK_TOKENS, UserTrace, read_trace
+from inference_blueprints.tuning.workload import Demand, StatedWorkload, busiest, recorded_workload
+
+
+class Progress(Protocol):
+    """Who is told how far a search is."""
+
+    def say(self, line: str) -> None:
+        """Show a line that stays."""
+
+    def shapes(self, total: int) -> None:
+        """Say how many shapes there are to look at."""
+
+    def replaying(self, candidate: Candidate) -> None:
+        """Say what is being replayed."""
+
+    def looked_at(self, shape: Shape) -> None:
+        """Say that a shape is done with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """What a search found; every latency and price per token is simulated.
+
+    Parameters
+    ----------
+    blueprint
+        The blueprint that was tuned.
+    model_index
+        Which of its models.
+    demand, limits
+        What was asked, and what was to be kept.
+    trace
+        Name of the trace; empty for the `workload` section.
+    evaluations
+        Every configuration that was replayed, those that keep the objectives first, by cost.
+    shapes, left_out
+        Shapes that could serve, and those of them that no replay was needed for.
+    replays, from_cache
+        Replays that were run, and those that were run before.
+    notes
+        What was assumed, and what the data does not cover.
+    """
+
+    blueprint: Blueprint
+    model_index: int
+    demand: Demand
+    limits: Limits
+    trace: str
+    evaluations: tuple[Evaluation, ...]
+    shapes: int
+    left_out: int
+    replays: int
+    from_cache: int
+    notes: tuple[str, ...]
+
+    @property
+    def best(self) -> Evaluation | None:
+        """The cheapest that keeps the objectives; None when none does."""
+        return next((each for each in self.evaluations if each.keeps), None)
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Tokens of prompts and answers at the replayed load."""
+        means = self.demand.means
+        return means.peak_requests_per_second * (means.input_tokens + means.output_tokens)
+
+    def usd_per_million_tokens(self, evaluation: Evaluation) -> float | None:
+        """Return what a million tokens of prompts and answers cost; None where a price is unknown.
+
+        Parameters
+        ----------
+        evaluation
+            A configuration.
+        """
+        return evaluation.cost.usd_per_million_tokens(self.tokens_per_second)
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """Where speeds and replays are kept between searches.
+
+    Parameters
+    ----------
+    profiles, replays
+        In the user's cache folder, unless others are given.
+    """
+
+    profiles: Profiles
+    replays: ReplayCache
+
+
+def tune(
+    blueprint: Blueprint,
+    model_index: int,
+    progress: Progress,
+    *,
+    trace: Path | None = None,
+    most_accelerators: int | None = None,
+    engines_looked_at: Sequence[str] = (),
+    rates: Rates | None = None,
+    stores: Stores | None = None,
+) -> Tuning:
+    """Search engine, topology, pools, tensor parallel sizes and numbers of workers.
+
+    Parameters
+    ----------
+    blueprint, model_index
+        The model; its pools are those of the blueprint.
+    progress
+        Told how far the search is.
+    trace
+        Requests to replay in place of the `workload` section.
+    most_accelerators
+        The most that a configuration may have.
+    engines_looked_at
+        The blueprint's words; without any, all, or the model's own where it has arguments.
+    rates
+        The user's own prices.
+    stores
+        Where speeds and replays are kept.
+
+    Raises
+    ------
+    UserError
+        If the trace cannot be used, an engine argument contradicts the data, or there are no speeds of any
+        configuration.
+    """
+    arguments = unsuited_arguments(blueprint, model_index)
+    if arguments:
+        raise UserError("\n".join(arguments))
+    stores = stores or Stores(Profiles(), ReplayCache())
+    recorded = read_trace(trace) if trace else None
+    demand = demand_of(blueprint, model_index, recorded)
+    costing = Costing(
+        blueprint, model_index, prices_for(blueprint.spec.environment.region, rates), most_accelerators
+    )
+    possible = possible_shapes(costing, engines_looked_at or engines(blueprint, model_index))
+    speeds = {shape: _speeds(blueprint, model_index, shape) for shape in possible}
+    missing = stores.profiles.record([each for found in speeds.values() for each in found], progress.say)
+    covered = [shape for shape in possible if not missing.keys() & set(speeds[shape])]
+    if not covered:
+        raise UserError("\n".join(["nothing can be said of any configuration:", *uncovered(missing)]))
+    evaluator = Evaluator(costing, demand, stores.profiles.find, stores.replays, progress.replaying)
+    bounded = bounded_shapes(evaluator, covered)
+    progress.shapes(len(bounded))
+    left_out = 0
+    for _, alike in groupby(bounded, key=lambda each: (each.shape.engine, each.shape.topology)):
+        search = Search(evaluator, progress.looked_at)
+        search.run(list(alike))
+        left_out += len(search.left_out)
+    return Tuning(
+        blueprint=blueprint,
+        model_index=model_index,
+        demand=demand,
+        limits=evaluator.limits,
+        trace=recorded.name if recorded else "",
+        evaluations=evaluator.evaluations,
+        shapes=len(bounded),
+        left_out=left_out,
+        replays=evaluator.replays,
+        from_cache=evaluator.from_cache,
+        notes=(*_notes(evaluator, recorded), *uncovered(missing)),
+    )
+
+
+def demand_of(blueprint: Blueprint, model_index: int, trace: UserTrace | None) -> Demand:
+    """Return what is asked: the busiest part of a trace, else the `workload` section at its peak.
+
+    Parameters
+    ----------
+    blueprint, model_index
+        The model.
+    trace
+        The user's own, if there is one.
+    """
+    if trace is None:
+        return StatedWorkload(blueprint.spec.models[model_index].workload)
+    return recorded_workload(busiest(trace.requests), BLOCK_TOKENS)
+
+
+def possible_shapes(costing: Costing, engines_looked_at: Sequence[str]) -> list[Shape]:
+    """Return the shapes of which one worker a role is allowed, an engine's aggregated ones first.
+
+    Parameters
+    ----------
+    costing
+        The model and its pools.
+    engines_looked_at
+        The blueprint's words.
+    """
+    every = shapes(costing.blueprint, engines_looked_at)
+    return [shape for shape in every if costing.has_room(Candidate(shape, (1,) * len(shape.roles)))]
+
+
+def bounded_shapes(evaluator: Evaluator, covered: Sequence[Shape]) -> list[Bounded]:
+    """Return the shapes that could keep the objectives at all, with their fewest workers.
+
+    Parameters
+    ----------
+    evaluator
+        What is asked and what is to be kept.
+    covered
+        Shapes whose speeds are known.
+    """
+    demand, limits = evaluator.demand, evaluator.limits
+    found = []
+    for shape in covered:
+        one = Candidate(shape, (1,) * len(shape.roles))
+        least = [least_workers(workers, demand, limits) for workers in evaluator.workers(one)]
+        known = tuple(fewest for fewest in least if fewest is not None)
+        if len(known) == len(least):
+            found.append(Bounded(shape, known))
+    return found
+
+
+def _notes(evaluator: Evaluator, trace: UserTrace | None) -> Iterator[str]:
+    """Yield what was assumed of the best configuration, and what its figures do not cover."""
+    costing, demand = evaluator.costing, evaluator.demand
+    blueprint, index = costing.blueprint, costing.model_index
+    yield from what_is_not_covered(blueprint, index, demand, trace)
+    best = next(iter(evaluator.evaluations), None)
+    if best is not None:
+        speeds = _speeds(blueprint, index, best.candidate.shape)
+        profiles = [
+            evaluator.profile_of(each.model, each.accelerator, each.tensor_parallel_size, each.engine)
+            for each in speeds
+        ]
+        yield from sources([profile for profile in profiles if profile])
+        yield from refused_requests(blueprint, best.candidate, index, demand)
+    if costing.unpriced_pools:
+        yield (
+            f"No price is known of {', '.join(costing.unpriced_pools)}, as it is paid for: configurations "
+            "are ranked by their accelerators; --rates gives prices of your own."
+        )
+    else:
+        plan = build_plan(blueprint)
+        yield summarise(blueprint, plan, costing.prices.rates).prices.note
+
+
+def _speeds(blueprint: Blueprint, model_index: int, shape: Shape) -> list[Speed]:
+    """Return the speeds that a shape's replays need."""
+    one = Candidate(shape, (1,) * len(shape.roles)).within(blueprint, model_index)
+    return [
+        Speed(each.shape.name, each.accelerator.name, each.tensor_parallel_size, shape.engine)
+        for each in resolve(one, model_index, 0)
+    ]

@@ -1,0 +1,277 @@
+"""A search in words: its table, and two sentences on the choice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from inference_blueprints.local.report.svg import number
+from inference_blueprints.planning.rows import PlanTable
+from inference_blueprints.tuning.candidates import Candidate
+from inference_blueprints.tuning.evaluation import Evaluation
+from inference_blueprints.tuning.tune import Tuning
+
+_MOST_ROWS = 15
+_TABLE_NOTE = (
+    "Simulated: 90th percentiles in milliseconds, of the slowest replay where there are several, and USD per "
+    "million tokens at that load. 3x2: three workers of two accelerators; prefill + decode. *: misses the "
+    "objective."
+)
+
+
+def title(tuning: Tuning) -> str:
+    """Return what was tuned, and for what.
+
+    Parameters
+    ----------
+    tuning
+        What a search found.
+    """
+    model = tuning.blueprint.spec.models[tuning.model_index]
+    means = tuning.demand.means
+    source = f"trace {tuning.trace}" if tuning.trace else "its workload section"
+    return (
+        f"{model.name} by {source}: {means.peak_requests_per_second:.3g} requests/s of "
+        f"{means.input_tokens:,} and {means.output_tokens:,} tokens, {means.shared_prefix_ratio:.0%} shared"
+    )
+
+
+def objective(tuning: Tuning) -> str:
+    """Return what was to be kept.
+
+    Parameters
+    ----------
+    tuning
+        What a search found.
+    """
+    limits = tuning.limits
+    return (
+        f"first token within {limits.time_to_first_token_p90_ms:,.0f} ms and "
+        f"{limits.time_per_output_token_p90_ms:,.0f} ms a token after it (p90)"
+    )
+
+
+def configuration(candidate: Candidate) -> str:
+    """Return a configuration in words.
+
+    Parameters
+    ----------
+    candidate
+        The configuration.
+    """
+    parts = [
+        f"{count}x{role.tensor_parallel_size} {role.pool}"
+        for count, role in zip(candidate.replicas, candidate.shape.roles, strict=True)
+    ]
+    return " + ".join(parts)
+
+
+def ranking(tuning: Tuning) -> PlanTable:
+    """Return the replayed configurations as a table, those that keep the objectives first, by cost.
+
+    Parameters
+    ----------
+    tuning
+        What a search found.
+    """
+    shown = tuning.evaluations[:_MOST_ROWS]
+    rows = [
+        _row(str(place) if each.keeps else "-", each, tuning) for place, each in enumerate(shown, start=1)
+    ]
+    notes = [_TABLE_NOTE]
+    if len(tuning.evaluations) > len(shown):
+        notes.append(f"{len(tuning.evaluations) - len(shown)} more were replayed; --output json has them.")
+    return PlanTable(
+        title="Replayed configurations",
+        names=("", "configuration", "engine"),
+        figures=("devices", "USD/h", "USD/M", "TTFT", "TPOT"),
+        rows=tuple(rows),
+        notes=tuple(notes),
+    )
+
+
+def effort(tuning: Tuning) -> str:
+    """Return how much was replayed.
+
+    Parameters
+    ----------
+    tuning
+        What a search found.
+    """
+    before = f", {tuning.from_cache} known from before" if tuning.from_cache else ""
+    return (
+        f"{tuning.replays} replays{before}; of {tuning.shapes} kinds of configuration {tuning.left_out} "
+        "needed none, since their bounds are above the best."
+    )
+
+
+def explanation(tuning: Tuning) -> str:
+    """Return two sentences on the choice, or on why there is none.
+
+    Parameters
+    ----------
+    tuning
+        What a search found.
+    """
+    best = tuning.best
+    if best is None:
+        return f"{_no_choice(tuning)} {_nearest(tuning)}"
+    means = tuning.demand.means
+    chosen = (
+        f"{_described(best)} serves {means.peak_requests_per_second:.3g} requests a second at "
+        f"{_price(tuning, best)}, the least of all that keep the objectives: first token "
+        f"{_of(best.time_to_first_token_p90_ms, tuning.limits.time_to_first_token_p90_ms)}, "
+        f"{_of(best.time_per_output_token_p90_ms, tuning.limits.time_per_output_token_p90_ms)} a token after "
+        "it (p90, simulated)."
+    )
+    return f"{chosen} {_rival(tuning, best)}"
+
+
+def as_dict(tuning: Tuning) -> dict[str, Any]:
+    """Return a search as JSON values.
+
+    Parameters
+    ----------
+    tuning
+        What a search found.
+    """
+    limits = tuning.limits
+    model = tuning.blueprint.spec.models[tuning.model_index]
+    best = tuning.best
+    return {
+        "simulated": True,
+        "model": model.name,
+        "trace": tuning.trace or None,
+        "demand": tuning.demand.means.model_dump(mode="json", by_alias=True),
+        "objectives": {
+            "timeToFirstTokenP90Ms": limits.time_to_first_token_p90_ms,
+            "timePerOutputTokenP90Ms": limits.time_per_output_token_p90_ms,
+        },
+        "best": _as_dict(tuning, best) if best else None,
+        "explanation": explanation(tuning),
+        "configurations": [_as_dict(tuning, each) for each in tuning.evaluations],
+        "replays": tuning.replays,
+        "replaysFromCache": tuning.from_cache,
+        "notes": list(tuning.notes),
+    }
+
+
+def _as_dict(tuning: Tuning, evaluation: Evaluation) -> dict[str, Any]:
+    model = tuning.blueprint.spec.models[tuning.model_index]
+    deployment = evaluation.candidate.deployment(model.deployments[0].name)
+    return {
+        "engine": evaluation.candidate.shape.engine,
+        "deployments": [deployment.model_dump(mode="json", by_alias=True, exclude_none=True)],
+        "accelerators": evaluation.candidate.accelerators,
+        "usdPerHour": evaluation.cost.usd_per_hour,
+        "usdPerMillionTokens": tuning.usd_per_million_tokens(evaluation),
+        "keepsObjectives": evaluation.keeps,
+        "timeToFirstTokenP90Ms": evaluation.time_to_first_token_p90_ms,
+        "timePerOutputTokenP90Ms": evaluation.time_per_output_token_p90_ms,
+    }
+
+
+def _row(place: str, evaluation: Evaluation, tuning: Tuning) -> tuple[str, ...]:
+    limits = tuning.limits
+    first, each = evaluation.time_to_first_token_p90_ms, evaluation.time_per_output_token_p90_ms
+    per_million = tuning.usd_per_million_tokens(evaluation)
+    hourly = evaluation.cost.usd_per_hour
+    return (
+        place,
+        configuration(evaluation.candidate),
+        evaluation.candidate.shape.engine,
+        str(evaluation.candidate.accelerators),
+        "unknown" if hourly is None else f"{hourly:,.2f}",
+        "unknown" if per_million is None else f"{per_million:.3f}",
+        f"{first:,.0f}{'*' if first > limits.time_to_first_token_p90_ms else ''}",
+        f"{each:,.1f}{'*' if each > limits.time_per_output_token_p90_ms else ''}",
+    )
+
+
+def _described(evaluation: Evaluation) -> str:
+    shape = evaluation.candidate.shape
+    return f"{configuration(evaluation.candidate)} ({shape.topology}, {shape.engine})"
+
+
+def _price(tuning: Tuning, evaluation: Evaluation) -> str:
+    per_million = tuning.usd_per_million_tokens(evaluation)
+    if per_million is None:
+        return f"{evaluation.candidate.accelerators} accelerators"
+    return f"{per_million:.3f} USD per million tokens"
+
+
+def _of(value: float, limit: float) -> str:
+    return f"{number(value)} of {number(limit)} ms"
+
+
+def _rival(tuning: Tuning, best: Evaluation) -> str:
+    """Say what the other topology would cost, or why it is no choice."""
+    other = "disaggregated" if best.candidate.shape.is_aggregated else "aggregated"
+    rivals = [each for each in tuning.evaluations if each.candidate.shape.topology == other]
+    if not rivals:
+        return f"No {other} configuration for which there is room could keep the objectives, by arithmetic."
+    rival = rivals[0]
+    if not rival.keeps:
+        return (
+            f"No {other} configuration for which there is room keeps them: {configuration(rival.candidate)} "
+            f"misses {_missed(tuning, rival)}."
+        )
+    more = rival.cost.rank / best.cost.rank - 1
+    if more:
+        price = f"costs {more:.0%} more"
+    else:
+        price = (
+            f"costs the same with {rival.cost.accelerators} accelerators in place of {best.cost.accelerators}"
+        )
+    return f"The best {other} one, {configuration(rival.candidate)}, {price}{_why(tuning, rival)}."
+
+
+def _why(tuning: Tuning, rival: Evaluation) -> str:
+    """Say what fewer workers of a rival miss."""
+    fewer = [
+        each
+        for each in tuning.evaluations
+        if each.candidate.shape == rival.candidate.shape and not each.keeps and each.cost < rival.cost
+    ]
+    return (
+        f"; with fewer workers it misses {_missed(tuning, max(fewer, key=lambda each: each.cost))}"
+        if fewer
+        else ""
+    )
+
+
+def _missed(tuning: Tuning, evaluation: Evaluation) -> str:
+    limits = tuning.limits
+    first, each = evaluation.time_to_first_token_p90_ms, evaluation.time_per_output_token_p90_ms
+    missed = []
+    if first > limits.time_to_first_token_p90_ms:
+        missed.append(f"the first token, at {_of(first, limits.time_to_first_token_p90_ms)}")
+    if each > limits.time_per_output_token_p90_ms:
+        missed.append(f"the time per token, at {_of(each, limits.time_per_output_token_p90_ms)}")
+    return " and ".join(missed)
+
+
+def _no_choice(tuning: Tuning) -> str:
+    rate = tuning.demand.means.peak_requests_per_second
+    return (
+        f"No configuration for which there is room serves {rate:.3g} requests a second with the "
+        f"{objective(tuning)}."
+    )
+
+
+def _nearest(tuning: Tuning) -> str:
+    """Say what came closest."""
+    if not tuning.evaluations:
+        return "None could, by arithmetic, so none was replayed; allow more nodes, or later tokens."
+    limits = tuning.limits
+
+    def excess(evaluation: Evaluation) -> float:
+        return max(
+            evaluation.time_to_first_token_p90_ms / limits.time_to_first_token_p90_ms,
+            evaluation.time_per_output_token_p90_ms / limits.time_per_output_token_p90_ms,
+        )
+
+    nearest = min(tuning.evaluations, key=excess)
+    return (
+        f"Nearest comes {configuration(nearest.candidate)}, which misses {_missed(tuning, nearest)} "
+        "(simulated); allow more nodes, or later tokens."
+    )

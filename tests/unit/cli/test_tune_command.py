@@ -1,0 +1,145 @@
+"""`blueprints tune`: what it prints, writes and refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = [sys.executable, "-m", "inference_blueprints.cli.main", "tune"]
+BLUEPRINT = """\
+# Why this platform is as it is.
+apiVersion: inference-blueprints/v1alpha1
+kind: Blueprint
+metadata: {name: tuned}
+spec:
+  environment: {region: us-west-2}
+  cluster: {eks: {version: "1.35"}}
+  pools:
+  - {name: l40s, instanceTypes: [g6e.2xlarge], nodes: {max: 8}}
+  models:
+  - name: qwen3-8b
+    weights: {huggingFace: Qwen/Qwen3-8B}
+    engine: {vllm: {args: {seed: 7}}}
+    workload: {inputTokens: 2000, outputTokens: 100, peakRequestsPerSecond: 6}
+    objectives: {timeToFirstTokenP90Ms: 1000, timePerOutputTokenP90Ms: 60}
+    deployments:
+    - name: main
+      aggregated: {pool: l40s, replicas: 1, tensorParallelSize: 1}  # to be tuned
+"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    (tmp_path / "platform.yaml").write_text(BLUEPRINT, encoding="utf-8")
+
+    def start(*arguments: str) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache"), "COLUMNS": "80"}
+        return subprocess.run(
+            [*PROGRAM, *arguments], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+
+    return start
+
+
+def test_the_choice_is_explained_and_said_to_be_simulated(run):
+    result = run("platform.yaml")
+    assert result.returncode == 0, result.stderr
+    assert "Simulated: 90th percentiles" in result.stdout
+    assert "the least of all that keep the objectives" in " ".join(result.stdout.split())
+    assert "seed" in result.stdout, "an argument that the replay knows nothing of"
+
+
+def test_json_is_for_machines(run):
+    result = run("platform.yaml", "--output", "json")
+    document = json.loads(result.stdout)
+    best = document["best"]
+    assert document["simulated"] is True
+    assert best["keepsObjectives"]
+    assert best in document["configurations"]
+    assert best["usdPerMillionTokens"] == min(
+        each["usdPerMillionTokens"] for each in document["configurations"] if each["keepsObjectives"]
+    )
+
+
+def test_write_changes_the_deployments_alone_and_plan_shows_the_price(run, tmp_path):
+    document = json.loads(run("platform.yaml", "--output", "json", "--write").stdout)
+    [deployment] = document["best"]["deployments"]
+    replicas = deployment["aggregated"]["replicas"]
+    written = (tmp_path / "platform.yaml").read_text(encoding="utf-8")
+    assert replicas > 1
+    assert written == BLUEPRINT.replace("replicas: 1", f"replicas: {replicas}")
+    plan = [
+        sys.executable,
+        "-m",
+        "inference_blueprints.cli.main",
+        "plan",
+        "platform.yaml",
+        "--output",
+        "json",
+    ]
+    planned = subprocess.run(plan, cwd=tmp_path, capture_output=True, text=True, check=True)
+    [price] = json.loads(planned.stdout)["tokenPrices"]
+    assert price["usdPerMillionTokens"] == pytest.approx(document["best"]["usdPerMillionTokens"])
+
+
+def test_the_page_needs_nothing_else(run, tmp_path):
+    assert run("platform.yaml", "--page", "tune.html").returncode == 0
+    page = (tmp_path / "tune.html").read_text(encoding="utf-8")
+    assert "<svg" in page
+    assert "<script" not in page
+    assert "simulated" in page
+
+
+def test_without_a_choice_the_exit_code_says_so(run, tmp_path):
+    file = tmp_path / "platform.yaml"
+    text = file.read_text(encoding="utf-8").replace(
+        "timePerOutputTokenP90Ms: 60", "timePerOutputTokenP90Ms: 2"
+    )
+    file.write_text(text, encoding="utf-8")
+    result = run("platform.yaml", "--write")
+    assert result.returncode == 1
+    assert "No configuration for which there is room serves 6 requests a second" in result.stdout
+    assert file.read_text(encoding="utf-8") == text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["platform.yaml", "--model", "other"], "got --model other; its models are qwen3-8b"),
+        (["platform.yaml", "--engine", "triton"], "got --engine triton; allowed are vllm"),
+        (["platform.yaml", "--trace", "none.csv"], "none.csv: cannot be read: No such file or directory"),
+        (["quickstart-g6e", "--write"], "quickstart-g6e: is a shipped blueprint"),
+        (["platform.yaml", "--page", "platform.yaml/page.html"], "cannot be written"),
+    ],
+    ids=["model", "engine", "trace", "shipped", "page"],
+)
+def test_what_is_wrong_is_said_in_a_line(run, arguments, message):
+    result = run(*arguments)
+    assert result.returncode == 1
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_trace_with_wrong_lines_names_them(run, tmp_path):
+    lines = ["timestamp,input,output", "0,100,10", "1,many,10", "2,100"]
+    Path(tmp_path / "trace.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    result = run("platform.yaml", "--trace", "trace.csv")
+    assert result.returncode == 1
+    assert "trace.csv:3:1: got input 'many'" in result.stderr
+    assert "trace.csv:4:1: got 2 columns, the first line has 3" in result.stderr
+
+
+def test_a_trace_is_replayed_in_place_of_the_workload(run, tmp_path):
+    rows = [f"{second / 4},1500,80" for second in range(400)]
+    Path(tmp_path / "trace.csv").write_text("\n".join(["timestamp,input,output", *rows]), encoding="utf-8")
+    document = json.loads(run("platform.yaml", "--trace", "trace.csv", "--output", "json").stdout)
+    assert document["trace"] == "trace.csv"
+    assert document["demand"]["peakRequestsPerSecond"] == pytest.approx(4.0, rel=0.01)
+    notes = " ".join(document["notes"])
+    assert "does not say which prompts begin alike" in notes
+    assert "peakRequestsPerSecond: 4" in notes

@@ -1,0 +1,111 @@
+"""The search finds what replaying everything finds, and replays less."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from inference_blueprints.errors import UserError
+from inference_blueprints.planning.rates import prices_for
+from inference_blueprints.tuning.candidates import Candidate, counts
+from inference_blueprints.tuning.costs import Costing
+from inference_blueprints.tuning.evaluation import Evaluator
+from inference_blueprints.tuning.tune import bounded_shapes, demand_of, possible_shapes, tune
+
+MOST = 4
+WORKLOADS = {
+    "as it is": {},
+    "short prompts, many": {
+        "inputTokens: 2000, outputTokens: 100, peakRequestsPerSecond: 6": (
+            "inputTokens: 300, outputTokens: 200, sharedPrefixRatio: 0.5, peakRequestsPerSecond: 10"
+        )
+    },
+    "tight": {"timePerOutputTokenP90Ms: 60": "timePerOutputTokenP90Ms: 12"},
+}
+
+
+def evaluator_of(blueprint, stores, most=MOST):
+    costing = Costing(blueprint, 0, prices_for("us-west-2"), most)
+    return Evaluator(costing, demand_of(blueprint, 0, None), stores.profiles.find, stores.replays)
+
+
+def everything(evaluator):
+    """Return the cheapest configuration of the whole grid that keeps the objectives."""
+    shapes = [each.shape for each in bounded_of(evaluator)]
+    grid = [
+        Candidate(shape, replicas)
+        for shape in shapes
+        for replicas in product(counts(MOST), repeat=len(shape.roles))
+    ]
+    keeping = [each for each in grid if evaluator.costing.has_room(each) and evaluator.keeps(each)]
+    return min(keeping, key=evaluator.costing.cost)
+
+
+def bounded_of(evaluator):
+    possible = possible_shapes(evaluator.costing, ["vllm"])
+    covered = [shape for shape in possible if all(role.tensor_parallel_size == 1 for role in shape.roles)]
+    return bounded_shapes(evaluator, covered)
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_it_is_as_cheap_as_the_best_of_the_whole_grid(workload, blueprint_of, stores, progress):
+    blueprint = blueprint_of(WORKLOADS[workload])
+    reference = evaluator_of(blueprint, stores)
+    best = everything(reference)
+    found = tune(blueprint, 0, progress, most_accelerators=MOST, engines_looked_at=["vllm"], stores=stores)
+    assert found.best is not None
+    assert found.best.cost == reference.costing.cost(best)
+    assert found.best.keeps
+    assert found.replays + found.from_cache < reference.replays / 2
+
+
+def test_a_search_goes_on_from_what_was_replayed(blueprint_of, stores, progress):
+    blueprint = blueprint_of()
+    first = tune(blueprint, 0, progress, most_accelerators=MOST, engines_looked_at=["vllm"], stores=stores)
+    again = tune(blueprint, 0, progress, most_accelerators=MOST, engines_looked_at=["vllm"], stores=stores)
+    assert first.replays > 0
+    assert again.replays == 0
+    assert again.from_cache == first.replays
+    assert again.evaluations == first.evaluations
+
+
+def test_another_objective_asks_the_same_replays_again_and_judges_anew(blueprint_of, stores, progress):
+    loose = tune(blueprint_of(), 0, progress, engines_looked_at=["vllm"], stores=stores)
+    tight = tune(
+        blueprint_of({"timePerOutputTokenP90Ms: 60": "timePerOutputTokenP90Ms: 30"}),
+        0,
+        progress,
+        engines_looked_at=["vllm"],
+        stores=stores,
+    )
+    assert loose.best is not None
+    assert tight.best is not None
+    assert loose.best.cost < tight.best.cost
+    assert tight.best.time_per_output_token_p90_ms <= 30
+
+
+def test_every_configuration_that_is_reported_was_replayed_and_has_room(blueprint_of, stores, progress):
+    blueprint = blueprint_of()
+    found = tune(blueprint, 0, progress, most_accelerators=MOST, engines_looked_at=["vllm"], stores=stores)
+    seeds = len(found.demand.seeds)
+    assert {each.candidate for each in found.evaluations} <= set(progress.replayed)
+    for each in found.evaluations:
+        assert each.candidate.accelerators <= MOST
+        assert len(each.results) == seeds if each.keeps else len(each.results) <= seeds
+        assert each.keeps == all(found.limits.hold(result) for result in each.results)
+
+
+def test_there_may_be_no_choice(blueprint_of, stores, progress):
+    impossible = blueprint_of({"timePerOutputTokenP90Ms: 60": "timePerOutputTokenP90Ms: 1"})
+    found = tune(impossible, 0, progress, engines_looked_at=["vllm"], stores=stores)
+    assert found.best is None
+    assert found.replays == 0, "by arithmetic alone"
+
+
+def test_a_model_without_speeds_is_an_error_that_says_why(blueprint_of, stores, progress):
+    unknown = blueprint_of({"Qwen/Qwen3-8B": "Qwen/Qwen3-VL-8B-Instruct"})
+    with pytest.raises(
+        UserError, match=r"no speeds of Qwen/Qwen3-VL-8B-Instruct on 1 x l40s \(vllm\): not recorded here"
+    ):
+        tune(unknown, 0, progress, engines_looked_at=["vllm"], stores=stores)
