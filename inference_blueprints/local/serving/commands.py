@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from inference_blueprints.serving.types import EnvironmentValue, Process, SecretValue
+from inference_blueprints.simulation.scheduler import scheduler_of
 from inference_blueprints.simulation.workers import SimulatedWorkers
 
 _LOOPBACK = "127.0.0.1"
@@ -73,10 +74,12 @@ def worker_command(engine: SimulatedEngine, workers: int) -> list[str]:
         How many of them share the process.
     """
     settings = engine.workers.settings
+    scheduler = scheduler_of(settings)
     options: dict[str, str | int | float | Path] = {
         "--model-path": engine.model_directory,
         "--model-name": engine.model_name,
         "--num-workers": workers,
+        "--engine-type": scheduler.name,
         "--block-size": settings.block_size,
         "--max-model-len": settings.max_model_len,
         "--max-num-seqs": settings.max_num_seqs,
@@ -84,6 +87,8 @@ def worker_command(engine: SimulatedEngine, workers: int) -> list[str]:
         "--num-gpu-blocks-override": settings.kv_blocks,
         "--kv-bytes-per-token": engine.workers.kv_bytes_per_token,
     }
+    for name, value in scheduler.settings.items():
+        options[f"--{scheduler.name}-{name.replace('_', '-')}"] = value
     if engine.workers.transfer_bytes_per_second is not None:
         options["--disaggregation-mode"] = engine.workers.role
         options["--kv-transfer-bandwidth"] = engine.workers.transfer_bytes_per_second / _BYTES_PER_GB

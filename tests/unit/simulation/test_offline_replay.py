@@ -41,6 +41,21 @@ def test_the_engines_have_the_figures_of_the_plan(
     assert engine["kv_transfer_bandwidth"] == 50.0, "an eighth of 3,200 Gbit/s, in GB/s"
 
 
+@pytest.mark.parametrize(
+    ("engine", "backend", "own"),
+    [("sglang", "sglang", {"chunked_prefill_size": 8192}), ("tensorrtLlm", "trtllm", {})],
+)
+def test_the_engines_schedule_like_the_plans(
+    engine: str, backend: str, own: dict[str, int], workers: tuple[SimulatedWorkers, ...], tmp_path: Path
+) -> None:
+    others = [replace(each, settings=replace(each.settings, engine=engine)) for each in workers]
+    for arguments in ("prefill_engine_args", "decode_engine_args"):
+        simulated = engine_options(others, tmp_path)[arguments]["engine"]
+        assert simulated["backend"] == backend
+        assert own.items() <= (simulated.get(backend) or {}).items()
+    assert replay_synthetic(others, LOAD, 2.0, 10).requests_per_second > 1
+
+
 def test_one_kind_of_worker_moves_no_cache(tmp_path: Path) -> None:
     blueprint = load_blueprint("quickstart-g6e").blueprint
     deployment = build_plan(blueprint).models[0].deployments[0]

@@ -5,6 +5,10 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+from dynamo.mocker.args import parse_args
+from dynamo.mocker.config import build_mocker_engine_args
+
 from inference_blueprints.local.serving.commands import (
     SimulatedEngine,
     environment,
@@ -45,6 +49,7 @@ def test_the_engine_has_the_figures_of_the_plan(deployments_of) -> None:
         "--model-path": "/model",
         "--model-name": "answerer",
         "--num-workers": "3",
+        "--engine-type": "vllm",
         "--block-size": str(workers.settings.block_size),
         "--max-model-len": str(workers.settings.max_model_len),
         "--max-num-seqs": str(workers.settings.max_num_seqs),
@@ -54,6 +59,24 @@ def test_the_engine_has_the_figures_of_the_plan(deployments_of) -> None:
         "--planner-profile-data": "/latencies.npz",
         "--discovery-backend": "file",
     }
+
+
+@pytest.mark.parametrize(
+    ("engine", "options"),
+    [
+        ("sglang", {"--engine-type": "sglang", "--sglang-chunked-prefill-size": "4096"}),
+        ("tensorrtLlm", {"--engine-type": "trtllm"}),
+    ],
+)
+def test_the_engine_schedules_like_the_plans(engine: str, options: dict[str, str], deployments_of) -> None:
+    workers = deployments_of(("l40s", 1))[0].workers[0].simulated
+    settings = replace(workers.settings, engine=engine, max_num_batched_tokens=4096)
+    simulated = SimulatedEngine("answerer", Path("/model"), replace(workers, settings=settings), None)
+    command = worker_command(simulated, 1)
+    assert {name: _value(command, name) for name in options} == options
+    read = build_mocker_engine_args(parse_args(command[3:]))["engine"]
+    assert read["backend"] == options["--engine-type"]
+    assert engine != "sglang" or read["sglang"]["chunked_prefill_size"] == 4096
 
 
 def test_roles_apart_are_told_what_they_do_and_how_fast_the_cache_moves(deployments_of) -> None:
