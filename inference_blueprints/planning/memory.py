@@ -42,5 +42,6 @@ def _summarise_worker(resolved: ResolvedWorkers) -> MemorySummary:
         kv_cache_bytes=memory.kv_cache_bytes,
         kv_bytes_per_token=memory.kv_bytes_per_token,
         kv_cache_tokens=sizing.kv_tokens,
+        host_kv_tokens=sizing.host_kv_tokens,
         concurrent_requests=concurrent_requests(resolved.model.workload, sizing),
     )

@@ -59,6 +59,7 @@ def plan_tables(summary: PlanSummary) -> list[PlanTable]:
         _pools,
         _processes,
         _memory,
+        _host_caches,
         _fits,
         _token_prices,
         _cold_starts,
@@ -172,6 +173,24 @@ def _memory_row(memory: MemorySummary) -> tuple[str, ...]:
         f"{memory.kv_bytes_per_token / 1024:.4g}",
         f"{memory.kv_cache_tokens:,}",
         f"{memory.concurrent_requests:,}",
+    )
+
+
+def _host_caches(summary: PlanSummary) -> PlanTable:
+    return PlanTable(
+        "KV cache in the memory of the node",
+        ("tokens a worker keeps",),
+        ("on devices", "in host memory"),
+        tuple(_host_cache_row(memory) for memory in summary.memory if memory.host_kv_tokens),
+        ("in host memory: copies of what prompts left on the devices, kept after it had to give way there.",),
+    )
+
+
+def _host_cache_row(memory: MemorySummary) -> tuple[str, ...]:
+    return (
+        f"{memory.model}/{memory.deployment}",
+        f"{memory.kv_cache_tokens:,}",
+        f"{memory.host_kv_tokens:,}",
     )
 
 

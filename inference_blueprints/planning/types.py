@@ -88,6 +88,8 @@ class MemorySummary:
         What a token takes of it on one device.
     kv_cache_tokens
         Tokens that the worker's KV cache holds.
+    host_kv_tokens
+        Tokens of it that the worker keeps in the memory of its node.
     concurrent_requests
         Requests of the stated mean length that run at once: bounded by the KV cache and by the sequences that
         the engine is set to.
@@ -102,6 +104,7 @@ class MemorySummary:
     kv_cache_bytes: int
     kv_bytes_per_token: float
     kv_cache_tokens: int
+    host_kv_tokens: int
     concurrent_requests: int
 
 

@@ -124,3 +124,9 @@ def _conflicts(model: spec.Model, words: EngineWords) -> Iterator[tuple[str, str
             f"got {str(value).lower()}, but KV-aware routing needs the cache; remove it or set "
             "'routing: {roundRobin: {}}'",
         )
+    if model.kv_cache is not None and arguments.get(name) is value:
+        yield (
+            name,
+            f"got {str(value).lower()}, so that nothing is looked up in the memory of the node; remove it or "
+            "'kvCache'",
+        )

@@ -8,6 +8,8 @@ from inference_blueprints.errors import Finding
 from inference_blueprints.serving.argument_checks import argument_findings
 from inference_blueprints.serving.disaggregation_checks import disaggregation_findings
 from inference_blueprints.serving.engine_checks import engine_findings
+from inference_blueprints.serving.engines.sizing import worker_memory, worker_sizing
+from inference_blueprints.serving.host_cache_checks import host_cache_findings
 from inference_blueprints.serving.memory_checks import memory_findings
 from inference_blueprints.serving.node_share import replicas_per_node, worker_disk_mib
 from inference_blueprints.serving.resolved import ResolvedWorkers, UnresolvedError, resolve
@@ -63,6 +65,8 @@ def _workers_findings(resolved: ResolvedWorkers, *, arguments_are_right: bool) -
     found = list(shape_findings(resolved))
     if not found and arguments_are_right:
         found = memory_findings(resolved)
+        if not _wrong(found):
+            found += host_cache_findings(resolved, worker_memory(resolved), worker_sizing(resolved))
     return found if _wrong(found) else [*found, *_disk_findings(resolved)]
 
 

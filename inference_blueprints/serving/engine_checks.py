@@ -10,7 +10,7 @@ from inference_blueprints.spec import types as spec
 
 
 def engine_findings(model: spec.Model, model_path: tuple[str | int, ...]) -> Iterator[Finding]:
-    """Check that the engine reads weights from where they are.
+    """Check that the engine reads weights from where they are, and keeps KV cache where it is to be.
 
     Parameters
     ----------
@@ -22,15 +22,18 @@ def engine_findings(model: spec.Model, model_path: tuple[str | int, ...]) -> Ite
     Yields
     ------
     Finding
-        At most one error.
+        An error for each thing that it cannot do.
     """
     engine = model.engine.chosen
-    if not model.weights.is_streamed or ENGINES[engine].STREAMS_WEIGHTS:
-        return
-    place = "s3" if model.weights.s3 else "mirror"
-    streaming = " or ".join(name for name, module in ENGINES.items() if module.STREAMS_WEIGHTS)
-    message = (
-        f"the image of {engine} cannot stream weights from S3; set weights.huggingFace without a mirror, or "
-        f"the engine {streaming}"
-    )
-    yield Finding((*model_path, "weights", place), message)
+    if model.weights.is_streamed and not ENGINES[engine].STREAMS_WEIGHTS:
+        place = "s3" if model.weights.s3 else "mirror"
+        streaming = " or ".join(name for name, module in ENGINES.items() if module.STREAMS_WEIGHTS)
+        message = (
+            f"the image of {engine} cannot stream weights from S3; set weights.huggingFace without a mirror, "
+            f"or the engine {streaming}"
+        )
+        yield Finding((*model_path, "weights", place), message)
+    if model.kv_cache and not ENGINES[engine].KEEPS_HOST_CACHE:
+        keeping = " or ".join(name for name, module in ENGINES.items() if module.KEEPS_HOST_CACHE)
+        message = f"{engine} is not set up for it here; leave it out, or set the engine {keeping}"
+        yield Finding((*model_path, "kvCache"), message)

@@ -163,7 +163,9 @@ def _serving(draw: Draw, region: str, zones: Sequence[str]) -> tuple[list[Docume
                 for pool, size, replicas in roles
             ]
             deployments.append({"name": deployment, **_topology(workers)})
-        models.append(draw(_models(model, entry, region)) | {"deployments": deployments})
+        section = draw(_models(model, entry, region))
+        kept = draw(_kept(chosen)) if "vllm" in section.get("engine", {"vllm": {}}) else {}
+        models.append(section | kept | {"deployments": deployments})
     pools = [draw(_pools(name, *each, zones)) for name, *each in zip(names, chosen, sizes, strict=True)]
     if draw(st.booleans()):
         pools.append(draw(_pools("unused", draw(_instance_types(accelerated=False)), [], zones)))
@@ -310,6 +312,22 @@ def _models(draw: Draw, name: str, entry: str, region: str) -> Document:
             objectives=_some(timeToFirstTokenP90Ms=st.just(2000.0), timePerOutputTokenP90Ms=st.just(60.0)),
         )
     )
+
+
+def _kept(types: list[list[catalog.InstanceType]]) -> st.SearchStrategy[Document]:
+    """Return KV cache in the nodes' memory, or none; some where any pool's nodes have it to spare."""
+    if not all(_has_memory_to_spare(each) for pool in types for each in pool):
+        return st.just({})
+    return _some(kvCache=st.just({"hostMemoryGib": 1}))
+
+
+def _has_memory_to_spare(instance_type: catalog.InstanceType) -> bool:
+    """Whether its memory holds what its accelerators do, and the engine and 1 GiB besides."""
+    accelerator = instance_type.accelerator
+    if accelerator is None:
+        return False
+    each = accelerator.memory_bytes / 2**20 + 17 * 1024
+    return 0.85 * instance_type.memory_mib >= each * instance_type.accelerator_count
 
 
 @st.composite

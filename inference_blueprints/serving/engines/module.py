@@ -71,6 +71,9 @@ class EngineModule(Protocol):
     #: Whether its image reads weights from S3.
     STREAMS_WEIGHTS: bool
 
+    #: Whether the plan has it keep KV cache in the memory of the node.
+    KEEPS_HOST_CACHE: bool
+
     def step_tokens(self, accelerator: Accelerator) -> int:
         """Return the tokens of one step that the engine itself would choose for a device."""
 

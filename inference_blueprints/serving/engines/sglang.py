@@ -71,6 +71,7 @@ OWNED_ARGUMENTS: Mapping[str, str] = MappingProxyType(
 BLOCK_SIZE = 64
 # Its image has the streamer without what reads S3 (requirements of ``sglang[diffusion]``).
 STREAMS_WEIGHTS = False
+KEEPS_HOST_CACHE = False
 
 # SGLang's own choice by GiB of device memory (``handle_gpu_memory_settings``).
 _STEP_TOKENS = ((160, 16384), (60, 8192), (20, 4096), (0, 2048))

@@ -8,6 +8,7 @@ from typing import TypeVar
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.engines.module import EngineModule
 from inference_blueprints.serving.engines.worker import Sizing
+from inference_blueprints.serving.host_cache import host_cache_tokens
 from inference_blueprints.serving.memory import MemoryEstimate, estimate_memory
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.workload import longest_request_tokens, unique_tokens
@@ -97,6 +98,7 @@ def worker_sizing(resolved: ResolvedWorkers) -> Sizing:
         max_num_batched_tokens=step_tokens,
         memory_share=_given(resolved, words.memory_share, math.floor(share) / _SHARE_STEPS),
         kv_tokens=kv_tokens,
+        host_kv_tokens=host_cache_tokens(resolved, memory, block_size),
     )
 
 

@@ -69,6 +69,7 @@ OWNED_ARGUMENTS: Mapping[str, str] = MappingProxyType(
 # Its own and Dynamo's default; attention on Blackwell accepts 32 and 64.
 BLOCK_SIZE = 32
 STREAMS_WEIGHTS = False
+KEEPS_HOST_CACHE = False
 
 _STEP_TOKENS = 8192
 

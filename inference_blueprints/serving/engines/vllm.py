@@ -19,11 +19,13 @@ from inference_blueprints.serving.engines.owned import (
     TOPOLOGY,
     WRITTEN_HERE,
 )
+from inference_blueprints.serving.engines.vllm_connectors import connectors
 from inference_blueprints.serving.engines.worker import KV_EVENTS, Sizing
+from inference_blueprints.serving.host_cache import host_cache_mib
 from inference_blueprints.serving.kv_transfer import kv_transfer
 from inference_blueprints.serving.memory import MemoryEstimate
 from inference_blueprints.serving.resolved import ResolvedWorkers
-from inference_blueprints.serving.types import EnvironmentValue, KvTransfer
+from inference_blueprints.serving.types import EnvironmentValue, OwnAddress
 from inference_blueprints.serving.weights import streamed_address, weights_environment
 from inference_blueprints.spec.types import ArgumentValue
 
@@ -38,6 +40,7 @@ WORDS = EngineWords(
     without_prefix_cache=("enable-prefix-caching", False),
     stretched_context="hf-overrides",
 )
+_KV_CACHE = "set kvCache: {hostMemoryGib: …}"
 OWNED_ARGUMENTS: Mapping[str, str] = MappingProxyType(
     {
         "model": "set weights.huggingFace or weights.s3",
@@ -52,7 +55,9 @@ OWNED_ARGUMENTS: Mapping[str, str] = MappingProxyType(
         "data-parallel-size": ONE_NODE,
         "kv-events-config": "set routing: {kvAware: {}}",
         "disaggregation-mode": TOPOLOGY,
-        "kv-transfer-config": TOPOLOGY,
+        "kv-transfer-config": f"{TOPOLOGY}, or set kvCache",
+        "kv-offloading-size": _KV_CACHE,
+        "kv-offloading-backend": _KV_CACHE,
         "discovery-backend": DISCOVERY,
         "namespace": DISCOVERY,
         "endpoint": DISCOVERY,
@@ -62,19 +67,11 @@ OWNED_ARGUMENTS: Mapping[str, str] = MappingProxyType(
 # Dynamo's router and vLLM hash blocks of this many tokens; FlashMLA accepts no other size.
 BLOCK_SIZE = 64
 STREAMS_WEIGHTS = True
+KEEPS_HOST_CACHE = True
 
 # vLLM's own choice for an API server by GiB of device memory; it leaves A100 at the lowest (vllm#17885).
 _STEP_TOKENS = ((160, 16384), (70, 8192), (0, 2048))
 _GIB = 1024**3
-# Both roles send and receive: a decode worker may give its blocks back to a prefill worker's next turn.
-_NIXL = {"kv_connector": "NixlConnector", "kv_role": "kv_both"}
-_KV_TRANSFER: Mapping[KvTransfer, Mapping[str, object]] = MappingProxyType(
-    {
-        "libfabric": {**_NIXL, "kv_connector_extra_config": {"backends": ["LIBFABRIC"]}},
-        # Without RDMA, device memory cannot be registered: blocks go through the host's.
-        "ucx": {**_NIXL, "kv_buffer_device": "cpu"},
-    }
-)
 # Each device reads its own part; the limit bounds the host memory that holds what is on its way.
 _STREAMER = {"concurrency": 16, "distributed": True, "memory_limit": 4 * 1024**3}
 
@@ -145,10 +142,11 @@ def arguments(resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, Argumen
         WORDS.memory_share: sizing.memory_share,
         "enable-prefix-caching": True,
     }
-    transfer = kv_transfer(resolved)
-    if transfer:
+    if kv_transfer(resolved):
         planned["disaggregation-mode"] = resolved.role
-        planned["kv-transfer-config"] = _json(_KV_TRANSFER[transfer])
+    transfer = connectors(resolved)
+    if transfer:
+        planned["kv-transfer-config"] = _json(transfer)
     if resolved.publishes_kv_events:
         planned["kv-events-config"] = _json({**KV_EVENTS, "enable_kv_cache_events": True})
     return planned | dict(resolved.model.engine.arguments)
@@ -162,7 +160,11 @@ def environment(resolved: ResolvedWorkers) -> Mapping[str, EnvironmentValue]:
     resolved
         The workers.
     """
-    return {"VLLM_NO_USAGE_STATS": "1", **weights_environment(resolved.model.weights)}
+    environment: dict[str, EnvironmentValue] = {"VLLM_NO_USAGE_STATS": "1"}
+    if kv_transfer(resolved) and host_cache_mib(resolved):
+        # Dynamo finds the address itself only where NIXL is the one connector.
+        environment["VLLM_NIXL_SIDE_CHANNEL_HOST"] = OwnAddress()
+    return {**environment, **weights_environment(resolved.model.weights)}
 
 
 def _json(value: Mapping[str, object]) -> str:

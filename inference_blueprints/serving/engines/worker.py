@@ -31,6 +31,8 @@ class Sizing:
         The engine's share of the device's memory, by its own reckoning: 0 to 1.
     kv_tokens
         Tokens of KV cache that fit.
+    host_kv_tokens
+        Tokens of it that are kept in the memory of the node.
     """
 
     block_size: int
@@ -39,8 +41,14 @@ class Sizing:
     max_num_batched_tokens: int
     memory_share: float
     kv_tokens: int
+    host_kv_tokens: int = 0
 
     @property
     def kv_blocks(self) -> int:
         """Whole KV cache blocks that fit."""
         return self.kv_tokens // self.block_size
+
+    @property
+    def host_kv_blocks(self) -> int:
+        """Whole blocks of it that are kept in the memory of the node."""
+        return self.host_kv_tokens // self.block_size

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from inference_blueprints.serving.engines.worker import Sizing
+from inference_blueprints.serving.host_cache import shared_memory_mib
 from inference_blueprints.serving.node_share import efa_interfaces, node_share, worker_disk_mib
 from inference_blueprints.serving.resolved import ResolvedWorkers, WorkerRole
 from inference_blueprints.serving.types import (
@@ -37,7 +38,6 @@ EXIT_SECONDS = 25
 _STARTUP_SECONDS = 900
 _WEIGHT_BYTES_PER_SECOND = 100e6
 _STARTUP_PERIOD_SECONDS = 10
-_LARGEST_SHARED_MEMORY_MIB = 16 * 1024
 
 
 def engine_image(resolved: ResolvedWorkers) -> str:
@@ -70,6 +70,7 @@ def engine_settings(resolved: ResolvedWorkers, sizing: Sizing) -> EngineSettings
         max_num_batched_tokens=sizing.max_num_batched_tokens,
         kv_blocks=sizing.kv_blocks,
         tensor_parallel_size=resolved.tensor_parallel_size,
+        host_kv_blocks=sizing.host_kv_blocks,
     )
 
 
@@ -85,7 +86,7 @@ def worker_resources(resolved: ResolvedWorkers) -> Resources:
     return Resources(
         cpu=share.cpu,
         memory_mib=share.memory_mib,
-        shared_memory_mib=min(_LARGEST_SHARED_MEMORY_MIB, share.memory_mib // 4),
+        shared_memory_mib=shared_memory_mib(resolved, share.memory_mib),
         ephemeral_storage_mib=worker_disk_mib(resolved),
         accelerators=Accelerators(resolved.accelerator.resource_name, resolved.tensor_parallel_size),
         efa_interfaces=efa_interfaces(resolved),

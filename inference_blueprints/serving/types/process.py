@@ -170,6 +170,8 @@ class EngineSettings:
         KV cache blocks that fit a worker, from the memory arithmetic.
     tensor_parallel_size
         Accelerators over which the weights are split.
+    host_kv_blocks
+        KV cache blocks that a worker keeps in the memory of its node.
     """
 
     engine: str
@@ -179,6 +181,7 @@ class EngineSettings:
     max_num_batched_tokens: int
     kv_blocks: int
     tensor_parallel_size: int
+    host_kv_blocks: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from inference_blueprints.spec.types.environment import (
     Metadata,
     Network,
 )
+from inference_blueprints.spec.types.kv_cache import KvCache
 from inference_blueprints.spec.types.models import (
     Deployment,
     Disaggregated,
@@ -107,6 +108,7 @@ __all__ = [
     "KubernetesVersion",
     "Kueue",
     "KvAwareRouting",
+    "KvCache",
     "LabelValue",
     "Metadata",
     "Mirror",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
+from inference_blueprints.spec.types.kv_cache import KvCache
 from inference_blueprints.spec.types.section import (
     ArgumentValue,
     Choice,
@@ -187,6 +188,8 @@ class Model(Section):
     """Latencies to keep."""
     routing: Routing = default({"kvAware": {}})
     """How requests are spread; without it KV-aware."""
+    kv_cache: KvCache | None = None
+    """Where KV cache is kept beside the accelerators; without it nowhere."""
     # A load balancer's rule spreads requests over five target groups; the quota cannot be raised.
     deployments: list[Deployment] = Field(min_length=1, max_length=5)
     """Its sets of workers, side by side behind one route."""

@@ -86,6 +86,18 @@ def test_a_shared_prefix_is_found_by_the_kv_aware_router_more_often() -> None:
     assert aware.time_to_first_token.p50 < in_turn.time_to_first_token.p50
 
 
+def test_what_the_nodes_memory_keeps_is_found_again() -> None:
+    blueprint = load_blueprint("quickstart-g6e").blueprint
+    deployment = build_plan(blueprint).models[0].deployments[0]
+    workers = simulated_workers(resolve(blueprint, 0, 0), deployment.workers)
+    # More prefixes than the accelerators hold, and fewer than the nodes' memory does.
+    load = replace(LOAD, shared_prefix_ratio=0.9, prefix_groups=120)
+    keeping = [replace(each, settings=replace(each.settings, host_kv_blocks=8000)) for each in workers]
+    without, kept = (replay_synthetic(each, load, 2.0, 600) for each in (workers, keeping))
+    assert kept.cached_ratio > without.cached_ratio + 0.1
+    assert kept.time_to_first_token.p50 < without.time_to_first_token.p50
+
+
 def test_nothing_is_said_of_workers_without_speeds(workers: tuple[SimulatedWorkers, ...]) -> None:
     unknown = [replace(each, profile=None) for each in workers]
     with pytest.raises(MissingProfileError, match="prefill: no latency profile for 1 devices"):

@@ -79,6 +79,13 @@ def test_the_engine_schedules_like_the_plans(engine: str, options: dict[str, str
     assert engine != "sglang" or read["sglang"]["chunked_prefill_size"] == 4096
 
 
+def test_blocks_in_the_nodes_memory_are_simulated_too(deployments_of) -> None:
+    workers = deployments_of(("l40s", 1))[0].workers[0].simulated
+    keeping = replace(workers, settings=replace(workers.settings, host_kv_blocks=7))
+    command = worker_command(SimulatedEngine("answerer", Path("/model"), keeping, None), 1)
+    assert _value(command, "--num-host-blocks") == "7"
+
+
 def test_roles_apart_are_told_what_they_do_and_how_fast_the_cache_moves(deployments_of) -> None:
     workers = deployments_of(("l40s", 1))[0].workers[0].simulated
     prefill = replace(workers, role="prefill", transfer_bytes_per_second=50e9)

@@ -1,0 +1,60 @@
+"""vLLM's connectors of KV cache: between prefill and decode workers, and to the memory of the node.
+
+Both are ``--kv-transfer-config``, with ``MultiConnector`` around two of them: the first child that finds
+tokens loads them, and all children store (``vllm/distributed/kv_transfer/kv_connector/v1`` of vLLM 0.31.0).
+Dynamo finds NIXL among the children (``dynamo/vllm/kv_connector_protocols.py`` of 1.6.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from inference_blueprints.serving.host_cache import host_cache_mib
+from inference_blueprints.serving.kv_transfer import kv_transfer
+from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.types import KvTransfer
+
+_BYTES_PER_MIB = 2**20
+# Both roles send and receive: a decode worker may give its blocks back to a prefill worker's next turn.
+_NIXL = {"kv_connector": "NixlConnector", "kv_role": "kv_both"}
+_BETWEEN_ROLES: Mapping[KvTransfer, Mapping[str, object]] = MappingProxyType(
+    {
+        "libfabric": {**_NIXL, "kv_connector_extra_config": {"backends": ["LIBFABRIC"]}},
+        # Without RDMA, device memory cannot be registered: blocks go through the host's.
+        "ucx": {**_NIXL, "kv_buffer_device": "cpu"},
+    }
+)
+
+
+def connectors(resolved: ResolvedWorkers) -> Mapping[str, object] | None:
+    """Return the value of ``--kv-transfer-config``; None where KV cache stays on the accelerators.
+
+    Parameters
+    ----------
+    resolved
+        The workers.
+    """
+    each = tuple(_connectors(resolved))
+    if not each:
+        return None
+    [first, *others] = each
+    extra = {"connectors": each}
+    multi = {"kv_connector": "MultiConnector", "kv_role": "kv_both", "kv_connector_extra_config": extra}
+    return multi if others else first
+
+
+def _connectors(resolved: ResolvedWorkers) -> Iterator[Mapping[str, object]]:
+    """Yield the one between the roles, and the one to the memory of the node."""
+    transfer = kv_transfer(resolved)
+    if transfer:
+        yield _BETWEEN_ROLES[transfer]
+    cache = host_cache_mib(resolved)
+    if cache:
+        # With their tokens, events of what is kept here tell the router of it.
+        extra = {"cpu_bytes_to_use": cache * _BYTES_PER_MIB, "self_describing_kv_events": True}
+        yield {
+            "kv_connector": "OffloadingConnector",
+            "kv_role": "kv_both",
+            "kv_connector_extra_config": extra,
+        }

@@ -1,0 +1,63 @@
+"""KV cache in the memory of the node, where prompts are found again that the accelerators had no room for.
+
+Decode workers get none: the cache of their prompts comes from prefill workers. The engine's ranks share one
+region in ``/dev/shm`` and copy every block of a prompt there when it is computed; the least recently used
+gives way (vLLM 0.31.0, ``vllm/v1/kv_offload/cpu``).
+"""
+
+from __future__ import annotations
+
+from inference_blueprints.serving.memory import MemoryEstimate
+from inference_blueprints.serving.resolved import ResolvedWorkers
+
+_MIB_PER_GIB = 1024
+_BYTES_PER_MIB = 2**20
+_LARGEST_OTHER_SHARED_MEMORY_MIB = 16 * _MIB_PER_GIB
+
+
+def host_cache_mib(resolved: ResolvedWorkers) -> int:
+    """Return the memory of the node that a worker keeps KV cache in, in MiB; 0 where it keeps none.
+
+    Parameters
+    ----------
+    resolved
+        The workers.
+    """
+    section = resolved.model.kv_cache
+    if section is None or resolved.role == "decode":
+        return 0
+    return section.host_memory_gib * _MIB_PER_GIB
+
+
+def host_cache_tokens(resolved: ResolvedWorkers, memory: MemoryEstimate, block_size: int) -> int:
+    """Return the tokens of KV cache that a worker keeps in the memory of its node, in whole blocks.
+
+    Every device's part of a token is kept; of a latent that all devices hold alike, one copy.
+
+    Parameters
+    ----------
+    resolved
+        The workers.
+    memory
+        How the memory of each of their accelerators is spent.
+    block_size
+        Tokens of a block.
+    """
+    copies = 1 if resolved.shape.attention == "mla" else resolved.tensor_parallel_size
+    bytes_per_token = memory.kv_bytes_per_token * copies
+    tokens = int(host_cache_mib(resolved) * _BYTES_PER_MIB // bytes_per_token)
+    return tokens // block_size * block_size
+
+
+def shared_memory_mib(resolved: ResolvedWorkers, memory_mib: int) -> int:
+    """Return the size of a worker's ``/dev/shm``: the KV cache in it, and a quarter of the other memory.
+
+    Parameters
+    ----------
+    resolved
+        The workers.
+    memory_mib
+        All memory of the worker.
+    """
+    cache = host_cache_mib(resolved)
+    return cache + min(_LARGEST_OTHER_SHARED_MEMORY_MIB, max(0, memory_mib - cache) // 4)

@@ -1,0 +1,87 @@
+"""Whether KV cache in the memory of the node fits there, and whether it is worth its room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from inference_blueprints.errors import Finding
+from inference_blueprints.serving.engines.worker import Sizing
+from inference_blueprints.serving.host_cache import host_cache_mib
+from inference_blueprints.serving.kv_transfer import kv_transfer
+from inference_blueprints.serving.memory import MemoryEstimate
+from inference_blueprints.serving.node_share import node_share
+from inference_blueprints.serving.resolved import ResolvedWorkers
+
+_MIB_PER_GIB = 1024
+_BYTES_PER_MIB = 2**20
+# An allowance for the engine's own processes: server and scheduler; and for each device one with the CUDA
+# libraries, and the 4 GiB through which streamed weights come.
+_ENGINE_MIB = 8 * _MIB_PER_GIB
+_ENGINE_MIB_PER_DEVICE = 8 * _MIB_PER_GIB
+
+
+def host_cache_findings(
+    resolved: ResolvedWorkers, memory: MemoryEstimate, sizing: Sizing
+) -> Iterator[Finding]:
+    """Check the KV cache that a deployment's workers keep in the memory of their nodes.
+
+    Parameters
+    ----------
+    resolved
+        The workers; their model fits the accelerators.
+    memory
+        How the memory of each of their accelerators is spent.
+    sizing
+        Their figures.
+
+    Yields
+    ------
+    Finding
+        An error where it does not fit a worker's part of the node; a warning where it holds less than the
+        accelerators.
+    """
+    if not host_cache_mib(resolved):
+        return
+    path = (*resolved.path[:3], "kvCache", "hostMemoryGib")
+    too_much, too_little = _does_not_fit(resolved, memory), _holds_too_little(resolved, sizing)
+    if too_much:
+        yield Finding(path, too_much)
+    elif too_little:
+        yield Finding(path, too_little, "warning")
+
+
+def _does_not_fit(resolved: ResolvedWorkers, memory: MemoryEstimate) -> str | None:
+    """Say how much memory a worker has, if that is too little; a node's workers share all of its memory."""
+    share = node_share(resolved.instance_types, resolved.tensor_parallel_size).memory_mib
+    engine = _engine_mib(resolved, memory)
+    if host_cache_mib(resolved) + engine <= share:
+        return None
+    most = (share - engine) // _MIB_PER_GIB
+    remedy = f"set at most {most}" if most > 0 else "leave kvCache out, or take a type with more memory"
+    return (
+        f"got {host_cache_mib(resolved) // _MIB_PER_GIB}, but a worker of '{resolved.label}' gets "
+        f"{share // _MIB_PER_GIB} GiB of a node's memory in pool '{resolved.pool.name}', of which the engine "
+        f"itself takes {-(-engine // _MIB_PER_GIB)} GiB; {remedy}"
+    )
+
+
+def _engine_mib(resolved: ResolvedWorkers, memory: MemoryEstimate) -> int:
+    """Return what the engine itself may take of the node's memory, in MiB."""
+    engine = _ENGINE_MIB + _ENGINE_MIB_PER_DEVICE * resolved.tensor_parallel_size
+    if kv_transfer(resolved) != "ucx":
+        return engine
+    # Without RDMA the blocks of every device have a twin in the host's memory, from which they are sent.
+    return engine + memory.kv_cache_bytes * resolved.tensor_parallel_size // _BYTES_PER_MIB
+
+
+def _holds_too_little(resolved: ResolvedWorkers, sizing: Sizing) -> str | None:
+    """Say that the accelerators hold more, of which the host's memory keeps copies."""
+    if sizing.host_kv_tokens > sizing.kv_tokens:
+        return None
+    gib = host_cache_mib(resolved) // _MIB_PER_GIB
+    enough = -(-2 * gib * sizing.kv_tokens // max(1, sizing.host_kv_tokens))
+    return (
+        f"got {gib}, in which a worker of '{resolved.label}' keeps {sizing.host_kv_tokens} tokens: copies of "
+        f"what its accelerators hold, which is {sizing.kv_tokens}, so that next to nothing more is found; "
+        f"set {enough} for twice as many, or leave kvCache out"
+    )
