@@ -1,0 +1,182 @@
+"""A benchmark in words: the columns of `blueprints tune`, measured beside replayed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from inference_blueprints.benchmarking.benchmark import Benchmark
+from inference_blueprints.local.report.words import hit_ratio, latency_rows, milliseconds
+from inference_blueprints.planning.rows import PlanTable
+from inference_blueprints.spec.types import Deployment
+
+_MILLION, _SECONDS_AN_HOUR = 1e6, 3600.0
+_NOTE = (
+    "90th percentiles in milliseconds, USD per million tokens of prompts and answers at that load; "
+    "*: misses the objective. Replayed: the same demand offline on the blueprint's workers, simulated."
+)
+_SIMULATED = "Measured here are simulated engines, as the endpoint says of itself: no accelerator took part."
+
+
+def title(found: Benchmark) -> str:
+    """Return what was asked.
+
+    Parameters
+    ----------
+    found
+        The benchmark.
+    """
+    means = found.questions.demand.means
+    source = f"trace {found.questions.trace}" if found.questions.trace else "its workload section"
+    return (
+        f"{_model(found)} at {found.url} by {source}: {len(found.questions.requests):,} requests, "
+        f"{means.peak_requests_per_second:.3g} a second of {means.input_tokens:,} and "
+        f"{means.output_tokens:,} tokens, {means.shared_prefix_ratio:.0%} shared"
+    )
+
+
+def comparison(found: Benchmark) -> PlanTable:
+    """Return what was measured and what was replayed, in the columns of `blueprints tune`.
+
+    Parameters
+    ----------
+    found
+        The benchmark.
+    """
+    configuration = ", ".join(map(_configuration, found.blueprint.spec.models[found.model_index].deployments))
+    engine = found.blueprint.spec.models[found.model_index].engine.chosen
+    rows = []
+    for values in (_measured(found), _replayed(found)):
+        if values is None:
+            continue
+        dollars = found.capacity.usd_per_hour
+        rows.append(
+            (
+                values["what"],
+                configuration,
+                engine,
+                str(found.capacity.accelerators),
+                "unknown" if dollars is None else f"{dollars:,.2f}",
+                _figure(values["usd"], "{:.3f}"),
+                _latency(values["first"], found.limits.time_to_first_token_p90_ms, "{:,.0f}"),
+                _latency(values["each"], found.limits.time_per_output_token_p90_ms, "{:,.1f}"),
+            )
+        )
+    return PlanTable(
+        title="Measured",
+        names=("", "configuration", "engine"),
+        figures=("devices", "USD/h", "USD/M", "TTFT", "TPOT"),
+        rows=tuple(rows),
+        notes=(_NOTE, *((_SIMULATED,) if found.simulated else ()), *found.notes),
+    )
+
+
+def latencies(found: Benchmark) -> PlanTable:
+    """Return the measured percentiles.
+
+    Parameters
+    ----------
+    found
+        The benchmark.
+    """
+    simulated = ", simulated engines" if found.simulated else ""
+    rows = tuple(
+        (name, *map(milliseconds, (row.p50, row.p90, row.p99)))
+        for name, row in latency_rows(found.measurement)
+    )
+    return PlanTable("Latencies", (f"milliseconds{simulated}",), ("p50", "p90", "p99"), rows, _counts(found))
+
+
+def as_dict(found: Benchmark) -> dict[str, Any]:
+    """Return a benchmark as JSON values.
+
+    Parameters
+    ----------
+    found
+        The benchmark.
+    """
+    measured, replayed = _measured(found), _replayed(found)
+    measurement = found.measurement
+    return {
+        "simulated": found.simulated,
+        "model": _model(found),
+        "endpoint": found.url,
+        "trace": found.questions.trace or None,
+        "demand": found.questions.demand.means.model_dump(mode="json", by_alias=True),
+        "objectives": {
+            "timeToFirstTokenP90Ms": found.limits.time_to_first_token_p90_ms,
+            "timePerOutputTokenP90Ms": found.limits.time_per_output_token_p90_ms,
+        },
+        "requests": measurement.requests,
+        "failures": measurement.failures,
+        "failureReasons": dict(measurement.failure_reasons),
+        "prefixCacheHitRatio": measurement.prefix_cache_hit_ratio,
+        "accelerators": found.capacity.accelerators,
+        "usdPerHour": found.capacity.usd_per_hour,
+        "measured": _json(found, measured),
+        "replayed": None if replayed is None else _json(found, replayed),
+        "notes": list(found.notes),
+    }
+
+
+def _measured(found: Benchmark) -> dict[str, Any]:
+    measurement = found.measurement
+    price = measurement.price_per_million_tokens_usd
+    return {
+        "what": "measured",
+        "first": measurement.ttft_ms.p90,
+        "each": measurement.time_per_output_token_ms.p90,
+        "usd": price.input_and_output if price else None,
+    }
+
+
+def _replayed(found: Benchmark) -> dict[str, Any] | None:
+    if found.replayed is None:
+        return None
+    means, dollars = found.questions.demand.means, found.capacity.usd_per_hour
+    tokens = means.peak_requests_per_second * (means.input_tokens + means.output_tokens)
+    return {
+        "what": "replayed",
+        "first": found.replayed.time_to_first_token.p90,
+        "each": found.replayed.time_per_output_token.p90,
+        "usd": None if dollars is None else dollars / _SECONDS_AN_HOUR / tokens * _MILLION,
+    }
+
+
+def _json(found: Benchmark, values: dict[str, Any]) -> dict[str, Any]:
+    first, each = values["first"], values["each"]
+    keeps = None
+    if first is not None and each is not None:
+        limits = found.limits
+        keeps = first <= limits.time_to_first_token_p90_ms and each <= limits.time_per_output_token_p90_ms
+    return {
+        "timeToFirstTokenP90Ms": first,
+        "timePerOutputTokenP90Ms": each,
+        "usdPerMillionTokens": values["usd"],
+        "keepsObjectives": keeps,
+    }
+
+
+def _counts(found: Benchmark) -> tuple[str, ...]:
+    measurement = found.measurement
+    reasons = [f"{count} x {reason}" for reason, count in measurement.failure_reasons.items()]
+    failures = ", ".join([f"{measurement.failures} failures", *reasons])
+    return (f"{measurement.requests} requests, {failures}; prefix cache hits: {hit_ratio(measurement)}.",)
+
+
+def _model(found: Benchmark) -> str:
+    return found.blueprint.spec.models[found.model_index].name
+
+
+def _configuration(deployment: Deployment) -> str:
+    roles = [deployment.aggregated] if deployment.aggregated else []
+    if deployment.disaggregated:
+        roles = [deployment.disaggregated.prefill, deployment.disaggregated.decode]
+    return " + ".join(f"{role.replicas}x{role.tensor_parallel_size} {role.pool}" for role in roles)
+
+
+def _figure(value: float | None, form: str) -> str:
+    return "unknown" if value is None else form.format(value)
+
+
+def _latency(value: float | None, limit: float, form: str) -> str:
+    return _figure(value, form) + ("*" if value is not None and value > limit else "")

@@ -1,0 +1,66 @@
+"""The command `benchmark` against a model that is served on this machine, with real traffic of aiperf's."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from inference_blueprints.resources import root
+from tests.local.conftest import BLUEPRINTS
+from tests.local.serving.conftest import Served
+
+_TRACE = "timestamp,input,output\n0,300,20\n0.5,900,30\n1.5,40,10\n2.0,300,20\n"
+
+
+def _benchmark(*arguments: str) -> subprocess.CompletedProcess[str]:
+    result = subprocess.run(
+        [str(BLUEPRINTS), "benchmark", *arguments],
+        cwd=root(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=900,
+    )
+    assert "Traceback" not in result.stderr
+    return result
+
+
+@pytest.mark.timeout(900)  # the first run on a machine installs aiperf
+def test_a_trace_is_asked_as_it_was_recorded_and_compared_with_its_replay(
+    served: Served, tmp_path: Path
+) -> None:
+    trace = tmp_path / "trace.csv"
+    trace.write_text(_TRACE)
+    options = ("--blueprint", "quickstart-g6e", "--trace", str(trace), "--output", "json")
+    result = _benchmark(served.endpoint.base_url, *options)
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert found["simulated"] is True
+    assert (found["requests"], found["failures"]) == (4, 0)
+    assert found["demand"]["inputTokens"] == 385
+    assert found["demand"]["outputTokens"] == 20
+    for way in ("measured", "replayed"):
+        assert found[way]["timeToFirstTokenP90Ms"] > 0
+        assert found[way]["timePerOutputTokenP90Ms"] > 0
+    # Both price the same nodes over the same tokens, so the prompts had the recorded lengths.
+    assert found["measured"]["usdPerMillionTokens"] == pytest.approx(
+        found["replayed"]["usdPerMillionTokens"], rel=0.1
+    )
+
+
+def test_what_cannot_be_asked_is_said_in_one_line(served: Served, tmp_path: Path) -> None:
+    nobody = _benchmark("http://127.0.0.1:9", "--blueprint", "quickstart-g6e")
+    assert nobody.returncode == 1
+    assert "http://127.0.0.1:9/v1/models: connection refused" in nobody.stderr
+    no_address = _benchmark("nowhere", "--blueprint", "quickstart-g6e")
+    assert no_address.returncode == 1
+    assert "expected an address such as" in no_address.stderr
+    other = _benchmark(served.endpoint.base_url, "--blueprint", "p5en-disaggregated")
+    assert other.returncode == 1
+    assert "qwen3-32b is not served; served are: qwen3-8b" in other.stderr
+    missing = _benchmark(
+        served.endpoint.base_url, "--blueprint", "quickstart-g6e", "--trace", str(tmp_path / "no.csv")
+    )
+    assert missing.returncode == 1
+    assert "no.csv: cannot be read" in missing.stderr
