@@ -32,6 +32,13 @@ _SIZES = (1, 2, 4, 8)
 _FROM_SNAPSHOT = {"ebsSnapshot": {"id": "snap-0a1b2c3d"}}
 _IMAGE_ACCELERATIONS = [{"sociParallelPull": {}}, {"ebsSnapshot": {}}, _FROM_SNAPSHOT]
 _SHORT_WORKLOAD = {"inputTokens": 200, "outputTokens": 50, "peakRequestsPerSecond": 0.5}
+#: Engines whose images read weights from S3, and all of them.
+_STREAMING_ENGINES = [{"vllm": {}}, {"vllm": {"args": {"max-model-len": 2048}}}]
+_ENGINES = [
+    *_STREAMING_ENGINES,
+    {"sglang": {"args": {"context-length": 2048}}},
+    {"tensorrtLlm": {"args": {"publish-metrics": True}}},
+]
 
 
 @dataclass(frozen=True)
@@ -304,10 +311,12 @@ def _purchases(types: list[catalog.InstanceType]) -> list[Document]:
 def _models(draw: Draw, name: str, entry: str, region: str) -> Document:
     """Return a model without its deployments."""
     workload = _SHORT_WORKLOAD | draw(_some(sharedPrefixRatio=st.sampled_from([0.0, 0.5])))
-    return {"name": name, "weights": draw(_weights(entry, region)), "workload": workload} | draw(
+    weights = draw(_weights(entry, region))
+    streamed = not weights.keys().isdisjoint({"s3", "mirror"})
+    return {"name": name, "weights": weights, "workload": workload} | draw(
         _some(
             routing=st.sampled_from([{"kvAware": {}}, {"roundRobin": {}}]),
-            engine=st.sampled_from([{"vllm": {}}, {"vllm": {"args": {"max-model-len": 2048}}}]),
+            engine=st.sampled_from(_STREAMING_ENGINES if streamed else _ENGINES),
             stack=st.just({"dynamo": {}}),
             objectives=_some(timeToFirstTokenP90Ms=st.just(2000.0), timePerOutputTokenP90Ms=st.just(60.0)),
         )

@@ -1,8 +1,9 @@
-"""Dynamo's mocker, which tells the frontend of its context what vLLM does.
+"""Dynamo's mocker, which tells the frontend of its context what Dynamo's workers tell.
 
 A program of its own: ``python -m inference_blueprints.local.serving.simulated_engine``, with the mocker's
-arguments. `dynamo.vllm` publishes which requests are too long, and the frontend answers those with 400
-(``dynamo/vllm/capacity.py`` of 1.6.1). The mocker of that release does not, and fails at them with 500.
+arguments. Workers of every engine publish which requests are too long, and the frontend answers those with
+400 (``dynamo/common/token_budget.py`` of 1.6.1). The mocker of that release does not, and fails at them with
+500.
 """
 
 from __future__ import annotations
