@@ -40,6 +40,8 @@ WORDS = EngineWords(
     without_prefix_cache=("enable-prefix-caching", False),
     stretched_context="hf-overrides",
 )
+# Dynamo's workers fetch images themselves (``dynamo/common/multimodal``), whatever vLLM is told of domains.
+_TEXT_ONLY = "models read text alone: Dynamo would fetch images from any public host that a request names"
 _KV_CACHE = "set kvCache: {hostMemoryGib: …}"
 OWNED_ARGUMENTS: Mapping[str, str] = MappingProxyType(
     {
@@ -62,6 +64,14 @@ OWNED_ARGUMENTS: Mapping[str, str] = MappingProxyType(
         "namespace": DISCOVERY,
         "endpoint": DISCOVERY,
         "config": WRITTEN_HERE,
+        "enable-multimodal": _TEXT_ONLY,
+        "frontend-decoding": _TEXT_ONLY,
+        "route-to-encoder": _TEXT_ONLY,
+        "custom-encoder-class": _TEXT_ONLY,
+        "language-model-only": _TEXT_ONLY,
+        "limit-mm-per-prompt": _TEXT_ONLY,
+        "allowed-media-domains": _TEXT_ONLY,
+        "allowed-local-media-path": _TEXT_ONLY,
     }
 )
 # Dynamo's router and vLLM hash blocks of this many tokens; FlashMLA accepts no other size.
@@ -142,6 +152,8 @@ def arguments(resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, Argumen
         WORDS.memory_share: sizing.memory_share,
         "enable-prefix-caching": True,
     }
+    if "image" in resolved.shape.modalities:
+        planned["language-model-only"] = True
     if kv_transfer(resolved):
         planned["disaggregation-mode"] = resolved.role
     transfer = connectors(resolved)
