@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -61,6 +62,7 @@ def tune(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Find the configuration of a model that costs least within its objectives, by simulated replay."""
+    demand_replay()
     from inference_blueprints.deployment.locking import own_file
     from inference_blueprints.planning.rates import load_rates
     from inference_blueprints.tuning.page import tuning_page
@@ -89,6 +91,20 @@ def tune(
         raise typer.Exit(1)
     if write:
         _write(loaded, name_or_path, found)
+
+
+def demand_replay() -> None:
+    """Make sure that Dynamo's replay is installed.
+
+    Raises
+    ------
+    UserError
+        If it is not.
+    """
+    if any(find_spec(name) is None for name in ("dynamo", "numpy")):
+        raise UserError(
+            "Dynamo's replay is not installed; install the dependency group `local` (`make setup` does)"
+        )
 
 
 def _index(loaded: LoadedBlueprint, name: str | None) -> int:

@@ -6,31 +6,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from inference_blueprints.catalog import LatencyProfile
+from inference_blueprints.serving import checks
+from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.spec.rules.table import rules
 from inference_blueprints.spec.types import Blueprint, Model, Workload
 from inference_blueprints.tuning.candidates import Candidate
 from inference_blueprints.tuning.profiles import Speed
 from inference_blueprints.tuning.traces import UserTrace
 from inference_blueprints.tuning.workload import Demand, RecordedWorkload
 
-#: Types of weights and KV cache that the latency profiles were recorded with, by engine argument.
-_RECORDED_WITH: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "kv-cache-dtype": ("auto", "bfloat16"),
-        "quantization": (),
-        "dtype": ("auto", "bfloat16"),
-    }
-)
-#: Arguments that the replay's workers have too.
-_REPLAYED = frozenset(
-    {
-        *_RECORDED_WITH,
-        "max-model-len",
-        "max-num-seqs",
-        "max-num-batched-tokens",
-        "block-size",
-        "gpu-memory-utilization",
-    }
+#: What the latency profiles were recorded with. Weights are as they are published: nothing else is measured.
+_MEASURED_KV_CACHE = ("auto", "bfloat16")
+_MEASURED_TYPES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"quantization": (), "dtype": ("auto", "bfloat16")}
 )
 #: Beyond this ratio the trace is another workload than the stated one.
 _ALIKE = 1.25
@@ -44,13 +33,14 @@ def unsuited_arguments(blueprint: Blueprint, model_index: int) -> list[str]:
     blueprint, model_index
         The model.
     """
-    arguments = _arguments(blueprint.spec.models[model_index])
+    engine = blueprint.spec.models[model_index].engine
+    measured = {**_MEASURED_TYPES, ENGINES[engine.chosen].WORDS.kv_cache_type: _MEASURED_KV_CACHE}
     return [
         f"spec.models[{model_index}].engine: got {name}: {value}; the latency profiles are of "
-        f"{' or '.join(_RECORDED_WITH[name]) or 'the weights as they are published'}, so nothing can be said "
-        "of it; remove the argument to tune"
-        for name, value in arguments.items()
-        if name in _RECORDED_WITH and value not in _RECORDED_WITH[name]
+        f"{' or '.join(measured[name]) or 'the weights as they are published'}, so nothing can be said of "
+        "it; remove the argument to tune"
+        for name, value in engine.arguments.items()
+        if name in measured and value not in measured[name]
     ]
 
 
@@ -84,11 +74,28 @@ def what_is_not_covered(
     """
     model = blueprint.spec.models[model_index]
     yield from _objective_notes(model)
-    others = sorted(set(_arguments(model)) - _REPLAYED)
+    others = sorted(set(model.engine.arguments) - _replayed_arguments(model.engine.chosen))
     if others:
         yield f"The replay knows nothing of these engine arguments: {', '.join(others)}."
     if trace is not None and isinstance(demand, RecordedWorkload):
         yield from _trace_notes(model.workload, trace, demand)
+
+
+def doubts(blueprint: Blueprint, candidate: Candidate, model_index: int) -> Iterator[str]:
+    """Yield what `blueprints validate` would warn of in a configuration.
+
+    Parameters
+    ----------
+    blueprint, model_index
+        The model.
+    candidate
+        The configuration.
+    """
+    tuned = candidate.within(blueprint, model_index)
+    place = ("spec", "models", model_index, "deployments")
+    for finding in [*rules(tuned), *checks.findings(tuned)]:
+        if finding.path[: len(place)] == place:
+            yield f"validate would warn of the choice: {finding.message}."
 
 
 def sources(profiles: Sequence[LatencyProfile]) -> Iterator[str]:
@@ -169,7 +176,8 @@ def _trace_notes(stated: Workload, trace: UserTrace, demand: RecordedWorkload) -
         )
 
 
-def _arguments(model: Model) -> Mapping[str, object]:
-    """Return the engine arguments that the blueprint gives."""
-    section = getattr(model.engine, model.engine.chosen, None)
-    return section.args if section else {}
+def _replayed_arguments(engine: str) -> set[str]:
+    """Return the engine arguments that the replay's workers have too."""
+    words = ENGINES[engine].WORDS
+    sizes = {words.length, words.sequences, words.step_tokens, words.block_size, words.memory_share}
+    return {*sizes, words.kv_cache_type, *_MEASURED_TYPES}

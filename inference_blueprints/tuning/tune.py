@@ -19,6 +19,7 @@ from inference_blueprints.tuning.bounds import least_workers
 from inference_blueprints.tuning.candidates import Candidate, Shape, engines, shapes
 from inference_blueprints.tuning.costs import Costing
 from inference_blueprints.tuning.coverage import (
+    doubts,
     refused_requests,
     sources,
     uncovered,
@@ -251,7 +252,7 @@ def _notes(evaluator: Evaluator, trace: UserTrace | None) -> Iterator[str]:
     blueprint, index = costing.blueprint, costing.model_index
     yield from what_is_not_covered(blueprint, index, demand, trace)
     best = next(iter(evaluator.evaluations), None)
-    if best is not None:
+    if best is not None and best.keeps:
         speeds = _speeds(blueprint, index, best.candidate.shape)
         profiles = [
             evaluator.profile_of(each.model, each.accelerator, each.tensor_parallel_size, each.engine)
@@ -259,6 +260,7 @@ def _notes(evaluator: Evaluator, trace: UserTrace | None) -> Iterator[str]:
         ]
         yield from sources([profile for profile in profiles if profile])
         yield from refused_requests(blueprint, best.candidate, index, demand)
+        yield from doubts(blueprint, best.candidate, index)
     if costing.unpriced_pools:
         yield (
             f"No price is known of {', '.join(costing.unpriced_pools)}, as it is paid for: configurations "

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from inference_blueprints.cli import tune_command
+from inference_blueprints.errors import UserError
+
 PROGRAM = [sys.executable, "-m", "inference_blueprints.cli.main", "tune"]
 BLUEPRINT = """\
 # Why this platform is as it is.
@@ -123,6 +126,12 @@ def test_what_is_wrong_is_said_in_a_line(run, arguments, message):
     assert result.returncode == 1
     assert message in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_without_dynamo_s_replay_what_to_install_is_said(monkeypatch):
+    monkeypatch.setattr(tune_command, "find_spec", lambda name: None if name == "dynamo" else object())
+    with pytest.raises(UserError, match="install the dependency group `local`"):
+        tune_command.demand_replay()
 
 
 def test_a_trace_with_wrong_lines_names_them(run, tmp_path):

@@ -1,0 +1,82 @@
+"""What a search found, in words and as a page."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from inference_blueprints.errors import UserError
+from inference_blueprints.tuning.page import frontier, tuning_page
+from inference_blueprints.tuning.tune import tune
+from inference_blueprints.tuning.words import as_dict, explanation, ranking, title
+
+VLLM = ["vllm"]
+
+
+@pytest.fixture
+def found(blueprint_of, stores, progress):
+    return tune(blueprint_of(), 0, progress, most_accelerators=4, engines_looked_at=VLLM, stores=stores)
+
+
+def test_the_choice_is_explained_in_two_sentences(found):
+    text = explanation(found)
+    assert len(re.findall(r"\.(?= |$)", text)) == 2
+    assert "simulated" in text
+    assert f"{found.usd_per_million_tokens(found.best):.3f} USD per million tokens" in text
+    assert "aggregated" in text
+    assert "disaggregated" in text
+
+
+def test_the_table_ranks_those_that_keep_the_objectives(found):
+    rows = ranking(found).rows
+    assert rows[0][0] == "1"
+    assert [row[0] for row in rows] == sorted(
+        (row[0] for row in rows), key=lambda place: (place == "-", place)
+    )
+    for row, each in zip(rows, found.evaluations, strict=True):
+        assert ("*" in "".join(row)) == (not each.keeps)
+
+
+def test_without_a_choice_the_nearest_is_named(blueprint_of, stores, progress):
+    tight = blueprint_of({"timePerOutputTokenP90Ms: 60": "timePerOutputTokenP90Ms: 8"})
+    found = tune(tight, 0, progress, most_accelerators=1, engines_looked_at=VLLM, stores=stores)
+    assert found.best is None
+    assert explanation(found).startswith(
+        "No configuration for which there is room serves 6 requests a second"
+    )
+    assert "Nearest comes 1x1 h200, which misses the time per token" in explanation(found)
+    assert as_dict(found)["best"] is None
+
+
+def test_an_objective_that_is_assumed_is_said(blueprint_of, stores, progress):
+    half = blueprint_of({", timePerOutputTokenP90Ms: 60": ""})
+    found = tune(half, 0, progress, most_accelerators=4, engines_looked_at=VLLM, stores=stores)
+    assert found.limits.time_per_output_token_p90_ms == 50
+    assert any("no objective for the time per output token" in note for note in found.notes)
+
+
+def test_what_has_no_speeds_is_said(found):
+    assert "no speeds of Qwen/Qwen3-8B on 2 x h200 (vllm): not recorded here" in found.notes
+
+
+@pytest.mark.parametrize("argument", ["kv-cache-dtype: fp8", "quantization: fp8"])
+def test_a_type_that_was_not_measured_is_refused(argument, blueprint_of, stores, progress):
+    other = blueprint_of({"engine: {vllm: {}}": f"engine: {{vllm: {{args: {{{argument}}}}}}}"})
+    with pytest.raises(UserError, match=f"got {argument}; the latency profiles are of"):
+        tune(other, 0, progress, stores=stores)
+    assert progress.replayed == []
+
+
+def test_the_page_shows_each_latency_against_cost(found):
+    page = tuning_page(found)
+    assert page.count("<svg") == 2
+    assert page.count("<circle") <= 2 * len(found.evaluations)
+    assert "objective p90 60 ms" in page
+    assert title(found).replace("&", "&amp;") in page
+    assert re.search(r"<script|https?://(?!www\.w3\.org)", page) is None
+
+
+def test_the_frontier_holds_what_no_other_beats():
+    points = [(1.0, 9.0), (2.0, 5.0), (3.0, 6.0), (4.0, 1.0), (4.0, 2.0)]
+    assert frontier(points) == [(1.0, 9.0), (2.0, 5.0), (4.0, 1.0)]
