@@ -31,12 +31,15 @@ class Case:
         The requests.
     efa
         Whether the pool has EFA.
+    engine
+        The blueprint's word for it.
     """
 
     model: str
     instance_type: str
     load: SyntheticLoad
     efa: bool = True
+    engine: str = "vllm"
 
 
 def aggregated(replicas: int, size: int) -> dict[str, Any]:
@@ -77,8 +80,27 @@ def simulated(
     arguments
         Engine arguments of the user's.
     """
-    blueprint = Blueprint.model_validate(_document(case, topology, arguments or {}))
+    blueprint = blueprint_of(case, topology, arguments or {})
     return simulated_workers(resolve(blueprint, 0, 0), build_plan(blueprint).models[0].deployments[0].workers)
+
+
+def blueprint_of(
+    case: Case, topology: dict[str, Any], arguments: dict[str, Any], routing: str = "kvAware"
+) -> Blueprint:
+    """Return a blueprint of one model in one deployment on one pool.
+
+    Parameters
+    ----------
+    case
+        What is served and where.
+    topology
+        Of `aggregated` or `disaggregated`.
+    arguments
+        Engine arguments of the user's.
+    routing
+        The blueprint's word for how requests are spread.
+    """
+    return Blueprint.model_validate(_document(case, topology, arguments, routing))
 
 
 def rate_search(case: Case, workers: tuple[SimulatedWorkers, ...]) -> RateSearch:
@@ -103,7 +125,9 @@ def _workers(replicas: int, size: int) -> dict[str, Any]:
     return {"pool": "pool", "replicas": replicas, "tensorParallelSize": size}
 
 
-def _document(case: Case, topology: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
+def _document(
+    case: Case, topology: dict[str, Any], arguments: dict[str, Any], routing: str
+) -> dict[str, Any]:
     load = case.load
     pool: dict[str, Any] = {"name": "pool", "instanceTypes": [case.instance_type], "nodes": {"max": 100}}
     workload = {
@@ -115,7 +139,8 @@ def _document(case: Case, topology: dict[str, Any], arguments: dict[str, Any]) -
     model = {
         "name": "model",
         "weights": {"huggingFace": case.model},
-        "engine": {"vllm": {"args": arguments}},
+        "engine": {case.engine: {"args": arguments}},
+        "routing": {routing: {}},
         "workload": workload,
         "deployments": [{"name": "main", **topology}],
     }

@@ -1,0 +1,132 @@
+"""Arms of a comparison, each served on this machine, asked in turns."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import aiohttp
+
+from benchmarks.harness.measure import BenchmarkError
+from inference_blueprints.completions.client import CompletionClient
+from inference_blueprints.completions.outcome import Outcome
+from inference_blueprints.local.processes import ProcessGroup
+from inference_blueprints.local.replay.open_loop import OpenLoop, Pacing
+from inference_blueprints.local.replay.prompts import PromptWriter
+from inference_blueprints.local.replay.scale import ScaledRequest
+from inference_blueprints.local.serving.endpoint import Endpoint
+from inference_blueprints.local.serving.service import LocalServing
+from inference_blueprints.local.serving.vocabulary import text_of
+from inference_blueprints.serving.types import Process, ServingPlan
+from inference_blueprints.spec.types import Blueprint
+
+_REQUEST_SECONDS = 120.0
+_IN_FLIGHT = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One side of a comparison.
+
+    Parameters
+    ----------
+    blueprint, plan
+        What is served.
+    """
+
+    blueprint: Blueprint
+    plan: ServingPlan
+
+
+def with_kv_blocks(plan: ServingPlan, blocks: int) -> ServingPlan:
+    """Return a plan whose workers have caches of another size.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    blocks
+        KV cache blocks of a worker.
+    """
+
+    def changed(process: Process) -> Process:
+        engine = process.engine
+        return process if engine is None else replace(process, engine=replace(engine, kv_blocks=blocks))
+
+    models = tuple(
+        replace(
+            model,
+            deployments=tuple(
+                replace(deployment, processes=tuple(map(changed, deployment.processes)))
+                for deployment in model.deployments
+            ),
+        )
+        for model in plan.models
+    )
+    return replace(plan, models=models)
+
+
+@contextmanager
+def served(arms: Mapping[str, Arm], directory: Path) -> Iterator[dict[str, Endpoint]]:
+    """Serve all arms at the same time; those that are not asked are idle.
+
+    Parameters
+    ----------
+    arms
+        By name, each with one model.
+    directory
+        Where logs and profiles go.
+    """
+    with ExitStack() as resources:
+        endpoints = {}
+        for name, arm in arms.items():
+            group = resources.enter_context(ProcessGroup())
+            serving = LocalServing(arm.plan, arm.blueprint, directory / name, group)
+            (endpoints[name],) = resources.enter_context(serving).start(lambda _: None)
+        yield endpoints
+
+
+def ask_in_turns(
+    endpoints: Mapping[str, Endpoint], turns: Sequence[Sequence[ScaledRequest]]
+) -> dict[str, list[Outcome]]:
+    """Send each turn's requests to every arm, one arm after the other, and return what became of them.
+
+    Parameters
+    ----------
+    endpoints
+        Of `served`.
+    turns
+        Requests with arrivals counted from the start of their turn; equal prefixes across turns.
+
+    Raises
+    ------
+    BenchmarkError
+        If a request fails.
+    """
+    outcomes: dict[str, list[Outcome]] = {name: [] for name in endpoints}
+    for turn in turns:
+        for name, endpoint in endpoints.items():
+            outcomes[name] += asyncio.run(_ask(endpoint, turn))
+    failed = [outcome for each in outcomes.values() for outcome in each if outcome.failure]
+    if failed:
+        raise BenchmarkError(f"{len(failed)} requests failed, the first: {failed[0].failure}")
+    return outcomes
+
+
+async def _ask(endpoint: Endpoint, requests: Sequence[ScaledRequest]) -> list[Outcome]:
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+        client = CompletionClient(
+            session,
+            endpoint.base_url.removesuffix("/v1"),
+            endpoint.model,
+            timeout_seconds=_REQUEST_SECONDS,
+            clock=time.perf_counter,
+        )
+        open_loop = OpenLoop(
+            client, PromptWriter(text_of, 0), in_flight_limit=_IN_FLIGHT, pacing=Pacing(), on_progress=None
+        )
+        return await open_loop.send(requests)
