@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from inference_blueprints.errors import Finding
 from inference_blueprints.serving.capacity import role_capacity
+from inference_blueprints.serving.engines.sizing import engine_of
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.traffic import deployment_requests_per_second
 from inference_blueprints.serving.transfer import transfer_seconds
@@ -43,13 +44,12 @@ def disaggregation_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Findin
 
 
 def _size_findings(prefill: ResolvedWorkers, decode: ResolvedWorkers) -> Iterator[Finding]:
-    """Check that each decode device takes its KV heads from one prefill device.
+    """Check that each decode device takes its KV heads from one prefill device, where the engine needs that.
 
-    NIXL's connector reads whole heads of one device (vLLM documentation, "NixlConnector Usage": decode TP
-    must be a multiple of prefill TP). Latent attention is whole on every device.
+    Latent attention is whole on every device.
     """
     one, other = prefill.tensor_parallel_size, decode.tensor_parallel_size
-    if prefill.shape.attention == "mla" or other % one == 0:
+    if engine_of(prefill).GATHERS_HEADS or prefill.shape.attention == "mla" or other % one == 0:
         return
     message = (
         f"got {other}, must be a multiple of prefill's {one}: each decode device reads its KV heads from one "

@@ -13,10 +13,11 @@ from inference_blueprints.catalog import placement
 from inference_blueprints.catalog.charts import charts
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.local.manifests import validate_manifest
-from inference_blueprints.resources import charts_directory
+from inference_blueprints.resources import blueprints_directory, charts_directory
 from inference_blueprints.serving.chart_values import chart_values
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import DeploymentPlan, OwnAddress
+from inference_blueprints.spec.types import Blueprint
 
 CHART = charts_directory() / "dynamo-model"
 KUBERNETES_VERSION = "1.35"
@@ -100,6 +101,22 @@ def test_programs_are_given_what_the_plan_says(
             if "valueFrom" in entry
         }
         assert fields == {name: {"fieldPath": "status.podIP"} for name in own}
+
+
+@pytest.mark.parametrize(("engine", "framework"), [("sglang", "sglang"), ("tensorrtLlm", "trtllm")])
+def test_the_operator_is_told_which_engine_it_is(render: Render, engine: str, framework: str) -> None:
+    path = blueprints_directory() / "p5en-disaggregated.yaml"
+    document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    document["spec"]["models"][0]["engine"] = {engine: {}}
+    deployment = build_plan(Blueprint.model_validate(document)).models[0].deployments[0]
+    manifests = render(chart_values("dynamo-model", deployment=deployment))
+    [graph] = of_kind(manifests, "DynamoGraphDeployment")
+    assert graph["spec"]["backendFramework"] == framework
+    for process in deployment.workers:
+        container = main_container(components(manifests)[process.name]["podTemplate"]["spec"])
+        assert container["command"] == ["python3", "-m", f"dynamo.{framework}"]
+        assert container["args"] == list(process.arguments)
+    assert validate_manifest(graph, KUBERNETES_VERSION) == []
 
 
 def test_switches_have_no_value(render: Render, values: Manifest) -> None:

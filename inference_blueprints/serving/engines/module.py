@@ -71,6 +71,9 @@ class EngineModule(Protocol):
     #: Whether its image reads weights from S3.
     STREAMS_WEIGHTS: bool
 
+    #: Whether a decode device may take its KV heads from several prefill devices.
+    GATHERS_HEADS: bool
+
     #: Whether the plan has it keep KV cache in the memory of the node.
     KEEPS_HOST_CACHE: bool
 

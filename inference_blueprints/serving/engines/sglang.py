@@ -71,6 +71,8 @@ OWNED_ARGUMENTS: Mapping[str, str] = MappingProxyType(
 BLOCK_SIZE = 64
 # Its image has the streamer without what reads S3 (requirements of ``sglang[diffusion]``).
 STREAMS_WEIGHTS = False
+# Each prefill device writes its part of the heads (``compute_head_slice_params`` in its NIXL connection).
+GATHERS_HEADS = True
 KEEPS_HOST_CACHE = False
 
 # SGLang's own choice by GiB of device memory (``handle_gpu_memory_settings``).

@@ -69,6 +69,8 @@ OWNED_ARGUMENTS: Mapping[str, str] = MappingProxyType(
 # Its own and Dynamo's default; attention on Blackwell accepts 32 and 64.
 BLOCK_SIZE = 32
 STREAMS_WEIGHTS = False
+# The roles may be split differently (TensorRT-LLM documentation, "Disaggregated Serving").
+GATHERS_HEADS = True
 KEEPS_HOST_CACHE = False
 
 _STEP_TOKENS = 8192

@@ -77,6 +77,9 @@ OWNED_ARGUMENTS: Mapping[str, str] = MappingProxyType(
 # Dynamo's router and vLLM hash blocks of this many tokens; FlashMLA accepts no other size.
 BLOCK_SIZE = 64
 STREAMS_WEIGHTS = True
+# Its connector reads whole heads of one device (vLLM documentation, "NixlConnector Usage": decode TP must be
+# a multiple of prefill TP).
+GATHERS_HEADS = False
 KEEPS_HOST_CACHE = True
 
 # vLLM's own choice for an API server by GiB of device memory; it leaves A100 at the lowest (vllm#17885).

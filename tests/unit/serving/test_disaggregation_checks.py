@@ -67,6 +67,13 @@ def test_decode_reads_its_heads_from_one_prefill_device(disaggregated: Make) -> 
     assert "raise it to 4" in finding.message
 
 
+@pytest.mark.parametrize("engine", ["sglang", "tensorrtLlm"])
+def test_engines_that_gather_heads_may_have_fewer_decode_devices(engine: str, disaggregated: Make) -> None:
+    sizes = {"prefill": {"tensorParallelSize": 4}, "decode": {"tensorParallelSize": 2}}
+    found = findings(disaggregated(**sizes, pool={"nodes": {"max": 7}}, engine={engine: {}}))
+    assert [finding for finding in found if "must be a multiple" in finding.message] == []
+
+
 def test_latent_attention_may_have_fewer_decode_devices(disaggregated: Make) -> None:
     blueprint = disaggregated(
         pool={"instanceTypes": ["p6-b300.48xlarge"]},
