@@ -1,7 +1,8 @@
 """Record JSON Schemas of the custom resources that the library writes, from their own projects.
 
-Writes ``inference_blueprints/local/kubernetes_schemas/<group>_<version>_<Kind>.json``; run it again after
-moving a version below. It needs ``go``, which fetches modules from the Go module proxy and checks their sums:
+Writes ``inference_blueprints/local/kubernetes_schemas/<group>_<version>_<Kind>.json``, and the definition of
+InferencePool, which no chart of another project brings, as one of ours; run it again after moving a version
+below. It needs ``go``, which fetches modules from the Go module proxy and checks their sums:
 
     .venv/bin/python scripts/record_kubernetes_schemas.py
 
@@ -26,6 +27,7 @@ from typing import Any
 import yaml
 
 TARGET = Path(__file__).resolve().parents[1] / "inference_blueprints/local/kubernetes_schemas"
+DEFINITION_CHART = Path(__file__).resolve().parents[1] / "charts/inference-pool-crd/templates"
 KARPENTER = "github.com/aws/karpenter-provider-aws"
 KUEUE = "sigs.k8s.io/kueue"
 LOAD_BALANCER_CONTROLLER = "github.com/kubernetes-sigs/aws-load-balancer-controller"
@@ -81,6 +83,12 @@ class Source:
     licence: str
 
 
+INFERENCE_POOL = Source(
+    "sigs.k8s.io/gateway-api-inference-extension",
+    "v1.6.0",
+    "config/crd/bases/inference.networking.k8s.io_inferencepools.yaml",
+    "Apache-2.0",
+)
 SOURCES = (
     Source(KARPENTER, "v1.14.1", "pkg/apis/crds/karpenter.sh_nodepools.yaml", "Apache-2.0"),
     Source(KARPENTER, "v1.14.1", "pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml", "Apache-2.0"),
@@ -88,6 +96,7 @@ SOURCES = (
         Source(KUEUE, "v0.19.2", f"config/components/crd/bases/kueue.x-k8s.io_{plural}.yaml", "Apache-2.0")
         for plural in ("resourceflavors", "clusterqueues", "localqueues")
     ),
+    INFERENCE_POOL,
     # The proxy has no release of it. This commit's file is that of v3.5.0, byte for byte.
     Source(
         LOAD_BALANCER_CONTROLLER,
@@ -102,6 +111,8 @@ def main() -> int:
     """Write every schema."""
     for source in SOURCES:
         definition = yaml.safe_load((module_directory(source) / source.path).read_text(encoding="utf-8"))
+        if source is INFERENCE_POOL:
+            write_definition(definition, source)
         group, kind = definition["spec"]["group"], definition["spec"]["names"]["kind"]
         for version in definition["spec"]["versions"]:
             if version["storage"]:
@@ -110,6 +121,20 @@ def main() -> int:
                 file.write_text(json.dumps(schema, indent=1) + "\n", encoding="utf-8")
                 print(f"{file.name}: {file.stat().st_size} bytes")
     return 0
+
+
+def write_definition(definition: dict[str, Any], source: Source) -> None:
+    """Write a definition as a chart's template.
+
+    It stays when its release goes: with it would go every object of the kind, under releases that hold one.
+    """
+    definition["metadata"]["annotations"]["helm.sh/resource-policy"] = "keep"
+    text = yaml.safe_dump(definition, sort_keys=False, width=110)
+    if "{{" in text:
+        sys.exit(f"{source.path} holds what Helm takes for a template")
+    head = f"# From {source.path} of {source.module} {source.version} ({source.licence}), by\n"
+    head += "# scripts/record_kubernetes_schemas.py; only `helm.sh/resource-policy` is ours.\n"
+    (DEFINITION_CHART / "inferencepools.yaml").write_text(head + text, encoding="utf-8")
 
 
 def module_directory(source: Source) -> Path:

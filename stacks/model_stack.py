@@ -21,7 +21,8 @@ from inference_constructs.serving.model_route import Backend, ModelRoute
 from inference_constructs.serving.weights_identity import WeightsIdentity
 from inference_constructs.storage.weights_mirror import WeightsMirror
 
-_CHART = charts()["dynamo-model"]
+#: Where models are, whatever serves them.
+_NAMESPACE = charts()["dynamo-model"].namespace
 _MIRROR_CHART = charts()["weights-mirror"]
 
 
@@ -68,7 +69,7 @@ class ModelStack(cdk.Stack):
             self,
             "Route",
             cluster=cluster,
-            namespace=_CHART.namespace,
+            namespace=_NAMESPACE,
             host_name=host_name,
             gateway=gateway,
             priority=priority,
@@ -88,9 +89,9 @@ class ModelStack(cdk.Stack):
                 self,
                 f"Deployment-{deployment.name}",
                 cluster=cluster,
-                chart=_CHART,
+                chart=charts()[deployment.chart],
                 release=deployment.release,
-                values=chart_values(_CHART.name, deployment=deployment, **variables),
+                values=chart_values(deployment.chart, deployment=deployment, **variables),
             ).node.add_dependency(*earlier)
         cdk.CfnOutput(self, "Endpoint", value=f"{gateway.scheme}://{host_name}/v1")
 
@@ -130,8 +131,8 @@ class ModelStack(cdk.Stack):
             self,
             "Identity",
             cluster_name=cluster_name,
-            namespace=_CHART.namespace,
-            service_accounts=[_service_account(deployment) for deployment in plan.deployments],
+            namespace=_NAMESPACE,
+            service_accounts=[deployment.service_account for deployment in plan.deployments],
             s3_prefix=_address(variables, mirror) if mirror else weights.s3,
             secret_arn=None if mirror else weights.token_secret_arn,
         )
@@ -153,8 +154,3 @@ def _backend(deployment: DeploymentPlan) -> Backend:
         weight=deployment.accelerator_count,
         drain_seconds=entry.termination_grace_seconds,
     )
-
-
-def _service_account(deployment: DeploymentPlan) -> str:
-    """Return the service account that Dynamo's operator makes for the pods of a graph."""
-    return f"{deployment.release}-k8s-service-discovery"

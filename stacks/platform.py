@@ -109,6 +109,7 @@ class Platform:
             pools=self._spec.pools,
             interruption_queue_name=cluster.karpenter.queue.queue_name,
             secrets_in_pods=self._has_secrets(),
+            inference_pools=any(each.picker for model in self._plan.models for each in model.deployments),
             env=self._env,
         )
         capacity = CapacityStack(

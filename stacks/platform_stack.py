@@ -38,6 +38,8 @@ class PlatformStack(cdk.Stack):
         Queue that Karpenter reads.
     secrets_in_pods
         Whether pods read secrets of Secrets Manager.
+    inference_pools
+        Whether a model's workers are an InferencePool.
     env
         Account and region.
     """
@@ -53,6 +55,7 @@ class PlatformStack(cdk.Stack):
         pools: Sequence[Pool],
         interruption_queue_name: str,
         secrets_in_pods: bool,
+        inference_pools: bool,
         env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env)
@@ -83,6 +86,11 @@ class PlatformStack(cdk.Stack):
         if any(pool.efa for pool in pools):
             plug_in = self._install("EfaDevicePlugin", "aws-efa-k8s-device-plugin")
             plug_in.node.add_dependency(dynamo)
+        if inference_pools:
+            # A model's chart cannot bring it: Helm installs what lies in `crds` with the first version of a
+            # release alone, and a release may come to llm-d later.
+            definition = self._install("InferencePoolDefinition", "inference-pool-crd")
+            definition.node.add_dependency(dynamo)
         models = self._add_model_namespace()
         if secrets_in_pods:
             sync = SecretSync(self, "SecretSync", cluster=self._cluster, namespace=MODEL_NAMESPACE)

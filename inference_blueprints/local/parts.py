@@ -1,9 +1,9 @@
-"""What each part of a local run is: real, emulated, simulated or stubbed."""
+"""What each part of a local run is: real, a stand-in, emulated, simulated or stubbed."""
 
 from dataclasses import dataclass
 from typing import Literal
 
-State = Literal["real", "emulated", "simulated", "stubbed"]
+State = Literal["real", "stand-in", "emulated", "simulated", "stubbed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,8 @@ class Part:
     name
         The part, such as ``KV-aware router``.
     state
-        ``real`` is the software that runs on AWS; ``emulated`` answers the same API; ``simulated`` models
+        ``real`` is the software that runs on AWS; ``stand-in`` is other real software in its place;
+        ``emulated`` answers the same API; ``simulated`` models
         timing from measurements; ``stubbed`` is accepted and does nothing.
     detail
         What exactly, in one sentence.

@@ -10,6 +10,7 @@ from inference_blueprints import catalog
 from inference_blueprints.errors import Finding
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.engines.module import EngineWords
+from inference_blueprints.serving.stacks import STACKS, StackModule
 from inference_blueprints.spec import types as spec
 from inference_blueprints.spec.types import ArgumentValue
 
@@ -36,20 +37,21 @@ def argument_findings(
     arguments = model.engine.arguments
     path = (*model_path, "engine", engine.name, "args")
     for name, value in arguments.items():
-        message = _message(name, value, engine)
+        message = _message(name, value, engine, STACKS[model.stack.chosen])
         if message:
             yield Finding((*path, name), message)
     for name, message in _conflicts(model, ENGINES[engine.name].WORDS):
         yield Finding((*path, name), message)
 
 
-def _message(name: str, value: ArgumentValue, engine: catalog.Engine) -> str | None:
+def _message(name: str, value: ArgumentValue, engine: catalog.Engine, stack: StackModule) -> str | None:
     """Return what is wrong with one argument; None when nothing is."""
     module = ENGINES[engine.name]
-    if name in module.OWNED_ARGUMENTS:
-        return f"the plan sets '{name}' itself; {module.OWNED_ARGUMENTS[name]}"
+    owned = {**module.OWNED_ARGUMENTS, **stack.OWNED_ARGUMENTS}
+    if name in owned:
+        return f"the plan sets '{name}' itself; {owned[name]}"
     flag = engine.flags.get(f"--{name}")
-    if flag is None:
+    if flag is None or flag.owner in stack.FOREIGN_FLAGS:
         return _unknown(name, engine)
     if not flag.takes_value:
         return _switch_message(name, value, flag)

@@ -21,11 +21,12 @@ def pool_images(plan: ServingPlan, pool: str) -> tuple[str, ...]:
         Name of the pool.
     """
     images = {
-        process.image
+        image
         for model in plan.models
         for deployment in model.deployments
         for process in deployment.processes
         if process.pool == pool
+        for image in (process.image, *(sidecar.image for sidecar in process.sidecars))
     }
     return tuple(sorted(images))
 

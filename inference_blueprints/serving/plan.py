@@ -58,8 +58,12 @@ def _deployment_plan(roles: tuple[ResolvedWorkers, ...]) -> DeploymentPlan:
     return DeploymentPlan(
         name=any_role.deployment.name,
         release=any_role.release,
+        model=any_role.model.name,
         stack=name,
+        chart=stack.CHART,
+        service_account=stack.service_account(any_role.release),
         framework=stack.FRAMEWORKS[any_role.model.engine.chosen],
         processes=stack.processes(roles),
         kv_transfer=kv_transfer(any_role),
+        picker=stack.picker(roles),
     )

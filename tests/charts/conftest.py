@@ -17,8 +17,8 @@ from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import DeploymentPlan
 from inference_blueprints.spec.shipped import shipped
 from inference_blueprints.tools import helm
+from tests.charts.llm_d import BUCKET, DEPLOYMENTS
 
-CHART = resources.charts_directory() / "dynamo-model"
 KUBERNETES_VERSION = "1.35"
 
 Manifest = dict[str, Any]
@@ -35,9 +35,14 @@ def shipped_deployments() -> list[DeploymentPlan]:
     ]
 
 
-@pytest.fixture(params=shipped_deployments(), ids=lambda deployment: deployment.release)
+def of_chart(chart: str) -> list[DeploymentPlan]:
+    """Return the shipped deployments that are rendered with a chart."""
+    return [deployment for deployment in shipped_deployments() if deployment.chart == chart]
+
+
+@pytest.fixture(params=of_chart("dynamo-model"), ids=lambda deployment: deployment.release)
 def deployment(request: pytest.FixtureRequest) -> DeploymentPlan:
-    """Return each shipped deployment in turn."""
+    """Return each shipped deployment of Dynamo in turn."""
     plan: DeploymentPlan = request.param
     return plan
 
@@ -45,7 +50,7 @@ def deployment(request: pytest.FixtureRequest) -> DeploymentPlan:
 @pytest.fixture
 def values(deployment: DeploymentPlan) -> Manifest:
     """Return the chart's values for the deployment."""
-    return chart_values("dynamo-model", deployment=deployment)
+    return chart_values(deployment.chart, deployment=deployment)
 
 
 @pytest.fixture
@@ -63,12 +68,37 @@ def run_helm(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
 
 @pytest.fixture
 def render(run_helm: Callable[..., subprocess.CompletedProcess[str]]) -> Render:
-    """Return a function that renders the chart as a release."""
+    """Return a function that renders a chart as a release."""
 
-    def run(values: Manifest, release: str = "release") -> list[Manifest]:
+    def run(values: Manifest, release: str = "release", chart: str = "dynamo-model") -> list[Manifest]:
         words = ("--namespace", "inference", "--kube-version", KUBERNETES_VERSION)
-        result = run_helm("template", release, str(CHART), *words, values=values)
+        folder = resources.charts_directory() / chart
+        result = run_helm("template", release, str(folder), *words, values=values)
         assert result.returncode == 0, result.stderr
         return [manifest for manifest in yaml.safe_load_all(result.stdout) if manifest]
 
     return run
+
+
+@pytest.fixture(params=DEPLOYMENTS)
+def llm_d_name(request: pytest.FixtureRequest) -> str:
+    """Return the name of each deployment on llm-d in turn."""
+    return str(request.param)
+
+
+@pytest.fixture
+def llm_d_deployment(llm_d_name: str) -> DeploymentPlan:
+    """Return its plan."""
+    return DEPLOYMENTS[llm_d_name]
+
+
+@pytest.fixture
+def llm_d_values(llm_d_deployment: DeploymentPlan) -> Manifest:
+    """Return its chart's values."""
+    return chart_values("llm-d-model", deployment=llm_d_deployment, weights_bucket=BUCKET)
+
+
+@pytest.fixture
+def rendered(render: Render, llm_d_values: Manifest, llm_d_deployment: DeploymentPlan) -> list[Manifest]:
+    """Return its objects."""
+    return render(llm_d_values, llm_d_deployment.release, "llm-d-model")

@@ -23,6 +23,17 @@ Draw = Callable[..., Any]
 PLATFORM = "try"
 ACCOUNT = "111122223333"
 _COMMIT = "0a1b2c3d4e" * 4
+_DYNAMO_ROUTERS: list[Document] = [
+    {},
+    {"stack": {"dynamo": {}}, "routing": {"roundRobin": {}}},
+    {"routing": {"kvAware": {}}},
+]
+#: The router of llm-d has one way of routing, and vLLM alone behind it.
+_ROUTERS: list[Document] = [
+    *_DYNAMO_ROUTERS,
+    {"stack": {"llmD": {}}},
+    {"stack": {"llmD": {"prefixScorer": "precise"}}, "routing": {"kvAware": {}}},
+]
 _UUID = "0a1b2c3d-0a1b-2c3d-4e5f-0a1b2c3d4e5f"
 
 #: Share of a device that weights may take: what is left holds one short request on every device of the
@@ -313,11 +324,10 @@ def _models(draw: Draw, name: str, entry: str, region: str) -> Document:
     workload = _SHORT_WORKLOAD | draw(_some(sharedPrefixRatio=st.sampled_from([0.0, 0.5])))
     weights = draw(_weights(entry, region))
     streamed = not weights.keys().isdisjoint({"s3", "mirror"})
-    return {"name": name, "weights": weights, "workload": workload} | draw(
+    engine = draw(_some(engine=st.sampled_from(_STREAMING_ENGINES if streamed else _ENGINES)))
+    routed = draw(st.sampled_from(_ROUTERS if "vllm" in engine.get("engine", "vllm") else _DYNAMO_ROUTERS))
+    return {"name": name, "weights": weights, "workload": workload, **engine, **routed} | draw(
         _some(
-            routing=st.sampled_from([{"kvAware": {}}, {"roundRobin": {}}]),
-            engine=st.sampled_from(_STREAMING_ENGINES if streamed else _ENGINES),
-            stack=st.just({"dynamo": {}}),
             objectives=_some(timeToFirstTokenP90Ms=st.just(2000.0), timePerOutputTokenP90Ms=st.just(60.0)),
         )
     )

@@ -19,7 +19,6 @@ _INSTANTIATED = re.compile(r"Backend (\w+) was instantiated")
 #: vLLM's counts of KV transfers by NIXL (https://docs.vllm.ai, "Production Metrics").
 _BYTES = "vllm:nixl_bytes_transferred_sum"
 _FAILED = "vllm:nixl_num_failed_transfers_total"
-_METRICS_PORT = "system"
 
 
 def transfer_back_ends(log: str) -> set[str]:
@@ -117,9 +116,9 @@ def _moved(
     """Add up what the workers of a deployment say that they moved, and what failed."""
     moved, failed, told = 0.0, 0.0, False
     for process in deployment.workers:
-        port = next((port.number for port in process.ports if port.name == _METRICS_PORT), None)
-        if port is None:
-            continue
+        # Where a worker says that it is ready it counts, too.
+        health = process.probes.readiness.port
+        port = next(port.number for port in process.ports if port.name == health)
         for pod in pods[process.name]:
             metrics = _metrics(running, deployment, pod, port)
             found = sample_sum(metrics, _BYTES)

@@ -21,7 +21,13 @@ from inference_blueprints.local.report.words import (
     worker_loss,
 )
 
-_STYLES: dict[State, str] = {"real": "green", "emulated": "cyan", "simulated": "yellow", "stubbed": "magenta"}
+_STYLES: dict[State, str] = {
+    "real": "green",
+    "stand-in": "blue",
+    "emulated": "cyan",
+    "simulated": "yellow",
+    "stubbed": "magenta",
+}
 
 
 def print_report(report: Report, console: Console) -> None:

@@ -32,6 +32,13 @@ def describe(deployments: Iterable[LocalDeployment], isolation: Isolation) -> tu
 
 
 def _frontend(deployment: LocalDeployment) -> Part:
+    if not deployment.has_its_router:
+        return Part(
+            f"Router of {deployment.plan.release}",
+            "stand-in",
+            f"{deployment.frontend.replicas} of NVIDIA Dynamo's frontends, with their own stack's arguments, "
+            f"in place of {deployment.plan.stack}'s router; a relay stands for the load balancer",
+        )
     return Part(
         f"Frontends and router of {deployment.plan.release}",
         "real",

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from inference_blueprints.catalog import Accelerator, LatencyProfile
 from inference_blueprints.errors import UserError
 from inference_blueprints.serving.resolved import resolve
+from inference_blueprints.serving.stacks import dynamo
 from inference_blueprints.serving.types import DeploymentPlan, ModelPlan, Process, ServingPlan
 from inference_blueprints.simulation.workers import SimulatedWorkers, simulated_workers
 from inference_blueprints.spec.types import Blueprint
@@ -57,7 +58,7 @@ class LocalDeployment:
     plan
         Its processes.
     frontend
-        The one that answers.
+        The one that answers: Dynamo's, whose simulated engines stand behind it, whatever the stack.
     workers
         Those that run an engine: one kind, or prefill and decode.
     answer_tokens
@@ -69,6 +70,11 @@ class LocalDeployment:
     frontend: Process
     workers: tuple[LocalWorkers, ...]
     answer_tokens: int
+
+    @property
+    def has_its_router(self) -> bool:
+        """Whether the router is the one that the plan names, and no stand-in."""
+        return self.frontend == self.plan.entry_point
 
     @property
     def worker_count(self) -> int:
@@ -131,7 +137,7 @@ def _deployment(
     return LocalDeployment(
         model=model,
         plan=plan,
-        frontend=plan.entry_point,
+        frontend=plan.entry_point if plan.stack == "dynamo" else dynamo.processes(roles)[0],
         workers=tuple(
             LocalWorkers(process.name, role.accelerator, simulated)
             for role, process, simulated in zip(

@@ -43,6 +43,9 @@ from inference_blueprints.spec.types import ArgumentValue
 FRAMEWORKS: Mapping[str, str] = MappingProxyType(
     {"vllm": "vllm", "sglang": "sglang", "tensorrtLlm": "trtllm"}
 )
+CHART = "dynamo-model"
+OWNED_ARGUMENTS: Mapping[str, str] = MappingProxyType({})
+FOREIGN_FLAGS: tuple[str, ...] = ()
 
 _FRONTEND_REPOSITORY = "nvcr.io/nvidia/ai-dynamo/dynamo-frontend"
 _FRONTEND_REPLICAS = 2
@@ -59,6 +62,27 @@ _ROUTER_MODES: Mapping[str, Mapping[str, ArgumentValue]] = MappingProxyType(
 _MIGRATION_LIMIT = 3
 # Dynamo's default between unregistering a worker and stopping its endpoints; then the process itself ends.
 _UNREGISTERED_SECONDS = 5
+
+
+def service_account(release: str) -> str:
+    """Return the service account that Dynamo's operator makes for the pods of a graph.
+
+    Parameters
+    ----------
+    release
+        Of the deployment.
+    """
+    return f"{release}-k8s-service-discovery"
+
+
+def picker(roles: tuple[ResolvedWorkers, ...]) -> None:
+    """Return None: Dynamo's frontend chooses workers itself.
+
+    Parameters
+    ----------
+    roles
+        Its workers.
+    """
 
 
 def processes(roles: tuple[ResolvedWorkers, ...]) -> tuple[Process, ...]:

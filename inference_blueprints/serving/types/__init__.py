@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from inference_blueprints.serving.types.plan import (
     DeploymentPlan,
+    EndpointPicker,
     KvTransfer,
     ModelPlan,
     ServingPlan,
@@ -25,6 +26,7 @@ from inference_blueprints.serving.types.process import (
     Resources,
     Role,
     Rollout,
+    Sidecar,
     Toleration,
 )
 from inference_blueprints.serving.types.values import (
@@ -39,6 +41,7 @@ __all__ = [
     "Accelerators",
     "Architecture",
     "DeploymentPlan",
+    "EndpointPicker",
     "EngineSettings",
     "EnvironmentValue",
     "HttpProbe",
@@ -55,6 +58,7 @@ __all__ = [
     "Rollout",
     "SecretValue",
     "ServingPlan",
+    "Sidecar",
     "Toleration",
     "WeightsBucket",
     "WeightsMirror",

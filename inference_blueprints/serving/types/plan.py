@@ -36,6 +36,26 @@ class WeightsMirror:
 
 
 @dataclass(frozen=True, slots=True)
+class EndpointPicker:
+    """What llm-d's router chooses a worker by.
+
+    Parameters
+    ----------
+    prefix_scorer
+        How it knows what a worker has cached: ``approximate`` remembers what it sent there, ``precise`` reads
+        the workers' own events.
+    block_size
+        Tokens of a block of KV cache.
+    render_process
+        Process that turns a prompt into tokens for the precise scorer; None for the other.
+    """
+
+    prefix_scorer: Literal["approximate", "precise"]
+    block_size: int
+    render_process: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class DeploymentPlan:
     """The processes of one deployment of a model.
 
@@ -45,22 +65,34 @@ class DeploymentPlan:
         Name of the deployment within its model.
     release
         Helm release and prefix of its objects: ``<model>-<deployment>``.
+    model
+        Name under which it serves.
     stack
         Serving stack, such as ``dynamo``.
+    chart
+        The chart that it is rendered with, by the key of ``helm_values/charts.yaml``.
+    service_account
+        Kubernetes service account of its workers.
     framework
         The engine's name in the stack's words, such as ``vllm``.
     processes
         Its processes; the entry point comes first.
     kv_transfer
         What moves KV cache from prefill to decode workers; None where one worker does both.
+    picker
+        What llm-d's router chooses by; None for a stack without it.
     """
 
     name: str
     release: str
+    model: str
     stack: str
+    chart: str
+    service_account: str
     framework: str
     processes: tuple[Process, ...]
     kv_transfer: KvTransfer | None = None
+    picker: EndpointPicker | None = None
 
     @property
     def workers(self) -> tuple[Process, ...]:

@@ -185,6 +185,37 @@ class EngineSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class Sidecar:
+    """A program beside a process, in its pod: it starts before it and ends after it.
+
+    Parameters
+    ----------
+    name
+        Name within the process.
+    image
+        Container image, by digest where one is known.
+    arguments
+        What its own program is given, each flag and value a string of its own.
+    ports
+        Ports it listens on.
+    cpu
+        vCPUs requested.
+    memory_mib
+        Memory requested and its limit, in MiB.
+    health_port
+        Name of the port that answers gRPC's health protocol; None for a program without one.
+    """
+
+    name: str
+    image: str
+    arguments: tuple[str, ...]
+    ports: tuple[Port, ...]
+    cpu: int
+    memory_mib: int
+    health_port: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Process:
     """One kind of process and how many of it run.
 
@@ -232,6 +263,8 @@ class Process:
         Release of the mirror whose copy it starts after; None where it waits for none.
     neighbours
         Workers beside which it stands, so that the pool's nodes hold all; none where it is spread instead.
+    sidecars
+        Programs beside it.
     """
 
     name: str
@@ -254,6 +287,7 @@ class Process:
     tolerations: tuple[Toleration, ...] = ()
     awaits_weights: str | None = None
     neighbours: tuple[Neighbour, ...] = ()
+    sidecars: tuple[Sidecar, ...] = ()
 
     @property
     def is_worker(self) -> bool:

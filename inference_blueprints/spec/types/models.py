@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 from pydantic import Field
 
@@ -18,6 +19,8 @@ from inference_blueprints.spec.types.section import (
     Section,
     default,
 )
+
+PrefixScorer = Literal["approximate", "precise"]
 
 
 class Mirror(Section):
@@ -86,11 +89,21 @@ class DynamoStack(Section):
     """NVIDIA Dynamo's frontend, router and operator."""
 
 
+class LlmDStack(Section):
+    """llm-d's router before stock vLLM servers."""
+
+    prefix_scorer: PrefixScorer = "approximate"
+    """How the router knows what a worker has cached: `approximate` by what it sent there, `precise` by the
+    workers' own events."""
+
+
 class Stack(Choice):
     """What stands before the engines."""
 
     dynamo: DynamoStack | None = None
     """NVIDIA Dynamo."""
+    llm_d: LlmDStack | None = None
+    """llm-d; runs vLLM, routes KV-aware, on EKS."""
 
 
 class KvAwareRouting(Section):

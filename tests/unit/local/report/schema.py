@@ -68,7 +68,8 @@ _MODEL = _object(
     failureDetails={"type": "object", "additionalProperties": _STRING},
     warnings={"type": "array", "items": _STRING},
 )
-_PART = _object(name=_STRING, state={"enum": ["real", "emulated", "simulated", "stubbed"]}, detail=_STRING)
+_STATE = {"enum": ["real", "stand-in", "emulated", "simulated", "stubbed"]}
+_PART = _object(name=_STRING, state=_STATE, detail=_STRING)
 _WORKER_LOSS = _object(
     deployment=_STRING,
     role={"enum": ["worker", "prefill", "decode"]},

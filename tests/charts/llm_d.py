@@ -1,0 +1,93 @@
+"""Deployments on llm-d, and the parts of what their chart renders."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import yaml
+
+from inference_blueprints.loading import parse_blueprint
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.serving.types import DeploymentPlan, Process
+from inference_blueprints.spec.shipped import shipped
+
+HUB_ARN = "arn:aws:secretsmanager:us-west-2:111122223333:secret:hub-AbCdEf"
+REVISION = "b968826d9c46dd6066d109eabc6255188de91218"
+SHIPPED = shipped()["llm-d-disaggregated"].read_text(encoding="utf-8")
+BUCKET = "acme-weights"
+ROUTER = "router"
+
+Manifest = dict[str, Any]
+Render = Callable[..., list[Manifest]]
+
+
+def planned(*edits: tuple[str, str]) -> DeploymentPlan:
+    """The shipped blueprint's deployment after edits of its text."""
+    text = SHIPPED
+    for old, new in edits:
+        assert old in text
+        text = text.replace(old, new)
+    plan = build_plan(parse_blueprint(text, "blueprint.yaml").blueprint)
+    (deployment,) = plan.models[0].deployments
+    return deployment
+
+
+_AGGREGATED = re.search(r"      disaggregated:.*", SHIPPED, re.DOTALL)
+assert _AGGREGATED
+APPROXIMATE = ("{llmD: {prefixScorer: precise}}", "{llmD: {}}")
+APART = (_AGGREGATED.group(), "      aggregated: {pool: h200, replicas: 4, tensorParallelSize: 2}\n")
+MIRRORED = (
+    "{huggingFace: Qwen/Qwen3-32B}",
+    f"{{huggingFace: Qwen/Qwen3-32B, revision: {REVISION}, mirror: {{}}}}",
+)
+WITH_TOKEN = (
+    "{huggingFace: Qwen/Qwen3-32B}",
+    f"{{huggingFace: Qwen/Qwen3-32B, tokenSecretArn: '{HUB_ARN}'}}",
+)
+ON_TCP = ("    efa: true\n", "")
+
+#: What is deployed, by the name of its reviewed rendering.
+DEPLOYMENTS = {
+    "llm-d-disaggregated": planned(),
+    "llm-d-aggregated": planned(APPROXIMATE, APART, MIRRORED),
+    "llm-d-approximate": planned(APPROXIMATE, ON_TCP, WITH_TOKEN),
+    "llm-d-precise": planned(APART),
+}
+
+
+def of_kind(manifests: list[Manifest], kind: str) -> list[Manifest]:
+    return [manifest for manifest in manifests if manifest["kind"] == kind]
+
+
+def deployments(manifests: list[Manifest]) -> dict[str, Manifest]:
+    """The Deployments by the process that they run."""
+    return {
+        each["metadata"]["labels"]["app.kubernetes.io/component"]: each["spec"]
+        for each in of_kind(manifests, "Deployment")
+    }
+
+
+def pod(manifests: list[Manifest], process: str) -> Manifest:
+    return dict(deployments(manifests)[process]["template"]["spec"])
+
+
+def main_container(spec: Manifest) -> Manifest:
+    (container,) = spec["containers"]
+    return dict(container)
+
+
+def sidecars(spec: Manifest) -> dict[str, Manifest]:
+    return {
+        each["name"]: each for each in spec.get("initContainers", []) if each.get("restartPolicy") == "Always"
+    }
+
+
+def argument(process: Process, flag: str) -> str:
+    return process.arguments[process.arguments.index(flag) + 1]
+
+
+def configuration(manifests: list[Manifest], file: str) -> Manifest:
+    (config_map,) = of_kind(manifests, "ConfigMap")
+    return dict(yaml.safe_load(config_map["data"][file]))
