@@ -26,7 +26,7 @@ test: $(READY) ## run every layer of tests but that on a control plane
 
 test-cluster: $(READY) ## build a real Kubernetes control plane once, and try every manifest on it
 	$(BIN)/python -m inference_blueprints.local.control_plane
-	$(BIN)/pytest tests/cluster --numprocesses 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest tests/cluster --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 check-templates: $(READY) ## check templates further: checkov, and a hundred generated blueprints and changes of them
 	PYTHONPATH=.:constructs $(BIN)/python -m tests.templates.checkov.run
