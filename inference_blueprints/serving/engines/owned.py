@@ -8,3 +8,6 @@ DISCOVERY = "Dynamo's operator does"
 STREAMED = "set weights.s3 for weights that are streamed"
 WRITTEN_HERE = "write its arguments here"
 REMOTE_CODE = "code that comes with weights is never run; serve a model that the engine itself implements"
+# Dynamo's workers fetch images themselves (``dynamo/common/multimodal``), whatever an engine is told of
+# domains.
+TEXT_ONLY = "models read text alone: Dynamo would fetch images from any public host that a request names"

@@ -65,6 +65,8 @@ OWNED_ARGUMENTS: Mapping[str, str] = MappingProxyType(
         "namespace": DISCOVERY,
         "endpoint": DISCOVERY,
         "config": WRITTEN_HERE,
+        "frontend-decoding": "Dynamo's frontend would fetch images from any public host",
+        **dict.fromkeys(("dedicated-mm-encoder", "encoder-only", "language-only"), TOPOLOGY),
     }
 )
 # Dynamo's router and SGLang hash pages of this many tokens; attention on Blackwell accepts no larger ones.
@@ -80,7 +82,8 @@ _STEP_TOKENS = ((160, 16384), (60, 8192), (20, 4096), (0, 2048))
 _GIB = 1024**3
 # The server through which decode workers find a prefill worker listens where the API server would.
 _EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 -- of a pod
-# A name that never resolves (RFC 2606): images come within a request, not from addresses in it.
+# Dynamo's worker hands the engine the addresses of images (``request_handlers/llm/decode_handler.py``), which
+# fetches from these hosts alone. A name that never resolves (RFC 2606): images come within a request.
 _NO_DOMAIN = "media.invalid"
 
 

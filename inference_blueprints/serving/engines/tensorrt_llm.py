@@ -14,6 +14,7 @@ from inference_blueprints.serving.engines.module import EngineWords
 from inference_blueprints.serving.engines.owned import (
     DISCOVERY,
     ONE_NODE,
+    TEXT_ONLY,
     TOPOLOGY,
     WRITTEN_HERE,
 )
@@ -64,6 +65,11 @@ OWNED_ARGUMENTS: Mapping[str, str] = MappingProxyType(
         "discovery-backend": DISCOVERY,
         "namespace": DISCOVERY,
         "endpoint": DISCOVERY,
+        "enable-multimodal": TEXT_ONLY,
+        "frontend-decoding": TEXT_ONLY,
+        "modality": TEXT_ONLY,
+        "encode-endpoint": TEXT_ONLY,
+        "allowed-local-media-path": TEXT_ONLY,
     }
 )
 # Its own and Dynamo's default; attention on Blackwell accepts 32 and 64.

@@ -16,6 +16,7 @@ from inference_blueprints.serving.engines.owned import (
     ONE_NODE,
     REMOTE_CODE,
     STREAMED,
+    TEXT_ONLY,
     TOPOLOGY,
     WRITTEN_HERE,
 )
@@ -40,8 +41,6 @@ WORDS = EngineWords(
     without_prefix_cache=("enable-prefix-caching", False),
     stretched_context="hf-overrides",
 )
-# Dynamo's workers fetch images themselves (``dynamo/common/multimodal``), whatever vLLM is told of domains.
-_TEXT_ONLY = "models read text alone: Dynamo would fetch images from any public host that a request names"
 _KV_CACHE = "set kvCache: {hostMemoryGib: …}"
 OWNED_ARGUMENTS: Mapping[str, str] = MappingProxyType(
     {
@@ -64,14 +63,14 @@ OWNED_ARGUMENTS: Mapping[str, str] = MappingProxyType(
         "namespace": DISCOVERY,
         "endpoint": DISCOVERY,
         "config": WRITTEN_HERE,
-        "enable-multimodal": _TEXT_ONLY,
-        "frontend-decoding": _TEXT_ONLY,
-        "route-to-encoder": _TEXT_ONLY,
-        "custom-encoder-class": _TEXT_ONLY,
-        "language-model-only": _TEXT_ONLY,
-        "limit-mm-per-prompt": _TEXT_ONLY,
-        "allowed-media-domains": _TEXT_ONLY,
-        "allowed-local-media-path": _TEXT_ONLY,
+        "enable-multimodal": TEXT_ONLY,
+        "frontend-decoding": TEXT_ONLY,
+        "route-to-encoder": TEXT_ONLY,
+        "custom-encoder-class": TEXT_ONLY,
+        "language-model-only": TEXT_ONLY,
+        "limit-mm-per-prompt": TEXT_ONLY,
+        "allowed-media-domains": TEXT_ONLY,
+        "allowed-local-media-path": TEXT_ONLY,
     }
 )
 # Dynamo's router and vLLM hash blocks of this many tokens; FlashMLA accepts no other size.
