@@ -33,6 +33,14 @@ def test_every_figure_stays_whole_and_every_line_fits(scene, width):
         assert f"{memory.kv_cache_tokens:,}" in words
 
 
+def test_what_is_kept_in_the_nodes_memory_is_shown_where_something_is(changed):
+    kept = changed(lambda spec: spec["models"][0].update(kvCache={"hostMemoryGib": 40}))
+    # 40 GiB of 147,456 bytes a token, in whole blocks of 64.
+    assert "291,264" in _printed(summarise(kept.blueprint, kept.plan), 80).split()
+    without = changed(lambda spec: spec)
+    assert "in host memory" not in _printed(summarise(without.blueprint, without.plan), 80)
+
+
 def test_names_are_shown_whole(changed):
     scene = changed(lambda spec: spec)
     lines = _printed(summarise(scene.blueprint, scene.plan), 80).splitlines()

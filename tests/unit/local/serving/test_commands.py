@@ -84,6 +84,9 @@ def test_blocks_in_the_nodes_memory_are_simulated_too(deployments_of) -> None:
     keeping = replace(workers, settings=replace(workers.settings, host_kv_blocks=7))
     command = worker_command(SimulatedEngine("answerer", Path("/model"), keeping, None), 1)
     assert _value(command, "--num-host-blocks") == "7"
+    read = build_mocker_engine_args(parse_args(command[3:]))["engine"]
+    assert read["native_host_offload"]["num_host_blocks"] == 7
+    assert read["kv_cache_bytes_per_token"] == 147_456
 
 
 def test_roles_apart_are_told_what_they_do_and_how_fast_the_cache_moves(deployments_of) -> None:
