@@ -13,7 +13,8 @@ from typing import Any
 from inference_blueprints import tools
 
 _TIMEOUT_SECONDS = 120
-_POLL_SECONDS = 0.2
+_FIRST_PAUSE_SECONDS = 0.1
+_LONGEST_PAUSE_SECONDS = 1.0
 _PROXY_VARIABLES = ("HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy")
 
 KubernetesObject = Mapping[str, Any]
@@ -143,7 +144,7 @@ class Kubectl:
         Parameters
         ----------
         condition
-            Asked every fifth of a second; a failing kubectl counts as not yet.
+            Asked after ever longer pauses, a second at most; a failing kubectl counts as not yet.
         what
             For the error message.
         timeout_seconds
@@ -156,13 +157,15 @@ class Kubectl:
         """
         deadline = time.monotonic() + timeout_seconds
         reason = ""
+        pause = _FIRST_PAUSE_SECONDS
         while time.monotonic() < deadline:
             try:
                 if condition():
                     return
             except KubectlFailed as failure:
                 reason = f": {failure}"
-            time.sleep(_POLL_SECONDS)
+            time.sleep(pause)
+            pause = min(1.5 * pause, _LONGEST_PAUSE_SECONDS)
         raise TimeoutError(f"{what}: not within {timeout_seconds:.0f} s{reason}")
 
     def _command(self, *arguments: str) -> list[str]:
