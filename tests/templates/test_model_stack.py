@@ -192,3 +192,46 @@ def _worker(templates: Templates) -> dict[str, Any]:
 def _kind(reference: Any) -> str:
     """Spell a reference without the hash that ends its logical id."""
     return text(reference).removeprefix("${").removesuffix("}")[:-8]
+
+
+@pytest.mark.parametrize("scorer", ["approximate", "precise"])
+def test_a_stack_changes_with_nothing_of_the_route(
+    synthesise: Synthesise, base_templates: Templates, scorer: str
+) -> None:
+    """Target groups, rule and binding stay; so do release and resources, whose chart alone is another."""
+    changed = synthesise(lambda spec: spec["models"][0].update(stack={"llmD": {"prefixScorer": scorer}}))
+    kinds = ("AWS::ElasticLoadBalancingV2::TargetGroup", "AWS::ElasticLoadBalancingV2::ListenerRule")
+    for kind in kinds:
+        one, other = (dict(each.only(kind, STACK)) for each in (base_templates, changed))
+        # Streams of the router may take longer to end.
+        one.pop("TargetGroupAttributes", None)
+        other.pop("TargetGroupAttributes", None)
+        assert one == other
+    assert list(changed.charts(STACK)) == list(base_templates.charts(STACK))
+    before, after = (each.by_stack[STACK]["Resources"].keys() for each in (base_templates, changed))
+    assert before == after
+
+
+def test_a_model_on_llm_d_is_bound_by_its_router(synthesise: Synthesise) -> None:
+    templates = synthesise(lambda spec: spec["models"][0].update(stack={"llmD": {}}))
+    (binding,) = [each for each in templates.manifests(STACK) if each["kind"] == "TargetGroupBinding"]
+    assert binding["spec"]["serviceRef"] == {"name": "qwen3-8b-main-router", "port": 8000}
+
+
+def test_pods_on_llm_d_have_the_identity_of_their_own_account(synthesise: Synthesise) -> None:
+    def gated(spec: dict[str, Any]) -> None:
+        spec["models"][0] |= {
+            "stack": {"llmD": {}},
+            "weights": {"huggingFace": "Qwen/Qwen3-8B", "revision": "main", "tokenSecretArn": HUB_ARN},
+        }
+
+    association = synthesise(gated).only("AWS::EKS::PodIdentityAssociation", STACK)
+    assert association["ServiceAccount"] == "qwen3-8b-main-vllm"
+
+
+def test_the_definition_of_inference_pool_comes_with_the_first_model_that_needs_it(
+    synthesise: Synthesise, base_templates: Templates
+) -> None:
+    needed = synthesise(lambda spec: spec["models"][0].update(stack={"llmD": {}}))
+    assert "inference-pool-crd" in needed.charts("Platform")
+    assert "inference-pool-crd" not in base_templates.charts("Platform")

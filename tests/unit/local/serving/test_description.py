@@ -2,6 +2,9 @@
 
 from inference_blueprints.local.serving.description import describe
 from inference_blueprints.local.serving.isolation import Isolation
+from inference_blueprints.local.serving.layout import layout
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.spec.types import Blueprint
 
 
 def _parts(deployments, isolation=None):
@@ -49,3 +52,16 @@ def test_a_missing_namespace_is_told_with_its_reason_and_what_it_means(deploymen
     assert part.state == "stubbed"
     assert "Operation not permitted" in part.detail
     assert "all interfaces" in part.detail
+
+
+def test_dynamos_router_is_a_stand_in_for_that_of_another_stack(blueprint_of) -> None:
+    document = blueprint_of(("l40s", 2)).model_dump(by_alias=True, exclude_none=True)
+    document["spec"]["models"][0]["stack"] = {"llmD": {}}
+    blueprint = Blueprint.model_validate(document)
+    (deployments,) = layout(build_plan(blueprint), blueprint).values()
+    parts = _parts(deployments)
+    assert parts["Router of answerer-l40s-0"].state == "stand-in"
+    assert "in place of llmD's router" in parts["Router of answerer-l40s-0"].detail
+    assert parts["Engines of answerer-l40s-0"].state == "simulated"
+    assert not [part for part in parts.values() if part.name.startswith("Frontends and router")]
+    assert deployments[0].frontend.command == ("python3", "-m", "dynamo.frontend")
