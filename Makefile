@@ -22,7 +22,7 @@ run: $(READY) ## deploy a blueprint to this machine and ask its models: make run
 	@exec $(BIN)/blueprints local up "$(BLUEPRINT)"
 
 test: $(READY) ## run every layer of tests but that on a control plane
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses 2 --dist loadgroup
 
 test-cluster: $(READY) ## build a real Kubernetes control plane once, and try every manifest on it
 	$(BIN)/python -m inference_blueprints.local.control_plane

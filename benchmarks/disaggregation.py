@@ -6,8 +6,9 @@ aggregated layout's rate (any tensor parallel size, chunks of 2,048 or 8,192 tok
 disaggregated one; both are simulated, and KV cache that moves is charged for over the workers' network. The
 goal for up to 30 ms, a ratio of two thirds, is half as much again.
 
-Qwen3-32B on sixteen H200: twelve prefill workers of one and one decode worker of four, answers of 200 tokens.
-Where it may lose, without a goal: prompts of 300 tokens there, and Qwen3-8B on sixteen L40S without EFA.
+Twelve prefill workers of one and one decode worker of four, answers of 200 tokens: Qwen3-32B with vLLM on
+sixteen H200, and Qwen3-235B-A22B-FP8 with SGLang on sixteen B300.
+Where it may lose, without a goal: Qwen3-32B with prompts of 300 tokens, Qwen3-8B on sixteen L40S without EFA.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ _FIRST_TOKEN_MS = 1000.0
 _TIGHT_MS = 30.0
 _ANSWER = 200
 _CHUNKS = (2048, 8192)
+_CHUNK_ARGUMENTS = {"vllm": "max-num-batched-tokens", "sglang": "chunked-prefill-size"}
 _ON_H200 = ((16, 1), (8, 2), (4, 4), (2, 8))
 _APART = disaggregated((12, 1), (1, 4))
 
@@ -47,7 +49,7 @@ class _Comparison:
         together = [
             rate_search(
                 self.case,
-                simulated(self.case, aggregated(*layout), {"max-num-batched-tokens": chunk}),
+                simulated(self.case, aggregated(*layout), {_CHUNK_ARGUMENTS[self.case.engine]: chunk}),
             )
             for layout, chunk in product(self.together, _CHUNKS)
         ]
@@ -73,10 +75,19 @@ def _on_h200(input_tokens: int, limits_ms: tuple[float, ...], goal: float | None
 
 
 _L40S = Case("Qwen/Qwen3-8B", "g6e.48xlarge", SyntheticLoad(3000, _ANSWER), efa=False)
+_B300 = Case("Qwen/Qwen3-235B-A22B-FP8", "p6-b300.48xlarge", SyntheticLoad(3000, _ANSWER), engine="sglang")
 _COMPARISONS = (
     _on_h200(3000, (20.0, 25.0, 30.0, 50.0), _GOAL),
     _on_h200(2000, (30.0,), _GOAL),
     _on_h200(4000, (30.0,), _GOAL),
+    _Comparison(
+        "Qwen3-235B-FP8 with SGLang on 16 B300, prompts of 3000",
+        _B300,
+        _APART,
+        ((16, 1), (8, 2), (4, 4)),
+        (30.0, 50.0),
+        _GOAL,
+    ),
     _on_h200(300, (30.0,), None),
     _Comparison(
         "Qwen3-8B on 16 L40S without EFA",
