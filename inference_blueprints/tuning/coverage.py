@@ -160,14 +160,16 @@ def _trace_notes(stated: Workload, trace: UserTrace, demand: RecordedWorkload) -
         yield "The trace's times are rounded: requests of one time were spread evenly up to the next."
     if not trace.knows_prefixes:
         yield "A CSV trace does not say which prompts begin alike: no cache hits were replayed."
+    figures = {
+        "inputTokens": (f"{means.input_tokens}", means.input_tokens / stated.input_tokens),
+        "outputTokens": (f"{means.output_tokens}", means.output_tokens / stated.output_tokens),
+        "peakRequestsPerSecond": (
+            f"{means.peak_requests_per_second:.3g}",
+            means.peak_requests_per_second / stated.peak_requests_per_second,
+        ),
+    }
     differing = [
-        f"{name}: {getattr(means, field):.3g}"
-        for name, field in (
-            ("inputTokens", "input_tokens"),
-            ("outputTokens", "output_tokens"),
-            ("peakRequestsPerSecond", "peak_requests_per_second"),
-        )
-        if not 1 / _ALIKE <= getattr(means, field) / getattr(stated, field) <= _ALIKE
+        f"{name}: {text}" for name, (text, ratio) in figures.items() if not 1 / _ALIKE <= ratio <= _ALIKE
     ]
     if differing:
         yield (

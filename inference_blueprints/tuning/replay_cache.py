@@ -6,12 +6,14 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
 
 from inference_blueprints.errors import UserError
+from inference_blueprints.simulation import offline_replay
 from inference_blueprints.simulation.offline_replay import Latencies, ReplayResult
 from inference_blueprints.simulation.workers import SimulatedWorkers
 from inference_blueprints.tools import cache_directory
@@ -108,12 +110,20 @@ def replay_key(workers: Sequence[SimulatedWorkers], demand: str, router: Router,
     return _digest(
         {
             "dynamo": version("ai-dynamo"),
+            "simulation": _simulation_digest(),
             "workers": described,
             "demand": demand,
             "router": router,
             "seed": seed,
         }
     )
+
+
+@cache
+def _simulation_digest() -> str:
+    """Return what stands for the code that tells the simulated engine of workers."""
+    files = sorted(Path(offline_replay.__file__).parent.glob("*.py"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def _digest(content: Any) -> str:

@@ -250,17 +250,12 @@ def _notes(evaluator: Evaluator, trace: UserTrace | None) -> Iterator[str]:
     """Yield what was assumed of the best configuration, and what its figures do not cover."""
     costing, demand = evaluator.costing, evaluator.demand
     blueprint, index = costing.blueprint, costing.model_index
+    best = next((each.candidate for each in evaluator.evaluations if each.keeps), None)
+    if best is not None:
+        yield from refused_requests(blueprint, best, index, demand)
+        yield from doubts(blueprint, best, index)
+        yield from sources([each.profile for each in evaluator.workers(best) if each.profile])
     yield from what_is_not_covered(blueprint, index, demand, trace)
-    best = next(iter(evaluator.evaluations), None)
-    if best is not None and best.keeps:
-        speeds = _speeds(blueprint, index, best.candidate.shape)
-        profiles = [
-            evaluator.profile_of(each.model, each.accelerator, each.tensor_parallel_size, each.engine)
-            for each in speeds
-        ]
-        yield from sources([profile for profile in profiles if profile])
-        yield from refused_requests(blueprint, best.candidate, index, demand)
-        yield from doubts(blueprint, best.candidate, index)
     if costing.unpriced_pools:
         yield (
             f"No price is known of {', '.join(costing.unpriced_pools)}, as it is paid for: configurations "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from inference_blueprints.local.report.svg import number
@@ -99,8 +100,8 @@ def effort(tuning: Tuning) -> str:
     """
     before = f", {tuning.from_cache} known from before" if tuning.from_cache else ""
     return (
-        f"{tuning.replays} replays{before}; of {tuning.shapes} kinds of configuration {tuning.left_out} "
-        "needed none, since their bounds are above the best."
+        f"{tuning.replays} replays{before}; {tuning.left_out} of {tuning.shapes} kinds of configuration "
+        "needed none, for they cannot cost less than the best."
     )
 
 
@@ -209,7 +210,7 @@ def _rival(tuning: Tuning, best: Evaluation) -> str:
     rivals = [each for each in tuning.evaluations if each.candidate.shape.topology == other]
     if not rivals:
         return f"No {other} configuration for which there is room could keep the objectives, by arithmetic."
-    rival = rivals[0]
+    rival = rivals[0] if rivals[0].keeps else _closest(tuning, rivals)
     if not rival.keeps:
         return (
             f"No {other} configuration for which there is room keeps them: {configuration(rival.candidate)} "
@@ -262,6 +263,15 @@ def _nearest(tuning: Tuning) -> str:
     """Say what came closest."""
     if not tuning.evaluations:
         return "None could, by arithmetic, so none was replayed; allow more nodes, or later tokens."
+    nearest = _closest(tuning, tuning.evaluations)
+    return (
+        f"Nearest comes {configuration(nearest.candidate)}, which misses {_missed(tuning, nearest)} "
+        "(simulated); allow more nodes, or later tokens."
+    )
+
+
+def _closest(tuning: Tuning, evaluations: Sequence[Evaluation]) -> Evaluation:
+    """Return the one whose worse latency is the least multiple of its objective."""
     limits = tuning.limits
 
     def excess(evaluation: Evaluation) -> float:
@@ -270,8 +280,4 @@ def _nearest(tuning: Tuning) -> str:
             evaluation.time_per_output_token_p90_ms / limits.time_per_output_token_p90_ms,
         )
 
-    nearest = min(tuning.evaluations, key=excess)
-    return (
-        f"Nearest comes {configuration(nearest.candidate)}, which misses {_missed(tuning, nearest)} "
-        "(simulated); allow more nodes, or later tokens."
-    )
+    return min(evaluations, key=excess)
