@@ -85,30 +85,48 @@ def own_objects(templates: Templates) -> list[KubernetesObject]:
     ]
 
 
-def component_deployments(graphs: list[KubernetesObject]) -> list[KubernetesObject]:
-    """What Dynamo's operator makes of the components of graphs: a Deployment each.
+def component_deployments(objects: list[KubernetesObject]) -> list[KubernetesObject]:
+    """The Deployments of every process: what Dynamo's operator makes of graphs, and those of charts.
 
     Only what placement depends on: replicas and the pod template
     (ai-dynamo/dynamo, deploy/operator/internal/dynamo/graph.go).
     """
     return [
-        {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": {
-                "name": f"{graph['metadata']['name']}-{component['name']}",
-                "namespace": graph["metadata"]["namespace"],
-            },
-            "spec": {
-                "replicas": component["replicas"],
-                "selector": {"matchLabels": component["podTemplate"]["metadata"]["labels"]},
-                "template": component["podTemplate"],
-            },
-        }
-        for graph in graphs
-        if graph["kind"] == "DynamoGraphDeployment"
-        for component in graph["spec"]["components"]
+        *(
+            _deployment(
+                graph, f"{graph['metadata']['name']}-{component['name']}", component, component["podTemplate"]
+            )
+            for graph in objects
+            if graph["kind"] == "DynamoGraphDeployment"
+            for component in graph["spec"]["components"]
+        ),
+        *(
+            _deployment(each, each["metadata"]["name"], each["spec"], _unnamed(each["spec"]["template"]))
+            for each in objects
+            if each["kind"] == "Deployment"
+        ),
     ]
+
+
+def _unnamed(template: KubernetesObject) -> KubernetesObject:
+    """The pod template without its service account, which another namespace does not have."""
+    spec = {key: value for key, value in template["spec"].items() if key != "serviceAccountName"}
+    return {**template, "spec": spec}
+
+
+def _deployment(
+    owner: KubernetesObject, name: str, scale: Mapping[str, Any], template: KubernetesObject
+) -> KubernetesObject:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": owner["metadata"]["namespace"]},
+        "spec": {
+            "replicas": scale["replicas"],
+            "selector": {"matchLabels": template["metadata"]["labels"]},
+            "template": template,
+        },
+    }
 
 
 def _charts(templates: Templates) -> Iterator[tuple[str, Path]]:
