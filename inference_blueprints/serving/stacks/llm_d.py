@@ -73,7 +73,7 @@ OWNED_ARGUMENTS: Mapping[str, str] = MappingProxyType(
     {"shutdown-timeout": "it is as long as the workload's longest answer"}
 )
 #: Of the flags that the catalogue has of ``dynamo.vllm``, whose ``vllm serve`` does not know.
-FOREIGN_FLAGS = ("dynamo",)
+FOREIGN_FLAGS: tuple[str, ...] = ("dynamo",)
 
 
 def service_account(release: str) -> str:
