@@ -7,6 +7,7 @@ import io
 import os
 import shutil
 import subprocess
+import sys
 import tarfile
 import tempfile
 import zipfile
@@ -87,6 +88,19 @@ def cdk() -> list[str]:
         name = f"cdk-{hashlib.sha256(lock).hexdigest()[:12]}"
         checkout = _made_once(cache_directory() / name, _install_node_packages) / script
     return [str(node()), str(checkout)]
+
+
+def uv() -> Path | None:
+    """Return uv, which makes environments of their own for programs: beside this Python, else on the path.
+
+    Returns
+    -------
+    Path or None
+        None where it is not installed.
+    """
+    beside = Path(sys.executable).with_name("uv")
+    found = str(beside) if os.access(beside, os.X_OK) else shutil.which("uv")
+    return Path(found) if found else None
 
 
 @cache

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from inference_blueprints import tools
 from inference_blueprints.completions.outcome import Outcome, Usage
 from inference_blueprints.errors import UserError
 
@@ -75,13 +75,15 @@ def ask(
     UserError
         If aiperf cannot be installed, does not end in time or fails.
     """
-    program = _uv()
+    program = tools.uv()
+    if program is None:
+        raise UserError("aiperf runs in an environment of its own, which uv makes: pip install uv")
     source = folder / "requests.jsonl"
     lines = [_line(model, question) for question in questions]
     source.write_text("".join(lines), encoding="utf-8")
     last_seconds = json.loads(lines[-1])["timestamp"] / _MS
     package = f"aiperf=={VERSION}"
-    tool = [program, "tool", "run", "--quiet", "--python", sys.executable, "--from", package, "aiperf"]
+    tool = [str(program), "tool", "run", "--quiet", "--python", sys.executable, "--from", package, "aiperf"]
     _run([*tool, "--version"], _INSTALL_SECONDS, folder)
     options = {
         "--model": model,
@@ -171,11 +173,3 @@ def _run(command: list[str], seconds: float, folder: Path) -> None:
     if result.returncode:
         said = [line.strip() for line in (result.stderr or result.stdout).splitlines() if line.strip()]
         raise UserError(f"aiperf {VERSION} failed: {' / '.join(said[-_SAID_LINES:]) or 'it said nothing'}")
-
-
-def _uv() -> str:
-    beside = Path(sys.executable).with_name("uv")
-    program = str(beside) if os.access(beside, os.X_OK) else shutil.which("uv")
-    if program is None:
-        raise UserError("aiperf runs in an environment of its own, which uv makes: pip install uv")
-    return program

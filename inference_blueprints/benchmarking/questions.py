@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import count
 from pathlib import Path
 
 from inference_blueprints.errors import UserError
@@ -137,8 +136,9 @@ def in_words(
     template_tokens
         Tokens that the chat template adds; the last block is that much shorter.
     """
-    numbers = count()
-    return [_in_words(request, tokens_a_word, template_tokens, next(numbers)) for request in requests]
+    return [
+        _in_words(request, tokens_a_word, template_tokens, number) for number, request in enumerate(requests)
+    ]
 
 
 def _in_words(

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from inference_blueprints import catalog
+from inference_blueprints import catalog, tools
 from inference_blueprints.catalog import Catalogue, LatencyProfile
 from inference_blueprints.resources import root
-from inference_blueprints.tools import cache_directory
 
 Say = Callable[[str], None]
 
@@ -60,7 +56,7 @@ class Profiles:
         Where recorded ones are kept, laid out like the catalogue.
     """
 
-    directory: Path = field(default_factory=lambda: cache_directory() / "tuning")
+    directory: Path = field(default_factory=lambda: tools.cache_directory() / "tuning")
 
     def find(
         self, model: str, accelerator: str, tensor_parallel_size: int, engine: str
@@ -99,7 +95,7 @@ class Profiles:
         possible = [speed for speed in missing if speed not in reasons]
         if not possible:
             return reasons
-        program = _uv()
+        program = tools.uv()
         if program is None:
             reason = "it can be recorded, but the program uv is not installed"
             return reasons | dict.fromkeys(possible, reason)
@@ -108,12 +104,12 @@ class Profiles:
             found = dict(zip(possible, failures, strict=True))
         return reasons | {speed: failure for speed, failure in found.items() if failure}
 
-    def _record(self, program: str, speed: Speed, say: Say) -> str:
+    def _record(self, program: Path, speed: Speed, say: Say) -> str:
         """Run the recording program; return why it failed, or nothing."""
         say(f"recording the speed of {speed}, once; about 20 seconds, and more for the very first")
         self.directory.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=self.directory, prefix=".recording-") as draft:
-            command = [program, "run", "--no-project", "--script", str(root() / _SCRIPT)]
+            command = [str(program), "run", "--no-project", "--script", str(root() / _SCRIPT)]
             command += [speed.model, speed.accelerator, str(speed.tensor_parallel_size)]
             command += ["--engine", speed.engine, "--directory", draft]
             try:
@@ -136,12 +132,6 @@ def _without_data(speed: Speed) -> str:
     if catalog.accelerator(speed.accelerator).performance_system is None:
         return f"aiconfigurator has no measurements of {speed.accelerator}"
     return ""
-
-
-def _uv() -> str | None:
-    """Return uv: beside this Python, else on the path."""
-    beside = Path(sys.executable).with_name("uv")
-    return str(beside) if os.access(beside, os.X_OK) else shutil.which("uv")
 
 
 def _last_line(text: str) -> str:

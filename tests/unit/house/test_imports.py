@@ -64,6 +64,7 @@ ALLOWED = {
         f"{LIBRARY}.local.replay",
         f"{LIBRARY}.local.report",
         f"{LIBRARY}.local.serving",
+        f"{LIBRARY}.tools",
         f"{LIBRARY}.simulation",
         f"{LIBRARY}.planning",
         f"{LIBRARY}.serving",

@@ -7,8 +7,7 @@ from dataclasses import astuple
 
 import pytest
 
-from inference_blueprints import catalog
-from inference_blueprints.tuning import profiles
+from inference_blueprints import catalog, tools
 from inference_blueprints.tuning.profiles import Profiles, Speed
 
 KNOWN = Speed("Qwen/Qwen3-8B", "l40s", 1, "vllm")
@@ -31,7 +30,7 @@ def program(tmp_path, monkeypatch):
         path = tmp_path / "uv"
         path.write_text(text, encoding="utf-8")
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
-        monkeypatch.setattr(profiles, "_uv", lambda: str(path))
+        monkeypatch.setattr(tools, "uv", lambda: path)
 
     return install
 
@@ -72,6 +71,6 @@ def test_an_accelerator_without_measurements_is_not_tried(tmp_path, program):
 
 
 def test_without_uv_nothing_is_recorded(tmp_path, monkeypatch):
-    monkeypatch.setattr(profiles, "_uv", lambda: None)
+    monkeypatch.setattr(tools, "uv", lambda: None)
     reasons = Profiles(tmp_path).record([MISSING], pytest.fail)
     assert reasons == {MISSING: "it can be recorded, but the program uv is not installed"}
