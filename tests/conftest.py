@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 _HERE = Path(__file__).parent
-#: Layers that stay together: templates are synthesised once for all tests, and local servers need a processor.
+#: Layers that stay together: templates are synthesised once for all, and local servers need a processor.
 _TOGETHER = frozenset({"templates", "local"})
 
 
