@@ -77,6 +77,8 @@ def what_is_not_covered(
     others = sorted(set(model.engine.arguments) - _replayed_arguments(model.engine.chosen))
     if others:
         yield f"The replay knows nothing of these engine arguments: {', '.join(others)}."
+    if model.kv_cache is not None:
+        yield "The replay knows nothing of kvCache: what is kept outside the devices is not in it."
     if trace is not None and isinstance(demand, RecordedWorkload):
         yield from _trace_notes(model.workload, trace, demand)
 
