@@ -11,8 +11,9 @@ _HERE = Path(__file__).parent
 _TOGETHER = frozenset({"templates", "local"})
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep a layer, or else a file, in one process."""
+    """Keep a layer, or else a file, in one process: before pytest-xdist reads what belongs together."""
     for item in items:
         place = item.path.relative_to(_HERE)
         group = place.parts[0] if place.parts[0] in _TOGETHER else str(place)
