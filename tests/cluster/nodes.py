@@ -12,6 +12,8 @@ from inference_blueprints.local.control_plane.control_plane import FAKE_NODE_ANN
 EFA_RESOURCE = "vpc.amazonaws.com/efa"
 #: What kubelet is told that a node may hold.
 PODS = 110
+#: The volume of nodes without NVMe: larger than any that the blueprints ask for.
+EBS = "1000Gi"
 
 
 def allocatable(instance_type: catalog.InstanceType) -> dict[str, str]:
@@ -26,7 +28,7 @@ def allocatable(instance_type: catalog.InstanceType) -> dict[str, str]:
     resources = {
         "cpu": f"{instance_type.vcpu * 1000 - reserved_millicores}m",
         "memory": f"{int(instance_type.memory_mib * (1 - 0.075)) - reserved_mib}Mi",
-        "ephemeral-storage": "1000Gi",
+        "ephemeral-storage": str(instance_type.local_nvme_gb * 10**9) if instance_type.local_nvme_gb else EBS,
         "pods": str(PODS),
     }
     if instance_type.accelerator:
