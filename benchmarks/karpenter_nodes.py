@@ -33,7 +33,8 @@ from tests.cluster.simulated_ec2 import SimulatedEc2, simulated_ec2
 from tests.cluster.state import named_pool, namespace_object, ready_names
 from tests.templates.support import Templates
 
-_ROUNDS = 3
+#: A round of both arms takes three minutes.
+_ROUNDS = 1
 _POOLS = 4
 _PODS_OF_A_POOL = 125
 #: Of eight that would fit: Karpenter's entrance for tests keeps memory for as many pods as a type can hold.
