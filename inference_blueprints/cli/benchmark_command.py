@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from inference_blueprints.cli.blueprint_commands import load
-from inference_blueprints.cli.options import Output, OutputOption
-from inference_blueprints.errors import UserError
+from inference_blueprints.cli.blueprint_commands import load, model_index
+from inference_blueprints.cli.options import ModelOption, Output, OutputOption, TraceOption
 
 if TYPE_CHECKING:
     from inference_blueprints.planning.rows import PlanTable
@@ -38,15 +36,8 @@ def benchmark(
             "--blueprint", metavar="NAME_OR_PATH", help="What serves there: workload, objectives and price."
         ),
     ],
-    model: Annotated[
-        str | None, typer.Option("--model", metavar="NAME", help="Which model, where there are several.")
-    ] = None,
-    trace: Annotated[
-        Path | None,
-        typer.Option(
-            "--trace", metavar="FILE", help="Requests of yours: Mooncake's .jsonl, or .csv; also with .gz."
-        ),
-    ] = None,
+    model: ModelOption = None,
+    trace: TraceOption = None,
     seconds: Annotated[
         float, typer.Option("--seconds", min=1.0, max=3600.0, help="How long requests arrive at the most.")
     ] = 60.0,
@@ -60,14 +51,9 @@ def benchmark(
     from inference_blueprints.benchmarking.benchmark import benchmark as run
 
     loaded = load(blueprint)
-    names = [each.name for each in loaded.blueprint.spec.models]
-    if model is None and len(names) > 1:
-        raise UserError(f"{loaded.file}: --model is missing; its models are {', '.join(names)}")
-    if model is not None and model not in names:
-        raise UserError(f"{loaded.file}: got --model {model}; its models are {', '.join(names)}")
     found = run(
         loaded.blueprint,
-        names.index(model) if model else 0,
+        model_index(loaded, model),
         url,
         lambda line: print(line, file=sys.stderr),
         trace=trace,

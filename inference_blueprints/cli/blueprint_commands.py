@@ -184,6 +184,30 @@ def load(name_or_path: str) -> LoadedBlueprint:
     return loaded
 
 
+def model_index(loaded: LoadedBlueprint, name: str | None) -> int:
+    """Return the place of the model that is meant in the blueprint's list.
+
+    Parameters
+    ----------
+    loaded
+        The blueprint.
+    name
+        Of the model; None where there is one alone.
+
+    Raises
+    ------
+    UserError
+        If there is none of the name, or several and no name.
+    """
+    names = [model.name for model in loaded.blueprint.spec.models]
+    if name is None and len(names) == 1:
+        return 0
+    if name not in names:
+        got = "--model is missing" if name is None else f"got --model {name}"
+        raise UserError(f"{loaded.file}: {got}; its models are {', '.join(names)}")
+    return names.index(name)
+
+
 def write_file(path: Path, text: str) -> None:
     """Write a file that the user named, and the folders above it.
 

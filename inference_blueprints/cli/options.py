@@ -21,6 +21,15 @@ NameOrPath = Annotated[
     str, typer.Argument(metavar="NAME_OR_PATH", help="Name of a shipped blueprint, or path of a YAML file.")
 ]
 OutputOption = Annotated[Output, typer.Option("--output", "-o", help="text for people, json for machines.")]
+ModelOption = Annotated[
+    str | None, typer.Option("--model", metavar="NAME", help="Which model, where there are several.")
+]
+TraceOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--trace", metavar="FILE", help="Requests of yours: Mooncake's .jsonl, or .csv; also with .gz."
+    ),
+]
 RunDirectory = Annotated[
     Path, typer.Option("--run-directory", help="Folder for the run's state, logs, templates and reports.")
 ]

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from inference_blueprints.cli.blueprint_commands import load, write_file
-from inference_blueprints.cli.options import NameOrPath, Output, OutputOption
+from inference_blueprints.cli.blueprint_commands import load, model_index, write_file
+from inference_blueprints.cli.options import ModelOption, NameOrPath, Output, OutputOption, TraceOption
 from inference_blueprints.errors import UserError
 
 if TYPE_CHECKING:
@@ -33,15 +33,8 @@ def register(app: typer.Typer) -> None:
 def tune(
     name_or_path: NameOrPath,
     *,
-    model: Annotated[
-        str | None, typer.Option("--model", metavar="NAME", help="Which model, where there are several.")
-    ] = None,
-    trace: Annotated[
-        Path | None,
-        typer.Option(
-            "--trace", metavar="FILE", help="Requests of yours: Mooncake's .jsonl, or .csv; also with .gz."
-        ),
-    ] = None,
+    model: ModelOption = None,
+    trace: TraceOption = None,
     gpus: Annotated[
         int | None, typer.Option("--gpus", min=1, metavar="N", help="Accelerators at the most.")
     ] = None,
@@ -76,7 +69,7 @@ def tune(
     with shown_progress() as progress:
         found = search(
             blueprint,
-            _index(loaded, model),
+            model_index(loaded, model),
             progress,
             trace=trace,
             most_accelerators=gpus,
@@ -105,17 +98,6 @@ def demand_replay() -> None:
         raise UserError(
             "Dynamo's replay is not installed; install the dependency group `local` (`make setup` does)"
         )
-
-
-def _index(loaded: LoadedBlueprint, name: str | None) -> int:
-    """Return the place of the model that is meant."""
-    names = [model.name for model in loaded.blueprint.spec.models]
-    if name is None and len(names) == 1:
-        return 0
-    if name not in names:
-        got = "--model is missing" if name is None else f"got --model {name}"
-        raise UserError(f"{loaded.file}: {got}; its models are {', '.join(names)}")
-    return names.index(name)
 
 
 def _engines(names: list[str]) -> list[str]:

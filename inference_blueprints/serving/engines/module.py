@@ -55,6 +55,25 @@ class EngineWords:
         """Arguments that are whole numbers above 0."""
         return (self.length, self.sequences, self.step_tokens, self.block_size)
 
+    def figures(self, resolved: ResolvedWorkers, sizing: Sizing) -> dict[str, ArgumentValue]:
+        """Return the arguments that say how a worker is split and sized, by name without dashes.
+
+        Parameters
+        ----------
+        resolved
+            The workers.
+        sizing
+            Their figures.
+        """
+        return {
+            "tensor-parallel-size": resolved.tensor_parallel_size,
+            self.block_size: sizing.block_size,
+            self.length: sizing.max_model_len,
+            self.sequences: sizing.max_num_seqs,
+            self.step_tokens: sizing.max_num_batched_tokens,
+            self.memory_share: sizing.memory_share,
+        }
+
 
 class EngineModule(Protocol):
     """What a module of this package provides."""

@@ -135,12 +135,7 @@ def arguments(resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, Argumen
     if weights.revision:
         planned |= {"revision": weights.revision, "trtllm.revision": weights.revision}
     planned |= {
-        "tensor-parallel-size": resolved.tensor_parallel_size,
-        WORDS.block_size: sizing.block_size,
-        WORDS.length: sizing.max_model_len,
-        WORDS.sequences: sizing.max_num_seqs,
-        WORDS.step_tokens: sizing.max_num_batched_tokens,
-        WORDS.memory_share: sizing.memory_share,
+        **WORDS.figures(resolved, sizing),
         f"{_KV_CACHE}.free_gpu_memory_fraction": sizing.memory_share,
         f"{_KV_CACHE}.tokens_per_block": sizing.block_size,
         f"{_KV_CACHE}.enable_block_reuse": "true",

@@ -146,12 +146,7 @@ def arguments(resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, Argumen
         planned["load-format"] = "runai_streamer"
         planned["model-loader-extra-config"] = _json(_STREAMER)
     planned |= {
-        "tensor-parallel-size": resolved.tensor_parallel_size,
-        WORDS.block_size: sizing.block_size,
-        WORDS.length: sizing.max_model_len,
-        WORDS.sequences: sizing.max_num_seqs,
-        WORDS.step_tokens: sizing.max_num_batched_tokens,
-        WORDS.memory_share: sizing.memory_share,
+        **WORDS.figures(resolved, sizing),
         "enable-prefix-caching": True,
     }
     if "image" in resolved.shape.modalities:
