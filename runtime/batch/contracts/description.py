@@ -1,0 +1,79 @@
+"""What a worker needs to know of a job; written once, when the job is admitted, and never changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class PromptTemplate:
+    """How a row becomes a request.
+
+    Parameters
+    ----------
+    text
+        A Jinja2 template of the prompt.
+    image_fields
+        Fields of a row that name images in S3, which go before the prompt.
+    parameters
+        What else a request's body holds, such as ``max_tokens``.
+    """
+
+    text: str
+    image_fields: tuple[str, ...] = ()
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class JobDescription:
+    """One job, as its workers see it.
+
+    Parameters
+    ----------
+    job
+        The job's identifier.
+    team
+        Whose it is.
+    model
+        Name under which the endpoint serves the model.
+    endpoint
+        Path of the API that every line asks for, such as ``/v1/chat/completions``.
+    deadline
+        When it must be finished, in seconds since 1970.
+    data_prefixes
+        Prefixes in S3, ``s3://bucket/prefix/``, below which images may be read.
+    template
+        How rows become requests; None where lines have bodies.
+    """
+
+    job: str
+    team: str
+    model: str
+    endpoint: str
+    deadline: float
+    data_prefixes: tuple[str, ...] = ()
+    template: PromptTemplate | None = None
+
+    def to_json(self) -> str:
+        """Return the document."""
+        return json.dumps(asdict(self), ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> JobDescription:
+        """Read the document.
+
+        Raises
+        ------
+        ValueError
+            If it is not JSON.
+        TypeError
+            If it is not such a document.
+        """
+        values = json.loads(text)
+        template = values.get("template")
+        if template is not None:
+            template = PromptTemplate(**{**template, "image_fields": tuple(template["image_fields"])})
+        return cls(**{**values, "data_prefixes": tuple(values["data_prefixes"]), "template": template})

@@ -1,0 +1,109 @@
+"""Where the objects of a job lie in the batch bucket.
+
+========================================== =====================================================================
+Key                                        Object
+========================================== =====================================================================
+``jobs/<job>/job.json``                    what workers need to know of the job (`contracts.description`)
+``jobs/<job>/segments/<n>.json``           what checking one segment of the input found
+``jobs/<job>/shards/<shard>.jsonl``        the lines of a shard (`contracts.shard`), never changed
+``jobs/<job>/chunks/<shard>/<n>.jsonl``    results in the order in which they were finished; the commit
+``jobs/<job>/parts/<shard>/output.jsonl``  all results of a shard that succeeded
+``jobs/<job>/parts/<shard>/error.jsonl``   all of its lines that failed
+``jobs/<job>/parts/<shard>/done.json``     counts and usage; written last
+``jobs/<job>/output.jsonl``                the job's results
+``jobs/<job>/error.jsonl``                 the job's failed lines, those included that never were valid
+========================================== =====================================================================
+
+A job's identifier begins at random, so that S3 spreads jobs over partitions of their own
+(https://docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance.html).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class JobKeys:
+    """Keys of one job.
+
+    Parameters
+    ----------
+    job
+        The job's identifier.
+    """
+
+    job: str
+
+    @property
+    def prefix(self) -> str:
+        """Prefix of everything that the job has, with a slash at its end."""
+        return f"jobs/{self.job}/"
+
+    @property
+    def description(self) -> str:
+        """What workers need to know of the job."""
+        return f"{self.prefix}job.json"
+
+    @property
+    def output(self) -> str:
+        """The job's results."""
+        return f"{self.prefix}output.jsonl"
+
+    @property
+    def error(self) -> str:
+        """The job's failed lines."""
+        return f"{self.prefix}error.jsonl"
+
+    def segment(self, number: int) -> str:
+        """Return the key of what checking a segment of the input found."""
+        return f"{self.prefix}segments/{number:06d}.json"
+
+    def shard(self, shard: str) -> ShardKeys:
+        """Return the keys of one shard."""
+        return ShardKeys(self.job, shard)
+
+
+@dataclass(frozen=True, slots=True)
+class ShardKeys:
+    """Keys of one shard of a job.
+
+    Parameters
+    ----------
+    job
+        The job's identifier.
+    shard
+        The shard's name within the job.
+    """
+
+    job: str
+    shard: str
+
+    @property
+    def lines(self) -> str:
+        """The requests of the shard."""
+        return f"jobs/{self.job}/shards/{self.shard}.jsonl"
+
+    @property
+    def chunks(self) -> str:
+        """Prefix of the committed chunks, with a slash at its end."""
+        return f"jobs/{self.job}/chunks/{self.shard}/"
+
+    def chunk(self, sequence: int) -> str:
+        """Return the key of a chunk; keys sort as their numbers do."""
+        return f"{self.chunks}{sequence:08d}.jsonl"
+
+    @property
+    def output(self) -> str:
+        """All results that succeeded."""
+        return f"jobs/{self.job}/parts/{self.shard}/output.jsonl"
+
+    @property
+    def error(self) -> str:
+        """All lines that failed."""
+        return f"jobs/{self.job}/parts/{self.shard}/error.jsonl"
+
+    @property
+    def done(self) -> str:
+        """Counts and usage."""
+        return f"jobs/{self.job}/parts/{self.shard}/done.json"

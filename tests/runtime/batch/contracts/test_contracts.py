@@ -1,0 +1,58 @@
+"""What is written by one part of batch is read by another as it was meant."""
+
+from __future__ import annotations
+
+import pytest
+from batch.contracts.description import JobDescription, PromptTemplate
+from batch.contracts.keys import JobKeys
+from batch.contracts.shard import ShardDone, ShardLine, ShardMessage, Usage
+from batch.contracts.states import FINAL, STATES, TRANSITIONS, can_follow
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        ShardLine(
+            ordinal=0, line=7, custom_id='an "odd" id\u2028', tokens=12, body={"messages": [], "n": 1.5}
+        ),
+        ShardLine(ordinal=1, line=8, custom_id="row", tokens=3, row={"title": "Ä", "price": None}),
+        ShardMessage(job="j", shard="00001", task_token="t" * 1000),
+        ShardDone(shard="00001", completed=5, failed=1, attempts=7, usage=Usage(100, 90, 20)),
+        JobDescription(job="j", team="ads", model="m", endpoint="/v1/chat/completions", deadline=1.5),
+        JobDescription(
+            job="j",
+            team="ads",
+            model="m",
+            endpoint="/v1/chat/completions",
+            deadline=1.5,
+            data_prefixes=("s3://a/b/", "s3://c/"),
+            template=PromptTemplate("{{ title }}", ("picture",), {"max_tokens": 5}),
+        ),
+    ],
+)
+def test_what_is_written_is_read_again(
+    value: ShardLine | ShardMessage | ShardDone | JobDescription,
+) -> None:
+    text = value.to_json()
+    assert "\n" not in text
+    assert type(value).from_json(text) == value
+
+
+def test_chunks_sort_as_their_numbers_do() -> None:
+    shard = JobKeys("j").shard("00001")
+    keys = [shard.chunk(number) for number in (0, 9, 10, 99, 100, 12_345_678)]
+    assert keys == sorted(keys)
+    assert all(key.startswith(shard.chunks) for key in keys)
+
+
+def test_a_job_shares_no_key_with_another() -> None:
+    one, other = JobKeys("j1"), JobKeys("j11")
+    assert not other.description.startswith(one.prefix)
+
+
+def test_final_states_are_left_by_a_redrive_alone() -> None:
+    assert set(STATES) == set(TRANSITIONS)
+    after_final = {after for state in FINAL for after in TRANSITIONS[state]}
+    assert after_final == {"in_progress"}
+    assert not can_follow("cancelled", "in_progress")
+    assert can_follow("expired", "in_progress")
