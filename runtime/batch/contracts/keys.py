@@ -1,8 +1,8 @@
 """Where the objects of a job lie in the batch bucket.
 
-========================================== =====================================================================
+========================================== ===================================================================
 Key                                        Object
-========================================== =====================================================================
+========================================== ===================================================================
 ``jobs/<job>/job.json``                    what workers need to know of the job (`contracts.description`)
 ``jobs/<job>/segments/<n>.json``           what checking one segment of the input found
 ``jobs/<job>/shards/<shard>.jsonl``        the lines of a shard (`contracts.shard`), never changed
@@ -12,7 +12,7 @@ Key                                        Object
 ``jobs/<job>/parts/<shard>/done.json``     counts and usage; written last
 ``jobs/<job>/output.jsonl``                the job's results
 ``jobs/<job>/error.jsonl``                 the job's failed lines, those included that never were valid
-========================================== =====================================================================
+========================================== ===================================================================
 
 A job's identifier begins at random, so that S3 spreads jobs over partitions of their own
 (https://docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance.html).

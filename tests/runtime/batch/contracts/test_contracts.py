@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from batch.contracts.description import JobDescription, PromptTemplate
 from batch.contracts.keys import JobKeys
 from batch.contracts.shard import ShardDone, ShardLine, ShardMessage, Usage
