@@ -44,9 +44,9 @@ lint: $(READY) ## check style and types
 bench: $(READY) ## measure, write build/bench/results.json and docs/benchmarks.md: make bench ONLY=name,...
 	$(BIN)/python -m benchmarks $(if $(ONLY),--only "$(ONLY)")
 
-generate: $(READY) ## write again what is generated from the code: JSON Schema, reference of the blueprint, picture
+generate: $(READY) ## write again what is generated from the code: JSON Schema, references, pages of blueprints
 	$(BIN)/python scripts/write_blueprint_reference.py
-	$(BIN)/blueprints show quickstart-g6e --picture docs/images/quickstart-g6e.svg
+	$(BIN)/python scripts/write_blueprint_pages.py
 
 lock: $(READY) ## write requirements.lock and package-lock.json again after a change of pyproject.toml or package.json
 	$(BIN)/uv pip compile pyproject.toml --group local --group dev --generate-hashes --no-header --no-annotate \

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from inference_blueprints.planning.drawing import MUTED, Area, Arrow, Rectangle, Text
+from inference_blueprints.planning.drawing import MUTED, Area, Arrow, Text
 from inference_blueprints.planning.layout import SMALL, Canvas
+from inference_blueprints.planning.nodes_block import device
 
-_COLUMNS = (0.0, 0.2, 0.42, 0.72)
+_COLUMNS = (0.0, 0.13, 0.32, 0.6, 0.83)
+_DEVICE = 16.0
+_COLOUR = "#0072b2"
 
 
 @dataclass(frozen=True, slots=True)
 class Legend:
-    """One line with every sign that has no words of its own."""
+    """One line with every sign that has no words of its own.
+
+    Parameters
+    ----------
+    decodes
+        Whether there are workers that only write answers.
+    """
+
+    decodes: bool = False
 
     def height(self, width: float) -> float:  # noqa: ARG002 - a block's signature
         """Return the height of one line with room above it."""
@@ -21,17 +32,20 @@ class Legend:
     def draw(self, area: Area, canvas: Canvas) -> None:
         """Draw the signs with their meaning."""
         y = area.y + 22
-        requests, control, held, free = (area.x + share * area.width for share in _COLUMNS)
+        requests, control, held, free, decode = (area.x + share * area.width for share in _COLUMNS)
         canvas.shapes += [
             Arrow((requests, y), (requests + 36, y)),
             Arrow((control, y), (control + 36, y), dashed=True),
-            Rectangle(Area(held, y - 8, 16, 16), fill="#0072b2", radius=2),
-            Rectangle(Area(free, y - 8, 16, 16), fill="#ffffff", stroke="#8d969e", radius=2, stroke_width=1),
+            *device(held, y - 8, _DEVICE, _COLOUR),
+            *device(free, y - 8, _DEVICE, None),
+            *(device(decode, y - 8, _DEVICE, _COLOUR, decodes=True) if self.decodes else ()),
         ]
-        meanings = (
+        meanings = [
             (requests + 44, "requests"),
             (control + 44, "supply and control"),
             (held + 24, "accelerator, in its model's colour"),
-            (free + 24, "accelerator that no worker holds"),
-        )
+            (free + 24, "one that no worker holds"),
+        ]
+        if self.decodes:
+            meanings.append((decode + 24, "one that decodes"))
         canvas.shapes += [Text(x, y + 4, meaning, SMALL, colour=MUTED) for x, meaning in meanings]

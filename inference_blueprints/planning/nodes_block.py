@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from inference_blueprints.planning.drawing import INK, Area, Rectangle, Text
+from inference_blueprints.planning.drawing import INK, Area, Rectangle, Shape, Text
 from inference_blueprints.planning.layout import NORMAL, SMALL, Canvas
-from inference_blueprints.planning.placement import Node
+from inference_blueprints.planning.placement import Node, Worker
 
 #: Colours of the models, told apart without red against green (Okabe and Ito's palette, darkened for text).
 _MODEL_COLOURS = ("#0072b2", "#a34a00", "#007a5e", "#8f3a84", "#5b5b00", "#2b5d8a", "#7a2e2e", "#3d3d7a")
 
 _DEVICE, _DEVICE_GAP = 14, 4
+_DOT = 6.0
 _DEVICES_IN_A_ROW = 8
 _LINE = 18
 _PADDING = 10
@@ -62,6 +63,28 @@ def tags(model_names: Sequence[str]) -> dict[str, Tag]:
     }
 
 
+def device(x: float, y: float, size: float, colour: str | None, *, decodes: bool = False) -> list[Shape]:
+    """Return the sign of an accelerator.
+
+    Parameters
+    ----------
+    x, y
+        Its upper left corner.
+    size
+        Its width and height in pixels.
+    colour
+        Of the model that holds it; None where no worker does.
+    decodes
+        Whether its worker only writes answers, which a dot says.
+    """
+    square = Rectangle(
+        Area(x, y, size, size), fill=colour or "#ffffff", stroke=colour or "#8d969e", radius=2, stroke_width=1
+    )
+    edge = (size - _DOT) / 2
+    dot = Rectangle(Area(x + edge, y + edge, _DOT, _DOT), fill="#ffffff", radius=_DOT / 2)
+    return [square, dot] if decodes else [square]
+
+
 @dataclass(frozen=True, slots=True)
 class NodeBox:
     """Nodes that hold the same workers, drawn once.
@@ -97,16 +120,15 @@ class NodeBox:
         for index, holder in enumerate(self._holders()):
             x = area.x + _PADDING + index % columns * step
             y = area.y + _PADDING + _LINE + index // columns * step
-            fill = self.colours[holder].colour if holder else "#ffffff"
-            stroke = fill if holder else "#8d969e"
-            canvas.shapes.append(
-                Rectangle(Area(x, y, _DEVICE, _DEVICE), fill=fill, stroke=stroke, radius=2, stroke_width=1)
+            colour = self.colours[holder.model].colour if holder else None
+            canvas.shapes += device(
+                x, y, _DEVICE, colour, decodes=bool(holder and holder.process.role == "decode")
             )
 
-    def _holders(self) -> list[str]:
-        """Return the model that holds each device; empty for a free one."""
-        held = [worker.model for worker in self.node.workers for _ in range(worker.accelerator_count)]
-        return held + [""] * (self.node.instance_type.accelerator_count - len(held))
+    def _holders(self) -> list[Worker | None]:
+        """Return the worker that holds each device; None for a free one."""
+        held = [worker for worker in self.node.workers for _ in range(worker.accelerator_count)]
+        return [*held, *[None] * (self.node.instance_type.accelerator_count - len(held))]
 
     @staticmethod
     def _columns(width: float) -> int:
@@ -163,6 +185,6 @@ def node_boxes(nodes: Sequence[Node], colours: Mapping[str, Tag], *, at_most: in
     alike: dict[tuple[str, ...], list[Node]] = {}
     for node in nodes:
         alike.setdefault(
-            tuple(f"{worker.model}/{worker.accelerator_count}" for worker in node.workers), []
+            tuple(f"{each.model}/{each.process.role}/{each.accelerator_count}" for each in node.workers), []
         ).append(node)
     return [NodeBox(same[0], len(same), colours) for same in alike.values()]

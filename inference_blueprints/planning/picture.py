@@ -24,7 +24,7 @@ from inference_blueprints.planning.nodes_block import Tag, TaggedLines, tags
 from inference_blueprints.planning.picture_flows import draw_flows, flows
 from inference_blueprints.planning.picture_pools import pools_frame
 from inference_blueprints.planning.scene import Scene, counted
-from inference_blueprints.serving.types import ServingPlan
+from inference_blueprints.serving.types import DeploymentPlan, ServingPlan
 from inference_blueprints.spec.types import Blueprint, Workload
 
 WIDTH = 1000
@@ -94,7 +94,13 @@ def draw(scene: Scene) -> tuple[Canvas, float]:
     _draw_actors(scene, canvas)
     arrows = flows(scene)
     draw_flows(arrows, canvas)
-    notes = Stack([*(Paragraph(flow.sentence, n) for n, flow in enumerate(arrows, start=1)), Legend()], gap=6)
+    notes = Stack(
+        [
+            *(Paragraph(flow.sentence, n) for n, flow in enumerate(arrows, start=1)),
+            Legend(bool(scene.kv_transfers)),
+        ],
+        gap=6,
+    )
     notes_height = notes.height(inner)
     notes.draw(Area(_MARGIN, area.y + height + 22, inner, notes_height), canvas)
     return canvas, area.y + height + 22 + notes_height + _MARGIN
@@ -156,11 +162,11 @@ def _entrance(scene: Scene) -> Block:
     lines = (port, f"from {scene.sources}")
     cards = [
         Card("Internal Application Load Balancer", lines, glyphs.LOAD_BALANCER, "balancer"),
-        Card(f"Private zone {scene.zone}", ("a name for each model",), glyphs.PRIVATE_ZONE),
+        Card("Private zone", (scene.zone, "a name for each model"), glyphs.PRIVATE_ZONE),
     ]
     if scene.has_own_vpc:
         cards.append(_endpoints())
-    return Row(cards, weights=(5, 4, 4)[: len(cards)])
+    return Row(cards, weights=(5, 5, 4)[: len(cards)])
 
 
 def _endpoints() -> Card:
@@ -192,7 +198,7 @@ def _frontends(scene: Scene, model_tags: Mapping[str, Tag]) -> Block:
             model.name if len(plan.deployments) == 1 else f"{model.name}/{deployment.name}",
             (
                 plan.catalog_name,
-                counted(deployment.entry_point.replicas, _ROUTER_NOUNS[model.routing.chosen]),
+                _entry_point_words(deployment, model.routing.chosen),
                 _workload_words(model.workload),
             ),
         )
@@ -201,6 +207,12 @@ def _frontends(scene: Scene, model_tags: Mapping[str, Tag]) -> Block:
     ]
     child = grid(cards, columns=2 if len(cards) > 1 else 1, gap=8)
     return Frame("Frontends and routers", child, _GROUP, note="on system nodes", anchor="frontends")
+
+
+def _entry_point_words(deployment: DeploymentPlan, routing: str) -> str:
+    """Return such as ``2 KV-aware frontends``."""
+    noun = "llm-d router" if deployment.picker else _ROUTER_NOUNS[routing]
+    return counted(deployment.entry_point.replicas, noun)
 
 
 def _workload_words(workload: Workload) -> str:

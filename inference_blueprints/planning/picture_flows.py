@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
 from inference_blueprints.planning.drawing import Area, Arrow
 from inference_blueprints.planning.layout import ARROW_GAP, Canvas, draw_number
 from inference_blueprints.planning.scene import Scene
+from inference_blueprints.serving.types import KvTransfer
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,9 @@ class Flow:
     at: tuple[str, float]
     sentence: str
     dashed: bool = False
+
+
+_NETWORKS: Mapping[KvTransfer, str] = MappingProxyType({"libfabric": "EFA", "ucx": "TCP"})
 
 
 def flows(scene: Scene) -> list[Flow]:
@@ -64,7 +69,7 @@ def flows(scene: Scene) -> list[Flow]:
         ),
         Flow("frontends", "pools", "column", ("frontends", 0.25), _routing_sentence(scene)),
     ]
-    if scene.is_kv_aware:
+    if scene.publishes_kv_events:
         arrows.append(
             Flow(
                 "pools",
@@ -92,10 +97,18 @@ def _routing_sentence(scene: Scene) -> str:
     """Say how requests find their worker."""
     by_cache = "the worker that holds most of its prefix in the KV cache, weighed against its load"
     if not scene.is_round_robin:
-        return f"The router sends each request to {by_cache}; tokens stream back the same way."
-    if not scene.is_kv_aware:
-        return "The router sends requests to the workers in turn; tokens stream back the same way."
-    return f"The router sends each request to {by_cache}, or in turn, as the model's routing says."
+        found = f"The router sends each request to {by_cache}; tokens stream back the same way."
+    elif not scene.is_kv_aware:
+        found = "The router sends requests to the workers in turn; tokens stream back the same way."
+    else:
+        found = f"The router sends each request to {by_cache}, or in turn, as the model's routing says."
+    if not scene.kv_transfers:
+        return found
+    networks = " or ".join(_NETWORKS[each] for each in scene.kv_transfers)
+    return (
+        f"{found} Where prefill and decode are apart, a prefill worker computes the prompt, and its KV cache "
+        f"goes over {networks} to the decode worker that writes the answer."
+    )
 
 
 def _supply(scene: Scene) -> list[Flow]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import groupby
 
 from inference_blueprints import catalog
 from inference_blueprints.catalog import InstanceType
@@ -60,11 +61,13 @@ def _pool(pool: Pool, scene: Scene, tags: Mapping[str, Tag], columns: int) -> Bl
 
 
 def _worker_lines(workers: list[Worker], tags: Mapping[str, Tag]) -> list[Block]:
-    """Return a line for each kind of worker: whose it is, how many there are and what each holds."""
+    """Return a block a deployment: a line for each role says how many there are and what each holds."""
     kinds = {(worker.model, worker.deployment, worker.process.name): worker for worker in workers}
     return [
-        TaggedLines(tags[model], f"{model}/{deployment}", (_worker_words(worker),))
-        for (model, deployment, _), worker in kinds.items()
+        TaggedLines(tags[model], f"{model}/{deployment}", tuple(map(_worker_words, roles)))
+        for (model, deployment), roles in groupby(
+            kinds.values(), key=lambda worker: (worker.model, worker.deployment)
+        )
     ]
 
 
@@ -77,8 +80,9 @@ def _devices(instance_type: InstanceType) -> str:
 
 
 def _worker_words(worker: Worker) -> str:
-    """Return such as ``2 workers of 1 GPU``."""
-    workers = counted(worker.process.replicas, "worker")
+    """Return such as ``2 workers of 1 GPU``, or ``12 prefill workers of 1 GPU``."""
+    role = worker.process.role
+    workers = counted(worker.process.replicas, "worker" if role == "worker" else f"{role} worker")
     accelerators = worker.process.resources.accelerators
     if accelerators is None:
         return workers

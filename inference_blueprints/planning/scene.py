@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from inference_blueprints import catalog
 from inference_blueprints.catalog.addresses import DEFAULT_CIDR, DEFAULT_ZONES
-from inference_blueprints.serving.types import ServingPlan
+from inference_blueprints.serving.types import KvTransfer, ServingPlan
 from inference_blueprints.spec.types import Blueprint
 
 _OWN_BUCKET = "the platform's bucket"
@@ -107,6 +107,21 @@ class Scene:
     def is_kv_aware(self) -> bool:
         """Whether any model's requests follow the KV cache."""
         return any(model.routing.chosen == "kvAware" for model in self.blueprint.spec.models)
+
+    @property
+    def publishes_kv_events(self) -> bool:
+        """Whether any model's workers tell its routers what they have cached."""
+        return any(
+            model.routing.chosen == "kvAware" and (picker is None or picker.prefix_scorer == "precise")
+            for model, plan in zip(self.blueprint.spec.models, self.plan.models, strict=True)
+            for picker in (deployment.picker for deployment in plan.deployments)
+        )
+
+    @property
+    def kv_transfers(self) -> tuple[KvTransfer, ...]:
+        """What moves KV cache between roles; nothing where every worker does prefill and decode."""
+        found = (each.kv_transfer for model in self.plan.models for each in model.deployments)
+        return tuple(dict.fromkeys(each for each in found if each))
 
     @property
     def is_round_robin(self) -> bool:

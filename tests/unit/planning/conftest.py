@@ -10,9 +10,11 @@ import pytest
 import yaml
 
 from benchmarks.harness.generated import generated_blueprint
+from inference_blueprints.loading import load_blueprint
 from inference_blueprints.planning.scene import Scene
 from inference_blueprints.resources import blueprints_directory
 from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.spec.shipped import shipped
 from inference_blueprints.spec.types import Blueprint
 
 _EXISTING = {
@@ -64,8 +66,21 @@ def _varied(pools: int, models: int) -> dict[str, Any]:
     return document
 
 
-@pytest.fixture(scope="session", params=["quickstart", "six-five", "fifty-forty", "varied"])
-def scene(request, quickstart_document) -> Scene:
+@pytest.fixture(scope="session")
+def shipped_scene() -> Callable[[str], Scene]:
+    """Return a shipped blueprint with its plan."""
+
+    def load(name: str) -> Scene:
+        blueprint = load_blueprint(name).blueprint
+        return Scene(blueprint, build_plan(blueprint))
+
+    return load
+
+
+@pytest.fixture(scope="session", params=["quickstart", "six-five", "fifty-forty", "varied", *shipped()])
+def scene(request, quickstart_document, shipped_scene) -> Scene:
+    if request.param in shipped():
+        return shipped_scene(request.param)
     documents = {
         "quickstart": lambda: quickstart_document,
         "six-five": lambda: generated_blueprint(6, 5),

@@ -8,7 +8,9 @@ from xml.etree import ElementTree
 
 from inference_blueprints.planning.drawing import Area, Arrow, Rectangle, Text
 from inference_blueprints.planning.picture import WIDTH, draw, picture
-from inference_blueprints.resources import root
+from inference_blueprints.planning.scene import Scene
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.spec.types import Blueprint
 
 _SVG = "{http://www.w3.org/2000/svg}"
 
@@ -59,7 +61,8 @@ def test_arrows_join_the_borders_of_two_blocks(scene):
     borders = {(x, "x") for area in canvas.anchors.values() for x in (area.x, area.right)}
     borders |= {(y, "y") for area in canvas.anchors.values() for y in (area.y, area.bottom)}
     legend = canvas.shapes.index(next(shape for shape in canvas.shapes if _is_text(shape, "requests")))
-    for arrow in (shape for shape in canvas.shapes[: legend - 4] if isinstance(shape, Arrow)):
+    drawn = [shape for shape in canvas.shapes[:legend] if isinstance(shape, Arrow)]
+    for arrow in drawn[:-2]:  # the last two are the legend's
         (x1, y1), (x2, y2) = arrow.start, arrow.end
         ends = {(y1, "y"), (y2, "y")} if x1 == x2 else {(x1, "x"), (x2, "x")}
         assert ends <= borders
@@ -150,9 +153,29 @@ def test_it_is_self_contained_and_the_same_each_time(scene):
     assert re.findall(r"(?:href|src)=|url\((?!#)|@import|<script", once) == []
 
 
-def test_the_picture_in_the_documentation_is_current(changed):
-    scene = changed(lambda spec: spec)
-    shipped = root() / "docs" / "images" / "quickstart-g6e.svg"
-    assert shipped.read_text(encoding="utf-8") == picture(scene.blueprint, scene.plan), (
-        "run: blueprints show quickstart-g6e --picture docs/images/quickstart-g6e.svg"
-    )
+def test_roles_are_told_apart(shipped_scene):
+    words = _words(shipped_scene("p5en-disaggregated"))
+    assert "12 prefill workers of 1 GPU" in words
+    assert "1 decode worker of 4 GPUs" in words
+    assert "goes over EFA to the decode worker" in words
+    dots = [
+        shape
+        for shape in draw(shipped_scene("p5en-disaggregated"))[0].shapes
+        if isinstance(shape, Rectangle) and shape.area.width == 6 and shape.fill == "#ffffff"
+    ]
+    assert len(dots) == 4 + 1  # the decode worker's devices, and the sign in the legend
+
+
+def test_without_roles_nothing_is_said_of_them(changed):
+    words = _words(changed(lambda spec: spec))
+    assert "decode" not in words
+
+
+def test_llm_d_has_routers_and_hears_of_caches_with_the_precise_scorer_alone(shipped_scene):
+    precise = shipped_scene("llm-d-disaggregated")
+    assert "2 llm-d routers" in _words(precise)
+    assert "which blocks of the KV cache they hold" in _words(precise)
+    document = precise.blueprint.model_dump(mode="json", by_alias=True, exclude_none=True)
+    document["spec"]["models"][0]["stack"] = {"llmD": {"prefixScorer": "approximate"}}
+    blueprint = Blueprint.model_validate(document)
+    assert "which blocks of the KV cache they hold" not in _words(Scene(blueprint, build_plan(blueprint)))

@@ -1,0 +1,181 @@
+"""Write what the shipped blueprints' pages show of their plans: picture, price and sizes.
+
+A page is docs/blueprints/NAME.md; its own words stand around two lines, between which this writes:
+
+    <!-- plan: written by scripts/write_blueprint_pages.py -->
+    <!-- end of plan -->
+
+Run it after a change of a blueprint, of prices or of how workers are sized: ``make generate`` does.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from inference_blueprints.loading import load_blueprint
+from inference_blueprints.planning.picture import picture
+from inference_blueprints.planning.rows import PlanTable, plan_notes, plan_tables
+from inference_blueprints.planning.summary import summarise
+from inference_blueprints.planning.types import MemorySummary, PlanSummary, ProcessSummary
+from inference_blueprints.resources import root
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.types import Blueprint, OnDemand, Purchase
+
+_GIB = 1024**3
+_PLACE = re.compile(r"(<!-- plan: [^\n]*-->\n).*?(<!-- end of plan -->)", re.DOTALL)
+_LINES = "<!-- plan: written by scripts/write_blueprint_pages.py -->\n<!-- end of plan -->"
+#: Tables of `blueprints plan` that a page has too.
+_PRICES = ("Pools", "Price of tokens (simulated)")
+
+
+def page_path(name: str) -> Path:
+    """Return the page of a shipped blueprint.
+
+    Parameters
+    ----------
+    name
+        Of the blueprint.
+    """
+    return root() / "docs" / "blueprints" / f"{name}.md"
+
+
+def picture_path(name: str) -> Path:
+    """Return the picture of a shipped blueprint.
+
+    Parameters
+    ----------
+    name
+        Of the blueprint.
+    """
+    return root() / "docs" / "images" / f"{name}.svg"
+
+
+def page_text(name: str, page: str) -> str:
+    """Return a page with its generated part renewed.
+
+    Parameters
+    ----------
+    name
+        Of the blueprint.
+    page
+        The page as it is.
+
+    Raises
+    ------
+    ValueError
+        If the page has not exactly one place for it.
+    """
+    content = "\n\n".join(_parts(name))
+    text, count = _PLACE.subn(lambda found: f"{found[1]}\n{content}\n\n{found[2]}", page)
+    if count != 1:
+        raise ValueError(f"{page_path(name)}: got {count} places for the plan, one is needed:\n{_LINES}")
+    return text
+
+
+def picture_text(name: str) -> str:
+    """Return the picture of a shipped blueprint as an SVG document.
+
+    Parameters
+    ----------
+    name
+        Of the blueprint.
+    """
+    blueprint = load_blueprint(name).blueprint
+    return picture(blueprint, build_plan(blueprint))
+
+
+def _parts(name: str) -> Iterator[str]:
+    """Yield picture, sizes and price as paragraphs of Markdown."""
+    blueprint = load_blueprint(name).blueprint
+    summary = summarise(blueprint, build_plan(blueprint))
+    tables = {table.title: table for table in plan_tables(summary)}
+    yield f"![What {name} builds: its network, cluster, pools and workers](../images/{name}.svg)"
+    yield "**Sizes**, as the serving plan has them:"
+    yield _markdown(_sizes(summary))
+    yield (
+        "Of a device: weights, what they leave for the KV cache, and what a token takes of that. Of a "
+        "worker: tokens in its KV cache, and requests of the workload's mean length at once."
+    )
+    yield f"**Price**, as `blueprints plan {name}` prints it:"
+    for title in _PRICES:
+        if title in tables:
+            yield _markdown(tables[title])
+            yield from tables[title].notes
+    yield " ".join(plan_notes(summary))
+    yield from _on_demand(blueprint, summary)
+
+
+def _sizes(summary: PlanSummary) -> PlanTable:
+    """Return a row for each process."""
+    memory = {(each.model, each.deployment): each for each in summary.memory}
+    devices = {pool.name: pool.accelerator or "-" for pool in summary.pools}
+    return PlanTable(
+        "Sizes",
+        ("process", "on"),
+        ("replicas", "devices", "weights GiB", "KV cache GiB", "KiB a token", "KV tokens", "requests"),
+        tuple(_row(process, memory, devices) for process in summary.processes),
+    )
+
+
+def _row(
+    process: ProcessSummary, memory: Mapping[tuple[str, str], MemorySummary], devices: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Return a process with its memory, which is known by the role where roles have workers of their own."""
+    names = (f"{process.deployment}/{process.name}", process.deployment)
+    found = next((memory[process.model, name] for name in names if (process.model, name) in memory), None)
+    label = f"{process.model}/{process.deployment}/{process.name}"
+    if found is None or not process.accelerators:
+        return (label, process.pool or "system nodes", str(process.replicas), *("-",) * 6)
+    return (
+        label,
+        f"{process.pool}: {devices[process.pool or '']}",
+        str(process.replicas),
+        str(process.accelerators),
+        f"{found.weights_bytes / _GIB:.1f}",
+        f"{found.kv_cache_bytes / _GIB:.1f}",
+        f"{found.kv_bytes_per_token / 1024:.4g}",
+        f"{found.kv_cache_tokens:,}",
+        f"{found.concurrent_requests:,}",
+    )
+
+
+def _on_demand(blueprint: Blueprint, summary: PlanSummary) -> Iterator[str]:
+    """Say what nodes without a known price would cost on demand."""
+    if not summary.totals.without_used:
+        return
+    pools = [
+        pool.model_copy(update={"purchase": Purchase(on_demand=OnDemand())}) for pool in blueprint.spec.pools
+    ]
+    spec = blueprint.spec.model_copy(update={"pools": pools})
+    on_demand = blueprint.model_copy(update={"spec": spec})
+    totals = summarise(on_demand, build_plan(on_demand)).totals
+    if totals.usd_per_hour_used is not None and not totals.without_used:
+        yield f"On demand the used nodes would cost {totals.usd_per_hour_used:,.2f} USD an hour."
+
+
+def _markdown(table: PlanTable) -> str:
+    """Write a table; figures are on the right."""
+    rules = ["---"] * len(table.names) + ["---:"] * len(table.figures)
+    return "\n".join(_cells(row) for row in ((*table.names, *table.figures), rules, *table.rows))
+
+
+def _cells(row: Sequence[str]) -> str:
+    return f"| {' | '.join(row)} |"
+
+
+def main() -> None:
+    """Write every page and picture."""
+    for name in shipped():
+        page = page_path(name)
+        if not page.exists():
+            sys.exit(f"{page}: is missing; write what {name} teaches, when not to use it, and\n{_LINES}")
+        picture_path(name).write_text(picture_text(name), encoding="utf-8")
+        page.write_text(page_text(name, page.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

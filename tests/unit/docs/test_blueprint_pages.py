@@ -1,0 +1,62 @@
+"""Each shipped blueprint has a page, and what the page shows of its plan is current."""
+
+from __future__ import annotations
+
+import runpy
+
+import pytest
+
+from inference_blueprints.resources import root
+from inference_blueprints.spec.shipped import shipped
+
+SCRIPT = runpy.run_path(str(root() / "scripts" / "write_blueprint_pages.py"))
+MAKE = "run: make generate"
+
+
+def page(name: str) -> str:
+    return SCRIPT["page_path"](name).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_the_plan_in_the_page_is_current(name):
+    assert SCRIPT["page_text"](name, page(name)) == page(name), MAKE
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_the_picture_is_current(name):
+    assert SCRIPT["picture_path"](name).read_text(encoding="utf-8") == SCRIPT["picture_text"](name), MAKE
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_a_page_says_what_a_blueprint_teaches_and_when_not_to_use_it(name):
+    assert "**What it teaches.**" in page(name)
+    assert "**When not.**" in page(name)
+
+
+def test_no_page_or_picture_is_of_a_blueprint_that_is_gone():
+    pages = {path.stem for path in (root() / "docs" / "blueprints").iterdir()}
+    pictures = {path.stem for path in (root() / "docs" / "images").iterdir()}
+    assert pages == set(shipped())
+    assert pictures == set(shipped())
+
+
+def test_sizes_have_a_row_for_each_role():
+    rows = [line for line in page("p5en-disaggregated").splitlines() if "qwen3-32b/main/" in line]
+    assert rows[:3] == [
+        "| qwen3-32b/main/frontend | system nodes | 2 | - | - | - | - | - | - |",
+        "| qwen3-32b/main/prefill | h200: h200 | 12 | 1 | 61.0 | 61.1 | 256 | 250,368 | 64 |",
+        "| qwen3-32b/main/decode | h200: h200 | 1 | 4 | 15.3 | 107.1 | 64 | 1,754,240 | 256 |",
+    ]
+
+
+def test_prices_have_a_date_and_a_source():
+    assert "On-demand prices of us-east-1, 2026-07, from Karpenter" in page("quickstart-g6e")
+    assert "On demand the used nodes would cost" in page("p5en-cluster")
+    assert "On demand the used nodes would cost" not in page("quickstart-g6e")
+
+
+@pytest.mark.parametrize("places", [0, 2])
+def test_a_page_without_one_place_for_the_plan_is_refused(places):
+    lines = "<!-- plan: written by scripts/write_blueprint_pages.py -->\n<!-- end of plan -->\n" * places
+    with pytest.raises(ValueError, match=f"got {places} places for the plan, one is needed"):
+        SCRIPT["page_text"]("quickstart-g6e", f"# Title\n{lines}")
