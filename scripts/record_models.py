@@ -61,6 +61,7 @@ def describe(configuration: dict[str, Any], weight_type: str | None = None) -> d
         "feed_forward_size": text.get("moe_intermediate_size") or text["intermediate_size"],
         "weight_type": weight_type,
         "weight_bytes": round(weight_bytes),
+        "expert_weight_bytes": round(count.experts * BYTES_IN_QUANTISED_LAYERS[weight_type]),
         "context_length": text["max_position_embeddings"],
         "modalities": ["text", "image"] if "vision_config" in configuration else ["text"],
     }

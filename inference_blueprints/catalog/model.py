@@ -41,6 +41,8 @@ class Model:
         Type of the published weights: ``bf16``, ``fp8``, ``mxfp4`` or ``int4``.
     weight_bytes
         Size of all published weights in bytes, embeddings and vision tower included.
+    expert_weight_bytes
+        Of those, the routed experts'; 0 when dense.
     context_length
         Tokens that the published configuration allows without changing the position encoding.
     modalities
@@ -69,6 +71,7 @@ class Model:
     feed_forward_size: int
     weight_type: Literal["bf16", "fp8", "mxfp4", "int4"]
     weight_bytes: int
+    expert_weight_bytes: int
     context_length: int
     modalities: tuple[str, ...]
     gated: bool

@@ -35,6 +35,10 @@ class TestModel:
     def test_only_models_with_experts_pass_tokens_through_a_part(self, model: catalog.Model) -> None:
         assert (model.active_parameters_billion < model.parameters_billion) == (model.experts > 0)
 
+    def test_experts_hold_most_of_the_weights_of_a_mixture(self, model: catalog.Model) -> None:
+        share = model.expert_weight_bytes / model.weight_bytes
+        assert 0.7 < share < 1 if model.experts else share == 0
+
     def test_facts_are_stated(self, model: catalog.Model) -> None:
         assert model.modalities[0] == "text"
         assert model.context_length >= 8192
