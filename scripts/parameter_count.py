@@ -48,7 +48,7 @@ def count_parameters(configuration: dict[str, Any]) -> ParameterCount:
     router = expert_layers * experts * hidden
     norms = (2 * layers + 1) * hidden
     linear = layers * attention + dense + shared + routed
-    total = linear + embeddings + router + norms + _vision_tower(configuration)
+    total = linear + embeddings + router + norms + count_vision_parameters(configuration)
     return ParameterCount(total, total - routed + chosen, linear, routed)
 
 
@@ -70,7 +70,7 @@ def _latent_attention(text: dict[str, Any]) -> int:
     return query + compressed + expanded + heads * text["v_head_dim"] * hidden
 
 
-def _vision_tower(configuration: dict[str, Any]) -> int:
+def count_vision_parameters(configuration: dict[str, Any]) -> int:
     """Count a vision transformer and the projections that merge its patches into the language model."""
     vision = configuration.get("vision_config")
     if vision is None:

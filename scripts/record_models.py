@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from parameter_count import count_parameters
+from parameter_count import count_parameters, count_vision_parameters
 from remote_wheel import open_remote_wheel
 
 TARGET = Path(__file__).resolve().parents[1] / "inference_blueprints/catalog/data/models.json"
@@ -26,6 +26,9 @@ BUNDLED = re.compile(r"(aiconfigurator-core) (\S+): (model_configs/\S+\.json)(?:
 LIST = re.compile(r"\[([^]\[]*)\]")
 BYTES_IN_QUANTISED_LAYERS = {"bf16": 2, "fp8": 1 + 4 / 128**2, "mxfp4": 4.25 / 8}
 """Scales included: FP8 has a 4-byte scale for 128 by 128 weights, MXFP4 one byte for 32 weights."""
+
+SPLIT_BY_IMAGE = ("Qwen3VLForConditionalGeneration", "Qwen3VLMoeForConditionalGeneration")
+"""Architectures of which devices get whole images: ``qwen3_vl.py`` of vLLM 0.31.0 and SGLang 0.5.21."""
 
 
 def describe(configuration: dict[str, Any], weight_type: str | None = None) -> dict[str, Any]:
@@ -63,7 +66,27 @@ def describe(configuration: dict[str, Any], weight_type: str | None = None) -> d
         "weight_bytes": round(weight_bytes),
         "expert_weight_bytes": round(count.experts * BYTES_IN_QUANTISED_LAYERS[weight_type]),
         "context_length": text["max_position_embeddings"],
-        "modalities": ["text", "image"] if "vision_config" in configuration else ["text"],
+        "vision": _vision(configuration),
+    }
+
+
+def _vision(configuration: dict[str, Any]) -> dict[str, Any] | None:
+    """Describe what reads images, which publishers leave in BF16; None without."""
+    vision = configuration.get("vision_config")
+    if vision is None:
+        return None
+    hidden_size = configuration["text_config"]["hidden_size"]
+    fixed = configuration.get("mm_tokens_per_image", 0)
+    patches = (vision["image_size"] // vision["patch_size"]) ** 2 if fixed else 0
+    merged = patches // fixed if fixed else vision["spatial_merge_size"] ** 2
+    return {
+        "weight_bytes": 2 * count_vision_parameters(configuration),
+        "hidden_size": vision["hidden_size"],
+        "patch_pixels": vision["patch_size"] ** 2,
+        "patches_per_token": merged,
+        "tokens_per_image": fixed,
+        "embedding_size": hidden_size * (1 + len(vision.get("deepstack_visual_indexes", []))),
+        "splits_by_image": configuration["architectures"][0] in SPLIT_BY_IMAGE,
     }
 
 

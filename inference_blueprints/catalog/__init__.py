@@ -21,6 +21,7 @@ from inference_blueprints.catalog.hardware import Accelerator, InstanceType, Pri
 from inference_blueprints.catalog.latency import LatencyProfile
 from inference_blueprints.catalog.limits import Endpoint, Image, Quota
 from inference_blueprints.catalog.model import KV_CACHE_BYTES, Model
+from inference_blueprints.catalog.vision import Vision
 
 __all__ = [
     "KV_CACHE_BYTES",
@@ -37,6 +38,7 @@ __all__ = [
     "PriceTable",
     "Quota",
     "UnknownEntryError",
+    "Vision",
     "accelerator",
     "accelerators",
     "endpoints",

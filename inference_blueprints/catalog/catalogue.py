@@ -18,6 +18,7 @@ from inference_blueprints.catalog.latency import LatencyProfile
 from inference_blueprints.catalog.limits import Endpoint, Image, Quota
 from inference_blueprints.catalog.model import Model
 from inference_blueprints.catalog.operating_system import OperatingSystem
+from inference_blueprints.catalog.vision import Vision
 from inference_blueprints.errors import UserError
 
 #: Region of the prices that instance types are ranked by, and shown with where a region has no table.
@@ -75,7 +76,12 @@ class Catalogue:
     @cached_property
     def models(self) -> Mapping[str, Model]:
         """Model by Hugging Face id."""
-        return self._entries("models.json", "models", Model)
+        path = self.directory / "models.json"
+        entries = {
+            name: {"name": name, **entry, "vision": _vision(entry.get("vision"), path)}
+            for name, entry in self._json("models.json")["models"].items()
+        }
+        return MappingProxyType({name: _build(Model, entry, path) for name, entry in entries.items()})
 
     @cached_property
     def quotas(self) -> Mapping[str, Quota]:
@@ -220,6 +226,11 @@ def _build(kind: type[_Entry], values: Mapping[str, Any], path: Path) -> _Entry:
             f"unknown fields: {', '.join(unknown) or 'none'}"
         )
     return kind(**{name: _tuples(value) for name, value in values.items()})
+
+
+def _vision(values: Mapping[str, Any] | None, path: Path) -> Vision | None:
+    """Make the part of a model's entry that is about images; None for models that read text alone."""
+    return None if values is None else _build(Vision, values, path)
 
 
 def _tuples(value: Any) -> Any:

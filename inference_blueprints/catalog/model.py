@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
+from inference_blueprints.catalog.vision import Vision
+
 KV_CACHE_BYTES: Mapping[str, float] = MappingProxyType(
     {"auto": 2, "bf16": 2, "bfloat16": 2, "float16": 2, "fp8": 1, "fp8_e4m3": 1, "fp8_e5m2": 1}
 )
@@ -45,8 +47,8 @@ class Model:
         Of those, the routed experts'; 0 when dense.
     context_length
         Tokens that the published configuration allows without changing the position encoding.
-    modalities
-        What it reads: ``text``, and ``image`` when it has a vision tower.
+    vision
+        What reads images; None for models that read text alone.
     gated
         Whether Hugging Face asks for an accepted licence and a token.
     licence
@@ -73,7 +75,7 @@ class Model:
     weight_bytes: int
     expert_weight_bytes: int
     context_length: int
-    modalities: tuple[str, ...]
+    vision: Vision | None
     gated: bool
     licence: str
     source: str

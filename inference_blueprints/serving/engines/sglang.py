@@ -144,7 +144,7 @@ def arguments(resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, Argumen
         **WORDS.figures(resolved, sizing),
         "enable-metrics": True,
     }
-    if "image" in resolved.shape.modalities:
+    if resolved.shape.vision:
         planned["allowed-media-domains"] = _NO_DOMAIN
     if kv_transfer(resolved):
         planned["disaggregation-mode"] = resolved.role

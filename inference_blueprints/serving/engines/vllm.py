@@ -149,7 +149,7 @@ def arguments(resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, Argumen
         **WORDS.figures(resolved, sizing),
         "enable-prefix-caching": True,
     }
-    if "image" in resolved.shape.modalities:
+    if resolved.shape.vision:
         planned["language-model-only"] = True
     if kv_transfer(resolved):
         planned["disaggregation-mode"] = resolved.role

@@ -62,7 +62,7 @@ def test_a_model_is_one_edit(data: Path) -> None:
     entry = copy_of_entry(data / "models.json", "models", "Qwen/Qwen3-8B") | {"layers": 3}
     edit_json(data / "models.json", "models", "acme/tiny", entry)
     added = catalog.Catalogue(data).models["acme/tiny"]
-    assert (added.name, added.layers, added.modalities) == ("acme/tiny", 3, ("text",))
+    assert (added.name, added.layers, added.vision) == ("acme/tiny", 3, None)
 
 
 def test_an_engine_is_one_file(data: Path) -> None:

@@ -40,7 +40,7 @@ class TestModel:
         assert 0.7 < share < 1 if model.experts else share == 0
 
     def test_facts_are_stated(self, model: catalog.Model) -> None:
-        assert model.modalities[0] == "text"
+        assert model.vision is None or 0 < model.vision.weight_bytes < model.weight_bytes / 10
         assert model.context_length >= 8192
         assert model.licence
         assert ": " in model.source
