@@ -19,7 +19,7 @@ from inference_blueprints.serving.engines.owned import (
     WRITTEN_HERE,
 )
 from inference_blueprints.serving.engines.worker import KV_EVENTS, Sizing
-from inference_blueprints.serving.kv_transfer import kv_transfer
+from inference_blueprints.serving.kv_transfer import NIXL_TELEMETRY, kv_transfer
 from inference_blueprints.serving.memory import MemoryEstimate
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import EnvironmentValue
@@ -164,5 +164,11 @@ def environment(resolved: ResolvedWorkers) -> Mapping[str, EnvironmentValue]:
     resolved
         The workers.
     """
+    transfer = kv_transfer(resolved)
     back_end = {"libfabric": {"SGLANG_DISAGGREGATION_NIXL_BACKEND": "LIBFABRIC"}}
-    return {**back_end.get(kv_transfer(resolved) or "", {}), **weights_environment(resolved.model.weights)}
+    return {
+        **back_end.get(transfer or "", {}),
+        # Its image has NIXL 1.5.0 (requirements of ``ai-dynamo[sglang]``). vLLM's has 1.4.1, and counts itself.
+        **(NIXL_TELEMETRY if transfer else {}),
+        **weights_environment(resolved.model.weights),
+    }

@@ -143,6 +143,8 @@ def arguments(resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, Argumen
     }
     if kv_transfer(resolved):
         planned["disaggregation-mode"] = resolved.role
+        # Without it Dynamo's worker counts no transferred bytes (``dynamo/trtllm/metrics.py``).
+        planned["publish-metrics"] = True
         planned[f"{_TRANSFER}.backend"] = "NIXL"
         # Buffers are registered once, for the longest request; growing ones fail over NIXL.
         planned[f"{_TRANSFER}.max_tokens_in_buffer"] = sizing.max_model_len
@@ -162,9 +164,12 @@ def environment(resolved: ResolvedWorkers) -> Mapping[str, EnvironmentValue]:
     resolved
         The workers.
     """
+    transfer = kv_transfer(resolved)
     back_end = {"libfabric": {"TRTLLM_NIXL_KVCACHE_BACKEND": "LIBFABRIC"}}
     return {
         "TRTLLM_NO_USAGE_STATS": "1",
-        **back_end.get(kv_transfer(resolved) or "", {}),
+        # By default only errors are logged, and not what moves the KV cache (``transferAgent.cpp``).
+        **({"TLLM_LOG_LEVEL": "INFO"} if transfer else {}),
+        **back_end.get(transfer or "", {}),
         **weights_environment(resolved.model.weights),
     }

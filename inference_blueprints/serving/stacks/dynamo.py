@@ -12,7 +12,7 @@ from types import MappingProxyType
 from inference_blueprints.catalog.placement import SYSTEM_ARCHITECTURE
 from inference_blueprints.serving.arguments import words
 from inference_blueprints.serving.engines.sizing import engine_of, worker_sizing
-from inference_blueprints.serving.kv_transfer import kv_transfer
+from inference_blueprints.serving.kv_transfer import kv_transfer, telemetry_ports
 from inference_blueprints.serving.node_share import tolerations
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.rollout import rollout
@@ -149,7 +149,7 @@ def _workers(resolved: ResolvedWorkers) -> Process:
         command=("python3", "-m", f"dynamo.{FRAMEWORKS[key]}"),
         arguments=words(engine.arguments(resolved, sizing)),
         environment=environment,
-        ports=(_SYSTEM,),
+        ports=(_SYSTEM, *telemetry_ports(environment)),
         probes=probes(
             _SYSTEM, startup_path="/health", live_path="/live", startup_seconds=startup_seconds(resolved)
         ),

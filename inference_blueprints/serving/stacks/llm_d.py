@@ -219,6 +219,8 @@ def _serve_arguments(
     """Return the command line of ``vllm serve``: that of Dynamo's worker in stock vLLM's words."""
     arguments = {name: value for name, value in planned.items() if name not in _DYNAMO_ONLY}
     model = str(arguments.pop("model"))
+    # How much of a prompt was found in the cache, which Dynamo's workers always say.
+    arguments["enable-prompt-tokens-details"] = True
     arguments |= {"port": port.number, "shutdown-timeout": _stream_seconds(resolved)}
     if "kv-transfer-config" in arguments:
         transfer = json.loads(str(arguments["kv-transfer-config"])) | _RECOMPUTE

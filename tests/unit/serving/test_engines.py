@@ -93,6 +93,7 @@ def test_tensorrt_llm_is_told_of_both_roles() -> None:
         "--trtllm.kv_cache_config.enable_block_reuse": "true",
         "--trtllm.enable_chunked_prefill": "true",
         "--disaggregation-mode": "prefill",
+        "--publish-metrics": None,
         "--trtllm.cache_transceiver_config.backend": "NIXL",
         "--trtllm.cache_transceiver_config.max_tokens_in_buffer": "13312",
         "--trtllm.disable_overlap_scheduler": "true",
@@ -177,11 +178,40 @@ def test_the_engine_has_the_flags_that_the_plan_computes_with(engine: str) -> No
     assert not set(named) & ENGINES[engine].OWNED_ARGUMENTS.keys()
 
 
+@pytest.mark.parametrize("efa", [True, False])
+def test_sglang_tells_of_its_transfers_by_nixl_s_own_exporter(*, efa: bool) -> None:
+    """NIXL's default is 9090, where Dynamo's worker listens already."""
+    for worker in workers_of(disaggregated("sglang", efa=efa)):
+        assert {name: worker.environment[name] for name in worker.environment if "TELEMETRY" in name} == {
+            "NIXL_TELEMETRY_ENABLE": "y",
+            "NIXL_TELEMETRY_EXPORTER": "prometheus",
+            "NIXL_TELEMETRY_PROMETHEUS_PORT": "19090",
+        }
+        assert [(port.name, port.number) for port in worker.ports] == [
+            ("system", 9090),
+            ("nixl-metrics", 19090),
+        ]
+
+
+@pytest.mark.parametrize("engine", ["vllm", "tensorrtLlm"])
+def test_an_exporter_that_would_end_a_worker_s_processes_is_left_out(engine: str) -> None:
+    """NIXL 1.3 and 1.4 fail in every process of a worker but the first; both engines count by themselves."""
+    for worker in workers_of(disaggregated(engine)):
+        assert not [name for name in worker.environment if name.startswith("NIXL_TELEMETRY")]
+        assert [port.name for port in worker.ports] == ["system"]
+
+
+def test_tensorrt_llm_logs_what_moves_the_kv_cache() -> None:
+    """Its back end is told at a level that it does not log by default."""
+    for worker in workers_of(disaggregated("tensorrtLlm")):
+        assert worker.environment["TLLM_LOG_LEVEL"] == "INFO"
+
+
 @pytest.mark.parametrize("engine", sorted(ENGINES))
 def test_what_the_plan_gives_is_owned_or_the_users_to_set(engine: str) -> None:
     words = ENGINES[engine].WORDS
     settable = {*words.counts, words.memory_share, words.without_prefix_cache[0]}
-    settable |= {"enable-prefix-caching", "enable-metrics", "trtllm.enable_chunked_prefill"}
+    settable |= {"enable-prefix-caching", "enable-metrics", "trtllm.enable_chunked_prefill", "publish-metrics"}
     for worker in workers_of(disaggregated(engine)):
         given = {flag.removeprefix("--") for flag in options(worker)}
         assert given <= ENGINES[engine].OWNED_ARGUMENTS.keys() | settable
