@@ -26,6 +26,19 @@ class PromptTemplate:
     image_fields: tuple[str, ...] = ()
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any] | None) -> PromptTemplate | None:
+        """Read the part of a document that holds a template, if it holds one.
+
+        Raises
+        ------
+        TypeError
+            If it is not such a part.
+        """
+        if values is None:
+            return None
+        return cls(**{**values, "image_fields": tuple(values["image_fields"])})
+
 
 @dataclass(frozen=True, slots=True)
 class JobDescription:
@@ -73,7 +86,10 @@ class JobDescription:
             If it is not such a document.
         """
         values = json.loads(text)
-        template = values.get("template")
-        if template is not None:
-            template = PromptTemplate(**{**template, "image_fields": tuple(template["image_fields"])})
-        return cls(**{**values, "data_prefixes": tuple(values["data_prefixes"]), "template": template})
+        return cls(
+            **{
+                **values,
+                "data_prefixes": tuple(values["data_prefixes"]),
+                "template": PromptTemplate.from_values(values["template"]),
+            }
+        )

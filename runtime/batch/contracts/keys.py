@@ -3,8 +3,15 @@
 ========================================== ===================================================================
 Key                                        Object
 ========================================== ===================================================================
+``jobs/<job>/request.json``                the job as it was submitted (`contracts.request`)
 ``jobs/<job>/job.json``                    what workers need to know of the job (`contracts.description`)
+``jobs/<job>/segments.jsonl``              the segments into which its input is cut
 ``jobs/<job>/segments/<n>.json``           what checking one segment of the input found
+``jobs/<job>/segments/<n>.ids``            digests of the custom_ids of that segment, sorted
+``jobs/<job>/segments/<n>.error.jsonl``    its lines that are not valid
+``jobs/<job>/plan.json``                   sums over all segments, price, hours, and what is wrong
+``jobs/<job>/invalid.jsonl``               all lines that are not valid, as rows of the error file
+``jobs/<job>/shards.jsonl``                the shards, a line each
 ``jobs/<job>/shards/<shard>.jsonl``        the lines of a shard (`contracts.shard`), never changed
 ``jobs/<job>/chunks/<shard>/<n>.jsonl``    results in the order in which they were finished; the commit
 ``jobs/<job>/parts/<shard>/output.jsonl``  all results of a shard that succeeded
@@ -41,6 +48,31 @@ class JobKeys:
         return f"jobs/{self.job}/"
 
     @property
+    def request(self) -> str:
+        """The job as it was submitted."""
+        return f"{self.prefix}request.json"
+
+    @property
+    def segments(self) -> str:
+        """The segments into which its input is cut."""
+        return f"{self.prefix}segments.jsonl"
+
+    @property
+    def plan(self) -> str:
+        """Sums over all segments."""
+        return f"{self.prefix}plan.json"
+
+    @property
+    def invalid(self) -> str:
+        """All lines that are not valid."""
+        return f"{self.prefix}invalid.jsonl"
+
+    @property
+    def shards(self) -> str:
+        """The shards, a line each."""
+        return f"{self.prefix}shards.jsonl"
+
+    @property
     def description(self) -> str:
         """What workers need to know of the job."""
         return f"{self.prefix}job.json"
@@ -58,6 +90,14 @@ class JobKeys:
     def segment(self, number: int) -> str:
         """Return the key of what checking a segment of the input found."""
         return f"{self.prefix}segments/{number:06d}.json"
+
+    def segment_ids(self, number: int) -> str:
+        """Return the key of the digests of a segment's custom_ids."""
+        return f"{self.prefix}segments/{number:06d}.ids"
+
+    def segment_errors(self, number: int) -> str:
+        """Return the key of a segment's lines that are not valid."""
+        return f"{self.prefix}segments/{number:06d}.error.jsonl"
 
     def shard(self, shard: str) -> ShardKeys:
         """Return the keys of one shard."""

@@ -17,7 +17,7 @@ class ShardLine:
     ordinal
         Place within the shard, from 0; what a commit is keyed by.
     line
-        Line of the job's input, from 1, for messages to people.
+        Line of its segment of the input, from 1; the plan knows at which line each segment begins.
     custom_id
         The team's own name for the request, unique within the job.
     tokens

@@ -1,0 +1,99 @@
+"""Checks one segment: its lines into shards, its bad lines into rows of the error file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from batch.contracts.keys import JobKeys
+from batch.contracts.request import JobRequest
+from batch.preparation import error_rows
+from batch.preparation.custom_ids import digests
+from batch.preparation.cutting import NumberedLine, cut_shards
+from batch.preparation.line_reader import Line, lines_that_begin_within
+from batch.preparation.objects import Objects
+from batch.preparation.request_checks import BadLine, CheckedLine, check_request
+from batch.preparation.segment_report import SegmentReport, ShardEntry
+from batch.preparation.segments import Segment
+
+
+@dataclass(slots=True)
+class _Findings:
+    """What is found while the lines go by."""
+
+    lines: int = 0
+    valid: list[NumberedLine] = field(default_factory=list)
+    ids: list[tuple[str, int]] = field(default_factory=list)
+    errors: list[bytes] = field(default_factory=list)
+
+
+def check_segment(request: JobRequest, segment: Segment, objects: Objects) -> SegmentReport:
+    """Check a segment and write everything that it becomes; doing it again writes the same.
+
+    Parameters
+    ----------
+    request
+        The job.
+    segment
+        The part of its input.
+    objects
+        Where to read and write.
+
+    Raises
+    ------
+    InputChangedError
+        If the input is not what it was.
+    """
+    source = request.inputs[segment.source]
+    stream = objects.stream(source.bucket, source.key, start=max(segment.start - 1, 0), etag=segment.etag)
+    lines = lines_that_begin_within(
+        stream, start=segment.start, end=segment.end, limit=request.limits.line_bytes
+    )
+    findings = _check(request, lines)
+    keys = JobKeys(request.job)
+    shards = tuple(_write_shards(keys, segment.number, findings.valid, objects))
+    objects.write(
+        keys.segment_ids(segment.number), digests(findings.ids), content_type="application/octet-stream"
+    )
+    objects.write(
+        keys.segment_errors(segment.number), b"".join(findings.errors), content_type="application/jsonl"
+    )
+    report = SegmentReport(segment.number, segment.source, findings.lines, len(findings.errors), shards)
+    objects.write(keys.segment(segment.number), report.to_json().encode())
+    return report
+
+
+def _check(request: JobRequest, lines: Iterable[Line]) -> _Findings:
+    """Check lines one after another."""
+    findings = _Findings()
+    for number, line in enumerate(lines, start=1):
+        findings.lines = number
+        if line.size and line.content is None:
+            reason = f"{line.size:,} bytes; a line has {request.limits.line_bytes:,} at most"
+            findings.errors.append(_row(number, BadLine(None, (reason,)), "line_too_long"))
+        elif line.content and not line.content.isspace():
+            _sort_in(findings, number, check_request(line.content, request))
+    return findings
+
+
+def _sort_in(findings: _Findings, number: int, line: CheckedLine | BadLine) -> None:
+    """Put a line with its like."""
+    if isinstance(line, BadLine):
+        findings.errors.append(_row(number, line, "invalid_line"))
+    else:
+        findings.valid.append(NumberedLine(number, line))
+        findings.ids.append((line.custom_id, number))
+
+
+def _row(number: int, line: BadLine, code: str) -> bytes:
+    """Return a bad line as a row of the error file."""
+    return error_rows.row(line=number, custom_id=line.custom_id, code=code, reasons=line.reasons)
+
+
+def _write_shards(
+    keys: JobKeys, segment: int, lines: list[NumberedLine], objects: Objects
+) -> Iterator[ShardEntry]:
+    """Write the shards of a segment, and iterate over what the list of shards says of them."""
+    for shard in cut_shards(segment, lines):
+        objects.write(keys.shard(shard.name).lines, shard.to_jsonl(), content_type="application/jsonl")
+        yield ShardEntry(shard.name, len(shard.lines), shard.input_tokens, shard.output_tokens)

@@ -1,0 +1,94 @@
+"""Functions of the state machine: `segment`, `check` and `plan`.
+
+Each takes an event with the job's identifier and reads the job's request from the batch bucket, whose name is
+in the environment variable ``BATCH_BUCKET``.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from batch.contracts.keys import JobKeys
+from batch.contracts.request import JobRequest
+from batch.preparation.checking import check_segment
+from batch.preparation.objects import Objects
+from batch.preparation.plan_job import plan_job
+from batch.preparation.segments import Segment, cut
+
+
+@cache
+def _objects() -> Objects:
+    """Return the batch bucket; one client for all events of a process."""
+    return Objects(os.environ["BATCH_BUCKET"])
+
+
+def _request(job: str) -> JobRequest:
+    """Return the job as it was submitted."""
+    return JobRequest.from_json(_objects().read(JobKeys(job).request))
+
+
+def segment(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
+    """Cut a job's inputs into segments.
+
+    Parameters
+    ----------
+    event
+        ``{"job": …}``.
+
+    Returns
+    -------
+    dict
+        ``job``, the number of ``segments`` and the ``key`` of their list.
+    """
+    keys = JobKeys(event["job"])
+    request = _request(keys.job)
+    sizes = [_objects().size(each.bucket, each.key) for each in request.inputs]
+    segments = list(cut(request.inputs, sizes))
+    content = b"".join(each.to_json().encode() + b"\n" for each in segments)
+    _objects().write(keys.segments, content, content_type="application/jsonl")
+    return {"job": keys.job, "segments": len(segments), "key": keys.segments}
+
+
+def check(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
+    """Check one segment.
+
+    Parameters
+    ----------
+    event
+        ``{"job": …, "segment": {…}}``, the segment as the list of segments has it.
+
+    Returns
+    -------
+    dict
+        ``lines`` and ``invalid`` of the segment.
+    """
+    report = check_segment(_request(event["job"]), Segment(**event["segment"]), _objects())
+    return {"lines": report.lines, "invalid": report.invalid}
+
+
+def plan(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
+    """Plan a job whose segments are all checked.
+
+    Parameters
+    ----------
+    event
+        ``{"job": …, "segments": …}``, the number of its segments.
+
+    Returns
+    -------
+    dict
+        ``job``, ``accepted``, the number of ``lines`` and ``shards``, and the ``key`` of the list of shards.
+    """
+    keys = JobKeys(event["job"])
+    result = plan_job(_request(keys.job), int(event["segments"]), _objects(), now=time.time())
+    return {
+        "job": keys.job,
+        "accepted": not result.problems,
+        "lines": result.lines,
+        "shards": result.shards,
+        "key": keys.shards,
+    }

@@ -1,0 +1,129 @@
+"""Objects in S3, as checking and planning read and write them."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from typing import Any, BinaryIO, cast
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+_CHUNK_BYTES = 2**20
+# Adaptive: slows down on its own where S3 asks for it.
+_RETRIES = Config(retries={"mode": "adaptive", "max_attempts": 10})
+
+
+class InputChangedError(Exception):
+    """An input that is not what it was when it was cut into segments."""
+
+
+class Objects:
+    """A bucket, and the inputs of jobs in other buckets.
+
+    Parameters
+    ----------
+    bucket
+        Name of the batch bucket.
+    """
+
+    def __init__(self, bucket: str) -> None:
+        self._bucket = bucket
+        self._client: Any = boto3.client("s3", config=_RETRIES)
+
+    def size(self, bucket: str, key: str) -> tuple[int, str]:
+        """Return bytes and ETag of an input.
+
+        Raises
+        ------
+        ClientError
+            If it is not there, or may not be read.
+        """
+        head = self._client.head_object(Bucket=bucket, Key=key)
+        return int(head["ContentLength"]), str(head["ETag"])
+
+    def stream(self, bucket: str, key: str, *, start: int, etag: str) -> Iterator[bytes]:
+        """Iterate over an input from a byte on.
+
+        Raises
+        ------
+        InputChangedError
+            If it is another object than the one of that ETag.
+        ClientError
+            If it may not be read any more.
+        """
+        try:
+            answer = self._client.get_object(Bucket=bucket, Key=key, Range=f"bytes={start}-", IfMatch=etag)
+        except ClientError as error:
+            if error.response["Error"]["Code"] == "PreconditionFailed":
+                raise InputChangedError(
+                    f"s3://{bucket}/{key} was changed after the job was submitted; submit it again"
+                ) from error
+            raise
+        with closing(answer["Body"]) as body:
+            yield from body.iter_chunks(_CHUNK_BYTES)
+
+    def read(self, key: str) -> bytes:
+        """Return a small object of the batch bucket.
+
+        Raises
+        ------
+        ClientError
+            If it is not there.
+        """
+        with closing(self._client.get_object(Bucket=self._bucket, Key=key)["Body"]) as body:
+            return cast(bytes, body.read())
+
+    def pieces(self, key: str) -> Iterator[bytes]:
+        """Iterate over an object of the batch bucket.
+
+        Raises
+        ------
+        ClientError
+            If it is not there.
+        """
+        with closing(self._client.get_object(Bucket=self._bucket, Key=key)["Body"]) as body:
+            yield from body.iter_chunks(_CHUNK_BYTES // 16)
+
+    def write(self, key: str, content: bytes, *, content_type: str = "application/json") -> None:
+        """Write an object of the batch bucket."""
+        self._client.put_object(
+            Bucket=self._bucket, Key=key, Body=content, ContentType=content_type, ChecksumAlgorithm="SHA256"
+        )
+
+    def write_stream(self, key: str, pieces: Iterable[bytes]) -> None:
+        """Write an object of the batch bucket of unknown size, in bounded memory."""
+        stream = cast(BinaryIO, io.BufferedReader(_Pieces(pieces), _CHUNK_BYTES))
+        self._client.upload_fileobj(stream, self._bucket, key, ExtraArgs={"ContentType": "application/jsonl"})
+
+
+class _Pieces(io.RawIOBase):
+    """An iterator of bytes as a file.
+
+    Parameters
+    ----------
+    pieces
+        Its content.
+    """
+
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self._pieces = iter(pieces)
+        self._rest = memoryview(b"")
+
+    def readable(self) -> bool:
+        """Return that it can be read."""
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Fill a buffer as far as the next piece goes."""
+        while not self._rest:
+            piece = next(self._pieces, None)
+            if piece is None:
+                return 0
+            self._rest = memoryview(piece)
+        size = min(len(buffer), len(self._rest))
+        buffer[:size] = self._rest[:size]
+        self._rest = self._rest[size:]
+        return size

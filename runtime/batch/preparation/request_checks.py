@@ -1,0 +1,194 @@
+"""What is wrong with a line of requests: every reason, before anything is spent.
+
+A line is that of the OpenAI Batch API (https://platform.openai.com/docs/api-reference/batch/request-input).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from batch.contracts.request import JobRequest
+from batch.preparation.estimate import input_tokens, output_tokens, parts
+
+_LONGEST_ID = 512
+_KEYS = {"custom_id", "method", "url", "body"}
+#: Field of a body that says what is asked, by the path of the API.
+_QUESTIONS: Mapping[str, str] = {
+    "/v1/chat/completions": "messages",
+    "/v1/completions": "prompt",
+    "/v1/embeddings": "input",
+}
+_MOST_ANSWERS = 128
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedLine:
+    """A line that may run.
+
+    Parameters
+    ----------
+    custom_id
+        The team's own name for it.
+    input_tokens, output_tokens
+        Estimated tokens of the prompt, and tokens that the answers may have.
+    beginning
+        The start of what is asked; requests that share it share KV cache.
+    body, row
+        The request's body, or the values from which the worker renders it.
+    """
+
+    custom_id: str
+    input_tokens: int
+    output_tokens: int
+    beginning: str
+    body: Mapping[str, Any] | None = None
+    row: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BadLine:
+    """A line that will not run.
+
+    Parameters
+    ----------
+    custom_id
+        The team's own name for it, where it has one.
+    reasons
+        What is wrong, and what is allowed.
+    """
+
+    custom_id: str | None
+    reasons: tuple[str, ...]
+
+
+def check_request(content: bytes, request: JobRequest) -> CheckedLine | BadLine:
+    """Check one line.
+
+    Parameters
+    ----------
+    content
+        The line's bytes.
+    request
+        The job.
+    """
+    try:
+        line = json.loads(content, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        return BadLine(None, (f"not JSON in UTF-8: {error}",))
+    if not isinstance(line, dict):
+        return BadLine(
+            None, (f"must be an object with {', '.join(sorted(_KEYS))}; got {type(line).__name__}",)
+        )
+    custom_id = line.get("custom_id")
+    body = line.get("body")
+    reasons = [*_envelope_faults(line, request), *_body_faults(body, request)]
+    if reasons or not isinstance(body, dict):
+        return BadLine(custom_id if isinstance(custom_id, str) else None, tuple(reasons))
+    return checked(str(custom_id), body, request)
+
+
+def checked(custom_id: str, body: Mapping[str, Any], request: JobRequest) -> CheckedLine | BadLine:
+    """Return a line whose shape is right, unless it is longer than the model takes.
+
+    Parameters
+    ----------
+    custom_id
+        The team's own name for it.
+    body
+        The request's body.
+    request
+        The job.
+    """
+    asked = input_tokens(body, image_tokens=request.image_tokens)
+    answered = output_tokens(body, default=request.default_output_tokens)
+    longest = request.limits.request_tokens
+    if asked + answered > longest:
+        reason = f"about {asked:,} input tokens and up to {answered:,} of output; the model takes {longest:,}"
+        return BadLine(custom_id, (reason,))
+    beginning = next((value for kind, value in parts(body) if kind == "text"), "")
+    return CheckedLine(custom_id, asked, answered, beginning[:1024], body=body)
+
+
+def id_faults(custom_id: object) -> Iterator[str]:
+    """Iterate over what is wrong with a custom_id."""
+    if not isinstance(custom_id, str) or not 1 <= len(custom_id) <= _LONGEST_ID:
+        yield f"custom_id: must be a string of 1 to {_LONGEST_ID} characters; got {_shown(custom_id)}"
+    elif not custom_id.isprintable():
+        yield f"custom_id: must hold printable characters alone; got {_shown(custom_id)}"
+
+
+def _envelope_faults(line: Mapping[str, Any], request: JobRequest) -> Iterator[str]:
+    """Iterate over what is wrong around the body."""
+    yield from id_faults(line.get("custom_id"))
+    if line.get("method") != "POST":
+        yield f"method: must be POST; got {_shown(line.get('method'))}"
+    if line.get("url") != request.endpoint:
+        yield f"url: must be the job's endpoint {request.endpoint}; got {_shown(line.get('url'))}"
+    for key in sorted(set(line) - _KEYS):
+        yield f"{key[:64]}: not a field of a request; those are {', '.join(sorted(_KEYS))}"
+
+
+def _body_faults(body: object, request: JobRequest) -> Iterator[str]:
+    """Iterate over what is wrong with the body."""
+    if not isinstance(body, dict):
+        yield f"body: must be an object; got {_shown(body)}"
+        return
+    if body.get("model") != request.model:
+        yield f"body.model: must be the job's model {request.model!r}; got {_shown(body.get('model'))}"
+    if body.get("stream"):
+        yield "body.stream: a batch is not streamed; leave it out"
+    yield from _number_faults(body)
+    question = _QUESTIONS[request.endpoint]
+    asked = body.get(question)
+    if question == "messages":
+        yield from _message_faults(asked)
+    elif not asked or not isinstance(asked, str | list):
+        yield f"body.{question}: must be a text or a list of texts, not empty; got {_shown(asked)}"
+    for kind, value in parts(body) if isinstance(body.get("messages", []), list) else ():
+        if kind == "image":
+            yield from _image_faults(value, request)
+
+
+def _number_faults(body: Mapping[str, Any]) -> Iterator[str]:
+    """Iterate over what is wrong with the figures that decide the price."""
+    for field, most in (
+        ("max_tokens", 10_000_000),
+        ("max_completion_tokens", 10_000_000),
+        ("n", _MOST_ANSWERS),
+    ):
+        value = body.get(field)
+        if value is not None and (type(value) is not int or not 1 <= value <= most):
+            yield f"body.{field}: must be a whole number from 1 to {most:,}; got {_shown(value)}"
+
+
+def _message_faults(messages: object) -> Iterator[str]:
+    """Iterate over what is wrong with the messages."""
+    if not isinstance(messages, list) or not messages:
+        yield f"body.messages: must be a list of messages, not empty; got {_shown(messages)}"
+        return
+    for place, message in enumerate(messages):
+        if not isinstance(message, dict) or not isinstance(message.get("role"), str):
+            yield f"body.messages[{place}]: must be an object with a role; got {_shown(message)}"
+
+
+def _image_faults(address: str, request: JobRequest) -> Iterator[str]:
+    """Iterate over what is wrong with an image's address."""
+    if address.startswith("data:"):
+        return
+    if not any(address.startswith(prefix) for prefix in request.data_prefixes):
+        allowed = ", ".join(request.data_prefixes) or "none"
+        yield f"image {address[:200]!r}: must be a data: URL or lie below the team's prefixes: {allowed}"
+
+
+def _refuse_constant(name: str) -> None:
+    """Refuse what Python's reader takes and JSON does not have."""
+    raise ValueError(f"{name} is no value of JSON")
+
+
+def _shown(value: object) -> str:
+    """Return a value as a message shows it, without its length."""
+    text = json.dumps(value, ensure_ascii=False) if value is not None else "nothing"
+    return text if len(text) <= 80 else f"{text[:77]}..."  # noqa: PLR2004 - a line of a message

@@ -1,0 +1,193 @@
+"""From an input in S3 to shards and an error file, over moto, by the functions of the state machine."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from batch.contracts.keys import JobKeys
+from batch.contracts.request import Capacity, Input, JobRequest, Limits
+from batch.preparation import handlers, segments
+from batch.preparation.objects import InputChangedError
+
+KEYS = JobKeys("j1")
+REQUEST = JobRequest(
+    job="j1",
+    team="ads",
+    queue="catalog",
+    model="qwen",
+    endpoint="/v1/chat/completions",
+    inputs=(Input("inputs", "in.jsonl"),),
+    deadline=4e9,
+    budget_usd=1000.0,
+    capacity=Capacity(1e6, 1e6, 1.0, 4.0),
+    limits=Limits(line_bytes=10_000),
+)
+
+
+@pytest.fixture
+def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "none")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "none")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-west-2")
+    monkeypatch.setenv("BATCH_BUCKET", "batch")
+    monkeypatch.setattr(segments, "SEGMENT_BYTES", 1_000)
+    with mock_aws():
+        client = boto3.client("s3")
+        for bucket in ("batch", "inputs"):
+            client.create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": "us-west-2"})
+        handlers._objects.cache_clear()
+        yield client
+        handlers._objects.cache_clear()
+
+
+def line(number: int, content: str = "hello") -> bytes:
+    body = {"model": "qwen", "messages": [{"role": "user", "content": content}], "max_tokens": 10}
+    return json.dumps(
+        {"custom_id": f"id-{number}", "method": "POST", "url": "/v1/chat/completions", "body": body}
+    ).encode()
+
+
+def read(s3: Any, key: str) -> bytes:
+    return s3.get_object(Bucket="batch", Key=key)["Body"].read()
+
+
+def rows(s3: Any, key: str) -> list[dict[str, Any]]:
+    return [json.loads(each) for each in read(s3, key).splitlines()]
+
+
+def prepare(s3: Any, content: bytes, request: JobRequest = REQUEST) -> dict[str, Any]:
+    s3.put_object(Bucket="inputs", Key="in.jsonl", Body=content)
+    s3.put_object(Bucket="batch", Key=KEYS.request, Body=request.to_json().encode())
+    cut = handlers.segment({"job": "j1"}, None)
+    for segment in rows(s3, cut["key"]):
+        handlers.check({"job": "j1", "segment": segment}, None)
+    return handlers.plan({"job": "j1", "segments": cut["segments"]}, None)
+
+
+def problems(s3: Any) -> dict[str, str]:
+    return {each["code"]: each["message"] for each in json.loads(read(s3, KEYS.plan))["problems"]}
+
+
+def test_every_line_is_in_one_shard_whatever_its_segment(s3: Any) -> None:
+    chance = random.Random(5)  # noqa: S311 - no secret
+    content = b"\n".join(line(number, "x" * chance.randrange(1, 3000)) for number in range(200))
+    planned = prepare(s3, content)
+    assert planned["accepted"], problems(s3)
+    entries = rows(s3, planned["key"])
+    assert len(entries) == planned["shards"] > 10
+    found: Counter[str] = Counter()
+    for entry in entries:
+        shard = rows(s3, KEYS.shard(entry["shard"]).lines)
+        assert len(shard) == entry["lines"]
+        found.update(each["custom_id"] for each in shard)
+    assert found == Counter(f"id-{number}" for number in range(200))
+    sizes = [entry["input_tokens"] + entry["output_tokens"] for entry in entries]
+    assert sizes == sorted(sizes, reverse=True)
+    assert read(s3, KEYS.invalid) == b""
+
+
+def test_every_bad_line_is_named_by_its_number_in_the_whole_input(s3: Any) -> None:
+    lines = [line(number) for number in range(60)]
+    lines[17] = b"{oops"
+    lines[33] = line(33, "y" * 20_000)
+    lines[41] = line(3)
+    lines[50] = b"   "
+    planned = prepare(s3, b"\r\n".join(lines) + b"\r\n")
+    assert not planned["accepted"]
+    errors = rows(s3, KEYS.invalid)
+    assert [(each["error"]["line"], each["error"]["code"]) for each in errors] == [
+        (18, "invalid_line"),
+        (34, "line_too_long"),
+        (42, "duplicate_custom_id"),
+    ]
+    assert errors[2]["error"]["message"] == "its custom_id is that of line 4; each must have its own"
+    assert set(problems(s3)) == {"invalid_lines", "duplicate_custom_id"}
+
+
+def test_bad_lines_may_be_left_out(s3: Any) -> None:
+    content = b"\n".join([line(1), b"{", line(2)])
+    planned = prepare(s3, content, replace(REQUEST, skip_invalid=True))
+    assert planned["accepted"]
+    assert len(rows(s3, KEYS.invalid)) == 1
+
+
+def test_lines_are_counted_anew_in_each_input(s3: Any) -> None:
+    s3.put_object(Bucket="inputs", Key="second.jsonl", Body=b"\n".join([line(100), b"nothing"]))
+    request = replace(REQUEST, inputs=(Input("inputs", "in.jsonl"), Input("inputs", "second.jsonl")))
+    prepare(s3, b"\n".join(line(number) for number in range(30)), request)
+    assert [each["error"]["line"] for each in rows(s3, KEYS.invalid)] == [2]
+
+
+@pytest.mark.parametrize(
+    ("content", "changes", "code", "message"),
+    [
+        (b"", {}, "empty_file", "the input has no line; a job needs one request at least"),
+        (b"{\n{", {}, "no_valid_line", "none of the 2 lines is valid; the error file has the reasons"),
+        (
+            line(1),
+            {"limits": Limits(lines=0)},
+            "too_many_lines",
+            "1 lines; a job has 0 at most: submit several",
+        ),
+        (
+            line(1),
+            {"budget_usd": 0.00001},
+            "over_budget",
+            "about $0.00 for 6 input and up to 10 output tokens",
+        ),
+        (line(1), {"deadline": 1.0}, "misses_deadline", "0.0 are left until 1970-01-01 00:00 UTC"),
+    ],
+)
+def test_a_job_that_will_not_run_says_why(
+    s3: Any, content: bytes, changes: dict[str, Any], code: str, message: str
+) -> None:
+    planned = prepare(s3, content, replace(REQUEST, **changes))
+    assert not planned["accepted"]
+    assert message in problems(s3)[code]
+    with pytest.raises(s3.exceptions.NoSuchKey):
+        read(s3, KEYS.shards)
+
+
+def test_a_job_too_large_for_its_deadline_and_budget_says_both(s3: Any) -> None:
+    request = replace(
+        REQUEST,
+        capacity=Capacity(0.001, 0.001, 1e6, 1e6),
+        budget_usd=1.0,
+        deadline=4e9,
+    )
+    prepare(s3, line(1), replace(request, deadline=2.0))
+    assert set(problems(s3)) == {"over_budget", "misses_deadline"}
+
+
+def test_preparing_again_writes_the_same(s3: Any) -> None:
+    content = b"\n".join(line(number) for number in range(50))
+
+    def everything() -> dict[str, bytes]:
+        listed = s3.list_objects_v2(Bucket="batch")["Contents"]
+        return {each["Key"]: read(s3, each["Key"]) for each in listed}
+
+    prepare(s3, content)
+    once = everything()
+    prepare(s3, content)
+    assert everything() == once
+
+
+def test_an_input_that_changes_after_it_was_cut_is_refused(s3: Any) -> None:
+    s3.put_object(Bucket="inputs", Key="in.jsonl", Body=line(1))
+    s3.put_object(Bucket="batch", Key=KEYS.request, Body=REQUEST.to_json().encode())
+    [segment] = rows(s3, handlers.segment({"job": "j1"}, None)["key"])
+    s3.upload_fileobj(io.BytesIO(line(2)), "inputs", "in.jsonl")
+    with pytest.raises(
+        InputChangedError, match=r"s3://inputs/in.jsonl was changed after the job was submitted"
+    ):
+        handlers.check({"job": "j1", "segment": segment}, None)

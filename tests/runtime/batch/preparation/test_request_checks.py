@@ -1,0 +1,127 @@
+"""A bad line is refused with every reason; a good one is measured."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from batch.contracts.request import Capacity, Input, JobRequest, Limits
+from batch.preparation.request_checks import BadLine, CheckedLine, check_request
+
+REQUEST = JobRequest(
+    job="j",
+    team="ads",
+    queue="catalog",
+    model="qwen",
+    endpoint="/v1/chat/completions",
+    inputs=(Input("bucket", "in.jsonl"),),
+    deadline=1e10,
+    budget_usd=100.0,
+    capacity=Capacity(1000.0, 100.0, 1.0, 4.0),
+    limits=Limits(request_tokens=1000),
+    data_prefixes=("s3://acme/pictures/",),
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+def line(**changes: Any) -> bytes:
+    body = {"model": "qwen", "messages": [{"role": "user", "content": "hello there"}], "max_tokens": 20}
+    body.update(changes.pop("body", {}))
+    whole = {"custom_id": "a", "method": "POST", "url": "/v1/chat/completions", "body": body, **changes}
+    return json.dumps(whole).encode()
+
+
+def reasons(content: bytes) -> tuple[str, ...]:
+    found = check_request(content, REQUEST)
+    assert isinstance(found, BadLine), found
+    return found.reasons
+
+
+def test_a_good_line_is_measured() -> None:
+    found = check_request(line(), REQUEST)
+    assert isinstance(found, CheckedLine)
+    assert (found.custom_id, found.input_tokens, found.output_tokens) == ("a", 4 + 3, 20)
+    assert found.beginning == "hello there"
+
+
+def test_images_count_and_answers_multiply() -> None:
+    content = [
+        {"type": "text", "text": "what is it?"},
+        {"type": "image_url", "image_url": {"url": "s3://acme/pictures/1.png"}},
+    ]
+    wide = JobRequest(**{**{k: getattr(REQUEST, k) for k in REQUEST.__slots__}, "limits": Limits()})
+    body = {"messages": [{"role": "user", "content": content}], "n": 3}
+    found = check_request(line(body=body), wide)
+    assert isinstance(found, CheckedLine)
+    assert (found.input_tokens, found.output_tokens) == (4 + 3 + wide.image_tokens, 60)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"{", "not JSON in UTF-8"),
+        (b"\xff\xfe{}", "not JSON in UTF-8"),
+        (b'{"custom_id": NaN}', "not JSON in UTF-8: NaN is no value of JSON"),
+        (b"[" * 100_000, "not JSON in UTF-8"),
+        (b"[]", "must be an object with body, custom_id, method, url; got list"),
+        (line(custom_id=""), "custom_id: must be a string of 1 to 512 characters"),
+        (line(custom_id=7), "custom_id: must be a string of 1 to 512 characters; got 7"),
+        (line(custom_id="a\nb"), "custom_id: must hold printable characters alone"),
+        (line(method="GET"), 'method: must be POST; got "GET"'),
+        (line(url="/v1/embeddings"), "url: must be the job's endpoint /v1/chat/completions"),
+        (line(priority=1), "priority: not a field of a request"),
+        (line(body={"model": "other"}), "body.model: must be the job's model 'qwen'; got \"other\""),
+        (line(body={"stream": True}), "body.stream: a batch is not streamed"),
+        (line(body={"n": 0}), "body.n: must be a whole number from 1 to 128; got 0"),
+        (line(body={"max_tokens": "9"}), "body.max_tokens: must be a whole number"),
+        (line(body={"max_tokens": True}), "body.max_tokens: must be a whole number"),
+        (line(body={"messages": []}), "body.messages: must be a list of messages, not empty"),
+        (line(body={"messages": 5}), "body.messages: must be a list of messages, not empty; got 5"),
+        (line(body={"messages": [{"role": 1}]}), "body.messages[0]: must be an object with a role"),
+        (
+            line(body={"max_tokens": 999}),
+            "about 7 input tokens and up to 999 of output; the model takes 1,000",
+        ),
+    ],
+)
+def test_a_bad_line_says_what_is_wrong(content: bytes, reason: str) -> None:
+    assert any(each.startswith(reason) for each in reasons(content)), reasons(content)
+
+
+@pytest.mark.parametrize(
+    "address", ["https://example.org/1.png", "s3://acme/other/1.png", "file:///etc/passwd"]
+)
+def test_images_lie_below_the_teams_prefixes(address: str) -> None:
+    content = [{"type": "image_url", "image_url": {"url": address}}]
+    [reason] = reasons(line(body={"messages": [{"role": "user", "content": content}]}))
+    assert (
+        reason
+        == f"image {address!r}: must be a data: URL or lie below the team's prefixes: s3://acme/pictures/"
+    )
+
+
+def test_all_reasons_are_given_at_once() -> None:
+    assert (
+        len(reasons(line(custom_id=None, method="PUT", url=3, body={"model": 1, "n": -1, "messages": ""})))
+        == 6
+    )
+
+
+@given(JSON)
+def test_no_line_of_json_breaks_the_check(value: Any) -> None:
+    check_request(json.dumps(value).encode(), REQUEST)
+
+
+@given(JSON, st.sampled_from(["custom_id", "body", "url", "method"]))
+def test_no_field_of_json_breaks_the_check(value: Any, field: str) -> None:
+    check_request(line(**{field: value} if field != "body" else {}), REQUEST)
+    check_request(line(body={"messages": value}), REQUEST)
+    check_request(line(body={"messages": [{"role": "user", "content": value}]}), REQUEST)
