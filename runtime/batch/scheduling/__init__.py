@@ -1,0 +1,1 @@
+"""Which jobs run, and on how much of a model's capacity each."""
