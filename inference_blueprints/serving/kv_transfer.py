@@ -11,8 +11,8 @@ from inference_blueprints.serving.types import EnvironmentValue, KvTransfer, Por
 #: Where NIXL's own telemetry is read. By default it takes 9090, which is that of Dynamo's worker.
 NIXL_METRICS = Port("nixl-metrics", 19090)
 #: NIXL's exporter for Prometheus (``docs/telemetry.md`` and ``src/plugins/telemetry/prometheus`` of
-#: ai-dynamo/nixl). Of a worker's processes one binds the port and speaks for itself. From NIXL 1.5 on the others
-#: go on without; in 1.3 and 1.4 they end with an error, so it is only for engines whose image has 1.5.
+#: ai-dynamo/nixl). Of a worker's processes one binds the port and speaks for itself. From NIXL 1.5 on the
+#: others go on without; in 1.3 and 1.4 they end with an error, so it is only for engines that bring 1.5.
 NIXL_TELEMETRY: Mapping[str, EnvironmentValue] = MappingProxyType(
     {
         "NIXL_TELEMETRY_ENABLE": "y",

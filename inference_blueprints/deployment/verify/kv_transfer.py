@@ -3,22 +3,58 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
 from inference_blueprints.deployment.kubectl import KubectlFailed
 from inference_blueprints.deployment.observation import Observation
+from inference_blueprints.deployment.verify.metrics import metrics_of, sample_sum
 from inference_blueprints.deployment.verify.pods import pods_of
-from inference_blueprints.deployment.verify.subject import KubernetesObject, RunningPlatform, holds
+from inference_blueprints.deployment.verify.subject import (
+    KubernetesObject,
+    RunningPlatform,
+    Transferred,
+    holds,
+)
+from inference_blueprints.serving.kv_transfer import NIXL_METRICS
 from inference_blueprints.serving.types import DeploymentPlan, Process
 
 Verdict = Literal["as planned", "another", "not told"]
 
-#: What NIXL logs once a worker (https://docs.nvidia.com/dynamo, "EFA (RDMA over AWS Fabric) on EKS").
-_INSTANTIATED = re.compile(r"Backend (\w+) was instantiated")
-#: vLLM's counts of KV transfers by NIXL (https://docs.vllm.ai, "Production Metrics").
-_BYTES = "vllm:nixl_bytes_transferred_sum"
-_FAILED = "vllm:nixl_num_failed_transfers_total"
+#: What names the back end, once an agent: NIXL's Python interface, which vLLM and SGLang use
+#: (``src/api/python/_api.py`` of ai-dynamo/nixl 1.4 and 1.5), SGLang 0.5.21 itself
+#: (``srt/disaggregation/nixl/conn.py``), and TensorRT-LLM, which uses NIXL's C++ interface
+#: (``cache_transmission/nixl_utils/transferAgent.cpp``).
+_NAMED = (
+    re.compile(r"Backend (\w+) was instantiated"),
+    re.compile(r"NIXL KVManager initialized with backend: (\w+)"),
+    re.compile(r"using NIXL backend: (\w+)"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Counters:
+    """Names under which an engine's workers count bytes that were moved, and transfers that failed."""
+
+    moved: tuple[str, ...]
+    failed: tuple[str, ...]
+
+
+#: By engine. vLLM counts what NIXL's telemetry tells it (https://docs.vllm.ai, "Production Metrics"); SGLang
+#: leaves that to NIXL's exporter (``docs/telemetry.md``); of TensorRT-LLM the worker that receives counts
+#: (``dynamo/trtllm/metrics.py`` of ai-dynamo 1.6), and counts no failures.
+_COUNTERS: Mapping[str, _Counters] = MappingProxyType(
+    {
+        "vllm": _Counters(("vllm:nixl_bytes_transferred_sum",), ("vllm:nixl_num_failed_transfers_total",)),
+        "sglang": _Counters(
+            ("agent_tx_bytes_total", "agent_rx_bytes_total"),
+            ("agent_errors_total", "sglang:num_transfer_failed_reqs_total"),
+        ),
+        "tensorrtLlm": _Counters(("trtllm_kv_transfer_bytes_sum",), ()),
+    }
+)
 
 
 def transfer_back_ends(log: str) -> set[str]:
@@ -29,7 +65,7 @@ def transfer_back_ends(log: str) -> set[str]:
     log
         The worker's log from its start.
     """
-    return set(_INSTANTIATED.findall(log))
+    return {name for pattern in _NAMED for name in pattern.findall(log)}
 
 
 def judge(log: str, expected: str) -> Verdict:
@@ -48,19 +84,27 @@ def judge(log: str, expected: str) -> Verdict:
     return "as planned" if found == {expected} else "another"
 
 
-def sample_sum(metrics: str, name: str) -> float | None:
-    """Return a metric added up over its labels; None where it is not exposed.
+def transferred(running: RunningPlatform) -> dict[str, Transferred]:
+    """Return what the workers of each deployment have moved so far, by release.
+
+    Deployments of which nothing can be read are left out.
 
     Parameters
     ----------
-    metrics
-        Prometheus' text format.
-    name
-        The sample's full name.
+    running
+        The platform.
     """
-    pattern = re.compile(rf"^{re.escape(name)}(?:\{{[^\n]*\}})? (\S+)", re.MULTILINE)
-    values = [float(value) for value in pattern.findall(metrics)]
-    return sum(values) if values else None
+    found = {}
+    for deployment in running.deployments:
+        if deployment.kv_transfer is None:
+            continue
+        try:
+            count = _count(running, deployment, pods_of(running, deployment))
+        except KubectlFailed:
+            continue
+        if count is not None:
+            found[deployment.release] = count
+    return found
 
 
 def kv_transfer(running: RunningPlatform) -> Iterator[Observation]:
@@ -96,7 +140,9 @@ def _back_end(
     if verdicts["another"]:
         pods_told = ", ".join(verdicts["another"])
         message = (
-            f"{name}: not by {expected}, which falls back to TCP in silence: {pods_told}; look for the reason"
+            f"{name}: not by {expected}, which falls back to TCP in silence, some hundred times slower: "
+            f"{pods_told}; see that the pool's nodes can allocate EFA interfaces and that the image has "
+            "libfabric for them, then restart the workers"
         )
         command = (
             f"kubectl logs --namespace {namespace} {verdicts['another'][0]} | grep -i -e nixl -e libfabric"
@@ -113,41 +159,57 @@ def _back_end(
 def _moved(
     running: RunningPlatform, deployment: DeploymentPlan, pods: dict[str, list[KubernetesObject]]
 ) -> Iterator[Observation]:
-    """Add up what the workers of a deployment say that they moved, and what failed."""
-    moved, failed, told = 0.0, 0.0, False
-    for process in deployment.workers:
-        # Where a worker says that it is ready it counts, too.
-        health = process.probes.readiness.port
-        port = next(port.number for port in process.ports if port.name == health)
-        for pod in pods[process.name]:
-            metrics = _metrics(running, deployment, pod, port)
-            found = sample_sum(metrics, _BYTES)
-            told = told or found is not None
-            moved += found or 0.0
-            failed += sample_sum(metrics, _FAILED) or 0.0
+    """Say what was moved since the models were first asked, and what failed."""
     name = deployment.release
-    if not told:
+    now = _count(running, deployment, pods)
+    if now is None:
         yield Observation("KV transfer", "unknown", f"{name}: its workers do not count what they move")
-    elif failed:
-        yield Observation(
-            "KV transfer",
-            "error",
-            f"{name}: {failed:.0f} transfers have failed, {moved:,.0f} bytes were moved",
+        return
+    before = running.transferred.get(name, Transferred(0.0, 0.0))
+    moved, failed = now.moved_bytes - before.moved_bytes, now.failures - before.failures
+    if failed > 0:
+        message = f"{name}: {failed:.0f} transfers failed while it was asked, {moved:,.0f} bytes were moved"
+        yield Observation("KV transfer", "error", message, _look_command(running, deployment))
+    elif moved <= 0:
+        message = (
+            f"{name}: nothing was moved while it was asked: decode workers compute their prompts themselves, "
+            "or ask for none that is long enough"
         )
-    elif not moved:
-        message = f"{name}: nothing has been moved yet: decode workers compute their prompts themselves"
-        yield Observation("KV transfer", "error", message)
+        yield Observation("KV transfer", "error", message, _look_command(running, deployment))
+    elif now.failures:
+        message = f"{name}: {moved:,.0f} bytes were moved while it was asked"
+        yield Observation("KV transfer", "warning", f"{message}; {now.failures:.0f} transfers failed before")
     else:
-        yield Observation(
-            "KV transfer", "ok", f"{name}: {moved:,.0f} bytes were moved and no transfer failed"
-        )
+        message = f"{name}: {moved:,.0f} bytes were moved while it was asked, and no transfer has failed"
+        yield Observation("KV transfer", "ok", message)
 
 
-def _metrics(running: RunningPlatform, deployment: DeploymentPlan, pod: KubernetesObject, port: int) -> str:
-    """Return a worker's metrics, through the API server; nothing where it does not answer."""
+def _count(
+    running: RunningPlatform, deployment: DeploymentPlan, pods: dict[str, list[KubernetesObject]]
+) -> Transferred | None:
+    """Add up what the workers of a deployment count; None where none counts bytes."""
+    moved: list[float] = []
+    failures = 0.0
+    for process in deployment.workers:
+        counters = _COUNTERS[process.engine.engine if process.engine else ""]
+        for pod in pods[process.name]:
+            page = "\n".join(metrics_of(running, deployment.release, pod, port) for port in _ports(process))
+            found = [sample_sum(page, name) for name in counters.moved]
+            moved += [value for value in found if value is not None]
+            failures += sum(sample_sum(page, name) or 0.0 for name in counters.failed)
+    return Transferred(sum(moved), failures) if moved else None
+
+
+def _ports(process: Process) -> list[int]:
+    """Return where a worker counts: where it says that it is ready, and NIXL's own port where it has one."""
+    names = {process.probes.readiness.port, NIXL_METRICS.name}
+    return [port.number for port in process.ports if port.name in names]
+
+
+def _look_command(running: RunningPlatform, deployment: DeploymentPlan) -> str:
+    """Return the command that shows what the workers say of NIXL."""
+    labels = f"app.kubernetes.io/instance={deployment.release}"
     namespace = running.namespace(deployment.release)
-    path = f"/api/v1/namespaces/{namespace}/pods/{pod['metadata']['name']}:{port}/proxy/metrics"
-    try:
-        return running.kubectl.run("get", "--raw", path)
-    except KubectlFailed:
-        return ""
+    return (
+        f"kubectl logs --namespace {namespace} --selector {labels} --container main --tail -1 | grep -i nixl"
+    )

@@ -21,6 +21,9 @@ SMALL_LOAD = 5
 _FIRST_WORDS, _FIRST_TOKENS = 64, 16
 _REPEATED_TOKENS = 512
 _MOST_REPEATS = 9
+#: Of a text that begins as no other only a chat template may be known. A decode worker of vLLM counts
+#: what it was sent as cached, too (``num_external_computed_tokens``).
+_UNSEEN_SHARE = 0.5
 _MOST_OUTPUT_TOKENS = 128
 _PERCENT = 90.0
 _WORDS = ("river", "stone", "light", "paper", "green", "water", "house", "table", "music", "north", "plant")
@@ -142,6 +145,12 @@ class _Interview:
             if outcome.failure or outcome.usage is None:
                 return self._observe("prefix cache", "error", f"a repeated prompt fails: {_reason(outcome)}")
             cached = outcome.usage.cached_tokens or 0
+            if repeat == 0 and cached > outcome.usage.prompt_tokens * _UNSEEN_SHARE:
+                message = (
+                    f"{cached} of {outcome.usage.prompt_tokens} tokens of a prompt that nobody has seen are "
+                    "counted as cached: blocks from prefill workers are among them"
+                )
+                return self._observe("prefix cache", "unknown", message)
             first = cached if repeat == 0 else first
             found = cached
             if found > first:

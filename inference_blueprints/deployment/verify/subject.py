@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import subprocess
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from inference_blueprints.deployment.account import Account
@@ -71,6 +72,22 @@ class Platform:
 
 
 @dataclass(frozen=True, slots=True)
+class Transferred:
+    """What the workers of a deployment count of their transfers of KV cache.
+
+    Parameters
+    ----------
+    moved_bytes
+        Bytes that were moved since they started.
+    failures
+        Transfers that failed since then.
+    """
+
+    moved_bytes: float
+    failures: float
+
+
+@dataclass(frozen=True, slots=True)
 class RunningPlatform:
     """A platform with its API server.
 
@@ -80,10 +97,13 @@ class RunningPlatform:
         The platform.
     kubectl
         Its cluster.
+    transferred
+        What had been moved before the models were asked, by release.
     """
 
     platform: Platform
     kubectl: ClusterReader
+    transferred: Mapping[str, Transferred] = field(default_factory=dict)
 
     @property
     def deployments(self) -> list[DeploymentPlan]:

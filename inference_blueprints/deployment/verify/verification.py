@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from inference_blueprints.deployment.account import Account
@@ -11,10 +12,17 @@ from inference_blueprints.deployment.cluster_access import connect
 from inference_blueprints.deployment.doctor import access
 from inference_blueprints.deployment.doctor.patient import Patient
 from inference_blueprints.deployment.observation import Checks, Observation, observations
-from inference_blueprints.deployment.verify import answers, entrance, nodes, pods, releases
+from inference_blueprints.deployment.verify import (
+    answers,
+    entrance,
+    inference_pools,
+    nodes,
+    pods,
+    releases,
+)
 from inference_blueprints.deployment.verify.account_checks import ACCOUNT_CHECKS
 from inference_blueprints.deployment.verify.assembly import assemble
-from inference_blueprints.deployment.verify.kv_transfer import kv_transfer
+from inference_blueprints.deployment.verify.kv_transfer import kv_transfer, transferred
 from inference_blueprints.deployment.verify.questions import Respondent
 from inference_blueprints.deployment.verify.subject import ClusterReader, Platform, RunningPlatform
 from inference_blueprints.errors import UserError
@@ -22,7 +30,7 @@ from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint
 
 #: By the name that observations carry, in the order in which they are shown. Models are asked before their
-#: KV transfer is looked at, for without a question nothing is moved.
+#: router's picks and their KV transfer are looked at, for without a question nothing is picked or moved.
 CLUSTER_CHECKS: Checks[RunningPlatform] = {
     "nodes": nodes.nodes,
     "pools": nodes.pools,
@@ -30,8 +38,10 @@ CLUSTER_CHECKS: Checks[RunningPlatform] = {
     "charts": releases.charts,
     "weights": releases.weights,
     "workers": pods.workers,
+    "inference pools": inference_pools.members,
     "routes": answers.routes,
     "tokens": answers.deployments,
+    "picks": inference_pools.picks,
     "KV transfer": kv_transfer,
 }
 
@@ -84,7 +94,8 @@ def verify_cluster(platform: Platform, kubectl: ClusterReader) -> Iterator[Obser
     opened = entrance.look_in(platform, kubectl)
     yield opened
     if opened.severity == "ok":
-        yield from observations(CLUSTER_CHECKS, RunningPlatform(platform, kubectl))
+        running = RunningPlatform(platform, kubectl)
+        yield from observations(CLUSTER_CHECKS, replace(running, transferred=transferred(running)))
     else:
         yield from _not_looked_at()
 

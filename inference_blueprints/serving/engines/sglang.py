@@ -168,7 +168,7 @@ def environment(resolved: ResolvedWorkers) -> Mapping[str, EnvironmentValue]:
     back_end = {"libfabric": {"SGLANG_DISAGGREGATION_NIXL_BACKEND": "LIBFABRIC"}}
     return {
         **back_end.get(transfer or "", {}),
-        # Its image has NIXL 1.5.0 (requirements of ``ai-dynamo[sglang]``). vLLM's has 1.4.1, and counts itself.
+        # It comes with NIXL 1.5.0 (requirements of ``ai-dynamo[sglang]``); vLLM, with 1.4.1, counts itself.
         **(NIXL_TELEMETRY if transfer else {}),
         **weights_environment(resolved.model.weights),
     }

@@ -125,6 +125,14 @@ def test_a_cache_that_finds_no_more_on_any_repeat(cached: int | None) -> None:
     assert [each.severity for each in observations if each.check == "objectives"] == ["ok", "ok"]
 
 
+def test_a_new_text_that_is_counted_as_cached_proves_nothing() -> None:
+    """A decode worker counts the blocks of its prefill worker as found, the first time as every time."""
+    observations, _ = asked(remembers=False, cached_tokens=500)
+    found = of("prefix cache", observations)
+    assert found.severity == "unknown"
+    assert "500 of 519 tokens of a prompt that nobody has seen are counted as cached" in found.message
+
+
 def test_a_repeated_prompt_that_fails_hides_no_objectives() -> None:
     observations, _ = asked(["", "", "http 500"])
     assert "a repeated prompt fails: HTTP 500" in of("prefix cache", observations).message

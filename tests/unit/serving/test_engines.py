@@ -211,7 +211,12 @@ def test_tensorrt_llm_logs_what_moves_the_kv_cache() -> None:
 def test_what_the_plan_gives_is_owned_or_the_users_to_set(engine: str) -> None:
     words = ENGINES[engine].WORDS
     settable = {*words.counts, words.memory_share, words.without_prefix_cache[0]}
-    settable |= {"enable-prefix-caching", "enable-metrics", "trtllm.enable_chunked_prefill", "publish-metrics"}
+    settable |= {
+        "enable-prefix-caching",
+        "enable-metrics",
+        "trtllm.enable_chunked_prefill",
+        "publish-metrics",
+    }
     for worker in workers_of(disaggregated(engine)):
         given = {flag.removeprefix("--") for flag in options(worker)}
         assert given <= ENGINES[engine].OWNED_ARGUMENTS.keys() | settable

@@ -32,7 +32,7 @@ class RecordedCluster:
     objects
         By kind, as commands name it.
     logs, metrics
-        By pod; a pod that is not named has those of a healthy worker.
+        By pod, or pod and port of metrics; a pod that is not named has those of a healthy worker.
     refusal
         What kubectl says to everything; None where it answers.
     """
@@ -59,8 +59,8 @@ class RecordedCluster:
             case ("logs", "--namespace", "inference", pod, "--container", "main"):
                 return self.logs.get(pod, LOG)
             case ("get", "--raw", path):
-                pod = path.split("/pods/")[1].split(":")[0]
-                return self.metrics.get(pod, METRICS)
+                pod, _, port = path.split("/pods/")[1].removesuffix("/proxy/metrics").partition(":")
+                return self.metrics.get(f"{pod}:{port}", self.metrics.get(pod, METRICS))
             case ("get", "namespaces", *_):
                 return "namespace/inference\n"
         raise AssertionError(arguments)

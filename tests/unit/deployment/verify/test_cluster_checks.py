@@ -9,7 +9,7 @@ import pytest
 
 from inference_blueprints.deployment.observation import Observation
 from inference_blueprints.deployment.verify import nodes, pods, releases
-from inference_blueprints.deployment.verify.kv_transfer import judge, kv_transfer, sample_sum
+from inference_blueprints.deployment.verify.kv_transfer import kv_transfer
 from inference_blueprints.deployment.verify.subject import Platform, RunningPlatform
 from tests.unit.deployment.verify import recorded
 from tests.unit.deployment.verify.conftest import RELEASES
@@ -259,71 +259,3 @@ def test_restarts_are_told_with_their_reason(running: RunningPlatform, cluster: 
     found = only(pods.workers(running))
     assert found.severity == "warning"
     assert "decode-0 was restarted 4 times (last: OOMKilled, exit code 137)" in found.message
-
-
-# KV transfer
-
-
-@pytest.mark.parametrize(
-    ("log", "verdict"),
-    [
-        ("Backend LIBFABRIC was instantiated", "as planned"),
-        ("Backend UCX was instantiated", "another"),
-        ("Backend LIBFABRIC was instantiated\nBackend UCX was instantiated", "another"),
-        ("rotated away", "not told"),
-    ],
-)
-def test_the_log_says_what_moves_the_kv_cache(log: str, verdict: str) -> None:
-    assert judge(f"first line\n{log}\nlast line", "LIBFABRIC") == verdict
-
-
-def test_a_silent_fall_back_to_tcp_is_an_error(running: RunningPlatform, cluster: RecordedCluster) -> None:
-    cluster.logs["prefill-7"] = "Backend UCX was instantiated"
-    found = only(kv_transfer(running))
-    assert (found.check, found.severity) == ("KV transfer", "error")
-    assert "qwen3-32b-main/prefill: not by LIBFABRIC" in found.message
-    assert "prefill-7" in found.message
-
-
-def test_a_log_that_was_rotated_is_not_taken_for_proof(
-    running: RunningPlatform, cluster: RecordedCluster
-) -> None:
-    cluster.logs["decode-0"] = "a million lines later"
-    assert only(kv_transfer(running)).severity == "unknown"
-
-
-@pytest.mark.parametrize(
-    ("metrics", "severity", "words"),
-    [
-        ("vllm:nixl_bytes_transferred_sum 0\n", "error", "nothing has been moved yet"),
-        (
-            "vllm:nixl_bytes_transferred_sum 9\nvllm:nixl_num_failed_transfers_total 2\n",
-            "error",
-            "transfers have failed",
-        ),
-        ("other 1\n", "unknown", "do not count what they move"),
-    ],
-)
-def test_what_was_moved_is_counted(
-    running: RunningPlatform, cluster: RecordedCluster, metrics: str, severity: str, words: str
-) -> None:
-    cluster.metrics = {each["metadata"]["name"]: metrics for each in cluster.objects["pods"]}
-    found = only(kv_transfer(running))
-    assert found.severity == severity
-    assert words in found.message
-
-
-def test_samples_are_added_up_over_their_labels() -> None:
-    text = '# TYPE a counter\na{x="1"} 2\na{x="2"} 3.5\na_total 7\nab 9\n'
-    assert sample_sum(text, "a") == 5.5
-    assert sample_sum(text, "b") is None
-
-
-def test_nothing_is_moved_where_one_worker_does_both(
-    platform: MakePlatform, cluster: RecordedCluster
-) -> None:
-    def together(spec: dict[str, Any]) -> None:
-        aggregated = {"pool": "h200", "replicas": 4, "tensorParallelSize": 4}
-        spec["models"][0]["deployments"] = [{"name": "main", "aggregated": aggregated}]
-
-    assert list(kv_transfer(RunningPlatform(platform(together), cluster))) == []

@@ -134,10 +134,11 @@ def test_every_check_speaks_and_a_refused_one_hides_no_other(
     by_check = {each.check: each for each in seen}
     assert by_check["charts"].severity == "unknown"
     assert "secrets is forbidden" in by_check["charts"].message
-    assert [each.check for each in seen if each.severity == "error"] == ["tokens"], (
-        "nothing can be asked here"
+    assert [each.check for each in seen if each.severity == "error"] == ["tokens", "KV transfer"], (
+        "nothing can be asked here, so nothing is moved"
     )
-    assert set(by_check) == {"API server", *CLUSTER_CHECKS} - {"weights"}, "there is no mirror"
+    none = {"weights", "inference pools", "picks"}
+    assert set(by_check) == {"API server", *CLUSTER_CHECKS} - none, "there is no mirror and no llm-d"
     assert by_check["routes"].severity == "unknown"
     assert "within the VPC" in by_check["routes"].message
 
