@@ -43,5 +43,6 @@ def _summarise_worker(resolved: ResolvedWorkers) -> MemorySummary:
         kv_bytes_per_token=memory.kv_bytes_per_token,
         kv_cache_tokens=sizing.kv_tokens,
         host_kv_tokens=sizing.host_kv_tokens,
+        nvme_kv_tokens=sizing.nvme_kv_tokens,
         concurrent_requests=concurrent_requests(resolved.model.workload, sizing),
     )

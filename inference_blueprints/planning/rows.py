@@ -178,11 +178,11 @@ def _memory_row(memory: MemorySummary) -> tuple[str, ...]:
 
 def _host_caches(summary: PlanSummary) -> PlanTable:
     return PlanTable(
-        "KV cache in the memory of the node",
+        "KV cache beside the devices",
         ("tokens a worker keeps",),
-        ("on devices", "in host memory"),
+        ("on devices", "in host memory", "on NVMe"),
         tuple(_host_cache_row(memory) for memory in summary.memory if memory.host_kv_tokens),
-        ("in host memory: copies of what prompts left on the devices, kept after it had to give way there.",),
+        ("Each place has copies of what prompts left in the one before, and keeps them for longer.",),
     )
 
 
@@ -191,6 +191,7 @@ def _host_cache_row(memory: MemorySummary) -> tuple[str, ...]:
         f"{memory.model}/{memory.deployment}",
         f"{memory.kv_cache_tokens:,}",
         f"{memory.host_kv_tokens:,}",
+        f"{memory.nvme_kv_tokens:,}" if memory.nvme_kv_tokens else "-",
     )
 
 

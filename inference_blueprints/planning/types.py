@@ -90,6 +90,8 @@ class MemorySummary:
         Tokens that the worker's KV cache holds.
     host_kv_tokens
         Tokens of it that the worker keeps in the memory of its node.
+    nvme_kv_tokens
+        Tokens of it that the worker keeps on the node's NVMe.
     concurrent_requests
         Requests of the stated mean length that run at once: bounded by the KV cache and by the sequences that
         the engine is set to.
@@ -105,6 +107,7 @@ class MemorySummary:
     kv_bytes_per_token: float
     kv_cache_tokens: int
     host_kv_tokens: int
+    nvme_kv_tokens: int
     concurrent_requests: int
 
 

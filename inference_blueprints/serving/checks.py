@@ -7,19 +7,14 @@ from collections.abc import Iterable, Iterator
 from inference_blueprints.errors import Finding
 from inference_blueprints.serving.argument_checks import argument_findings
 from inference_blueprints.serving.disaggregation_checks import disaggregation_findings
+from inference_blueprints.serving.disk import disk_findings
 from inference_blueprints.serving.engine_checks import engine_findings
 from inference_blueprints.serving.engines.sizing import worker_memory, worker_sizing
 from inference_blueprints.serving.host_cache_checks import host_cache_findings
 from inference_blueprints.serving.memory_checks import memory_findings
-from inference_blueprints.serving.node_share import replicas_per_node, worker_disk_mib
 from inference_blueprints.serving.resolved import ResolvedWorkers, UnresolvedError, resolve
 from inference_blueprints.serving.shape_checks import shape_findings
 from inference_blueprints.spec import types as spec
-
-_MIB_PER_GIB = 1024
-_BYTES_PER_GB, _BYTES_PER_MIB = 10**9, 2**20
-# The runtime image unpacked, and the operating system's own.
-_IMAGES_MIB = 40 * _MIB_PER_GIB
 
 
 def findings(blueprint: spec.Blueprint) -> Iterator[Finding]:
@@ -67,31 +62,9 @@ def _workers_findings(resolved: ResolvedWorkers, *, arguments_are_right: bool) -
         found = memory_findings(resolved)
         if not _wrong(found):
             found += host_cache_findings(resolved, worker_memory(resolved), worker_sizing(resolved))
-    return found if _wrong(found) else [*found, *_disk_findings(resolved)]
+    return found if _wrong(found) else [*found, *disk_findings(resolved)]
 
 
 def _wrong(found: Iterable[Finding]) -> bool:
     """Whether there is an error among findings."""
     return any(finding.severity == "error" for finding in found)
-
-
-def _disk_findings(resolved: ResolvedWorkers) -> list[Finding]:
-    """Check that the nodes' disk holds images and the weights of every replica on a node."""
-    for instance_type in resolved.instance_types:
-        room = max(1, replicas_per_node(instance_type, resolved.tensor_parallel_size))
-        replicas = min(room, resolved.workers.replicas)
-        needed = _IMAGES_MIB + replicas * worker_disk_mib(resolved)
-        nvme = (instance_type.local_nvme_gb or 0) * _BYTES_PER_GB // _BYTES_PER_MIB
-        if resolved.pool.image_snapshot_id:
-            nvme = 0
-        available = nvme or resolved.pool.disk.size_gib * _MIB_PER_GIB
-        if needed > available:
-            gib = -(-needed // _MIB_PER_GIB)
-            remedy = "take an instance type with more" if nvme else f"set its disk.sizeGib to {gib}"
-            message = (
-                f"got pool '{resolved.pool.name}', whose {instance_type.name} has "
-                f"{available // _MIB_PER_GIB} GiB of disk; the images and what {replicas} replicas of "
-                f"a node keep take {gib} GiB; {remedy}, or stream the weights from S3"
-            )
-            return [Finding((*resolved.path, "pool"), message)]
-    return []

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pydantic.alias_generators import to_camel
+
 from inference_blueprints.errors import Finding
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.spec import types as spec
@@ -33,7 +35,14 @@ def engine_findings(model: spec.Model, model_path: tuple[str | int, ...]) -> Ite
             f"or the engine {streaming}"
         )
         yield Finding((*model_path, "weights", place), message)
-    if model.kv_cache and not ENGINES[engine].KEEPS_HOST_CACHE:
-        keeping = " or ".join(name for name, module in ENGINES.items() if module.KEEPS_HOST_CACHE)
-        message = f"{engine} is not set up for it here; leave it out, or set the engine {keeping}"
-        yield Finding((*model_path, "kvCache"), message)
+    for tier in _tiers(model):
+        if tier not in ENGINES[engine].KV_CACHE_TIERS:
+            keeping = " or ".join(name for name, module in ENGINES.items() if tier in module.KV_CACHE_TIERS)
+            message = f"{engine} is not set up for it here; leave it out, or set the engine {keeping}"
+            yield Finding((*model_path, "kvCache", tier), message)
+
+
+def _tiers(model: spec.Model) -> list[str]:
+    """Return the keys of ``kvCache`` that are given, as the YAML file spells them."""
+    cache = model.kv_cache
+    return [to_camel(name) for name in type(cache).model_fields if getattr(cache, name)] if cache else []

@@ -1,8 +1,8 @@
 """KV cache in the memory of the node, where prompts are found again that the accelerators had no room for.
 
-Decode workers get none: the cache of their prompts comes from prefill workers. The engine's ranks share one
-region in ``/dev/shm`` and copy every block of a prompt there when it is computed; the least recently used
-gives way (vLLM 0.31.0, ``vllm/v1/kv_offload/cpu``).
+Decode workers get none: the cache of their prompts comes from prefill workers. With vLLM alone the ranks
+share one region in ``/dev/shm`` and copy each block of a prompt there when it is computed; the least recently
+used gives way (vLLM 0.31.0, ``vllm/v1/kv_offload/cpu``). With tiers behind it, it is LMCache's own memory.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def host_cache_mib(resolved: ResolvedWorkers) -> int:
     return section.host_memory_gib * _MIB_PER_GIB
 
 
-def host_cache_tokens(resolved: ResolvedWorkers, memory: MemoryEstimate, block_size: int) -> int:
-    """Return the tokens of KV cache that a worker keeps in the memory of its node, in whole blocks.
+def kept_tokens(resolved: ResolvedWorkers, memory: MemoryEstimate, block_size: int, mib: float) -> int:
+    """Return the tokens of KV cache that a worker keeps in so much memory or disk, in whole blocks.
 
     Every device's part of a token is kept; of a latent that all devices hold alike, one copy.
 
@@ -42,15 +42,17 @@ def host_cache_tokens(resolved: ResolvedWorkers, memory: MemoryEstimate, block_s
         How the memory of each of their accelerators is spent.
     block_size
         Tokens of a block.
+    mib
+        The place, in MiB.
     """
     copies = 1 if resolved.shape.attention == "mla" else resolved.tensor_parallel_size
     bytes_per_token = memory.kv_bytes_per_token * copies
-    tokens = int(host_cache_mib(resolved) * _BYTES_PER_MIB // bytes_per_token)
+    tokens = int(mib * _BYTES_PER_MIB // bytes_per_token)
     return tokens // block_size * block_size
 
 
 def shared_memory_mib(resolved: ResolvedWorkers, memory_mib: int) -> int:
-    """Return the size of a worker's ``/dev/shm``: the KV cache in it, and a quarter of the other memory.
+    """Return the size of a worker's ``/dev/shm``: room for KV cache, and a quarter of the other memory.
 
     Parameters
     ----------

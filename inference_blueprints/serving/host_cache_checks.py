@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inference_blueprints.errors import Finding
+from inference_blueprints.serving.engines.lmcache import uses_lmcache
 from inference_blueprints.serving.engines.worker import Sizing
 from inference_blueprints.serving.host_cache import host_cache_mib
 from inference_blueprints.serving.kv_transfer import kv_transfer
@@ -18,6 +19,8 @@ _BYTES_PER_MIB = 2**20
 # libraries, and the 4 GiB through which streamed weights come.
 _ENGINE_MIB = 8 * _MIB_PER_GIB
 _ENGINE_MIB_PER_DEVICE = 8 * _MIB_PER_GIB
+# LMCache's server: CUDA's libraries once more, and what is on its way to further tiers.
+_LMCACHE_MIB = 8 * _MIB_PER_GIB
 
 
 def host_cache_findings(
@@ -68,6 +71,8 @@ def _does_not_fit(resolved: ResolvedWorkers, memory: MemoryEstimate) -> str | No
 def _engine_mib(resolved: ResolvedWorkers, memory: MemoryEstimate) -> int:
     """Return what the engine itself may take of the node's memory, in MiB."""
     engine = _ENGINE_MIB + _ENGINE_MIB_PER_DEVICE * resolved.tensor_parallel_size
+    if uses_lmcache(resolved):
+        engine += _LMCACHE_MIB
     if kv_transfer(resolved) != "ucx":
         return engine
     # Without RDMA the blocks of every device have a twin in the host's memory, from which they are sent.

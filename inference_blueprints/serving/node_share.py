@@ -22,8 +22,6 @@ _EVICTION_MIB = 100
 # Room for vpc-cni, kube-proxy, the pod identity agent, the node monitoring agent and a log shipper.
 _DAEMON_SETS_MIB = 1024
 _DAEMON_SETS_AND_KUBELET_CPU = 1
-# Compiled kernels, and the downloader's own cache of chunks.
-_CACHE_MIB = 20 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,18 +84,6 @@ def node_share(instance_types: tuple[InstanceType, ...], accelerators: int) -> N
         memories.append(capacity.memory_mib // replicas)
         cpus.append(capacity.cpu // replicas)
     return NodeShare(cpu=max(1, min(cpus)), memory_mib=max(1024, min(memories) // 1024 * 1024))
-
-
-def worker_disk_mib(resolved: ResolvedWorkers) -> int:
-    """Return the disk that a worker needs beside its image: caches, and weights unless they are streamed.
-
-    Parameters
-    ----------
-    resolved
-        The deployment.
-    """
-    weights_mib = 0 if resolved.model.weights.is_streamed else resolved.shape.weight_bytes // 2**20
-    return _CACHE_MIB + weights_mib
 
 
 def efa_interfaces(resolved: ResolvedWorkers) -> int:

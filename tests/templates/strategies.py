@@ -40,6 +40,7 @@ _UUID = "0a1b2c3d-0a1b-2c3d-4e5f-0a1b2c3d4e5f"
 #: catalogue, whatever activations and the engine's own reserve come to.
 _WEIGHT_SHARE = 0.6
 _SIZES = (1, 2, 4, 8)
+_AMPLE_NVME_GB = 3000
 _FROM_SNAPSHOT = {"ebsSnapshot": {"id": "snap-0a1b2c3d"}}
 _IMAGE_ACCELERATIONS = [{"sociParallelPull": {}}, {"ebsSnapshot": {}}, _FROM_SNAPSHOT]
 _SHORT_WORKLOAD = {"inputTokens": 200, "outputTokens": 50, "peakRequestsPerSecond": 0.5}
@@ -185,6 +186,9 @@ def _serving(draw: Draw, region: str, zones: Sequence[str]) -> tuple[list[Docume
         kept = draw(_kept(chosen)) if "vllm" in section.get("engine", {"vllm": {}}) else {}
         models.append(section | kept | {"deployments": deployments})
     pools = [draw(_pools(name, *each, zones)) for name, *each in zip(names, chosen, sizes, strict=True)]
+    if _have_nvme_to_spare(chosen, pools):
+        for model in models:
+            model.get("kvCache", {}).update(draw(_some(nvme=_some(gib=st.just(2)))))
     if draw(st.booleans()):
         pools.append(draw(_pools("unused", draw(_instance_types(accelerated=False)), [], zones)))
     return pools, models
@@ -340,12 +344,18 @@ def _kept(types: list[list[catalog.InstanceType]]) -> st.SearchStrategy[Document
     return _some(kvCache=st.just({"hostMemoryGib": 1}))
 
 
+def _have_nvme_to_spare(types: list[list[catalog.InstanceType]], pools: list[Document]) -> bool:
+    """Whether any pool's nodes have NVMe for KV cache, whatever weights lie beside it."""
+    large = all((each.local_nvme_gb or 0) >= _AMPLE_NVME_GB for pool in types for each in pool)
+    return large and all(pool.get("imageAcceleration") != _FROM_SNAPSHOT for pool in pools)
+
+
 def _has_memory_to_spare(instance_type: catalog.InstanceType) -> bool:
-    """Whether its memory holds what its accelerators do, and the engine and 1 GiB besides."""
+    """Whether its memory holds what its accelerators do, and the engine, LMCache and 1 GiB besides."""
     accelerator = instance_type.accelerator
     if accelerator is None:
         return False
-    each = accelerator.memory_bytes / 2**20 + 17 * 1024
+    each = accelerator.memory_bytes / 2**20 + 25 * 1024
     return 0.85 * instance_type.memory_mib >= each * instance_type.accelerator_count
 
 

@@ -93,8 +93,8 @@ class EngineModule(Protocol):
     #: Whether a decode device may take its KV heads from several prefill devices.
     GATHERS_HEADS: bool
 
-    #: Whether the plan has it keep KV cache in the memory of the node.
-    KEEPS_HOST_CACHE: bool
+    #: Keys of ``kvCache`` that the plan sets it up for.
+    KV_CACHE_TIERS: frozenset[str]
 
     def step_tokens(self, accelerator: Accelerator) -> int:
         """Return the tokens of one step that the engine itself would choose for a device."""

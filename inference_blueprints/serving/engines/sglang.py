@@ -75,7 +75,7 @@ BLOCK_SIZE = 64
 STREAMS_WEIGHTS = False
 # Each prefill device writes its part of the heads (``compute_head_slice_params`` in its NIXL connection).
 GATHERS_HEADS = True
-KEEPS_HOST_CACHE = False
+KV_CACHE_TIERS: frozenset[str] = frozenset()
 
 # SGLang's own choice by GiB of device memory (``handle_gpu_memory_settings``).
 _STEP_TOKENS = ((160, 16384), (60, 8192), (20, 4096), (0, 2048))

@@ -77,7 +77,7 @@ BLOCK_SIZE = 32
 STREAMS_WEIGHTS = False
 # The roles may be split differently (TensorRT-LLM documentation, "Disaggregated Serving").
 GATHERS_HEADS = True
-KEEPS_HOST_CACHE = False
+KV_CACHE_TIERS: frozenset[str] = frozenset()
 
 _STEP_TOKENS = 8192
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from inference_blueprints.catalog import Accelerator
+from inference_blueprints.serving.engines import lmcache
 from inference_blueprints.serving.engines.module import EngineWords
 from inference_blueprints.serving.engines.owned import (
     DISCOVERY,
@@ -79,7 +80,7 @@ STREAMS_WEIGHTS = True
 # Its connector reads whole heads of one device (vLLM documentation, "NixlConnector Usage": decode TP must be
 # a multiple of prefill TP).
 GATHERS_HEADS = False
-KEEPS_HOST_CACHE = True
+KV_CACHE_TIERS: frozenset[str] = frozenset({"hostMemoryGib", "nvme"})
 
 # vLLM's own choice for an API server by GiB of device memory; it leaves A100 at the lowest (vllm#17885).
 _STEP_TOKENS = ((160, 16384), (70, 8192), (0, 2048))
@@ -153,7 +154,7 @@ def arguments(resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, Argumen
         planned["language-model-only"] = True
     if kv_transfer(resolved):
         planned["disaggregation-mode"] = resolved.role
-    transfer = connectors(resolved)
+    transfer = connectors(resolved, sizing.block_size)
     if transfer:
         planned["kv-transfer-config"] = _json(transfer)
     if resolved.publishes_kv_events:
@@ -173,6 +174,8 @@ def environment(resolved: ResolvedWorkers) -> Mapping[str, EnvironmentValue]:
     if kv_transfer(resolved) and host_cache_mib(resolved):
         # Dynamo finds the address itself only where NIXL is the one connector.
         environment["VLLM_NIXL_SIDE_CHANNEL_HOST"] = OwnAddress()
+    if lmcache.uses_lmcache(resolved):
+        environment |= lmcache.ENVIRONMENT
     return {**environment, **weights_environment(resolved.model.weights)}
 
 

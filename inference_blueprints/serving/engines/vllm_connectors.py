@@ -10,10 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
+from inference_blueprints.serving.engines.lmcache import lmcache_connector, uses_lmcache
 from inference_blueprints.serving.host_cache import host_cache_mib
 from inference_blueprints.serving.kv_transfer import kv_transfer
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import KvTransfer
+
+#: Blocks that do not arrive are computed again; by vLLM's default the request fails.
+RECOMPUTE: Mapping[str, str] = MappingProxyType({"kv_load_failure_policy": "recompute"})
 
 _BYTES_PER_MIB = 2**20
 # Both roles send and receive: a decode worker may give its blocks back to a prefill worker's next turn.
@@ -27,30 +31,35 @@ _BETWEEN_ROLES: Mapping[KvTransfer, Mapping[str, object]] = MappingProxyType(
 )
 
 
-def connectors(resolved: ResolvedWorkers) -> Mapping[str, object] | None:
+def connectors(resolved: ResolvedWorkers, block_size: int) -> Mapping[str, object] | None:
     """Return the value of ``--kv-transfer-config``; None where KV cache stays on the accelerators.
 
     Parameters
     ----------
     resolved
         The workers.
+    block_size
+        Tokens of a block of the KV cache.
     """
-    each = tuple(_connectors(resolved))
+    each = tuple(_connectors(resolved, block_size))
     if not each:
         return None
     [first, *others] = each
     extra = {"connectors": each}
     multi = {"kv_connector": "MultiConnector", "kv_role": "kv_both", "kv_connector_extra_config": extra}
-    return multi if others else first
+    whole = multi if others else first
+    return {**whole, **RECOMPUTE} if uses_lmcache(resolved) else whole
 
 
-def _connectors(resolved: ResolvedWorkers) -> Iterator[Mapping[str, object]]:
-    """Yield the one between the roles, and the one to the memory of the node."""
+def _connectors(resolved: ResolvedWorkers, block_size: int) -> Iterator[Mapping[str, object]]:
+    """Yield the one between the roles, and the one to the memory of the node and what lies behind it."""
     transfer = kv_transfer(resolved)
     if transfer:
         yield _BETWEEN_ROLES[transfer]
     cache = host_cache_mib(resolved)
-    if cache:
+    if uses_lmcache(resolved):
+        yield lmcache_connector(resolved, block_size)
+    elif cache:
         # With their tokens, events of what is kept here tell the router of it.
         extra = {"cpu_bytes_to_use": cache * _BYTES_PER_MIB, "self_describing_kv_events": True}
         yield {

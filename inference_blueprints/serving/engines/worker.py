@@ -33,6 +33,8 @@ class Sizing:
         Tokens of KV cache that fit.
     host_kv_tokens
         Tokens of it that are kept in the memory of the node.
+    nvme_kv_tokens
+        Tokens of it that are kept on the node's NVMe.
     """
 
     block_size: int
@@ -42,6 +44,7 @@ class Sizing:
     memory_share: float
     kv_tokens: int
     host_kv_tokens: int = 0
+    nvme_kv_tokens: int = 0
 
     @property
     def kv_blocks(self) -> int:

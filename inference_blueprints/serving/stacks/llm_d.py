@@ -15,6 +15,7 @@ from types import MappingProxyType
 from inference_blueprints.catalog.placement import SYSTEM_ARCHITECTURE
 from inference_blueprints.serving.arguments import words
 from inference_blueprints.serving.engines.sizing import engine_of, worker_sizing
+from inference_blueprints.serving.engines.vllm_connectors import RECOMPUTE
 from inference_blueprints.serving.kv_transfer import kv_transfer
 from inference_blueprints.serving.node_share import tolerations
 from inference_blueprints.serving.resolved import ResolvedWorkers
@@ -51,7 +52,7 @@ CHART = "llm-d-model"
 # Read by nobody: their digests are in no source that this library may quote.
 _PICKER_IMAGE = "ghcr.io/llm-d/llm-d-router-endpoint-picker:v0.11.0"
 _DISAGGREGATION_IMAGE = "ghcr.io/llm-d/llm-d-router-disagg-sidecar:v0.11.0"
-_ENVOY_IMAGE = "docker.io/envoyproxy/envoy:distroless-v1.33.2"
+_ENVOY_IMAGE = "docker.io/envoyproxy/envoy:distroless-v1.39.3"
 _HTTP = Port("http", 8000)
 #: Where vLLM listens behind the sidecar, which has the pool's port.
 _BEHIND_SIDECAR = Port("vllm", 8200)
@@ -65,8 +66,6 @@ _PICKER_METRICS = Port("metrics", 9090)
 _ROUTER_REPLICAS: Mapping[str, int] = MappingProxyType({"approximate": 1, "precise": 2})
 # The router stops choosing a worker as soon as it is told of its end, which takes a moment.
 _UNLISTED_SECONDS = 5
-# Blocks that did not arrive are computed again; by vLLM's default the request fails.
-_RECOMPUTE = {"kv_load_failure_policy": "recompute"}
 #: Arguments of ``dynamo.vllm`` that ``vllm serve`` has no word for.
 _DYNAMO_ONLY = ("disaggregation-mode",)
 OWNED_ARGUMENTS: Mapping[str, str] = MappingProxyType(
@@ -219,11 +218,11 @@ def _serve_arguments(
     """Return the command line of ``vllm serve``: that of Dynamo's worker in stock vLLM's words."""
     arguments = {name: value for name, value in planned.items() if name not in _DYNAMO_ONLY}
     model = str(arguments.pop("model"))
+    arguments |= {"port": port.number, "shutdown-timeout": _stream_seconds(resolved)}
     # How much of a prompt was found in the cache, which Dynamo's workers always say.
     arguments["enable-prompt-tokens-details"] = True
-    arguments |= {"port": port.number, "shutdown-timeout": _stream_seconds(resolved)}
     if "kv-transfer-config" in arguments:
-        transfer = json.loads(str(arguments["kv-transfer-config"])) | _RECOMPUTE
+        transfer = json.loads(str(arguments["kv-transfer-config"])) | dict(RECOMPUTE)
         arguments["kv-transfer-config"] = json.dumps(transfer, separators=(",", ":"))
     arguments.pop("kv-events-config", None)
     if _prefix_scorer(resolved) == "precise":

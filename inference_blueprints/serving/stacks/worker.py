@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from inference_blueprints.serving.disk import worker_disk_mib
 from inference_blueprints.serving.engines.worker import Sizing
 from inference_blueprints.serving.host_cache import shared_memory_mib
-from inference_blueprints.serving.node_share import efa_interfaces, node_share, worker_disk_mib
+from inference_blueprints.serving.node_share import efa_interfaces, node_share
 from inference_blueprints.serving.resolved import ResolvedWorkers, WorkerRole
 from inference_blueprints.serving.types import (
     Accelerators,

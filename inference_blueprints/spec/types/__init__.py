@@ -17,7 +17,7 @@ from inference_blueprints.spec.types.environment import (
     Metadata,
     Network,
 )
-from inference_blueprints.spec.types.kv_cache import KvCache
+from inference_blueprints.spec.types.kv_cache import KvCache, NvmeKvCache
 from inference_blueprints.spec.types.models import (
     Deployment,
     Disaggregated,
@@ -119,6 +119,7 @@ __all__ = [
     "Name",
     "Network",
     "NodeCount",
+    "NvmeKvCache",
     "Objectives",
     "OnDemand",
     "Pool",
