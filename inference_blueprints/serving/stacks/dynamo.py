@@ -58,6 +58,10 @@ _ROUTER_MODES: Mapping[str, Mapping[str, ArgumentValue]] = MappingProxyType(
         "roundRobin": {"router-mode": "round-robin"},
     }
 )
+# Where nothing listens.
+_CLOSED = "http://127.0.0.1:9"
+# Addresses of pods, which are those of the VPC.
+_POD_RANGES = ("10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16")
 # Times that a stream may move to another worker when its own dies.
 _MIGRATION_LIMIT = 3
 # Dynamo's default between unregistering a worker and stopping its endpoints; then the process itself ends.
@@ -105,6 +109,7 @@ def _frontend(resolved: ResolvedWorkers) -> Process:
         "DYN_TCP_RPC_HOST": OwnAddress(),
         "DYN_TCP_RESPONSE_STREAM_HOST": OwnAddress(),
         "DYN_HTTP_GRACEFUL_SHUTDOWN_TIMEOUT_SECS": str(stream),
+        **_fetches_from_workers_alone(resolved),
     }
     return Process(
         name="frontend",
@@ -123,6 +128,18 @@ def _frontend(resolved: ResolvedWorkers) -> Process:
         pre_stop_seconds=DEREGISTRATION_SECONDS,
         termination_grace_seconds=DEREGISTRATION_SECONDS + stream + EXIT_SECONDS,
     )
+
+
+def _fetches_from_workers_alone(resolved: ResolvedWorkers) -> Mapping[str, EnvironmentValue]:
+    """Return what keeps a frontend from fetching what requests name.
+
+    Of every image it asks for the size, at any public host and whatever the engine may fetch
+    (``fetch_image_dims`` in ``lib/llm/src/preprocessor.rs`` of ai-dynamo/dynamo; there is no switch). What
+    workers say of their model comes over HTTP as well, from their addresses.
+    """
+    existing = resolved.blueprint.spec.network.existing
+    ranges = (*_POD_RANGES, existing.vpc_cidr) if existing else _POD_RANGES
+    return {"HTTP_PROXY": _CLOSED, "HTTPS_PROXY": _CLOSED, "NO_PROXY": ",".join(ranges)}
 
 
 def _workers(resolved: ResolvedWorkers) -> Process:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Mapping
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from inference_blueprints.serving.checks import findings
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import UnresolvedError
 from inference_blueprints.serving.types import DeploymentPlan, OwnAddress, Process, SecretValue
-from inference_blueprints.spec.types import Blueprint
+from inference_blueprints.spec.types import Blueprint, Network
 
 GOLDEN = Path(__file__).parent / "quickstart_plan.json"
 #: Where eight devices do not share the model evenly: FP8 blocks of 128, heads.
@@ -220,6 +221,22 @@ def test_startup_waits_for_the_weights(make_blueprint: Make) -> None:
     )
     assert seconds(small) >= 900
     assert seconds(large) - seconds(small) > 5000
+
+
+def test_a_frontend_reaches_workers_and_nothing_that_a_request_names(make_blueprint: Make) -> None:
+    """In an existing VPC pods may have any address; that of a host by its name is matched by no range."""
+    existing = {
+        "vpcId": "vpc-0a1b2c3d",
+        "vpcCidr": "25.0.0.0/16",
+        "privateSubnetIds": ["subnet-0a1b2c3d", "subnet-1a1b2c3d"],
+    }
+    blueprint = make_blueprint()
+    network = Network.model_validate({"existing": existing})
+    elsewhere = blueprint.model_copy(update={"spec": blueprint.spec.model_copy(update={"network": network})})
+    for each, known in ((blueprint, "10.0.0.0/8"), (elsewhere, "25.0.0.0/16")):
+        environment = deployment_of(each).entry_point.environment
+        assert environment["HTTP_PROXY"] == environment["HTTPS_PROXY"] == "http://127.0.0.1:9"
+        assert ip_network(known) in map(ip_network, str(environment["NO_PROXY"]).split(","))
 
 
 def test_streams_may_end_before_a_process_is_killed(make_blueprint: Make) -> None:
