@@ -6,6 +6,9 @@ import csv
 import gzip
 import io
 import json
+import re
+import reprlib
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,15 +22,24 @@ from inference_blueprints.simulation.offline_replay import RecordedRequest
 #: Of Mooncake's traces (FAST25 release): tokens of a block that an entry of ``hash_ids`` stands for.
 BLOCK_TOKENS = 512
 _MS = 1000.0
+#: As in the blueprint's `workload`: what is longer is no request, but a fault of the file.
+_MOST_INPUT, _MOST_OUTPUT = 10_000_000, 1_000_000
+#: Seconds since 1970 from which on a number is no time in seconds: the year 5138.
+_LATEST = 1e11
+#: A trace is of one stretch of time: what spans more mixes units, or holds a time that is wrong.
+_MOST_DAYS = 366.0
+_SECONDS_A_DAY = 86_400.0
 _MOST_PROBLEMS = 20
 #: From so many requests at the same time on, times were rounded when they were written.
 _ROUNDED = 2.0
-#: Column of each figure, in lower case; the second of a kind is what Azure's public traces call it.
+#: Column of each figure, in lower case; then what the public traces of Azure and of BurstGPT call it.
 _COLUMNS = {
     "timestamp": ("timestamp",),
-    "input": ("input", "contexttokens"),
-    "output": ("output", "generatedtokens"),
+    "input": ("input", "contexttokens", "request tokens"),
+    "output": ("output", "generatedtokens", "response tokens"),
 }
+#: Azure writes seven decimals of a second; Python reads six.
+_FURTHER_DECIMALS = re.compile(r"(\.\d{6})\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +92,17 @@ def read_trace(path: Path) -> UserTrace:
             "(Mooncake) or .csv (timestamp,input,output), compressed in .jsonl.gz or .csv.gz"
         )
     requests = readers[kind[0]](_text(path), str(path))
+    ordered = sorted(requests, key=lambda request: request.arrival_seconds)
     times = len({request.arrival_seconds for request in requests})
     if times == 1:
         raise UserError(f"{path}: all requests are of one time, which says nothing of their rate")
+    days = (ordered[-1].arrival_seconds - ordered[0].arrival_seconds) / _SECONDS_A_DAY
+    if days > _MOST_DAYS:
+        raise UserError(
+            f"{path}: its times span {days:,.0f} days, at most {_MOST_DAYS:.0f} are allowed; numbers are "
+            "milliseconds in .jsonl and seconds in .csv, and all of a file are numbers or all dates"
+        )
     rounded = len(requests) / times >= _ROUNDED
-    ordered = sorted(requests, key=lambda request: request.arrival_seconds)
     return UserTrace(
         name=str(path),
         requests=tuple(_from_zero(ordered, spread=rounded)),
@@ -97,7 +115,7 @@ def _text(path: Path) -> str:
     try:
         content = path.read_bytes()
         return (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8-sig")
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: is not UTF-8; save it as UTF-8") from error
@@ -105,14 +123,15 @@ def _text(path: Path) -> str:
 
 def _json_lines(text: str, file: str) -> list[RecordedRequest]:
     """Read Mooncake's form; its times are in milliseconds."""
-    lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    lines = [(number, line) for number, line in enumerate(io.StringIO(text, newline=None), 1) if line.strip()]
     return _each(lines, _mooncake, file)
 
 
 def _csv(text: str, file: str) -> list[RecordedRequest]:
     """Read CSV; its times are in seconds, or dates with a time."""
-    rows = csv.reader(io.StringIO(text))
-    header = [name.strip().lower() for name in next(rows, [])]
+    rows = _rows(text, file)
+    _, first = next(rows, (1, []))
+    header = [name.strip().lower() for name in first]
     places = {
         figure: next((header.index(name) for name in names if name in header), None)
         for figure, names in _COLUMNS.items()
@@ -122,7 +141,6 @@ def _csv(text: str, file: str) -> list[RecordedRequest]:
         got = f"got the columns {', '.join(header) or 'none'}, {' and '.join(missing)} missing"
         message = f"{got}; the first line is `timestamp,input,output`: seconds or dates, and tokens"
         raise BlueprintError([Problem(file, 1, 1, "", message)])
-    lines = [(rows.line_num, row) for row in rows if row]
     blocks = count()
 
     def request(row: Sequence[str]) -> RecordedRequest:
@@ -131,11 +149,21 @@ def _csv(text: str, file: str) -> list[RecordedRequest]:
         }
         if len(cells) < len(places):
             raise _FaultError(f"got {len(row)} columns, the first line has {len(header)}")
-        tokens = _tokens("input", cells["input"])
+        tokens = _tokens("input", cells["input"], _MOST_INPUT)
         ids = tuple(next(blocks) for _ in range(-(-tokens // BLOCK_TOKENS)))
-        return RecordedRequest(_time(cells["timestamp"]), tokens, _tokens("output", cells["output"]), ids)
+        output = _tokens("output", cells["output"], _MOST_OUTPUT)
+        return RecordedRequest(_seconds(cells["timestamp"], 1.0), tokens, output, ids)
 
-    return _each(lines, request, file)
+    return _each(list(rows), request, file)
+
+
+def _rows(text: str, file: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield each row that is not blank with the number of its line."""
+    rows = csv.reader(io.StringIO(text, newline=""))
+    try:
+        yield from ((rows.line_num, row) for row in rows if any(cell.strip() for cell in row))
+    except csv.Error as error:
+        raise BlueprintError([Problem(file, rows.line_num, 1, "", f"is no CSV: {error}")]) from error
 
 
 def _each(
@@ -161,7 +189,7 @@ def _each(
 def _mooncake(line: str) -> RecordedRequest:
     try:
         record = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _FaultError(f"is no JSON: {error}") from error
     names = ("timestamp", "input_length", "output_length", "hash_ids")
     missing = [name for name in names if not isinstance(record, dict) or name not in record]
@@ -169,52 +197,69 @@ def _mooncake(line: str) -> RecordedRequest:
         raise _FaultError(
             f"{', '.join(missing)} missing; Mooncake's form is one object of {', '.join(names)}"
         )
-    tokens = _tokens("input_length", record["input_length"])
+    tokens = _tokens("input_length", record["input_length"], _MOST_INPUT)
     ids = record["hash_ids"]
-    if not isinstance(ids, list) or not all(isinstance(each, int) and each >= 0 for each in ids):
+    if not isinstance(ids, list) or not all(map(_is_block_id, ids)):
         raise _FaultError("got hash_ids that are no list of whole numbers from 0 on")
     needed = -(-tokens // BLOCK_TOKENS)
     if len(ids) != needed:
         raise _FaultError(
             f"got {len(ids)} hash_ids, {tokens} tokens have {needed} blocks of {BLOCK_TOKENS} tokens"
         )
-    milliseconds = _time(record["timestamp"])
-    return RecordedRequest(
-        milliseconds / _MS, tokens, _tokens("output_length", record["output_length"]), tuple(ids)
-    )
+    output = _tokens("output_length", record["output_length"], _MOST_OUTPUT)
+    return RecordedRequest(_seconds(record["timestamp"], 1 / _MS), tokens, output, tuple(ids))
 
 
-def _tokens(name: str, value: Any) -> int:
+def _is_block_id(value: Any) -> bool:
+    """Whether a value is a whole number that the replay takes."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
+
+
+def _tokens(name: str, value: Any, most: int) -> int:
     """Read a length."""
+    tokens = _number(value)
+    if tokens is None or not 1 <= tokens <= most or tokens != int(tokens):
+        raise _FaultError(f"got {name} {_shown(value)}, expected a whole number of tokens from 1 to {most:,}")
+    return int(tokens)
+
+
+def _seconds(value: Any, unit: float) -> float:
+    """Read a time: a number of units of so many seconds, or a date with a time, from any fixed moment on."""
+    number = _number(value)
+    seconds = _date(value) if number is None else number * unit
+    if seconds is None or not seconds >= 0:
+        raise _FaultError(
+            f"got timestamp {_shown(value)}, expected a number from 0 on, or a date with a time"
+        )
+    if seconds >= _LATEST:
+        raise _FaultError(
+            f"got timestamp {_shown(value)}, which is no time in {'seconds' if unit == 1 else 'milliseconds'}"
+        )
+    return seconds
+
+
+def _date(value: Any) -> float | None:
+    """Return the seconds from 1970 to a date; one without a zone is UTC's."""
     try:
-        tokens = int(value)
-    except (TypeError, ValueError):
-        tokens = 0
-    if tokens < 1 or tokens != _number(value) or isinstance(value, bool):
-        raise _FaultError(f"got {name} {value!r}, expected a whole number of tokens from 1 on")
-    return tokens
-
-
-def _time(value: Any) -> float:
-    """Read a time: a number, or a date with a time, from any fixed moment on."""
-    number = None if isinstance(value, bool) else _number(value)
-    if number is None and isinstance(value, str):
-        try:
-            # Azure writes seven decimals; Python reads six.
-            moment = datetime.fromisoformat(value.strip()[:26])
-            number = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-        except ValueError:
-            number = None
-    if number is None or not 0 <= number < float("inf"):
-        raise _FaultError(f"got timestamp {value!r}, expected a number from 0 on, or a date with a time")
-    return number
+        moment = datetime.fromisoformat(_FURTHER_DECIMALS.sub(r"\1", value.strip()))
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (AttributeError, ValueError, OverflowError):
+        return None
 
 
 def _number(value: Any) -> float | None:
+    """Return a value as a number; infinite, where it is beyond all."""
     try:
-        return float(value)
+        return None if isinstance(value, bool) else float(value)
+    except OverflowError:
+        return float("inf")
     except (TypeError, ValueError):
         return None
+
+
+def _shown(value: Any) -> str:
+    """Return a value as a message shows it, which is not without end."""
+    return reprlib.repr(value)
 
 
 def _from_zero(requests: Sequence[RecordedRequest], *, spread: bool) -> Iterator[RecordedRequest]:

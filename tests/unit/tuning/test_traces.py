@@ -84,7 +84,10 @@ def test_rounded_times_are_spread_up_to_the_next(trace):
         (mooncake(output_length=None), "output_length missing"),
         (mooncake(timestamp="soon"), "got timestamp 'soon'"),
         (mooncake(timestamp=-1), "got timestamp -1"),
-        (mooncake(input_length=0), "got input_length 0, expected a whole number of tokens from 1 on"),
+        (
+            mooncake(input_length=0),
+            "got input_length 0, expected a whole number of tokens from 1 to 10,000,000",
+        ),
         (mooncake(input_length=600.5), "got input_length 600.5"),
         (mooncake(output_length=True), "got output_length True"),
         (mooncake(hash_ids=("a", "b")), "got hash_ids that are no list of whole numbers"),
