@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from batch.contracts.keys import JobKeys
 from batch.contracts.request import JobRequest
+from batch.objects import Objects
 from batch.preparation import error_rows
 from batch.preparation.custom_ids import digests
 from batch.preparation.cutting import NumberedLine, cut_shards
 from batch.preparation.line_reader import Line, lines_that_begin_within
-from batch.preparation.objects import Objects
 from batch.preparation.request_checks import BadLine, CheckedLine, check_request
 from batch.preparation.segment_report import SegmentReport, ShardEntry
 from batch.preparation.segments import Segment

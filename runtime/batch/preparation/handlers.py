@@ -14,8 +14,8 @@ from typing import Any
 
 from batch.contracts.keys import JobKeys
 from batch.contracts.request import JobRequest
+from batch.objects import Objects
 from batch.preparation.checking import check_segment
-from batch.preparation.objects import Objects
 from batch.preparation.plan_job import plan_job
 from batch.preparation.segments import Segment, cut
 

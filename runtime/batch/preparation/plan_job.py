@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from batch.contracts.description import JobDescription
 from batch.contracts.keys import JobKeys
 from batch.contracts.request import JobRequest
+from batch.objects import Objects
 from batch.preparation import error_rows
 from batch.preparation.custom_ids import repetitions
 from batch.preparation.line_reader import read_lines
-from batch.preparation.objects import Objects
 from batch.preparation.planning import Plan, first_lines, plan, shards_by_size
 from batch.preparation.segment_report import SegmentReport
 

@@ -13,6 +13,8 @@ from batch.preparation.segment_report import SegmentReport, ShardEntry
 
 _SECONDS_PER_HOUR = 3600
 _MILLION = 1_000_000
+# Their results become one object, which S3 makes of as many parts; a map has as many children at once.
+_MOST_SHARDS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +145,12 @@ def _problems(request: JobRequest, sums: Plan, now: float) -> Iterator[Problem]:
         yield Problem(
             "too_many_lines",
             f"{sums.lines:,} lines; a job has {request.limits.lines:,} at most: submit several",
+        )
+    if sums.shards > _MOST_SHARDS:
+        yield Problem(
+            "too_large",
+            f"{sums.input_tokens + sums.output_tokens:,} tokens make {sums.shards:,} shards; a job has "
+            f"{_MOST_SHARDS:,} at most: submit several",
         )
     if sums.repeated:
         yield Problem(

@@ -17,7 +17,7 @@ from moto import mock_aws
 from batch.contracts.keys import JobKeys
 from batch.contracts.request import Capacity, Input, JobRequest, Limits
 from batch.preparation import handlers, segments
-from batch.preparation.objects import InputChangedError
+from batch.objects import InputChangedError
 
 KEYS = JobKeys("j1")
 REQUEST = JobRequest(

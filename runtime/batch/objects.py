@@ -1,9 +1,10 @@
-"""Objects in S3, as checking and planning read and write them."""
+"""Objects in S3, as the functions of the state machine read and write them."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any, BinaryIO, cast
 
@@ -12,6 +13,10 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 _CHUNK_BYTES = 2**20
+# S3 takes no smaller part, but for the last (https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html).
+_LEAST_PART_BYTES = 5 * 2**20
+_PART_BYTES = 16 * 2**20
+_COPIES_AT_ONCE = 16
 # Adaptive: slows down on its own where S3 asks for it.
 _RETRIES = Config(retries={"mode": "adaptive", "max_attempts": 10})
 
@@ -87,6 +92,11 @@ class Objects:
         with closing(self._client.get_object(Bucket=self._bucket, Key=key)["Body"]) as body:
             yield from body.iter_chunks(_CHUNK_BYTES // 16)
 
+    def sizes(self, prefix: str) -> dict[str, int]:
+        """Return bytes by key of every object of the batch bucket below a prefix."""
+        pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix)
+        return {entry["Key"]: entry["Size"] for page in pages for entry in page.get("Contents", [])}
+
     def write(self, key: str, content: bytes, *, content_type: str = "application/json") -> None:
         """Write an object of the batch bucket."""
         self._client.put_object(
@@ -97,6 +107,60 @@ class Objects:
         """Write an object of the batch bucket of unknown size, in bounded memory."""
         stream = cast(BinaryIO, io.BufferedReader(_Pieces(pieces), _CHUNK_BYTES))
         self._client.upload_fileobj(stream, self._bucket, key, ExtraArgs={"ContentType": "application/jsonl"})
+
+    def join(self, sources: Mapping[str, int], target: str) -> None:
+        """Write objects of the batch bucket into one, in any order; large ones are copied within S3.
+
+        Parameters
+        ----------
+        sources
+            Bytes by key; as many as an upload has parts, 10,000, at most.
+        target
+            Key of the whole.
+        """
+        large = {key: size for key, size in sources.items() if size >= _LEAST_PART_BYTES}
+        small = (
+            piece
+            for key, size in sources.items()
+            if 0 < size < _LEAST_PART_BYTES
+            for piece in self.pieces(key)
+        )
+        if not large:
+            self.write_stream(target, small)
+            return
+        upload = {"Bucket": self._bucket, "Key": target}
+        answer = self._client.create_multipart_upload(**upload, ContentType="application/jsonl")
+        upload["UploadId"] = answer["UploadId"]
+        try:
+            parts = [*self._copy_parts(upload, large), *self._write_parts(upload, len(large), small)]
+            self._client.complete_multipart_upload(**upload, MultipartUpload={"Parts": parts})
+        except BaseException:
+            # What an upload that was given up holds is paid for until it is taken away.
+            self._client.abort_multipart_upload(**upload)
+            raise
+
+    def _copy_parts(self, upload: Mapping[str, str], sources: Mapping[str, int]) -> list[dict[str, Any]]:
+        """Copy whole objects into parts of an upload, many at once."""
+
+        def copy(number: int, key: str) -> dict[str, Any]:
+            answer = self._client.upload_part_copy(
+                **upload, PartNumber=number, CopySource={"Bucket": self._bucket, "Key": key}
+            )
+            return {"PartNumber": number, "ETag": answer["CopyPartResult"]["ETag"]}
+
+        with ThreadPoolExecutor(_COPIES_AT_ONCE) as pool:
+            return list(pool.map(copy, range(1, len(sources) + 1), sources))
+
+    def _write_parts(
+        self, upload: Mapping[str, str], before: int, pieces: Iterable[bytes]
+    ) -> Iterator[dict[str, Any]]:
+        """Upload pieces as the last parts, each as large as a part has to be; iterate over those."""
+        stream = io.BufferedReader(_Pieces(pieces), _CHUNK_BYTES)
+        number = before
+        while content := stream.read(_PART_BYTES):
+            number += 1
+            answer = self._client.upload_part(**upload, PartNumber=number, Body=content)
+            yield {"PartNumber": number, "ETag": answer["ETag"]}
 
 
 class _Pieces(io.RawIOBase):

@@ -1,0 +1,80 @@
+"""Joins what the shards of a job left, and sums it up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+
+from batch.contracts.keys import JobKeys
+from batch.contracts.shard import ShardDone, Usage
+from batch.objects import Objects
+
+_READS_AT_ONCE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a job.
+
+    Parameters
+    ----------
+    completed, failed
+        Lines with an answer; lines that ended as an error, those included that never were valid.
+    attempts
+        Requests that were sent.
+    usage
+        What the endpoint counted over all answers.
+    undone
+        Shards that are not done; a redrive runs them.
+    """
+
+    completed: int
+    failed: int
+    attempts: int
+    usage: Usage
+    undone: tuple[str, ...]
+
+    def to_json(self) -> str:
+        """Return the document."""
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+
+def merge(job: str, objects: Objects) -> Outcome:
+    """Write a job's output and error files from the shards that are done; doing it again writes the same.
+
+    Parameters
+    ----------
+    job
+        The job's identifier.
+    objects
+        The batch bucket.
+    """
+    keys = JobKeys(job)
+    shards = [json.loads(line)["shard"] for line in objects.read(keys.shards).splitlines()]
+    sizes = objects.sizes(f"{keys.prefix}parts/")
+    done = [shard for shard in shards if keys.shard(shard).done in sizes]
+    with ThreadPoolExecutor(_READS_AT_ONCE) as pool:
+        contents = pool.map(lambda shard: objects.read(keys.shard(shard).done), done)
+        reports = [ShardDone.from_json(content) for content in contents]
+    invalid = objects.sizes(keys.invalid)
+    objects.join(_sized((keys.shard(shard).output for shard in done), sizes), keys.output)
+    objects.join(invalid | _sized((keys.shard(shard).error for shard in done), sizes), keys.error)
+    return Outcome(
+        completed=sum(report.completed for report in reports),
+        failed=sum(report.failed for report in reports) + _lines(keys.invalid, invalid, objects),
+        attempts=sum(report.attempts for report in reports),
+        usage=sum((report.usage for report in reports), Usage()),
+        undone=tuple(shard for shard in shards if keys.shard(shard).done not in sizes),
+    )
+
+
+def _sized(keys: Iterable[str], sizes: dict[str, int]) -> dict[str, int]:
+    """Return bytes by key of those objects that are there."""
+    return {key: sizes[key] for key in keys if key in sizes}
+
+
+def _lines(key: str, sizes: dict[str, int], objects: Objects) -> int:
+    """Return the lines of an object; none where it is not there."""
+    return sum(piece.count(b"\n") for piece in objects.pieces(key)) if sizes.get(key) else 0

@@ -1,0 +1,112 @@
+"""Whatever the sizes of parts, every row is in the whole once."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from batch.completion.merging import merge
+from batch.contracts.keys import JobKeys
+from batch.contracts.shard import ShardDone, Usage
+from batch.objects import Objects
+
+KEYS = JobKeys("j1")
+MIB = 2**20
+
+
+@pytest.fixture
+def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "none")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "none")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-west-2")
+    with mock_aws():
+        client = boto3.client("s3")
+        client.create_bucket(Bucket="batch", CreateBucketConfiguration={"LocationConstraint": "us-west-2"})
+        yield client
+
+
+def put(s3: Any, key: str, content: bytes) -> None:
+    s3.put_object(Bucket="batch", Key=key, Body=content)
+
+
+def read(s3: Any, key: str) -> bytes:
+    return s3.get_object(Bucket="batch", Key=key)["Body"].read()
+
+
+def rows(prefix: str, size: int) -> bytes:
+    """Rows of about that many bytes in all."""
+    width = 1000
+    return b"".join(
+        json.dumps({"id": f"{prefix}-{number}", "pad": "x" * width}).encode() + b"\n"
+        for number in range(size // width)
+    )
+
+
+def shard(s3: Any, name: str, output: bytes, error: bytes = b"", *, done: bool = True) -> None:
+    keys = KEYS.shard(name)
+    put(s3, keys.output, output)
+    put(s3, keys.error, error)
+    if done:
+        report = ShardDone(name, output.count(b"\n"), error.count(b"\n"), 7, Usage(100, 40, 10))
+        put(s3, keys.done, report.to_json().encode())
+
+
+def list_shards(s3: Any, *names: str) -> None:
+    put(s3, KEYS.shards, b"".join(json.dumps({"shard": name}).encode() + b"\n" for name in names))
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        [0],
+        [2000],
+        [2000, 0, 5000],
+        [6 * MIB],
+        [6 * MIB, 2000, 7 * MIB, 3 * MIB, 4 * MIB],
+        [5 * MIB - 500, 5 * MIB + 2000, 12 * MIB],
+        [4 * MIB] * 7 + [6 * MIB],
+    ],
+)
+def test_every_row_is_in_the_whole_once(s3: Any, sizes: list[int]) -> None:
+    contents = {f"s{number}": rows(f"s{number}", size) for number, size in enumerate(sizes)}
+    list_shards(s3, *contents)
+    for name, content in contents.items():
+        shard(s3, name, content, b'{"id":"bad"}\n')
+    put(s3, KEYS.invalid, b'{"id":null}\n{"id":null}\n')
+    outcome = merge("j1", Objects("batch"))
+    expected = Counter(line for content in contents.values() for line in content.splitlines())
+    assert Counter(read(s3, KEYS.output).splitlines()) == expected
+    assert read(s3, KEYS.error).count(b"\n") == 2 + len(sizes)
+    assert (outcome.completed, outcome.failed) == (expected.total(), 2 + len(sizes))
+    assert outcome.usage == Usage(100 * len(sizes), 40 * len(sizes), 10 * len(sizes))
+    assert outcome.undone == ()
+    assert s3.list_multipart_uploads(Bucket="batch").get("Uploads", []) == []
+
+
+def test_a_shard_that_is_not_done_is_named_and_left_out(s3: Any) -> None:
+    list_shards(s3, "a", "b", "c")
+    shard(s3, "a", b'{"id":1}\n')
+    shard(s3, "b", b'{"id":2}\n', done=False)
+    outcome = merge("j1", Objects("batch"))
+    assert outcome.undone == ("b", "c")
+    assert read(s3, KEYS.output) == b'{"id":1}\n'
+
+
+def test_an_upload_that_fails_leaves_nothing_to_be_paid_for(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    list_shards(s3, "a")
+    shard(s3, "a", rows("a", 6 * MIB))
+    objects = Objects("batch")
+
+    def refuse(**_: Any) -> None:
+        raise ConnectionError("reset")
+
+    monkeypatch.setattr(objects._client, "upload_part_copy", refuse)
+    with pytest.raises(ConnectionError):
+        merge("j1", objects)
+    assert s3.list_multipart_uploads(Bucket="batch").get("Uploads", []) == []
