@@ -159,7 +159,9 @@ def test_the_proxy_listens_where_it_is_asked_and_asks_the_picker(
     assert typed["ext_proc"]["failure_mode_allow"] is False
     clusters = {each["name"]: each for each in envoy["clusters"]}
     assert typed["ext_proc"]["grpc_service"]["envoy_grpc"]["cluster_name"] in clusters
-    (route,) = manager["route_config"]["virtual_hosts"][0]["routes"]
+    route, others = manager["route_config"]["virtual_hosts"][0]["routes"]
+    assert route["match"] == {"prefix": "/v1/"}
+    assert others["direct_response"] == {"status": 404}
     picked = clusters[route["route"]["cluster"]]["original_dst_lb_config"]
     removed = {each["remove"] for each in typed["header_mutation"]["mutations"]["request_mutations"]}
     # What a caller may not say: where the request goes, and from where its KV cache is fetched.

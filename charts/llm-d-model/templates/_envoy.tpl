@@ -28,9 +28,16 @@ static_resources:
                     - name: models
                       domains: ["*"]
                       routes:
-                        - match: {prefix: /}
+                        - match: {prefix: /v1/}
                           # An answer takes as long as it takes; silence ends it.
                           route: {cluster: picked, timeout: 0s}
+                        # vLLM serves what is for its operator on the same port: measurements, tokens as input, pauses.
+                        - match: {prefix: /}
+                          direct_response: {status: 404}
+                          typed_per_filter_config:
+                            envoy.filters.http.ext_proc:
+                              "@type": type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExtProcPerRoute
+                              disabled: true
                 http_filters:
                   - name: envoy.filters.http.health_check
                     typed_config:
