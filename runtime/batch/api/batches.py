@@ -1,0 +1,184 @@
+"""`/v1/batches`: jobs, submitted and looked after."""
+
+from __future__ import annotations
+
+import re
+import time
+from http import HTTPStatus
+from typing import Any, Final
+
+from batch.api.errors import ApiError, invalid, not_found
+from batch.api.presentation import batch_object, list_object
+from batch.api.requests import Request, header, json_fields, query_fields
+from batch.contracts.request import Input
+from batch.jobs import identifiers
+from batch.jobs.configuration import Configuration, Queue
+from batch.jobs.fields import Fields
+from batch.jobs.job import Job
+from batch.jobs.job_table import KeyReusedError, Once
+from batch.jobs.manifest import ENDPOINTS, PRIORITIES, Manifest
+from batch.jobs.settings import Platform
+from batch.jobs.submitting import Submission, Submitter
+from batch.jobs.table import StateConflictError, UnknownCursorError
+
+_MOST_LISTED: Final = 100
+_LONGEST_KEY: Final = 255
+#: A client that sends a request again because no answer came does so within this time.
+_SENT_AGAIN_SECONDS: Final = 600
+_HOURS: Final = {"h": 1, "d": 24}
+
+
+class Batches:
+    """The jobs.
+
+    Parameters
+    ----------
+    platform
+        What the functions work with.
+    """
+
+    def __init__(self, platform: Platform) -> None:
+        self._configuration = platform.configuration
+        self._jobs = platform.jobs
+        self._files = platform.files
+        self._executions = platform.executions
+        self._submitter = Submitter(platform.jobs, platform.storage, platform.executions)
+
+    def create(self, request: Request) -> dict[str, Any]:
+        """Submit a job."""
+        try:
+            return batch_object(self._submitter.submit(self._submission(request)))
+        except KeyReusedError as error:
+            raise ApiError(
+                HTTPStatus.UNPROCESSABLE_ENTITY,
+                f"Idempotency-Key {error} came with other parameters before.",
+                code="idempotency_key_reused",
+            ) from error
+
+    def list(self, request: Request) -> dict[str, Any]:
+        """Return a part of the team's jobs, newest first."""
+        fields = query_fields(request.event)
+        limit = int(fields.number("limit", default=20, least=1, most=_MOST_LISTED, whole=True))
+        after = fields.text("after", default="") or None
+        fields.finish()
+        try:
+            page = self._jobs.of_team(request.team.name, after=after, limit=limit)
+        except UnknownCursorError as error:
+            raise not_found("batch", str(error)) from error
+        return list_object([batch_object(job) for job in page.jobs], has_more=page.has_more)
+
+    def retrieve(self, request: Request, batch_id: str) -> dict[str, Any]:
+        """Return a job."""
+        return batch_object(self._found(request, batch_id))
+
+    def cancel(self, request: Request, batch_id: str) -> dict[str, Any]:
+        """Stop a job; stopping it again stops what the first time might have left running."""
+        job = self._found(request, batch_id)
+        if job.state not in ("cancelling", "cancelled"):
+            try:
+                job = self._jobs.move(
+                    job.id, "cancelling", before=["validating", "in_progress"], now=int(time.time())
+                )
+            except StateConflictError as error:
+                job = self._found(request, batch_id)
+                if job.state not in ("cancelling", "cancelled"):
+                    raise _not_cancellable(job) from error
+        if job.state == "cancelling":
+            self._executions.stop(job, cause=f"cancelled by {request.caller.principal}")
+        return batch_object(job)
+
+    def _found(self, request: Request, batch_id: str) -> Job:
+        """Return a job of the team."""
+        job = self._jobs.get(batch_id)
+        if job is None or job.team != request.team.name:
+            raise not_found("batch", batch_id)
+        return job
+
+    def _submission(self, request: Request) -> Submission:
+        """Read what is submitted."""
+        fields = json_fields(request.event)
+        endpoint = fields.text("endpoint", choices=ENDPOINTS)
+        file_id = fields.text("input_file_id")
+        inputs = self._inputs(fields, file_id, request)
+        window, hours = _window(fields)
+        metadata = fields.metadata()
+        # What a job leaves behind goes by the bucket's own rule, which is the platform's.
+        fields.mapping("output_expires_after")
+        options = Fields(metadata, prefix="metadata.")
+        queue = _queue(options, self._configuration)
+        most_usd = request.team.monthly_budget_usd
+        least, most = PRIORITIES
+        manifest = Manifest(
+            inputs=inputs,
+            endpoint=endpoint,
+            priority=int(
+                options.number("priority", default=queue.priority, least=least, most=most, whole=True)
+            ),
+            deadline_hours=min(hours, queue.deadline_hours),
+            budget_usd=options.number("budget_usd", default=most_usd, least=0, most=most_usd),
+            skip_invalid=options.flag("skip_invalid"),
+            metadata=metadata,
+        )
+        fields.problems += options.problems
+        fields.finish()
+        return Submission(
+            manifest=manifest,
+            queue=queue,
+            team=request.team,
+            source="api",
+            principal=request.caller.principal,
+            once=_once(request, manifest, queue),
+            completion_window=window,
+            input_file_id=file_id,
+        )
+
+    def _inputs(self, fields: Fields, identifier: str, request: Request) -> tuple[Input, ...]:
+        """Return what a job reads; nothing where its file is wrong."""
+        if not identifier:
+            return ()
+        file = self._files.get(identifier, team=request.team.name, now=int(time.time()))
+        if file is None:
+            fields.wrong("input_file_id", f"there is no file {identifier[:100]}", code="file_not_found")
+            return ()
+        if file.purpose != "batch":
+            fields.wrong("input_file_id", f"its purpose is {file.purpose}, must be batch")
+        return (Input(file.bucket, file.key, "jsonl"),)
+
+
+def _window(fields: Fields) -> tuple[str, int]:
+    """Return until when a job must be finished, as it was said and in hours."""
+    match = fields.matching(
+        "completion_window", r"([1-9]\d{0,3})([hd])", meaning="hours or days, such as 24h"
+    )
+    return (match[0], int(match[1]) * _HOURS[match[2]]) if match else ("", 0)
+
+
+def _queue(options: Fields, configuration: Configuration) -> Queue:
+    """Return where a job waits, which it must say if there are several."""
+    names = [queue.name for queue in configuration.queues]
+    name = options.text("queue", default=names[0] if len(names) == 1 else None, choices=names)
+    return configuration.queue(name) or configuration.queues[0]
+
+
+def _once(request: Request, manifest: Manifest, queue: Queue) -> Once:
+    """Return what makes two requests one job.
+
+    The official clients send a request again when no answer comes, without a key but with a count; so the
+    same request as a moment ago is another job, unless its sender says that it is the same.
+    """
+    fingerprint = identifiers.digest(queue.name, repr(manifest))
+    key = header(request.event, "idempotency-key")
+    if key:
+        if len(key) > _LONGEST_KEY:
+            raise invalid(f"Idempotency-Key: has {len(key)} characters, at most {_LONGEST_KEY} are allowed")
+        return Once(f"key/{key}", fingerprint)
+    count = header(request.event, "x-stainless-retry-count")
+    is_sent_again = re.fullmatch(r"[1-9]\d?", count) is not None
+    return Once(
+        f"request/{fingerprint}", fingerprint, seconds=_SENT_AGAIN_SECONDS, overwrites=not is_sent_again
+    )
+
+
+def _not_cancellable(job: Job) -> ApiError:
+    """Return the error of a job that has ended, or is about to."""
+    return invalid(f"Cannot cancel a batch with status '{job.state}'.", code="not_cancellable")

@@ -1,0 +1,200 @@
+"""`/v1/uploads`: a file in parts, each an object of its own until they are joined.
+
+Clients send parts of 4 MiB, for a request carries no more; S3 joins none below 5 MiB, so the parts pass
+through the function once more when the upload is completed. That takes seconds for what an upload may be;
+larger inputs are left in S3 and named by a manifest.
+"""
+
+from __future__ import annotations
+
+import time
+from http import HTTPStatus
+from typing import Any, Final
+
+from batch.api.errors import ApiError, invalid, not_found
+from batch.api.files import file_key, read_purpose
+from batch.api.presentation import upload_object
+from batch.api.requests import Request, form, json_fields
+from batch.jobs import identifiers
+from batch.jobs.files import FileRecord, UploadRecord
+from batch.jobs.settings import Platform
+from batch.jobs.storage import WrongContentError
+from batch.jobs.table import StateConflictError
+
+#: Most bytes of an upload: what is joined well within the 29 s that API Gateway waits.
+MOST_UPLOAD_BYTES: Final = 512 * 2**20
+#: For how long parts are taken (an hour, as with OpenAI).
+UPLOAD_SECONDS: Final = 3600
+_FORGOTTEN_SECONDS: Final = 24 * 3600
+
+
+class Uploads:
+    """The uploads.
+
+    Parameters
+    ----------
+    platform
+        What the functions work with.
+    """
+
+    def __init__(self, platform: Platform) -> None:
+        self._uploads = platform.uploads
+        self._files = platform.files
+        self._storage = platform.storage
+
+    def create(self, request: Request) -> dict[str, Any]:
+        """Begin an upload."""
+        fields = json_fields(request.event)
+        seconds = read_purpose(fields)
+        size = int(fields.number("bytes", default=None, least=1, most=2**53, whole=True))
+        filename = fields.text("filename", longest=255)
+        fields.text("mime_type")
+        fields.finish()
+        if size > MOST_UPLOAD_BYTES:
+            raise ApiError(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                f"bytes: {size} are more than the {MOST_UPLOAD_BYTES} of an upload. Leave the file in S3 and "
+                "submit a manifest that names it.",
+                code="upload_too_large",
+                param="bytes",
+            )
+        now = int(time.time())
+        record = UploadRecord(
+            id=identifiers.new("upload"),
+            team=request.team.name,
+            filename=filename,
+            size=size,
+            created_at=now,
+            expires_at=now + UPLOAD_SECONDS,
+            file_seconds=seconds,
+        )
+        self._uploads.put(record, forgotten_at=now + _FORGOTTEN_SECONDS)
+        return upload_object(record, file=None, now=now)
+
+    def add_part(self, request: Request, upload_id: str) -> dict[str, Any]:
+        """Take a part."""
+        record = self._pending(request, upload_id)
+        sent, fields = form(request.event, file="data")
+        fields.finish()
+        if not sent.content:
+            raise invalid("The part is empty.", code="empty_part", param="data")
+        identifier = identifiers.new("part")
+        self._storage.put(_prefix(record) + identifier, sent.content)
+        return {
+            "id": identifier,
+            "object": "upload.part",
+            "created_at": int(time.time()),
+            "upload_id": record.id,
+        }
+
+    def complete(self, request: Request, upload_id: str) -> dict[str, Any]:
+        """Make a file of the parts; completing it again returns the same file."""
+        fields = json_fields(request.event)
+        part_ids = fields.texts("part_ids", required=True)
+        digest = fields.text("md5", default="").lower() or None
+        fields.finish()
+        record = self._found(request, upload_id)
+        if record.status == "completed":
+            return self._shown(record)
+        self._refuse_unless_pending(record)
+        sizes = self._storage.sizes(_prefix(record))
+        keys = [_prefix(record) + part_id for part_id in part_ids]
+        _check_parts(record, part_ids, [sizes.get(key) for key in keys])
+        completed = self._join(record, keys, digest)
+        self._storage.delete(sizes)
+        return self._shown(completed)
+
+    def cancel(self, request: Request, upload_id: str) -> dict[str, Any]:
+        """Throw an upload away; cancelling it again changes nothing."""
+        record = self._found(request, upload_id)
+        if record.status != "cancelled":
+            self._refuse_unless_pending(record)
+            try:
+                record = self._uploads.finish(record, "cancelled")
+            except StateConflictError as error:
+                raise _not_pending(record.id, "no longer pending") from error
+            self._storage.delete(self._storage.sizes(_prefix(record)))
+        return self._shown(record)
+
+    def _join(self, record: UploadRecord, keys: list[str], md5: str | None) -> UploadRecord:
+        """Make the file, and say that the upload has become it; of two that try at once, one file stays."""
+        identifier = identifiers.new("file")
+        now = int(time.time())
+        file = FileRecord(
+            id=identifier,
+            team=record.team,
+            filename=record.filename,
+            purpose="batch",
+            size=record.size,
+            bucket=self._storage.bucket,
+            key=file_key(record.team, identifier),
+            created_at=now,
+            expires_at=now + record.file_seconds,
+        )
+        try:
+            self._storage.join(keys, file.key, md5=md5)
+        except WrongContentError as error:
+            raise invalid(
+                f"md5: the parts' is {error}, got {md5}", code="md5_mismatch", param="md5"
+            ) from error
+        self._files.put(file)
+        try:
+            return self._uploads.finish(record, "completed", file_id=file.id)
+        except StateConflictError as error:
+            self._files.delete(file)
+            self._storage.delete([file.key])
+            raise _not_pending(record.id, "no longer pending") from error
+
+    def _found(self, request: Request, upload_id: str) -> UploadRecord:
+        """Return an upload of the team."""
+        record = self._uploads.get(upload_id, team=request.team.name)
+        if record is None:
+            raise not_found("upload", upload_id)
+        return record
+
+    def _pending(self, request: Request, upload_id: str) -> UploadRecord:
+        """Return an upload of the team that takes parts."""
+        record = self._found(request, upload_id)
+        self._refuse_unless_pending(record)
+        return record
+
+    def _refuse_unless_pending(self, record: UploadRecord) -> None:
+        """Refuse to go on with an upload that has ended."""
+        if record.status != "pending":
+            raise _not_pending(record.id, record.status)
+        if record.expires_at <= time.time():
+            raise _not_pending(record.id, "expired")
+
+    def _shown(self, record: UploadRecord) -> dict[str, Any]:
+        """Return an upload with the file that it became."""
+        now = int(time.time())
+        file = None
+        if record.file_id is not None:
+            file = self._files.get(record.file_id, team=record.team, now=now)
+        return upload_object(record, file=file, now=now)
+
+
+def _prefix(record: UploadRecord) -> str:
+    """Return the prefix of an upload's parts."""
+    return f"uploads/{record.team}/{record.id}/"
+
+
+def _check_parts(record: UploadRecord, part_ids: tuple[str, ...], sizes: list[int | None]) -> None:
+    """Refuse parts that are not all there, or not what was announced."""
+    missing = [part_id for part_id, size in zip(part_ids, sizes, strict=True) if size is None]
+    if missing:
+        raise invalid(f"part_ids: {missing[0][:100]} is no part of {record.id}", param="part_ids")
+    if len(set(part_ids)) < len(part_ids):
+        raise invalid("part_ids: a part is named twice", param="part_ids")
+    total = sum(size for size in sizes if size is not None)
+    if total != record.size:
+        raise invalid(
+            f"part_ids: the parts have {total} bytes, the upload was begun with bytes={record.size}",
+            code="size_mismatch",
+            param="part_ids",
+        )
+
+
+def _not_pending(upload_id: str, status: str) -> ApiError:
+    """Return the error of an upload that has ended."""
+    return invalid(f"Upload {upload_id} is {status}; begin another.", code="upload_not_pending")

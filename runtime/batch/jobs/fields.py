@@ -1,0 +1,281 @@
+"""Reading a document that a person wrote: field by field, and everything that is wrong is told at once."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+from batch.jobs.job import JobError
+
+# OpenAI's limits of metadata (https://platform.openai.com/docs/api-reference/batch/create).
+_MOST_PAIRS: Final = 16
+_LONGEST_KEY: Final = 64
+_LONGEST_VALUE: Final = 512
+# What a message shows of a wrong value.
+_SHOWN: Final = 80
+
+
+class InvalidError(Exception):
+    """A document that is wrong.
+
+    Parameters
+    ----------
+    problems
+        Everything that is wrong with it.
+    """
+
+    def __init__(self, problems: Collection[JobError]) -> None:
+        super().__init__("; ".join(problem.message for problem in problems))
+        self.problems = tuple(problems)
+
+
+def read_object(text: str | bytes) -> dict[str, Any]:
+    """Return a JSON object.
+
+    Parameters
+    ----------
+    text
+        What is read.
+
+    Raises
+    ------
+    InvalidError
+        If it is none.
+    """
+    try:
+        values = json.loads(text, parse_constant=_refuse_constant)
+        # A lone surrogate can be written in JSON, and nowhere else.
+        json.dumps(values, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:
+        raise InvalidError([JobError("invalid_json", f"what was sent is not JSON: {error}")]) from error
+    if not isinstance(values, dict):
+        raise InvalidError(
+            [JobError("invalid_json", f"what was sent is {_shown(values)}, not a JSON object")]
+        )
+    return values
+
+
+class Fields:
+    """The fields of an object; `finish` raises what was wrong with any of them.
+
+    Parameters
+    ----------
+    values
+        The object.
+    prefix
+        Where it is in the document, with a dot at its end; empty for the document itself.
+    """
+
+    def __init__(self, values: Mapping[str, Any], *, prefix: str = "") -> None:
+        self._values = values
+        self._prefix = prefix
+        self._asked: set[str] = set()
+        self.problems: list[JobError] = []
+
+    def wrong(self, name: str, message: str, *, code: str = "invalid_value") -> None:
+        """Note that a field is wrong.
+
+        Parameters
+        ----------
+        name
+            The field.
+        message
+            What was got, and what is allowed.
+        code
+            A word for programs.
+        """
+        path = f"{self._prefix}{name}"
+        self.problems.append(JobError(code, f"{path}: {message}", param=path))
+
+    def text(
+        self, name: str, *, default: str | None = None, choices: Collection[str] = (), longest: int = 1024
+    ) -> str:
+        """Return a text.
+
+        Parameters
+        ----------
+        name
+            The field.
+        default
+            What it is where it is missing; None where it must be there.
+        choices
+            What it may be; anything where that is empty.
+        longest
+            Most characters.
+        """
+        value = self._get(name, required=default is None)
+        if value is None:
+            return default or ""
+        if not isinstance(value, str) or not value:
+            self.wrong(name, f"got {_shown(value)}, must be a text that is not empty")
+        elif choices and value not in choices:
+            self.wrong(name, f"got {_shown(value)}, must be one of {', '.join(choices)}")
+        elif len(value) > longest:
+            self.wrong(name, f"has {len(value)} characters, at most {longest} are allowed")
+        else:
+            return value
+        return default or ""
+
+    def matching(
+        self, name: str, pattern: str, *, meaning: str, default: str | None = None
+    ) -> re.Match[str] | None:
+        """Return a text as a pattern takes it apart; None where it is wrong.
+
+        Parameters
+        ----------
+        name
+            The field.
+        pattern
+            The pattern.
+        meaning
+            What it takes, for people.
+        default
+            What the text is where it is missing; None where it must be there.
+        """
+        value = self.text(name, default=default)
+        if not value:
+            return None
+        match = re.fullmatch(pattern, value, re.ASCII)
+        if match is None:
+            self.wrong(name, f"got {_shown(value)}, must be {meaning}")
+        return match
+
+    def number(
+        self, name: str, *, default: float | None, least: float, most: float, whole: bool = False
+    ) -> float:
+        """Return a number; a text that is one is one, for metadata are texts.
+
+        Parameters
+        ----------
+        name
+            The field.
+        default
+            What it is where it is missing; None where it must be there.
+        least, most
+            Its range.
+        whole
+            Whether it must be a whole number.
+        """
+        value = self._get(name, required=default is None)
+        fallback = least if default is None else default
+        if value is None:
+            return fallback
+        number = _number(value)
+        if number is None or not least <= number <= most or (whole and number != int(number)):
+            kind = "a whole number" if whole else "a number"
+            self.wrong(name, f"got {_shown(value)}, must be {kind} from {least:g} to {most:g}")
+            return fallback
+        return int(number) if whole else number
+
+    def flag(self, name: str) -> bool:
+        """Return a truth value; false where it is missing. The texts `true` and `false` are such values."""
+        value = self._get(name, required=False)
+        if value is None:
+            return False
+        if value in (True, "true"):
+            return True
+        if value not in (False, "false"):
+            self.wrong(name, f"got {_shown(value)}, must be true or false")
+        return False
+
+    def texts(self, name: str, *, required: bool) -> tuple[str, ...]:
+        """Return a list of texts.
+
+        Parameters
+        ----------
+        name
+            The field.
+        required
+            Whether it must be there and hold something.
+        """
+        value = self._get(name, required=required)
+        if value is None:
+            return ()
+        if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
+            self.wrong(name, f"got {_shown(value)}, must be a list of texts")
+            return ()
+        if required and not value:
+            self.wrong(name, "is empty, must name one at least")
+        return tuple(value)
+
+    def mapping(self, name: str, *, required: bool = False) -> dict[str, Any] | None:
+        """Return an object; None where it is missing or wrong.
+
+        Parameters
+        ----------
+        name
+            The field.
+        required
+            Whether it must be there.
+        """
+        value = self._get(name, required=required)
+        if value is None or isinstance(value, dict):
+            return value
+        self.wrong(name, f"got {_shown(value)}, must be an object")
+        return None
+
+    def metadata(self, name: str = "metadata") -> dict[str, str]:
+        """Return pairs of texts, within OpenAI's limits."""
+        pairs = self.mapping(name) or {}
+        if len(pairs) > _MOST_PAIRS:
+            self.wrong(name, f"has {len(pairs)} pairs, at most {_MOST_PAIRS} are allowed")
+        for key, value in pairs.items():
+            if not isinstance(value, str) or len(key) > _LONGEST_KEY or len(value) > _LONGEST_VALUE:
+                self.wrong(
+                    name,
+                    f"{_shown(key)} is {_shown(value)}, must be a text of at most {_LONGEST_VALUE} "
+                    f"characters under a key of at most {_LONGEST_KEY}",
+                )
+        return {key: value for key, value in pairs.items() if isinstance(value, str)}
+
+    def finish(self) -> None:
+        """Raise everything that is wrong, fields that nobody asked for included.
+
+        Raises
+        ------
+        InvalidError
+            If anything is.
+        """
+        self.close()
+        if self.problems:
+            raise InvalidError(self.problems)
+
+    def close(self) -> None:
+        """Note the fields that nobody asked for as wrong."""
+        for name in self._values:
+            if name not in self._asked:
+                known = ", ".join(sorted(self._asked))
+                self.wrong(name[:_SHOWN], f"is not known here; known are {known}", code="unknown_parameter")
+
+    def _get(self, name: str, *, required: bool) -> Any:
+        """Return a field's value; null is as if it were missing."""
+        self._asked.add(name)
+        value = self._values.get(name)
+        if value is None and required:
+            self.wrong(name, "is missing", code="missing_required_parameter")
+        return value
+
+
+def _number(value: object) -> float | None:
+    """Return the number that a value is, if it is one."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _refuse_constant(name: str) -> float:
+    """Refuse what JSON does not have and Python reads."""
+    raise ValueError(f"{name} is not JSON")
+
+
+def _shown(value: object) -> str:
+    """Return a value as a message shows it."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

@@ -1,0 +1,156 @@
+"""One object in S3 that says what a job is.
+
+.. code-block:: json
+
+   {"inputs": ["s3://search-data/prompts/2026-11-21.jsonl"],
+    "endpoint": "/v1/chat/completions",
+    "deadlineHours": 12, "priority": 20, "budgetUsd": 50,
+    "template": {"text": "Summarise: {{ text }}", "imageFields": ["photo"],
+                 "parameters": {"max_tokens": 200}},
+    "metadata": {"run": "nightly"}}
+
+Only `inputs` must be there. Its queue and team are those of the prefix that it lies below, or of the schedule
+that names it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, cast, get_args
+
+from batch.contracts.description import PromptTemplate
+from batch.contracts.request import Input, InputFormat
+from batch.jobs.configuration import Queue, Team
+from batch.jobs.fields import Fields, read_object
+from batch.jobs.job import JobError
+
+#: Paths of the API that a job's lines may ask for.
+ENDPOINTS: Final = ("/v1/chat/completions", "/v1/completions", "/v1/embeddings")
+#: The same range for every queue.
+PRIORITIES: Final = (0, 100)
+_LONGEST_TEMPLATE: Final = 256 * 1024
+_MOST_INPUTS: Final = 1000
+_INPUT: Final = r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])/(.{1,1024})"
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a job is, checked against its queue and team.
+
+    Parameters
+    ----------
+    inputs
+        What it reads, in this order.
+    endpoint
+        What every line asks for.
+    priority
+        Higher goes first.
+    deadline_hours
+        Hours after which it must be finished.
+    budget_usd
+        What it may cost, in dollars.
+    skip_invalid
+        Whether valid lines run although others are not.
+    idempotency_key
+        What makes two manifests one job; empty where the object itself does.
+    template
+        How rows become requests; None where lines have bodies.
+    metadata
+        The team's own notes.
+    """
+
+    inputs: tuple[Input, ...]
+    endpoint: str
+    priority: int
+    deadline_hours: float
+    budget_usd: float
+    skip_invalid: bool = False
+    idempotency_key: str = ""
+    template: PromptTemplate | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_manifest(text: str | bytes, *, queue: Queue, team: Team) -> Manifest:
+    """Read and check a manifest.
+
+    Parameters
+    ----------
+    text
+        The object's content.
+    queue, team
+        Where it waits, and whose it is.
+
+    Raises
+    ------
+    InvalidError
+        If it is wrong: with everything that is.
+    """
+    fields = Fields(read_object(text))
+    template, template_problems = _template(fields.mapping("template"))
+    fields.problems += template_problems
+    if fields.text("model", default=queue.model) != queue.model:
+        fields.wrong("model", f"must be {queue.model}, which queue {queue.name} serves; leave it out")
+    manifest = Manifest(
+        inputs=_inputs(fields, team),
+        endpoint=fields.text("endpoint", default=ENDPOINTS[0], choices=ENDPOINTS),
+        priority=int(
+            fields.number(
+                "priority", default=queue.priority, least=PRIORITIES[0], most=PRIORITIES[1], whole=True
+            )
+        ),
+        deadline_hours=fields.number(
+            "deadlineHours", default=queue.deadline_hours, least=0.01, most=queue.deadline_hours
+        ),
+        budget_usd=fields.number(
+            "budgetUsd", default=team.monthly_budget_usd, least=0, most=team.monthly_budget_usd
+        ),
+        skip_invalid=fields.flag("skipInvalid"),
+        idempotency_key=fields.text("idempotencyKey", default="", longest=255),
+        template=template,
+        metadata=fields.metadata(),
+    )
+    fields.finish()
+    return manifest
+
+
+def _inputs(fields: Fields, team: Team) -> tuple[Input, ...]:
+    """Read what a job reads; all of it lies where its team's data lie."""
+    addresses = fields.texts("inputs", required=True)
+    if len(addresses) > _MOST_INPUTS:
+        fields.wrong("inputs", f"has {len(addresses)} entries, at most {_MOST_INPUTS} are allowed")
+        return ()
+    inputs = (_input(fields, f"inputs[{place}]", address, team) for place, address in enumerate(addresses))
+    return tuple(each for each in inputs if each is not None)
+
+
+def _input(fields: Fields, name: str, address: str, team: Team) -> Input | None:
+    """Read one of them; None where it is wrong."""
+    match = re.fullmatch(_INPUT, address)
+    if match is None:
+        fields.wrong(name, f"got {address[:200]}, must be s3://bucket/key")
+        return None
+    if not address.startswith(team.data_prefixes):
+        allowed = ", ".join(team.data_prefixes) or "none: the team has no dataPrefixes"
+        fields.wrong(name, f"{address[:200]} lies outside of what team {team.name} may read: {allowed}")
+        return None
+    ending = match[2].rpartition(".")[2]
+    if ending not in get_args(InputFormat):
+        fields.wrong(name, f"{address[:200]} must end in one of .{', .'.join(get_args(InputFormat))}")
+        return None
+    return Input(match[1], match[2], cast(InputFormat, ending))
+
+
+def _template(values: Mapping[str, object] | None) -> tuple[PromptTemplate | None, Sequence[JobError]]:
+    """Read how rows become requests, and what is wrong with that."""
+    if values is None:
+        return None, ()
+    fields = Fields(values, prefix="template.")
+    template = PromptTemplate(
+        text=fields.text("text", longest=_LONGEST_TEMPLATE),
+        image_fields=fields.texts("imageFields", required=False),
+        parameters=fields.mapping("parameters") or {},
+    )
+    fields.close()
+    return template, fields.problems

@@ -1,0 +1,121 @@
+"""The contract of all functions that make or show jobs: environment variables.
+
+=========================== ==============================================================================
+Variable                    Meaning
+=========================== ==============================================================================
+``BATCH_TABLE``             name of the DynamoDB table (`batch.jobs.table`)
+``BATCH_BUCKET``            bucket of files and jobs (`batch.contracts.keys`)
+``BATCH_STATE_MACHINE_ARN`` ARN of the state machine that runs a job
+``BATCH_CONFIGURATION``     queues and teams (`batch.jobs.configuration`): the document itself, or where
+                            it lies, as ``s3://bucket/key``; a function's variables have 4 KB together
+=========================== ==============================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import boto3
+from botocore.config import Config
+
+from batch.jobs.configuration import Configuration
+from batch.jobs.executions import Executions
+from batch.jobs.file_table import FileTable, UploadTable
+from batch.jobs.job_table import JobTable
+from batch.jobs.storage import Storage
+from batch.jobs.table import Table
+
+_RETRIES = Config(retries={"mode": "standard", "max_attempts": 5})
+# Presigned addresses are only accepted everywhere when they name the region and are signed in version 4.
+_PRESIGNED = _RETRIES.merge(Config(signature_version="s3v4", s3={"addressing_style": "virtual"}))
+
+
+class SettingsError(Exception):
+    """Variables that are missing, all of them in one message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """What the functions work with.
+
+    Parameters
+    ----------
+    configuration
+        Queues and teams.
+    jobs, files, uploads
+        The records.
+    storage
+        The bucket.
+    executions
+        The state machine.
+    """
+
+    configuration: Configuration
+    jobs: JobTable
+    files: FileTable
+    uploads: UploadTable
+    storage: Storage
+    executions: Executions
+
+
+def read_configuration(environment: Mapping[str, str]) -> Configuration:
+    """Read queues and teams.
+
+    Parameters
+    ----------
+    environment
+        The process's environment.
+
+    Raises
+    ------
+    SettingsError
+        If the variable is missing.
+    ConfigurationError
+        If the document is wrong.
+    """
+    _require(environment, "BATCH_CONFIGURATION")
+    text = environment["BATCH_CONFIGURATION"]
+    if not text.startswith("s3://"):
+        return Configuration.from_json(text)
+    bucket, _, key = text.removeprefix("s3://").partition("/")
+    answer = boto3.client("s3", config=_RETRIES).get_object(Bucket=bucket, Key=key)
+    return Configuration.from_json(answer["Body"].read())
+
+
+def read_platform(environment: Mapping[str, str]) -> Platform:
+    """Read what the functions work with.
+
+    Parameters
+    ----------
+    environment
+        The process's environment.
+
+    Raises
+    ------
+    SettingsError
+        If variables are missing.
+    ConfigurationError
+        If queues and teams are wrong.
+    """
+    _require(environment, "BATCH_TABLE", "BATCH_BUCKET", "BATCH_STATE_MACHINE_ARN", "BATCH_CONFIGURATION")
+    resource: Any = boto3.resource("dynamodb", config=_RETRIES)
+    table = Table(resource.Table(environment["BATCH_TABLE"]))
+    return Platform(
+        configuration=read_configuration(environment),
+        jobs=JobTable(table),
+        files=FileTable(table),
+        uploads=UploadTable(table),
+        storage=Storage(boto3.client("s3", config=_PRESIGNED), environment["BATCH_BUCKET"]),
+        executions=Executions(
+            boto3.client("stepfunctions", config=_RETRIES), environment["BATCH_STATE_MACHINE_ARN"]
+        ),
+    )
+
+
+def _require(environment: Mapping[str, str], *names: str) -> None:
+    """Refuse an environment in which any of these variables is missing or empty."""
+    missing = [name for name in names if not environment.get(name)]
+    if missing:
+        raise SettingsError(f"environment variables are missing: {', '.join(missing)}")

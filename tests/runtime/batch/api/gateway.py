@@ -1,0 +1,131 @@
+"""API Gateway on a loopback port: HTTP becomes the event of a Lambda proxy integration, and its answer HTTP.
+
+https://docs.aws.amazon.com/apigateway/latest/developerguide/set-up-lambda-proxy-integrations.html
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import secrets
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+#: Lambda takes no larger event.
+MOST_EVENT_BYTES = 6 * 2**20
+_BINARY = "multipart/form-data"
+
+
+class Gateway:
+    """A REST API in front of a function."""
+
+    def __init__(self, function: Callable[[dict[str, Any], Any], dict[str, Any]]) -> None:
+        self.function = function
+        self._principals: dict[str, str] = {}
+        handler = type("Handler", (_Handler,), {"gateway": self})
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self.address = f"http://127.0.0.1:{self._server.server_port}"
+        #: What the next requests are answered with before they reach the function, or after it, unseen.
+        self.lose_answers = 0
+
+    def __enter__(self) -> Gateway:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def token(self, principal: str) -> str:
+        """Return a token that the authorizer takes for this caller's."""
+        token = secrets.token_urlsafe(16)
+        self._principals[token] = principal
+        return token
+
+    def event(self, method: str, address: str, headers: list[tuple[str, str]], body: bytes) -> dict[str, Any]:
+        """Return the event of a request."""
+        parts = urlsplit(address)
+        query = dict(parse_qsl(parts.query, keep_blank_values=True))
+        single = dict(headers)
+        kind = next((value for name, value in headers if name.lower() == "content-type"), "")
+        is_binary = kind.startswith(_BINARY)
+        event = proxy_event(method, parts.path, headers=single, query=query)
+        event["body"] = (base64.b64encode(body) if is_binary else body).decode() if body else None
+        event["isBase64Encoded"] = is_binary
+        authorization = next((value for name, value in headers if name.lower() == "authorization"), "")
+        principal = self._principals.get(authorization.removeprefix("Bearer "))
+        if principal is not None:
+            event["requestContext"]["authorizer"] = {"principal": principal}
+        return event
+
+
+def proxy_event(
+    method: str, path: str, *, headers: dict[str, str] | None = None, query: dict[str, str] | None = None
+) -> dict[str, Any]:
+    """Return the event of a request without a body."""
+    return {
+        "resource": "/{proxy+}",
+        "path": path,
+        "httpMethod": method,
+        "headers": headers,
+        "multiValueHeaders": {name: [value] for name, value in (headers or {}).items()},
+        "queryStringParameters": query or None,
+        "multiValueQueryStringParameters": {name: [value] for name, value in (query or {}).items()} or None,
+        "pathParameters": {"proxy": path.lstrip("/")},
+        "stageVariables": None,
+        "requestContext": {
+            "resourcePath": "/{proxy+}",
+            "httpMethod": method,
+            "path": f"/batch{path}",
+            "stage": "batch",
+            "requestId": "request",
+            "apiId": "api",
+            "accountId": "123456789012",
+            "identity": {"sourceIp": "127.0.0.1", "userAgent": "test", "userArn": None},
+        },
+        "body": None,
+        "isBase64Encoded": False,
+    }
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """One connection."""
+
+    protocol_version = "HTTP/1.1"
+    gateway: Gateway
+
+    def do_GET(self) -> None:
+        self._answer()
+
+    do_POST = do_DELETE = do_PUT = do_GET  # noqa: N815 - http.server's names
+
+    def _answer(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        event = self.gateway.event(self.command, self.path, list(self.headers.items()), body)
+        if len(json.dumps(event)) > MOST_EVENT_BYTES:
+            self._send(413, {"Content-Type": "application/json"}, b'{"message": "Request Too Long"}')
+            return
+        answer = self.gateway.function(event, None)
+        if self.gateway.lose_answers:
+            self.gateway.lose_answers -= 1
+            self.close_connection = True
+            return
+        headers = {**(answer.get("headers") or {})}
+        headers |= {name: values[-1] for name, values in (answer.get("multiValueHeaders") or {}).items()}
+        self._send(answer["statusCode"], headers, (answer.get("body") or "").encode())
+
+    def _send(self, status: int, headers: dict[str, str], body: bytes) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""

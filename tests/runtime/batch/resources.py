@@ -1,0 +1,103 @@
+"""What the functions of batch need of AWS, made in an emulation, and who may use it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import boto3
+
+REGION = "us-west-2"
+ACCOUNT = "123456789012"
+BUCKET = "batch-of-the-platform"
+TABLE = "batch-jobs"
+SEARCH = f"arn:aws:sts::{ACCOUNT}:assumed-role/Search/anna"
+ADVERTS = f"arn:aws:sts::{ACCOUNT}:assumed-role/Adverts/otto"
+NOBODY = f"arn:aws:sts::{ACCOUNT}:assumed-role/Nobody/eve"
+
+CAPACITY = {
+    "inputTokensPerSecond": 40_000,
+    "outputTokensPerSecond": 8_000,
+    "usdPerMillionInputTokens": 0.05,
+    "usdPerMillionOutputTokens": 0.4,
+}
+CONFIGURATION: dict[str, Any] = {
+    "platform": "chat",
+    "queues": [
+        {"name": "nightly", "model": "qwen3-8b", "priority": 10, "deadlineHours": 24, "capacity": CAPACITY}
+    ],
+    "teams": [
+        {
+            "name": "search",
+            "principals": [f"arn:aws:iam::{ACCOUNT}:role/teams/Search"],
+            "monthlyBudgetUsd": 1000,
+            "dataPrefixes": ["s3://search-data/prompts/"],
+        },
+        {
+            "name": "adverts",
+            "principals": [f"arn:aws:iam::{ACCOUNT}:role/Adverts"],
+            "monthlyBudgetUsd": 200,
+            "dataPrefixes": ["s3://adverts-data/"],
+        },
+    ],
+}
+#: As the stack makes it (`batch.jobs.table`).
+TABLE_PROPERTIES: dict[str, Any] = {
+    "TableName": TABLE,
+    "BillingMode": "PAY_PER_REQUEST",
+    "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+    "AttributeDefinitions": [
+        {"AttributeName": name, "AttributeType": "S"} for name in ("id", "collection", "openState", "order")
+    ],
+    "GlobalSecondaryIndexes": [
+        {
+            "IndexName": index,
+            "KeySchema": [
+                {"AttributeName": key, "KeyType": "HASH"},
+                {"AttributeName": "order", "KeyType": "RANGE"},
+            ],
+            "Projection": {"ProjectionType": "ALL"},
+        }
+        for index, key in (("byTeam", "collection"), ("byState", "openState"))
+    ],
+}
+
+
+def create(configuration: dict[str, Any] = CONFIGURATION) -> dict[str, str]:
+    """Make the table, the bucket and a state machine, and return the functions' environment."""
+    boto3.client("dynamodb").create_table(**TABLE_PROPERTIES)
+    boto3.client("s3").create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
+    machine = boto3.client("stepfunctions").create_state_machine(
+        name="batch",
+        definition='{"StartAt": "Done", "States": {"Done": {"Type": "Succeed"}}}',
+        roleArn=f"arn:aws:iam::{ACCOUNT}:role/machine",
+    )
+    return {
+        "BATCH_TABLE": TABLE,
+        "BATCH_BUCKET": BUCKET,
+        "BATCH_STATE_MACHINE_ARN": machine["stateMachineArn"],
+        "BATCH_CONFIGURATION": json.dumps(configuration),
+    }
+
+
+def executions(environment: dict[str, str]) -> list[dict[str, Any]]:
+    """Return the name and input of every execution."""
+    client = boto3.client("stepfunctions")
+    listed = client.list_executions(stateMachineArn=environment["BATCH_STATE_MACHINE_ARN"])["executions"]
+    details = [client.describe_execution(executionArn=each["executionArn"]) for each in listed]
+    return [
+        {"name": each["name"], "status": each["status"], "input": json.loads(each["input"])}
+        for each in details
+    ]
+
+
+def read_object(key: str) -> bytes:
+    """Return what an object of the batch bucket holds."""
+    content: bytes = boto3.client("s3").get_object(Bucket=BUCKET, Key=key)["Body"].read()
+    return content
+
+
+def list_keys(prefix: str) -> list[str]:
+    """Return the keys of the batch bucket below a prefix."""
+    listed = boto3.client("s3").list_objects_v2(Bucket=BUCKET, Prefix=prefix).get("Contents", [])
+    return [entry["Key"] for entry in listed]
