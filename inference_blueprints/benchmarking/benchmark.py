@@ -192,7 +192,7 @@ def _replayed(
     processes = build_plan(blueprint).models[model_index].deployments[0].workers
     workers = simulated_workers(resolve(blueprint, model_index, 0), processes)
     try:
-        return questions.demand.replay(workers, router_of(model), 0), ()
+        return questions.demand.replay(workers, router_of(model), questions.demand.series[0]), ()
     except MissingProfileError as error:
         return None, (f"Not replayed: {error}.",)
 

@@ -64,6 +64,11 @@ class RecordedRequest:
     output_tokens: int
     block_ids: tuple[int, ...]
 
+    @property
+    def tokens(self) -> int:
+        """Length of prompt and answer together."""
+        return self.input_tokens + self.output_tokens
+
 
 @dataclass(frozen=True, slots=True)
 class Latencies:

@@ -8,13 +8,12 @@ from types import MappingProxyType
 from inference_blueprints.catalog import LatencyProfile
 from inference_blueprints.serving import checks
 from inference_blueprints.serving.engines import ENGINES
-from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.rules.table import rules
 from inference_blueprints.spec.types import Blueprint, Model, Workload
 from inference_blueprints.tuning.candidates import Candidate
 from inference_blueprints.tuning.profiles import Speed
 from inference_blueprints.tuning.traces import UserTrace
-from inference_blueprints.tuning.workload import Demand, RecordedWorkload
+from inference_blueprints.tuning.workload import ANSWERS, Demand, RecordedWorkload, answer_seconds
 
 #: What the latency profiles were recorded with. Weights are as they are published: nothing else is measured.
 _MEASURED_KV_CACHE = ("auto", "bfloat16")
@@ -81,6 +80,12 @@ def what_is_not_covered(
         yield "The replay knows nothing of kvCache: what is kept outside the devices is not in it."
     if trace is not None and isinstance(demand, RecordedWorkload):
         yield from _trace_notes(model.workload, trace, demand)
+    longest = answer_seconds(model, demand.means)
+    if demand.seconds < ANSWERS * longest:
+        yield (
+            f"Requests were replayed for {demand.seconds:.0f} seconds, and one may take {longest:.0f}: under "
+            "the same load for longer, latencies grow on."
+        )
 
 
 def doubts(blueprint: Blueprint, candidate: Candidate, model_index: int) -> Iterator[str]:
@@ -112,32 +117,6 @@ def sources(profiles: Sequence[LatencyProfile]) -> Iterator[str]:
         yield f"Speeds are from {source}, with bfloat16 KV cache, as the plan runs it."
 
 
-def refused_requests(
-    blueprint: Blueprint, candidate: Candidate, model_index: int, demand: Demand
-) -> Iterator[str]:
-    """Yield how many recorded requests are longer than the plan's workers accept, if any is.
-
-    Parameters
-    ----------
-    blueprint, model_index
-        The model.
-    candidate
-        Its workers.
-    demand
-        What was asked.
-    """
-    if not isinstance(demand, RecordedWorkload):
-        return
-    workers = build_plan(candidate.within(blueprint, model_index)).models[model_index].deployments[0].workers
-    longest = min(each.engine.max_model_len for each in workers if each.engine)
-    longer = sum(request.input_tokens + request.output_tokens > longest for request in demand.requests)
-    if longer:
-        yield (
-            f"{longer} of the {len(demand.requests)} replayed requests are longer than the {longest} tokens "
-            "that the plan's workers accept, and would be refused: the workload section states shorter ones."
-        )
-
-
 def _objective_notes(model: Model) -> Iterator[str]:
     stated = {
         "time to first token": model.objectives.time_to_first_token_p90_ms,
@@ -153,6 +132,12 @@ def _objective_notes(model: Model) -> Iterator[str]:
 
 def _trace_notes(stated: Workload, trace: UserTrace, demand: RecordedWorkload) -> Iterator[str]:
     replayed, means = len(demand.requests), demand.means
+    if trace.too_long:
+        yield (
+            f"{trace.too_long:,} of the trace's {trace.too_long + len(trace.requests):,} requests are longer "
+            f"than the {trace.longest:,} tokens that workers accept by the workload section, and were left "
+            "out; so was every kind of worker that does not accept what remains."
+        )
     if replayed < len(trace.requests):
         yield (
             f"Of the trace's {len(trace.requests):,} requests the {replayed:,} in a row that came fastest "

@@ -13,7 +13,7 @@ from inference_blueprints.simulation.workers import ProfileFinder, SimulatedWork
 from inference_blueprints.tuning.candidates import Candidate
 from inference_blueprints.tuning.costs import Cost, Costing
 from inference_blueprints.tuning.replay_cache import ReplayCache, demand_digest, replay_key
-from inference_blueprints.tuning.workload import Demand, limits_of, router_of
+from inference_blueprints.tuning.workload import Demand, Series, limits_of, router_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Evaluator:
     from_cache: int = field(default=0, init=False)
     limits: Limits = field(init=False)
     _demand: str = field(init=False)
-    _results: dict[tuple[Candidate, int], ReplayResult] = field(default_factory=dict, init=False)
+    _results: dict[tuple[Candidate, Series], ReplayResult] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         model = self.costing.blueprint.spec.models[self.costing.model_index]
@@ -103,7 +103,7 @@ class Evaluator:
         """
         if self.costing.has_too_few(candidate):
             return False
-        return self.limits.hold(self._replay(candidate, self.demand.seeds[0]))
+        return self.limits.hold(self._replay(candidate, self.demand.series[0]))
 
     def keeps(self, candidate: Candidate) -> bool:
         """Return whether a configuration has enough workers and keeps the objectives in every replay.
@@ -115,33 +115,33 @@ class Evaluator:
         """
         if self.costing.has_too_few(candidate):
             return False
-        return all(self.limits.hold(self._replay(candidate, seed)) for seed in self.demand.seeds)
+        return all(self.limits.hold(self._replay(candidate, series)) for series in self.demand.series)
 
     def _evaluation(self, candidate: Candidate) -> Evaluation | None:
         """Judge a configuration by its replays; None where they do not say enough."""
-        seeds = [seed for seed in self.demand.seeds if (candidate, seed) in self._results]
-        results = tuple(self._results[candidate, seed] for seed in seeds)
+        series = [each for each in self.demand.series if (candidate, each) in self._results]
+        results = tuple(self._results[candidate, each] for each in series)
         keeps = all(self.limits.hold(result) for result in results)
-        if keeps and len(seeds) < len(self.demand.seeds):
+        if keeps and len(series) < len(self.demand.series):
             return None
         return Evaluation(candidate, self.costing.cost(candidate), results, keeps)
 
-    def _replay(self, candidate: Candidate, seed: int) -> ReplayResult:
-        if (candidate, seed) in self._results:
-            return self._results[candidate, seed]
+    def _replay(self, candidate: Candidate, series: Series) -> ReplayResult:
+        if (candidate, series) in self._results:
+            return self._results[candidate, series]
         blueprint = candidate.within(self.costing.blueprint, self.costing.model_index)
         router = router_of(blueprint.spec.models[self.costing.model_index])
         workers = self.workers(candidate)
-        key = replay_key(workers, self._demand, router, seed)
+        key = replay_key(workers, self._demand, router, series)
         result = self.cache.get(key)
         if result is None:
             self.on_replay(candidate)
-            result = self.demand.replay(workers, router, seed)
+            result = self.demand.replay(workers, router, series)
             self.cache.put(key, result)
             self.replays += 1
         else:
             self.from_cache += 1
-        self._results[candidate, seed] = result
+        self._results[candidate, series] = result
         return result
 
     def workers(self, candidate: Candidate) -> tuple[SimulatedWorkers, ...]:

@@ -17,7 +17,7 @@ from inference_blueprints.simulation import offline_replay
 from inference_blueprints.simulation.offline_replay import Latencies, ReplayResult
 from inference_blueprints.simulation.workers import SimulatedWorkers
 from inference_blueprints.tools import cache_directory
-from inference_blueprints.tuning.workload import Demand, Router
+from inference_blueprints.tuning.workload import Demand, Router, Series
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +96,12 @@ def demand_digest(demand: Demand) -> str:
     return _digest(demand.content)
 
 
-def replay_key(workers: Sequence[SimulatedWorkers], demand: str, router: Router, seed: int) -> str:
+def replay_key(workers: Sequence[SimulatedWorkers], demand: str, router: Router, series: Series) -> str:
     """Return what stands for a replay and everything that it depends on.
 
     Parameters
     ----------
-    workers, router, seed
+    workers, router, series
         What is replayed and how.
     demand
         Of `demand_digest`.
@@ -114,7 +114,7 @@ def replay_key(workers: Sequence[SimulatedWorkers], demand: str, router: Router,
             "workers": described,
             "demand": demand,
             "router": router,
-            "seed": seed,
+            "series": asdict(series),
         }
     )
 

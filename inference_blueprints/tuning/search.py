@@ -94,9 +94,12 @@ class Search:
         return _GRID[beyond - 1]
 
     def _fewest(self, corner: Candidate, plenty: Candidate, role: int) -> int:
-        """Return the fewest workers of a role that may keep the objectives beside plenty of the other."""
+        """Return the fewest workers of a role that keep the objectives beside plenty of the other."""
         low, high = _rung(corner, role), _rung(plenty, role)
-        return _GRID[_first(low, high, lambda count: self.evaluator.may_keep(_with(plenty, role, count)))]
+        rung = _first(low, high, lambda count: self.evaluator.may_keep(_with(plenty, role, count)))
+        while rung < high and not self.evaluator.keeps(_with(plenty, role, _GRID[rung])):
+            rung += 1
+        return _GRID[rung]
 
     def _climb(self, corner: Candidate) -> None:
         """Replay configurations with no fewer workers than the corner, the cheapest first."""

@@ -10,7 +10,7 @@ import re
 import reprlib
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import count, pairwise
 from pathlib import Path
@@ -30,6 +30,7 @@ _LATEST = 1e11
 _MOST_DAYS = 366.0
 _SECONDS_A_DAY = 86_400.0
 _MOST_PROBLEMS = 20
+_FEWEST_TIMES = 2
 #: From so many requests at the same time on, times were rounded when they were written.
 _ROUNDED = 2.0
 #: Column of each figure, in lower case; then what the public traces of Azure and of BurstGPT call it.
@@ -56,12 +57,39 @@ class UserTrace:
         Whether it says which prompts begin alike.
     rounded
         Whether its times were rounded; requests of one time are then spread evenly up to the next.
+    longest, too_long
+        Tokens of prompt and answer together beyond which requests were left out, and how many were; None
+        where none had to be.
     """
 
     name: str
     requests: tuple[RecordedRequest, ...]
     knows_prefixes: bool
     rounded: bool
+    longest: int | None = None
+    too_long: int = 0
+
+    def within(self, tokens: int) -> UserTrace:
+        """Return the trace without requests that are longer than workers accept.
+
+        Parameters
+        ----------
+        tokens
+            Of prompt and answer together, at the most.
+
+        Raises
+        ------
+        UserError
+            If fewer than two times are left, of which no rate follows.
+        """
+        kept = tuple(each for each in self.requests if each.tokens <= tokens)
+        if len({each.arrival_seconds for each in kept}) < _FEWEST_TIMES:
+            raise UserError(
+                f"{self.name}: {len(kept):,} of its {len(self.requests):,} requests fit {tokens:,} tokens, "
+                "which workers accept by the workload section; two at different times are needed: state "
+                "its lengths there"
+            )
+        return replace(self, requests=kept, longest=tokens, too_long=len(self.requests) - len(kept))
 
 
 class _FaultError(ValueError):

@@ -20,7 +20,6 @@ from inference_blueprints.tuning.candidates import Candidate, Shape, engines, sh
 from inference_blueprints.tuning.costs import Costing
 from inference_blueprints.tuning.coverage import (
     doubts,
-    refused_requests,
     sources,
     uncovered,
     unsuited_arguments,
@@ -31,7 +30,13 @@ from inference_blueprints.tuning.profiles import Profiles, Speed
 from inference_blueprints.tuning.replay_cache import ReplayCache
 from inference_blueprints.tuning.search import Bounded, Search
 from inference_blueprints.tuning.traces import BLOCK_TOKENS, UserTrace, read_trace
-from inference_blueprints.tuning.workload import Demand, StatedWorkload, busiest, recorded_workload
+from inference_blueprints.tuning.workload import (
+    Demand,
+    StatedWorkload,
+    answer_seconds,
+    long_enough,
+    recorded_workload,
+)
 
 
 class Progress(Protocol):
@@ -163,7 +168,6 @@ def tune(
         raise UserError("\n".join(arguments))
     stores = stores or Stores(Profiles(), ReplayCache())
     recorded = read_trace(trace) if trace else None
-    demand = demand_of(blueprint, model_index, recorded)
     costing = Costing(
         blueprint, model_index, prices_for(blueprint.spec.environment.region, rates), most_accelerators
     )
@@ -173,6 +177,12 @@ def tune(
     covered = [shape for shape in possible if not missing.keys() & set(speeds[shape])]
     if not covered:
         raise UserError("\n".join(["nothing can be said of any configuration:", *uncovered(missing)]))
+    if recorded is not None:
+        accepted = {shape: _longest_request(blueprint, model_index, shape) for shape in covered}
+        recorded = recorded.within(max(accepted.values()))
+        longest = max(request.tokens for request in recorded.requests)
+        covered = [shape for shape in covered if accepted[shape] >= longest]
+    demand = demand_of(blueprint, model_index, recorded)
     evaluator = Evaluator(costing, demand, stores.profiles.find, stores.replays, progress.replaying)
     bounded = bounded_shapes(evaluator, covered)
     progress.shapes(len(bounded))
@@ -206,9 +216,10 @@ def demand_of(blueprint: Blueprint, model_index: int, trace: UserTrace | None) -
     trace
         The user's own, if there is one.
     """
+    model = blueprint.spec.models[model_index]
     if trace is None:
-        return StatedWorkload(blueprint.spec.models[model_index].workload)
-    return recorded_workload(busiest(trace.requests), BLOCK_TOKENS)
+        return StatedWorkload(model.workload, answer_seconds(model, model.workload))
+    return recorded_workload(long_enough(trace.requests, model), BLOCK_TOKENS)
 
 
 def possible_shapes(costing: Costing, engines_looked_at: Sequence[str]) -> list[Shape]:
@@ -252,7 +263,6 @@ def _notes(evaluator: Evaluator, trace: UserTrace | None) -> Iterator[str]:
     blueprint, index = costing.blueprint, costing.model_index
     best = next((each.candidate for each in evaluator.evaluations if each.keeps), None)
     if best is not None:
-        yield from refused_requests(blueprint, best, index, demand)
         yield from doubts(blueprint, best, index)
         yield from sources([each.profile for each in evaluator.workers(best) if each.profile])
     yield from what_is_not_covered(blueprint, index, demand, trace)
@@ -264,6 +274,13 @@ def _notes(evaluator: Evaluator, trace: UserTrace | None) -> Iterator[str]:
     else:
         plan = build_plan(blueprint)
         yield summarise(blueprint, plan, costing.prices.rates).prices.note
+
+
+def _longest_request(blueprint: Blueprint, model_index: int, shape: Shape) -> int:
+    """Return the tokens of the longest request that a shape's workers accept."""
+    one = Candidate(shape, (1,) * len(shape.roles)).within(blueprint, model_index)
+    workers = build_plan(one).models[model_index].deployments[0].workers
+    return min(each.engine.max_model_len for each in workers if each.engine)
 
 
 def _speeds(blueprint: Blueprint, model_index: int, shape: Shape) -> list[Speed]:

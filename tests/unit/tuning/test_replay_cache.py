@@ -14,6 +14,9 @@ from inference_blueprints.tuning.costs import Costing
 from inference_blueprints.tuning.evaluation import Evaluator
 from inference_blueprints.tuning.replay_cache import ReplayCache, demand_digest, replay_key
 from inference_blueprints.tuning.tune import demand_of
+from inference_blueprints.tuning.workload import Series
+
+FIRST = Series(seed=0, requests=10)
 
 RESULT = ReplayResult(Latencies(1, 2, 3), Latencies(4, 5, 6), Latencies(7, 8, 9), 10.0, 0.5)
 
@@ -45,13 +48,16 @@ def test_whatever_a_replay_depends_on_is_in_its_key(blueprint_of, stores):
     digest = demand_digest(demand)
     busier = demand_of(blueprint_of({"peakRequestsPerSecond: 6": "peakRequestsPerSecond: 7"}), 0, None)
     keys = [
-        replay_key([one], digest, "kv_router", 0),
-        replay_key([one], digest, "kv_router", 1),
-        replay_key([one], digest, "round_robin", 0),
-        replay_key([one], demand_digest(busier), "kv_router", 0),
-        replay_key([replace(one, replicas=3)], digest, "kv_router", 0),
-        replay_key([replace(one, settings=replace(one.settings, max_num_seqs=1))], digest, "kv_router", 0),
-        replay_key([replace(one, profile=other.profile)], digest, "kv_router", 0),
+        replay_key([one], digest, "kv_router", FIRST),
+        replay_key([one], digest, "kv_router", replace(FIRST, seed=1)),
+        replay_key([one], digest, "kv_router", replace(FIRST, requests=11)),
+        replay_key([one], digest, "round_robin", FIRST),
+        replay_key([one], demand_digest(busier), "kv_router", FIRST),
+        replay_key([replace(one, replicas=3)], digest, "kv_router", FIRST),
+        replay_key(
+            [replace(one, settings=replace(one.settings, max_num_seqs=1))], digest, "kv_router", FIRST
+        ),
+        replay_key([replace(one, profile=other.profile)], digest, "kv_router", FIRST),
     ]
     assert len(set(keys)) == len(keys)
-    assert replay_key([one], digest, "kv_router", 0) == keys[0]
+    assert replay_key([one], digest, "kv_router", FIRST) == keys[0]

@@ -88,11 +88,11 @@ def test_another_objective_asks_the_same_replays_again_and_judges_anew(blueprint
 def test_every_configuration_that_is_reported_was_replayed_and_has_room(blueprint_of, stores, progress):
     blueprint = blueprint_of()
     found = tune(blueprint, 0, progress, most_accelerators=MOST, engines_looked_at=["vllm"], stores=stores)
-    seeds = len(found.demand.seeds)
+    series = len(found.demand.series)
     assert {each.candidate for each in found.evaluations} <= set(progress.replayed)
     for each in found.evaluations:
         assert each.candidate.accelerators <= MOST
-        assert len(each.results) == seeds if each.keeps else len(each.results) <= seeds
+        assert len(each.results) == series if each.keeps else len(each.results) <= series
         assert each.keeps == all(found.limits.hold(result) for result in each.results)
 
 
