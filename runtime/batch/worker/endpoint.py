@@ -1,0 +1,208 @@
+"""One request to the model's endpoint, and what its outcome means."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from types import TracebackType
+from typing import Any, Final, Self
+
+import aiohttp
+import orjson
+from yarl import URL
+
+from batch.worker.requests import Request
+
+_SUCCESS: Final = range(200, 300)
+_TOO_BUSY: Final = frozenset({429, 503})
+# Not the line's fault: who asks has no right, or the model is not there, as between two replicas.
+_NOT_SERVED: Final = frozenset({401, 403, 404})
+_TIMED_OUT: Final = 408
+_SERVER_ERROR: Final = 500
+#: An endpoint that never ends its answer is no reason to run out of memory.
+_MOST_ANSWER_BYTES: Final = 64 * 2**20
+
+
+class Fault(enum.Enum):
+    """Why there is no answer."""
+
+    #: The endpoint has too much to do: all requests wait.
+    REFUSED = "refused"
+    #: The endpoint was not reached, or does not serve the model.
+    UNAVAILABLE = "unavailable"
+    #: Something went wrong on the way or in the endpoint, perhaps because of this very line.
+    BROKEN = "broken"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the endpoint has to say of a line, for good.
+
+    Parameters
+    ----------
+    status
+        Of the response; 4xx says that the request is bad.
+    request_id
+        The endpoint's name for the request.
+    body
+        JSON without ends of line.
+    """
+
+    status: int
+    request_id: str
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """No answer, but the next attempt may bring one.
+
+    Parameters
+    ----------
+    fault
+        Of what kind.
+    reason
+        In words, without anything of the prompt.
+    retry_after_seconds
+        What the endpoint asked for.
+    answer
+        The response, where there was one that is an error of the endpoint.
+    """
+
+    fault: Fault
+    reason: str
+    retry_after_seconds: float | None = None
+    answer: Answer | None = None
+
+
+class Endpoint:
+    """The endpoint of a model; an async context manager.
+
+    Parameters
+    ----------
+    base
+        Its address without a path.
+    connect_seconds
+        Time for a connection.
+    """
+
+    def __init__(self, base: str, *, connect_seconds: float) -> None:
+        self._base = base
+        self._connect_seconds = connect_seconds
+        self._addresses: dict[str, URL] = {}
+
+    async def __aenter__(self) -> Self:
+        # No limit of its own: `ConcurrencyLimit` is the one. The time of a whole request is limited below.
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._connect_seconds),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers={"Content-Type": "application/json"},
+        )
+        return self
+
+    async def __aexit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._session.close()
+
+    async def ask(self, path: str, request: Request, *, seconds: float) -> Answer | Failure:
+        """Send a request once.
+
+        Parameters
+        ----------
+        path
+            Such as ``/v1/chat/completions``.
+        request
+            What is sent.
+        seconds
+            From now to the answer's last byte, however it comes.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._ask(path, request)
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            return Failure(Fault.UNAVAILABLE, f"no connection: {type(error).__name__}")
+        except TimeoutError:
+            return Failure(Fault.BROKEN, f"no whole answer within {seconds:.0f} s")
+        except (aiohttp.ClientError, OSError) as error:
+            return Failure(Fault.BROKEN, f"the connection was lost: {type(error).__name__}")
+
+    async def _ask(self, path: str, request: Request) -> Answer | Failure:
+        headers = {"Idempotency-Key": request.idempotency_key}
+        async with self._session.post(
+            self._address(path), data=request.body, headers=headers, allow_redirects=False
+        ) as response:
+            body = await _read(response)
+            return _judge(response.status, response.headers, body)
+
+    def _address(self, path: str) -> URL:
+        """Return the address of a path, parsed once."""
+        if path not in self._addresses:
+            self._addresses[path] = URL(self._base + path)
+        return self._addresses[path]
+
+
+async def _read(response: aiohttp.ClientResponse) -> bytes:
+    """Read an answer up to its largest size; what is beyond that is cut, and so is no JSON."""
+    size = response.content_length
+    if size is not None and size <= _MOST_ANSWER_BYTES:
+        return await response.read()
+    content = bytearray()
+    async for piece in response.content.iter_any():
+        content += piece
+        if len(content) > _MOST_ANSWER_BYTES:
+            response.close()
+            break
+    return bytes(content)
+
+
+def _judge(status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:
+    """Say what a response means."""
+    document = _object(body)
+    request_id = headers.get("x-request-id", "")
+    if status in _SUCCESS:
+        if document is None:
+            return Failure(Fault.BROKEN, f"status {status} with {len(body)} bytes that are no JSON object")
+        return Answer(status, request_id, _one_line(body, document))
+    if document is None:
+        document = {"error": {"message": body[:1000].decode(errors="replace"), "code": str(status)}}
+    answer = Answer(status, request_id, orjson.dumps(document))
+    if status in _TOO_BUSY:
+        return Failure(Fault.REFUSED, f"status {status}", _retry_after(headers), answer)
+    if status in _NOT_SERVED:
+        return Failure(Fault.UNAVAILABLE, f"status {status}", answer=answer)
+    if status == _TIMED_OUT or status >= _SERVER_ERROR:
+        return Failure(Fault.BROKEN, f"status {status}", _retry_after(headers), answer)
+    return answer
+
+
+def _object(body: bytes) -> dict[str, Any] | None:
+    try:
+        document = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def _one_line(body: bytes, document: dict[str, Any]) -> bytes:
+    """Return an answer as it came, unless it has ends of line."""
+    return orjson.dumps(document) if b"\n" in body or b"\r" in body else body
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return how long the endpoint asks to wait: seconds, or a date by the endpoint's own clock."""
+    value = headers.get("Retry-After", "")
+    if value.isdecimal():
+        return float(value)
+    try:
+        wait = parsedate_to_datetime(value) - parsedate_to_datetime(headers.get("Date", ""))
+    except ValueError:
+        return None
+    return max(0.0, wait.total_seconds())

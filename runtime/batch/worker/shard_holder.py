@@ -1,0 +1,129 @@
+"""Holds a message while its shard is worked on, and says what came of it to the queue and to the task."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from batch.contracts.shard import ShardDone
+from batch.worker.bucket import MissingObjectError
+from batch.worker.metrics import log
+from batch.worker.queue import QueueMessage, ShardQueue
+from batch.worker.rendering import RenderingError
+from batch.worker.shard_run import InvalidJobError, ShardRun
+from batch.worker.task import ShardTask, TaskGoneError
+
+#: A shard that AWS did not let this worker finish is tried again by anyone after a while.
+_AGAIN_SECONDS: Final = 30
+_OF_NO_USE: Final = (InvalidJobError, MissingObjectError, RenderingError)
+_AWS: Final = (BotoCoreError, ClientError)
+
+
+@dataclass(slots=True)
+class ShardHolder:
+    """One message.
+
+    Parameters
+    ----------
+    message
+        As it was received.
+    queue
+        Where from.
+    task
+        Whoever waits for it.
+    run
+        The work.
+    heartbeat_seconds
+        Time between two signs of life.
+    """
+
+    message: QueueMessage
+    queue: ShardQueue
+    task: ShardTask
+    run: ShardRun
+    heartbeat_seconds: float
+
+    async def hold(self) -> None:
+        """Work on the shard until it is done, given back or taken away.
+
+        A message outlives whatever happens here: it is deleted only after the task was told of the end, or
+        when nobody waits for the task any more.
+        """
+        try:
+            await self._end(await self._work())
+        except asyncio.CancelledError:
+            await self._give_back("drained", 0)
+            raise
+        except BaseExceptionGroup as group:
+            await self._fail(group)
+
+    async def _work(self) -> ShardDone | None:
+        """Run the shard, and stop if nobody waits for its task any more."""
+        async with asyncio.TaskGroup() as group:
+            await self.task.heartbeat()
+            beating = group.create_task(self._beat())
+            try:
+                return await self.run.run()
+            finally:
+                beating.cancel()
+
+    async def _beat(self) -> None:
+        while True:
+            await asyncio.sleep(self.heartbeat_seconds)
+            try:
+                await self.queue.extend(self.message)
+                await self.task.heartbeat()
+            except _AWS as error:
+                # The next one may come through; if none does, another worker gets the shard.
+                self._log("heartbeat_failed", reason=str(error))
+
+    async def _end(self, done: ShardDone | None) -> None:
+        if done is None:
+            await self._give_back("drained", 0)
+            return
+        try:
+            await self.task.succeed(done)
+        except TaskGoneError:
+            self._log("task_gone")
+        except _AWS as error:
+            # Another look at the shard finds that it is done.
+            await self._give_back(str(error), _AGAIN_SECONDS)
+            return
+        await self.queue.delete(self.message)
+        self.run.shared.runner.metrics.shards += 1
+        self._log("shard_done", completed=done.completed, failed=done.failed, attempts=done.attempts)
+
+    async def _fail(self, group: BaseExceptionGroup[BaseException]) -> None:
+        """Deal with what ended the work; what is not known here ends the process."""
+        if group.split(TaskGoneError)[0]:
+            self._log("task_gone")
+            await self.queue.delete(self.message)
+        elif no_use := group.split(_OF_NO_USE)[0]:
+            cause = _first(no_use)
+            self._log("shard_failed", reason=str(cause))
+            with suppress(TaskGoneError):
+                await self.task.fail(type(cause).__name__, str(cause))
+            await self.queue.delete(self.message)
+        elif refused := group.split(_AWS)[0]:
+            await self._give_back(str(_first(refused)), _AGAIN_SECONDS)
+        else:
+            await self._give_back("unexpected error", 0)
+            raise group
+
+    async def _give_back(self, reason: str, after_seconds: int) -> None:
+        self._log("shard_given_back", reason=reason)
+        await self.queue.give_back(self.message, after_seconds)
+
+    def _log(self, event: str, **values: Any) -> None:
+        message = self.run.message
+        log(event, job=message.job, shard=message.shard, received=self.message.received, **values)
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return the first error of a group of groups."""
+    error = group.exceptions[0]
+    return _first(error) if isinstance(error, BaseExceptionGroup) else error

@@ -1,0 +1,157 @@
+"""The lines of a shard, in bounded memory: a piece is split while the next one is on its way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Final
+
+from botocore.exceptions import (
+    EndpointConnectionError,
+    HTTPClientError,
+    IncompleteReadError,
+    ResponseStreamingError,
+)
+from urllib3.exceptions import HTTPError
+
+from batch.worker.bucket import Bucket, OpenObject
+from batch.worker.clients import in_thread
+
+_PIECE_BYTES: Final = 2**20
+#: Of a line that is too long: enough for what stands before its body.
+_HEAD_BYTES: Final = 4096
+_CONNECTIONS_IN_VAIN: Final = 8
+_LOST_CONNECTION: Final = (
+    EndpointConnectionError,
+    HTTPClientError,
+    HTTPError,
+    IncompleteReadError,
+    OSError,
+    ResponseStreamingError,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RawLine:
+    """A line as it stands in the file.
+
+    Parameters
+    ----------
+    ordinal
+        Its place, from 0.
+    content
+        Its bytes; only the first ones if it is too long.
+    too_long
+        Whether it is.
+    """
+
+    ordinal: int
+    content: bytes
+    too_long: bool = False
+
+
+class ShardReader:
+    """Reads one shard once.
+
+    Parameters
+    ----------
+    bucket, key
+        Where it lies.
+    line_bytes
+        The longest line.
+    """
+
+    def __init__(self, bucket: Bucket, key: str, *, line_bytes: int) -> None:
+        self._bucket = bucket
+        self._key = key
+        self._most = line_bytes
+        self._read = 0
+        self._size: int | None = None
+        self._ordinal = 0
+        #: What was read of a line whose end was not, and whether it is too long to be kept.
+        self._rest = bytearray()
+        self._skips = False
+
+    @property
+    def remaining(self) -> float:
+        """Share of the file that was not read yet."""
+        return 1.0 if self._size is None else 1 - self._read / max(1, self._size)
+
+    async def batches(self) -> AsyncIterator[list[RawLine]]:
+        """Yield the lines, as many at a time as came with one piece of the file.
+
+        Raises
+        ------
+        MissingObjectError
+            If there is no such shard.
+        """
+        pieces = self._pieces()
+        following = asyncio.create_task(anext(pieces, b""))
+        try:
+            while piece := await following:
+                following = asyncio.create_task(anext(pieces, b""))
+                if lines := self._split(piece):
+                    yield lines
+            if last := self._end():
+                yield [last]
+        finally:
+            following.cancel()
+
+    async def _pieces(self) -> AsyncIterator[bytes]:
+        """Yield the file's bytes; a connection that is lost is opened again where it was."""
+        in_vain = 0
+        while self._size is None or self._read < self._size:
+            try:
+                source = await self._bucket.open(self._key, self._read)
+                self._size = self._read + source.size
+                async for piece in _pieces_of(source):
+                    in_vain = 0
+                    self._read += len(piece)
+                    yield piece
+            except _LOST_CONNECTION:
+                in_vain += 1
+                if in_vain == _CONNECTIONS_IN_VAIN:
+                    raise
+                await asyncio.sleep(0.1 * 2**in_vain)
+
+    def _split(self, piece: bytes) -> list[RawLine]:
+        first, *others = piece.split(b"\n")
+        self._keep(first)
+        if not others:
+            return []
+        *whole, rest = others
+        lines = [self._finish()]
+        for content in whole:
+            if len(content) > self._most:
+                lines.append(RawLine(self._ordinal, content[:_HEAD_BYTES], too_long=True))
+            else:
+                lines.append(RawLine(self._ordinal, content))
+            self._ordinal += 1
+        self._keep(rest)
+        return lines
+
+    def _keep(self, content: bytes) -> None:
+        """Add to the line whose end is not known, as long as it is not too long."""
+        if self._skips:
+            return
+        self._rest += content
+        if len(self._rest) > self._most:
+            del self._rest[_HEAD_BYTES:]
+            self._skips = True
+
+    def _finish(self) -> RawLine:
+        line = RawLine(self._ordinal, bytes(self._rest), too_long=self._skips)
+        self._ordinal += 1
+        self._rest.clear()
+        self._skips = False
+        return line
+
+    def _end(self) -> RawLine | None:
+        """Return the last line, where the file does not end with the end of one."""
+        return self._finish() if self._rest else None
+
+
+async def _pieces_of(source: OpenObject) -> AsyncIterator[bytes]:
+    while piece := await in_thread(source.stream.read, _PIECE_BYTES):
+        yield piece

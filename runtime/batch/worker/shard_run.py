@@ -1,0 +1,269 @@
+"""One shard from its first line to its parts."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+import orjson
+
+from batch.contracts.description import JobDescription
+from batch.contracts.keys import JobKeys, ShardKeys
+from batch.contracts.shard import ShardDone, ShardLine, ShardMessage
+from batch.worker.bucket import Bucket, MissingObjectError
+from batch.worker.chunk_log import BucketChunks, ChunkLog
+from batch.worker.concurrency_limit import ConcurrencyLimit, Permit
+from batch.worker.images import Images
+from batch.worker.line_run import LineRunner, Result, ShardTerms, expired
+from batch.worker.memory_budget import MemoryBudget
+from batch.worker.parts import write_parts
+from batch.worker.requests import Requests
+from batch.worker.rows import ErrorCode, RowIdentifier, error_row
+from batch.worker.settings import Settings
+from batch.worker.shard_reader import RawLine, ShardReader
+
+#: The next shard is taken when this share of the newest one is left to read: the endpoint never waits.
+_NEXT_AT: Final = 0.25
+#: Results that may wait for a commit, in commits.
+_COMMITS_WAITING: Final = 4
+# A line's values, the request's body, and that as it is sent.
+_COPIES: Final = 3
+_CUSTOM_ID: Final = re.compile(rb'"custom_id":\s*("(?:[^"\\]|\\.)*")')
+
+
+class InvalidJobError(Exception):
+    """A job whose description cannot be used: says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What all shards of the process share.
+
+    Parameters
+    ----------
+    settings
+        What the worker is told.
+    bucket
+        The batch bucket.
+    runner
+        Asks the endpoint.
+    memory
+        Bound on the lines that are open.
+    images
+        Reads images.
+    """
+
+    settings: Settings
+    bucket: Bucket
+    runner: LineRunner
+    memory: MemoryBudget
+    images: Images
+
+
+@dataclass(slots=True, eq=False)
+class ShardRun:
+    """Work on one shard; what is cancelled or killed can be begun again by anyone.
+
+    Parameters
+    ----------
+    message
+        Which one.
+    shared
+        Of the process.
+    order
+        Its place among the process's shards.
+    on_nearly_read
+        Called when it is time to take another shard.
+    """
+
+    message: ShardMessage
+    shared: Shared
+    order: int
+    on_nearly_read: Callable[[], None]
+    _is_nearly_read: bool = field(default=False, init=False)
+    _drains: bool = field(default=False, init=False)
+    _lines: int = field(default=0, init=False)
+    _is_full: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+
+    @property
+    def is_nearly_read(self) -> bool:
+        """Whether it is time to take another shard."""
+        return self._is_nearly_read
+
+    def drain(self) -> None:
+        """Send no further line; `run` ends when those in flight have."""
+        self._drains = True
+
+    async def run(self) -> ShardDone | None:
+        """Ask for every line that nobody has a result of, and write the parts.
+
+        Returns
+        -------
+        ShardDone or None
+            None if it was drained before the end.
+
+        Raises
+        ------
+        InvalidJobError, MissingObjectError
+            If the job or the shard cannot be read, now or ever.
+        """
+        keys = JobKeys(self.message.job).shard(self.message.shard)
+        if done := await self._done(keys):
+            return done
+        terms = await self._terms()
+        store = BucketChunks(self.shared.bucket, keys)
+        flush_bytes = self.shared.settings.flush_bytes
+        log = ChunkLog(store, terms.identifier, most_bytes=flush_bytes * _COMMITS_WAITING)
+        await log.catch_up()
+        try:
+            is_whole = await self._ask(keys, terms, log)
+        finally:
+            # Also when it is cancelled: what was paid for is kept.
+            await log.commit()
+        if not is_whole:
+            return None
+        return await write_parts(self.shared.bucket, keys, store, terms.identifier, self._lines)
+
+    async def _done(self, keys: ShardKeys) -> ShardDone | None:
+        """Return what became of the shard, if another finished it."""
+        found = await self.shared.bucket.read(keys.done)
+        return ShardDone.from_json(found.body) if found else None
+
+    async def _terms(self) -> ShardTerms:
+        key = JobKeys(self.message.job).description
+        found = await self.shared.bucket.read(key)
+        if found is None:
+            raise MissingObjectError(f"{key} is not there")
+        try:
+            description = JobDescription.from_json(found.body)
+        except (ValueError, TypeError, KeyError) as error:
+            raise InvalidJobError(f"{key}: {error}") from error
+        # By S3's clock: this machine's may be wrong.
+        left = description.deadline - found.served_at
+        return ShardTerms(
+            identifier=RowIdentifier(self.message.job, self.message.shard),
+            requests=Requests(
+                description, self.shared.images, most_characters=self.shared.settings.line_bytes
+            ),
+            path=description.endpoint,
+            deadline=asyncio.get_running_loop().time() + left,
+            order=self.order,
+        )
+
+    async def _ask(self, keys: ShardKeys, terms: ShardTerms, log: ChunkLog) -> bool:
+        """Send the lines that are not in the log; return whether all have a result."""
+        settings = self.shared.settings
+        reader = ShardReader(self.shared.bucket, keys.lines, line_bytes=settings.line_bytes)
+        async with asyncio.TaskGroup() as commits:
+            committing = commits.create_task(self._commit(log))
+            try:
+                async with asyncio.TaskGroup() as lines:
+                    return await self._begin_lines(reader, terms, log, lines)
+            finally:
+                self._nearly_read()
+                committing.cancel()
+
+    async def _begin_lines(
+        self, reader: ShardReader, terms: ShardTerms, log: ChunkLog, group: asyncio.TaskGroup
+    ) -> bool:
+        """Begin with each line as soon as the endpoint has room for it; return whether all were begun."""
+        async for lines in reader.batches():
+            if reader.remaining <= _NEXT_AT:
+                self._nearly_read()
+            for raw in lines:
+                if self._drains:
+                    return False
+                self._lines = raw.ordinal + 1
+                if raw.ordinal not in log.committed:
+                    await self._begin(raw, terms, log, group)
+        return True
+
+    def _nearly_read(self) -> None:
+        if not self._is_nearly_read:
+            self._is_nearly_read = True
+            self.on_nearly_read()
+
+    async def _begin(self, raw: RawLine, terms: ShardTerms, log: ChunkLog, group: asyncio.TaskGroup) -> None:
+        try:
+            line = _parse(raw)
+        except _PoisonError as error:
+            row = error_row(terms.identifier, raw.ordinal, error.custom_id, error.code, str(error))
+            await self._keep(log, raw.ordinal, Result(row))
+            return
+        size = len(raw.content) * _COPIES
+        await self.shared.memory.take(size)
+        limit = self.shared.runner.limit
+        permit = limit.acquire_now() or await _permit_before(terms, limit)
+        if permit is None:
+            self.shared.memory.give_back(size)
+            await self._keep(log, raw.ordinal, expired(line, terms))
+        else:
+            group.create_task(self._finish(line, terms, log, permit, size))
+
+    async def _finish(
+        self, line: ShardLine, terms: ShardTerms, log: ChunkLog, permit: Permit, size: int
+    ) -> None:
+        try:
+            result = await self.shared.runner.run(line, terms, permit)
+        finally:
+            self.shared.memory.give_back(size)
+        await self._keep(log, line.ordinal, result)
+
+    async def _keep(self, log: ChunkLog, ordinal: int, result: Result) -> None:
+        await log.add(ordinal, result.row, result.attempts)
+        self.shared.runner.metrics.rows += 1
+        if log.waiting_bytes >= self.shared.settings.flush_bytes:
+            self._is_full.set()
+
+    async def _commit(self, log: ChunkLog) -> None:
+        """Commit when enough results wait, or the first has waited long enough."""
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self.shared.settings.flush_seconds):
+                    await self._is_full.wait()
+            self._is_full.clear()
+            await log.commit()
+
+
+async def _permit_before(terms: ShardTerms, limit: ConcurrencyLimit) -> Permit | None:
+    """Wait for a permit; None if the deadline comes first."""
+    try:
+        async with asyncio.timeout_at(terms.deadline):
+            return await limit.acquire(terms.order)
+    except TimeoutError:
+        return None
+
+
+class _PoisonError(Exception):
+    """A line of which nothing can be made."""
+
+    def __init__(self, code: ErrorCode, message: str, custom_id: str | None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.custom_id = custom_id
+
+
+def _parse(raw: RawLine) -> ShardLine:
+    if raw.too_long:
+        raise _PoisonError(
+            "line_too_long", "The line is longer than a worker takes.", _custom_id(raw.content)
+        )
+    try:
+        values = orjson.loads(raw.content)
+        line = ShardLine(**{**values, "ordinal": raw.ordinal})
+    except (orjson.JSONDecodeError, TypeError) as error:
+        raise _PoisonError("invalid_line", "The line is no request.", _custom_id(raw.content)) from error
+    return line
+
+
+def _custom_id(head: bytes) -> str | None:
+    """Return the name of a line that cannot be read whole; it stands before the body."""
+    found = _CUSTOM_ID.search(head)
+    try:
+        return str(orjson.loads(found[1])) if found else None
+    except orjson.JSONDecodeError:
+        return None
