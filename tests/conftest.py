@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 _HERE = Path(__file__).parent
 #: Layers that stay together: templates are synthesised once for all, and local servers need a processor.
 _TOGETHER = frozenset({"templates", "local"})
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep a layer, or else a file, in one process: before pytest-xdist reads what belongs together."""
-    for item in items:
-        place = item.path.relative_to(_HERE)
-        group = place.parts[0] if place.parts[0] in _TOGETHER else str(place)
-        item.add_marker(pytest.mark.xdist_group(group))
+class LayerScheduling(LoadScopeScheduling):
+    """Keeps a layer, or else a file, in one process.
+
+    Marks of ``xdist_group`` do not: pytest-xdist 3.8 adds the group to an attribute of the test that pytest
+    9.2 reads no longer, and says nothing.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        place = PurePath(nodeid.partition("::")[0]).relative_to(_HERE.name)
+        return place.parts[0] if place.parts[0] in _TOGETHER else str(place)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LayerScheduling | None:
+    """Share by layers where tests go in groups; every other way is pytest-xdist's own."""
+    return LayerScheduling(config, log) if config.getvalue("dist") == "loadgroup" else None
