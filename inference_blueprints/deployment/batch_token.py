@@ -1,0 +1,51 @@
+"""Tokens for clients of the batch API that cannot sign their requests.
+
+A token is a signed request to STS that says who signed it, made for one platform, whose authorizer checks it
+(`runtime/batch/authorizer`); it is good for fifteen minutes and needs no permission
+(https://docs.aws.amazon.com/STS/latest/APIReference/API_GetCallerIdentity.html).
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Final
+
+import boto3
+from botocore.auth import SigV4QueryAuth
+from botocore.awsrequest import AWSRequest
+
+from inference_blueprints.errors import UserError
+
+_PREFIX: Final = "inference-blueprints-v1."
+_AUDIENCE: Final = "x-inference-blueprints-audience"
+_SECONDS: Final = 900
+
+
+def batch_token(session: boto3.Session, *, platform: str, region: str) -> str:
+    """Return a token for a platform's batch API.
+
+    Parameters
+    ----------
+    session
+        Whose credentials sign it.
+    platform
+        The blueprint's name.
+    region
+        The platform's region.
+
+    Raises
+    ------
+    UserError
+        If there are no credentials.
+    """
+    credentials = session.get_credentials()
+    if credentials is None:
+        raise UserError("No AWS credentials were found: sign in, or set AWS_PROFILE.")
+    suffix = ".cn" if region.startswith("cn-") else ""
+    request = AWSRequest(
+        "GET",
+        f"https://sts.{region}.amazonaws.com{suffix}/?Action=GetCallerIdentity&Version=2011-06-15",
+        headers={_AUDIENCE: platform},
+    )
+    SigV4QueryAuth(credentials.get_frozen_credentials(), "sts", region, expires=_SECONDS).add_auth(request)
+    return _PREFIX + base64.urlsafe_b64encode(request.url.encode()).decode().rstrip("=")
