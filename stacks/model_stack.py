@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import aws_cdk as cdk
 from aws_cdk import aws_eks_v2 as eks
+from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from inference_blueprints import resources
@@ -19,6 +20,7 @@ from inference_constructs.helm.release import HelmRelease
 from inference_constructs.network.gateway import Gateway
 from inference_constructs.serving.model_route import Backend, ModelRoute
 from inference_constructs.serving.weights_identity import WeightsIdentity
+from inference_constructs.storage.cache_bucket import CacheBucket
 from inference_constructs.storage.weights_mirror import WeightsMirror
 
 #: Where models are, whatever serves them.
@@ -41,6 +43,8 @@ class ModelStack(cdk.Stack):
         Where its weights come from.
     weights_bucket_name
         Bucket of models that are mirrored.
+    encryption_key
+        Key of KV cache that the model's workers share.
     gateway
         The models' load balancer.
     priority
@@ -58,6 +62,7 @@ class ModelStack(cdk.Stack):
         plan: ModelPlan,
         weights: Weights,
         weights_bucket_name: str,
+        encryption_key: kms.IKey,
         gateway: Gateway,
         priority: int,
         env: cdk.Environment,
@@ -82,8 +87,11 @@ class ModelStack(cdk.Stack):
             earlier.append(
                 self._mirror(access.cluster_name, cluster, plan.weights_mirror, weights, variables)
             )
-        if weights.is_streamed or weights.token_secret_arn:
-            earlier.append(self._identity(access.cluster_name, plan, weights, variables))
+        cache = self._kv_cache(plan, encryption_key)
+        if weights.is_streamed or weights.token_secret_arn or cache:
+            earlier.append(self._identity(access.cluster_name, plan, weights, variables, cache))
+        if cache:
+            variables["kv_cache_bucket"] = cache.bucket_name
         for deployment in plan.deployments:
             HelmRelease(
                 self,
@@ -122,10 +130,26 @@ class ModelStack(cdk.Stack):
             secret_arn=weights.token_secret_arn,
         )
 
+    def _kv_cache(self, plan: ModelPlan, encryption_key: kms.IKey) -> CacheBucket | None:
+        """Add the bucket of KV cache that workers share: another one where blocks mean something else."""
+        if plan.shared_kv_cache is None:
+            return None
+        return CacheBucket(
+            self,
+            f"KvCache{plan.shared_kv_cache.content.capitalize()}",
+            encryption_key=encryption_key,
+            expire_days=plan.shared_kv_cache.expire_days,
+        )
+
     def _identity(
-        self, cluster_name: str, plan: ModelPlan, weights: Weights, variables: Mapping[str, str]
+        self,
+        cluster_name: str,
+        plan: ModelPlan,
+        weights: Weights,
+        variables: Mapping[str, str],
+        cache: CacheBucket | None,
     ) -> WeightsIdentity:
-        """Let the pods of every deployment read what they need; of a mirrored model no token."""
+        """Let all pods read what they need, and share KV cache; with a mirror no token."""
         mirror = plan.weights_mirror
         return WeightsIdentity(
             self,
@@ -135,6 +159,7 @@ class ModelStack(cdk.Stack):
             service_accounts=[deployment.service_account for deployment in plan.deployments],
             s3_prefix=_address(variables, mirror) if mirror else weights.s3,
             secret_arn=None if mirror else weights.token_secret_arn,
+            further=cache.use_statements() if cache else (),
         )
 
 

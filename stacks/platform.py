@@ -145,6 +145,7 @@ class Platform:
                 plan=self._plan.model(model.name),
                 weights=model.weights,
                 weights_bucket_name=data.weights_bucket_name,
+                encryption_key=data.encryption_key,
                 gateway=network.models.gateway,
                 priority=priorities[model.name],
                 env=self._env,

@@ -77,6 +77,8 @@ def _shown(resolved: Any) -> str:
             return resolved
         case {"Ref": name}:
             return f"<{name}>"
+        case {"Fn::GetAtt": [str() as name, str() as attribute]}:
+            return f"<{name}.{attribute}>"
         case {"Fn::Join": [str() as separator, list() as parts]}:
             return separator.join(_shown(part) for part in parts)
     return json.dumps(resolved, separators=(",", ":"))

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from inference_blueprints.planning.shared_cache_price import usd_per_million_tokens
 from inference_blueprints.planning.types import MemorySummary
 from inference_blueprints.serving.capacity import concurrent_requests
+from inference_blueprints.serving.engines.lmcache import chunk_tokens
 from inference_blueprints.serving.engines.sizing import worker_memory, worker_sizing
+from inference_blueprints.serving.host_cache import whole_kv_bytes_per_token
+from inference_blueprints.serving.memory import MemoryEstimate
 from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
+from inference_blueprints.serving.shared_cache import shared_cache
 from inference_blueprints.spec.types import Blueprint
 
 
@@ -44,5 +49,19 @@ def _summarise_worker(resolved: ResolvedWorkers) -> MemorySummary:
         kv_cache_tokens=sizing.kv_tokens,
         host_kv_tokens=sizing.host_kv_tokens,
         nvme_kv_tokens=sizing.nvme_kv_tokens,
+        shared_kv_usd=_shared_kv_usd(resolved, memory, sizing.block_size),
         concurrent_requests=concurrent_requests(resolved.model.workload, sizing),
+    )
+
+
+def _shared_kv_usd(resolved: ResolvedWorkers, memory: MemoryEstimate, block_size: int) -> float | None:
+    bucket = shared_cache(resolved)
+    if bucket is None:
+        return None
+    bytes_per_token = whole_kv_bytes_per_token(resolved, memory)
+    return usd_per_million_tokens(
+        bytes_per_token,
+        expire_days=bucket.expire_days,
+        tokens_per_object=chunk_tokens(resolved, block_size),
+        objects_per_chunk=round(bytes_per_token / memory.kv_bytes_per_token),
     )

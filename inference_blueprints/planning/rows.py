@@ -180,9 +180,12 @@ def _host_caches(summary: PlanSummary) -> PlanTable:
     return PlanTable(
         "KV cache beside the devices",
         ("tokens a worker keeps",),
-        ("on devices", "in host memory", "on NVMe"),
+        ("on devices", "in memory", "on NVMe", "USD a million in S3"),
         tuple(_host_cache_row(memory) for memory in summary.memory if memory.host_kv_tokens),
-        ("Each place has copies of what prompts left in the one before, and keeps them for longer.",),
+        (
+            "Each place has copies of what prompts left in the one before, and keeps them for longer. S3: a "
+            "million tokens written once and kept until they expire, us-east-1.",
+        ),
     )
 
 
@@ -192,6 +195,7 @@ def _host_cache_row(memory: MemorySummary) -> tuple[str, ...]:
         f"{memory.kv_cache_tokens:,}",
         f"{memory.host_kv_tokens:,}",
         f"{memory.nvme_kv_tokens:,}" if memory.nvme_kv_tokens else "-",
+        "-" if memory.shared_kv_usd is None else f"{memory.shared_kv_usd:.2f}",
     )
 
 

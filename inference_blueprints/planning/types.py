@@ -88,10 +88,10 @@ class MemorySummary:
         What a token takes of it on one device.
     kv_cache_tokens
         Tokens that the worker's KV cache holds.
-    host_kv_tokens
-        Tokens of it that the worker keeps in the memory of its node.
-    nvme_kv_tokens
-        Tokens of it that the worker keeps on the node's NVMe.
+    host_kv_tokens, nvme_kv_tokens
+        Tokens of it that the worker keeps in the memory of its node, and on its NVMe.
+    shared_kv_usd
+        US dollars for a million tokens of it in S3, until they expire; None where none are kept there.
     concurrent_requests
         Requests of the stated mean length that run at once: bounded by the KV cache and by the sequences that
         the engine is set to.
@@ -108,6 +108,7 @@ class MemorySummary:
     kv_cache_tokens: int
     host_kv_tokens: int
     nvme_kv_tokens: int
+    shared_kv_usd: float | None
     concurrent_requests: int
 
 

@@ -12,6 +12,7 @@ from inference_blueprints import resources
 from inference_blueprints.catalog import placement
 from inference_blueprints.serving.types import (
     EnvironmentValue,
+    KvCacheBucket,
     OwnAddress,
     PeerAddress,
     SecretValue,
@@ -31,7 +32,8 @@ def chart_values(chart: str, **variables: Any) -> dict[str, Any]:
         Key of ``helm_values/charts.yaml``, such as ``dynamo-model``.
     **variables
         What the template's first line names; for ``dynamo-model`` it is ``deployment``, a `DeploymentPlan`,
-        and for one that streams a mirrored model ``weights_bucket``, the name of the bucket.
+        for one that streams a mirrored model ``weights_bucket``, and for one whose workers share KV cache
+        ``kv_cache_bucket``, names of buckets.
 
     Returns
     -------
@@ -91,6 +93,8 @@ def _environment_entry(name: str, value: EnvironmentValue) -> dict[str, str | bo
             return {"name": name, "ownAddress": True}
         case WeightsBucket():
             return {"name": name, "weightsBucket": True}
+        case KvCacheBucket():
+            return {"name": name, "kvCacheBucket": True}
         case PeerAddress():
             raise ValueError(
                 f"process '{value.process}' cannot be addressed: Dynamo's workers are found by discovery"

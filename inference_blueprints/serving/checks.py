@@ -10,10 +10,12 @@ from inference_blueprints.serving.disaggregation_checks import disaggregation_fi
 from inference_blueprints.serving.disk import disk_findings
 from inference_blueprints.serving.engine_checks import engine_findings
 from inference_blueprints.serving.engines.sizing import worker_memory, worker_sizing
+from inference_blueprints.serving.host_cache import whole_kv_bytes_per_token
 from inference_blueprints.serving.host_cache_checks import host_cache_findings
 from inference_blueprints.serving.memory_checks import memory_findings
 from inference_blueprints.serving.resolved import ResolvedWorkers, UnresolvedError, resolve
 from inference_blueprints.serving.shape_checks import shape_findings
+from inference_blueprints.serving.shared_cache import shared_cache_findings
 from inference_blueprints.spec import types as spec
 
 
@@ -61,7 +63,9 @@ def _workers_findings(resolved: ResolvedWorkers, *, arguments_are_right: bool) -
     if not found and arguments_are_right:
         found = memory_findings(resolved)
         if not _wrong(found):
-            found += host_cache_findings(resolved, worker_memory(resolved), worker_sizing(resolved))
+            memory = worker_memory(resolved)
+            found += host_cache_findings(resolved, memory, worker_sizing(resolved))
+            found += shared_cache_findings(resolved, whole_kv_bytes_per_token(resolved, memory))
     return found if _wrong(found) else [*found, *disk_findings(resolved)]
 
 

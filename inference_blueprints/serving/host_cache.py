@@ -45,10 +45,22 @@ def kept_tokens(resolved: ResolvedWorkers, memory: MemoryEstimate, block_size: i
     mib
         The place, in MiB.
     """
-    copies = 1 if resolved.shape.attention == "mla" else resolved.tensor_parallel_size
-    bytes_per_token = memory.kv_bytes_per_token * copies
-    tokens = int(mib * _BYTES_PER_MIB // bytes_per_token)
+    tokens = int(mib * _BYTES_PER_MIB // whole_kv_bytes_per_token(resolved, memory))
     return tokens // block_size * block_size
+
+
+def whole_kv_bytes_per_token(resolved: ResolvedWorkers, memory: MemoryEstimate) -> float:
+    """Return what a token takes of all devices of a worker, without copies.
+
+    Parameters
+    ----------
+    resolved
+        The workers.
+    memory
+        How the memory of each of their accelerators is spent.
+    """
+    copies = 1 if resolved.shape.attention == "mla" else resolved.tensor_parallel_size
+    return memory.kv_bytes_per_token * copies
 
 
 def shared_memory_mib(resolved: ResolvedWorkers, memory_mib: int) -> int:

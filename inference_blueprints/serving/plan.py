@@ -5,6 +5,7 @@ from __future__ import annotations
 from inference_blueprints.serving.kv_transfer import kv_transfer
 from inference_blueprints.serving.packing import packed
 from inference_blueprints.serving.resolved import ResolvedWorkers, catalog_name, resolve
+from inference_blueprints.serving.shared_cache import shared_cache_plan
 from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.serving.types import DeploymentPlan, ModelPlan, ServingPlan
 from inference_blueprints.serving.weights import weights_mirror
@@ -47,6 +48,7 @@ def _model_plan(blueprint: spec.Blueprint, index: int) -> ModelPlan:
         catalog_name=catalog_name(model.weights),
         deployments=deployments,
         weights_mirror=weights_mirror(model, deployments[0]),
+        shared_kv_cache=shared_cache_plan(model, blueprint.releases.engine(model.engine.chosen).version),
     )
 
 

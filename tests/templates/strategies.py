@@ -188,7 +188,8 @@ def _serving(draw: Draw, region: str, zones: Sequence[str]) -> tuple[list[Docume
     pools = [draw(_pools(name, *each, zones)) for name, *each in zip(names, chosen, sizes, strict=True)]
     if _have_nvme_to_spare(chosen, pools):
         for model in models:
-            model.get("kvCache", {}).update(draw(_some(nvme=_some(gib=st.just(2)))))
+            if "kvCache" in model:
+                _keep_further(draw, model)
     if draw(st.booleans()):
         pools.append(draw(_pools("unused", draw(_instance_types(accelerated=False)), [], zones)))
     return pools, models
@@ -342,6 +343,17 @@ def _kept(types: list[list[catalog.InstanceType]]) -> st.SearchStrategy[Document
     if not all(_has_memory_to_spare(each) for pool in types for each in pool):
         return st.just({})
     return _some(kvCache=st.just({"hostMemoryGib": 1}))
+
+
+def _keep_further(draw: Draw, model: Document) -> None:
+    """Give a model's KV cache places behind the nodes' memory, or none."""
+    further = _some(
+        nvme=_some(gib=st.just(2)),
+        shared=st.fixed_dictionaries({"s3": _some(expireDays=st.integers(1, 90))}),
+    )
+    if model["weights"].get("huggingFace") and "revision" not in model["weights"]:
+        further = _some(nvme=_some(gib=st.just(2)))
+    model["kvCache"] |= draw(further)
 
 
 def _have_nvme_to_spare(types: list[list[catalog.InstanceType]], pools: list[Document]) -> bool:

@@ -108,6 +108,8 @@ topologySpreadConstraints:
       key: {{ .secret }}
   {{- else if hasKey . "weightsBucket" }}
   value: {{ $.root.Values.weightsBucket | quote }}
+  {{- else if hasKey . "kvCacheBucket" }}
+  value: {{ $.root.Values.kvCacheBucket | quote }}
   {{- else }}
   valueFrom:
     fieldRef:

@@ -1,4 +1,4 @@
-"""What the pods of a model may read of AWS: its weights and its token, nothing else."""
+"""What the pods of a model may do in AWS: read its weights and its token, and what else it is given."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ class WeightsIdentity(PodIdentity):
         ``s3://bucket/prefix`` of the weights, where they are in S3.
     secret_arn
         Secret with the token that downloads them, where they are gated.
+    further
+        Rights beside these: a service account has one role.
     """
 
     def __init__(
@@ -36,11 +38,13 @@ class WeightsIdentity(PodIdentity):
         service_accounts: Sequence[str],
         s3_prefix: str | None = None,
         secret_arn: str | None = None,
+        further: Sequence[Statement] = (),
     ) -> None:
         stack = cdk.Stack.of(scope)
         statements = [
             *(read_weights(stack, s3_prefix) if s3_prefix else []),
             *(read_secret(stack, secret_arn) if secret_arn else []),
+            *further,
         ]
         super().__init__(
             scope,
@@ -53,8 +57,9 @@ class WeightsIdentity(PodIdentity):
         acknowledge_wildcards(
             self,
             statements,
-            "Weights are many objects below one prefix; the key that they and the secret are under is their "
-            "owner's choice, and is used only through S3 and Secrets Manager for these very objects.",
+            "Weights are many objects below one prefix, KV cache all of a bucket; the key that they and the "
+            "secret are under is their owner's choice, and is used only through S3 and Secrets Manager for "
+            "these very objects.",
         )
 
 

@@ -17,6 +17,7 @@ from types import MappingProxyType
 from inference_blueprints.serving.disk import nvme_cache_mib
 from inference_blueprints.serving.host_cache import host_cache_mib
 from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.shared_cache import BUCKET_REFERENCE, shared_cache
 
 _MIB_PER_GIB = 1024
 # Both on loopback; the first is LMCache's own choice.
@@ -25,6 +26,8 @@ _PORT, _HTTP_PORT = 5555, 5556
 _START_SECONDS = 300
 # Below the directory that is mounted for caches.
 _NVME_DIRECTORY = "/cache/kv"
+# S3 bills each object that is put and asked for; LMCache's own choice.
+_SHARED_CHUNK_TOKENS = 256
 # A tier is filled to this part before the least recently used gives way (``--eviction-trigger-watermark`` and
 # ``trigger_watermark``, LMCache's own choice).
 _FILLED = 0.8
@@ -40,7 +43,7 @@ def uses_lmcache(resolved: ResolvedWorkers) -> bool:
     resolved
         The workers.
     """
-    return bool(nvme_cache_mib(resolved))
+    return bool(nvme_cache_mib(resolved) or shared_cache(resolved))
 
 
 def filled_part(resolved: ResolvedWorkers) -> float:
@@ -62,7 +65,7 @@ def lmcache_connector(resolved: ResolvedWorkers, block_size: int) -> Mapping[str
     resolved
         The workers.
     block_size
-        Tokens of a block: what LMCache keeps is as large, so that its events are the router's blocks.
+        Tokens of a block of the KV cache.
     """
     return {
         "kv_connector": "LMCacheMPConnector",
@@ -82,7 +85,7 @@ def _server_arguments(resolved: ResolvedWorkers, block_size: int) -> Iterator[st
     """Yield the command line of ``lmcache server`` behind the addresses, which the connector sets."""
     arguments = {
         "http-port": _HTTP_PORT,
-        "chunk-size": block_size,
+        "chunk-size": chunk_tokens(resolved, block_size),
         "max-workers": resolved.tensor_parallel_size,
         "l1-size-gb": host_cache_mib(resolved) // _MIB_PER_GIB,
         "eviction-policy": "LRU",
@@ -91,6 +94,23 @@ def _server_arguments(resolved: ResolvedWorkers, block_size: int) -> Iterator[st
         yield from (f"--{name}", str(value))
     for adapter in _adapters(resolved):
         yield from ("--l2-adapter", json.dumps(adapter, separators=(",", ":")))
+
+
+def chunk_tokens(resolved: ResolvedWorkers, block_size: int) -> int:
+    """Return the tokens that LMCache keeps as one: the router's blocks, so that its events are of these.
+
+    Larger in a store that bills each object, of which events are none that the router knows.
+
+    Parameters
+    ----------
+    resolved
+        The workers.
+    block_size
+        Tokens of a block of the KV cache.
+    """
+    if not shared_cache(resolved):
+        return block_size
+    return -(-_SHARED_CHUNK_TOKENS // block_size) * block_size
 
 
 def _adapters(resolved: ResolvedWorkers) -> Iterator[Mapping[str, object]]:
@@ -105,4 +125,12 @@ def _adapters(resolved: ResolvedWorkers) -> Iterator[Mapping[str, object]]:
             "max_capacity_gb": nvme // _MIB_PER_GIB,
             # Without this block nothing is ever deleted.
             "eviction": {"eviction_policy": "LRU"},
+        }
+    if shared_cache(resolved):
+        region = resolved.blueprint.spec.environment.region
+        yield {
+            "type": "s3",
+            # Addressed by host name alone; S3 itself deletes what has expired.
+            "s3_endpoint": f"{BUCKET_REFERENCE}.s3.{region}.amazonaws.com",
+            "s3_region": region,
         }

@@ -27,6 +27,7 @@ from inference_blueprints.serving.host_cache import host_cache_mib
 from inference_blueprints.serving.kv_transfer import kv_transfer
 from inference_blueprints.serving.memory import MemoryEstimate
 from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.shared_cache import shared_cache_environment
 from inference_blueprints.serving.types import EnvironmentValue, OwnAddress
 from inference_blueprints.serving.weights import streamed_address, weights_environment
 from inference_blueprints.spec.types import ArgumentValue
@@ -80,7 +81,7 @@ STREAMS_WEIGHTS = True
 # Its connector reads whole heads of one device (vLLM documentation, "NixlConnector Usage": decode TP must be
 # a multiple of prefill TP).
 GATHERS_HEADS = False
-KV_CACHE_TIERS: frozenset[str] = frozenset({"hostMemoryGib", "nvme"})
+KV_CACHE_TIERS: frozenset[str] = frozenset({"hostMemoryGib", "nvme", "shared"})
 
 # vLLM's own choice for an API server by GiB of device memory; it leaves A100 at the lowest (vllm#17885).
 _STEP_TOKENS = ((160, 16384), (70, 8192), (0, 2048))
@@ -175,7 +176,7 @@ def environment(resolved: ResolvedWorkers) -> Mapping[str, EnvironmentValue]:
         # Dynamo finds the address itself only where NIXL is the one connector.
         environment["VLLM_NIXL_SIDE_CHANNEL_HOST"] = OwnAddress()
     if lmcache.uses_lmcache(resolved):
-        environment |= lmcache.ENVIRONMENT
+        environment |= {**lmcache.ENVIRONMENT, **shared_cache_environment(resolved)}
     return {**environment, **weights_environment(resolved.model.weights)}
 
 

@@ -35,6 +35,8 @@ DEREGISTRATION_SECONDS = 15
 #: What a process may take to end once its streams have.
 EXIT_SECONDS = 25
 
+# Published beside every release since 1.2, as experimental ("Release Artifacts", docs.nvidia.com/dynamo).
+_EFA_VARIANT = "-efa"
 # Compiling, capturing CUDA graphs and pulling on a bad day, beside fetching the weights at a modest speed.
 _STARTUP_SECONDS = 900
 _WEIGHT_BYTES_PER_SECOND = 100e6
@@ -44,11 +46,17 @@ _STARTUP_PERIOD_SECONDS = 10
 def engine_image(resolved: ResolvedWorkers) -> str:
     """Return the engine's image; Dynamo's operator reads the release from the tag, so a digest keeps it.
 
+    Only its variant for EFA has libfabric, on which NIXL's plug-in LIBFABRIC and NCCL's for EFA depend
+    (``container/templates/aws.Dockerfile`` of ai-dynamo/dynamo; NIXL's wheels leave libfabric out).
+
     Parameters
     ----------
     resolved
         The workers.
     """
+    if efa_interfaces(resolved):
+        # Another image than the one that the catalogue's digest names.
+        return f"{resolved.engine.image}:{resolved.engine.version}{_EFA_VARIANT}"
     tagged = f"{resolved.engine.image}:{resolved.engine.version}"
     return f"{tagged}@{resolved.engine.digest}" if resolved.engine.digest else tagged
 

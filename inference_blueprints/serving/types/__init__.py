@@ -12,6 +12,7 @@ from inference_blueprints.serving.types.plan import (
     KvTransfer,
     ModelPlan,
     ServingPlan,
+    SharedKvCachePlan,
     WeightsMirror,
 )
 from inference_blueprints.serving.types.process import (
@@ -31,6 +32,7 @@ from inference_blueprints.serving.types.process import (
 )
 from inference_blueprints.serving.types.values import (
     EnvironmentValue,
+    KvCacheBucket,
     OwnAddress,
     PeerAddress,
     SecretValue,
@@ -45,6 +47,7 @@ __all__ = [
     "EngineSettings",
     "EnvironmentValue",
     "HttpProbe",
+    "KvCacheBucket",
     "KvTransfer",
     "ModelPlan",
     "Neighbour",
@@ -58,6 +61,7 @@ __all__ = [
     "Rollout",
     "SecretValue",
     "ServingPlan",
+    "SharedKvCachePlan",
     "Sidecar",
     "Toleration",
     "WeightsBucket",

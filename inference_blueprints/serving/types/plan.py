@@ -115,6 +115,22 @@ class DeploymentPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class SharedKvCachePlan:
+    """A bucket of KV cache that all workers of a model share.
+
+    Parameters
+    ----------
+    content
+        What tells its blocks from those of other weights or another engine: 8 hexadecimal digits.
+    expire_days
+        Days after which an object is deleted.
+    """
+
+    content: str
+    expire_days: int
+
+
+@dataclass(frozen=True, slots=True)
 class ModelPlan:
     """A model with all its deployments.
 
@@ -128,12 +144,15 @@ class ModelPlan:
         Its deployments, behind one route.
     weights_mirror
         The copy that they stream from; None where they do not.
+    shared_kv_cache
+        The bucket of KV cache that they share; None without one.
     """
 
     name: str
     catalog_name: str
     deployments: tuple[DeploymentPlan, ...]
     weights_mirror: WeightsMirror | None = None
+    shared_kv_cache: SharedKvCachePlan | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,5 +44,10 @@ class WeightsBucket:
     """An environment value that is the name of the platform's bucket of weights; the target knows it."""
 
 
+@dataclass(frozen=True, slots=True)
+class KvCacheBucket:
+    """An environment value that is the name of the model's bucket of KV cache; the target knows it."""
+
+
 #: A literal is a plain string.
-EnvironmentValue = str | SecretValue | OwnAddress | PeerAddress | WeightsBucket
+EnvironmentValue = str | SecretValue | OwnAddress | PeerAddress | WeightsBucket | KvCacheBucket

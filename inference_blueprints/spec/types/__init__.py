@@ -17,7 +17,7 @@ from inference_blueprints.spec.types.environment import (
     Metadata,
     Network,
 )
-from inference_blueprints.spec.types.kv_cache import KvCache, NvmeKvCache
+from inference_blueprints.spec.types.kv_cache import KvCache, NvmeKvCache, S3KvCache, SharedKvCache
 from inference_blueprints.spec.types.models import (
     Deployment,
     Disaggregated,
@@ -132,10 +132,12 @@ __all__ = [
     "Revision",
     "RoundRobinRouting",
     "Routing",
+    "S3KvCache",
     "S3Prefix",
     "SecretArn",
     "Section",
     "SglangEngine",
+    "SharedKvCache",
     "SnapshotId",
     "SociParallelPull",
     "Spec",

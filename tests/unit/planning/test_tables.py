@@ -38,7 +38,17 @@ def test_what_is_kept_in_the_nodes_memory_is_shown_where_something_is(changed):
     # 40 GiB of 147,456 bytes a token, in whole blocks of 64.
     assert "291,264" in _printed(summarise(kept.blueprint, kept.plan), 80).split()
     without = changed(lambda spec: spec)
-    assert "in host memory" not in _printed(summarise(without.blueprint, without.plan), 80)
+    assert "tokens a worker keeps" not in _printed(summarise(without.blueprint, without.plan), 80)
+
+
+def test_further_tiers_are_shown_with_what_they_hold_and_cost(changed):
+    cache = {"hostMemoryGib": 30, "nvme": {"gib": 200}, "shared": {"s3": {"expireDays": 10}}}
+    kept = changed(lambda spec: spec["models"][0].update(kvCache=cache))
+    words = _printed(summarise(kept.blueprint, kept.plan), 80).split()
+    # LMCache fills four fifths of 200 GiB.
+    assert f"{int(0.8 * 200 * 2**30 / 147_456) // 64 * 64:,}" in words
+    # 147 GB for a third of a month at 0.023 USD, and 3,906 puts.
+    assert f"{147.456 / 3 * 0.023 + 1e6 / 256 * 0.005 / 1000:.2f}" in words
 
 
 def test_names_are_shown_whole(changed):
