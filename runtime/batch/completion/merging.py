@@ -40,6 +40,20 @@ class Outcome:
         """Return the document."""
         return json.dumps(asdict(self), separators=(",", ":"))
 
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Outcome:
+        """Read the document.
+
+        Raises
+        ------
+        ValueError
+            If it is not JSON.
+        TypeError
+            If it is not such a document.
+        """
+        values = json.loads(text)
+        return cls(**{**values, "usage": Usage(**values["usage"]), "undone": tuple(values["undone"])})
+
 
 def merge(job: str, objects: Objects) -> Outcome:
     """Write a job's output and error files from the shards that are done; doing it again writes the same.
@@ -53,7 +67,7 @@ def merge(job: str, objects: Objects) -> Outcome:
     """
     keys = JobKeys(job)
     shards = [json.loads(line)["shard"] for line in objects.read(keys.shards).splitlines()]
-    sizes = objects.sizes(f"{keys.prefix}parts/")
+    sizes = objects.sizes(keys.parts)
     done = [shard for shard in shards if keys.shard(shard).done in sizes]
     with ThreadPoolExecutor(_READS_AT_ONCE) as pool:
         contents = pool.map(lambda shard: objects.read(keys.shard(shard).done), done)

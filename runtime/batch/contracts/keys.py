@@ -17,6 +17,8 @@ Key                                        Object
 ``jobs/<job>/parts/<shard>/output.jsonl``  all results of a shard that succeeded
 ``jobs/<job>/parts/<shard>/error.jsonl``   all of its lines that failed
 ``jobs/<job>/parts/<shard>/done.json``     counts and usage; written last
+``jobs/<job>/undone-<attempt>.jsonl``      the shards of an attempt, a line each, that a redrive runs
+``jobs/<job>/outcome.json``                what became of the job (`completion.merging`)
 ``jobs/<job>/output.jsonl``                the job's results
 ``jobs/<job>/error.jsonl``                 the job's failed lines, those included that never were valid
 ========================================== ===================================================================
@@ -66,6 +68,20 @@ class JobKeys:
     def invalid(self) -> str:
         """All lines that are not valid."""
         return f"{self.prefix}invalid.jsonl"
+
+    @property
+    def outcome(self) -> str:
+        """What became of the job."""
+        return f"{self.prefix}outcome.json"
+
+    def undone(self, attempt: int) -> str:
+        """Return the key of the shards that an attempt runs."""
+        return f"{self.prefix}undone-{attempt}.jsonl"
+
+    @property
+    def parts(self) -> str:
+        """Prefix of what the shards left, with a slash at its end."""
+        return f"{self.prefix}parts/"
 
     @property
     def shards(self) -> str:

@@ -58,12 +58,23 @@ class Capacity:
         Of all workers that the queue may use; each alone, without the other.
     usd_per_million_input_tokens, usd_per_million_output_tokens
         What a million tokens cost.
+    places
+        Shards that those workers hold at once.
     """
 
     input_tokens_per_second: float
     output_tokens_per_second: float
     usd_per_million_input_tokens: float
     usd_per_million_output_tokens: float
+    places: int = 1
+
+    def usd(self, input_tokens: int, output_tokens: int) -> float:
+        """Return what so many tokens cost, in dollars."""
+        million = 1_000_000
+        return (
+            input_tokens * self.usd_per_million_input_tokens
+            + output_tokens * self.usd_per_million_output_tokens
+        ) / million
 
 
 @dataclass(frozen=True, slots=True)

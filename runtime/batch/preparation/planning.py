@@ -12,7 +12,6 @@ from batch.contracts.request import JobRequest
 from batch.preparation.segment_report import SegmentReport, ShardEntry
 
 _SECONDS_PER_HOUR = 3600
-_MILLION = 1_000_000
 # Their results become one object, which S3 makes of as many parts; a map has as many children at once.
 _MOST_SHARDS = 10_000
 
@@ -44,6 +43,8 @@ class Plan:
     ----------
     lines, invalid, repeated
         Lines of all inputs, those that are not valid, and those whose custom_id another has.
+    requests
+        Lines that hold something; those that run are what is left without the invalid.
     shards
         How many shards it has.
     input_tokens, output_tokens
@@ -59,6 +60,7 @@ class Plan:
     lines: int
     invalid: int
     repeated: int
+    requests: int
     shards: int
     input_tokens: int
     output_tokens: int
@@ -69,6 +71,20 @@ class Plan:
     def to_json(self) -> str:
         """Return the document."""
         return json.dumps(asdict(self), ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Plan:
+        """Read the document.
+
+        Raises
+        ------
+        ValueError
+            If it is not JSON.
+        TypeError
+            If it is not such a document.
+        """
+        values = json.loads(text)
+        return cls(**{**values, "problems": tuple(Problem(**each) for each in values["problems"])})
 
 
 def first_lines(reports: Sequence[SegmentReport]) -> list[int]:
@@ -114,15 +130,13 @@ def plan(request: JobRequest, reports: Sequence[SegmentReport], *, repeated: int
         lines=sum(report.lines for report in reports),
         invalid=sum(report.invalid for report in reports),
         repeated=repeated,
+        requests=sum(shard.lines for shard in shards) + sum(report.invalid for report in reports),
         shards=len(shards),
         input_tokens=asked,
         output_tokens=answered,
         hours=(asked / capacity.input_tokens_per_second + answered / capacity.output_tokens_per_second)
         / _SECONDS_PER_HOUR,
-        usd=(
-            asked * capacity.usd_per_million_input_tokens + answered * capacity.usd_per_million_output_tokens
-        )
-        / _MILLION,
+        usd=capacity.usd(asked, answered),
     )
     return replace(sums, problems=tuple(_problems(request, sums, now)))
 

@@ -1,0 +1,236 @@
+"""Ends jobs: their files, counts, usage and cost, the state that they end in, and who is told of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from batch.completion.merging import Outcome, merge
+from batch.contracts.keys import JobKeys
+from batch.contracts.request import Capacity
+from batch.contracts.states import FINAL, JobState
+from batch.jobs import identifiers
+from batch.jobs.files import FileRecord
+from batch.jobs.job import Job, JobError, RequestCounts
+from batch.jobs.job_table import plain
+from batch.jobs.settings import Platform
+from batch.jobs.table import StateConflictError
+from batch.objects import Objects
+from batch.preparation.planning import Plan
+
+#: Of events that say that a job is in another state.
+EVENT_SOURCE: Final = "inference-blueprints.batch"
+EVENT_TYPE: Final = "Batch Job State Change"
+# Of a batch's errors; the error file has them all.
+_SHOWN_ERRORS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a job ends.
+
+    Parameters
+    ----------
+    state
+        The state that it ends in.
+    before
+        States that it may be in until then.
+    errors
+        Why it did not end well.
+    """
+
+    state: JobState
+    before: tuple[JobState, ...]
+    errors: tuple[JobError, ...] = ()
+
+
+class Ends:
+    """Ends jobs.
+
+    Parameters
+    ----------
+    platform
+        What the functions work with.
+    objects
+        The batch bucket.
+    bucket
+        Its name.
+    tell
+        Takes a job that has ended: metrics, events.
+    """
+
+    def __init__(
+        self, platform: Platform, objects: Objects, bucket: str, tell: Callable[[Job], None]
+    ) -> None:
+        self._platform = platform
+        self._objects = objects
+        self._bucket = bucket
+        self._tell = tell
+
+    def merge(self, identifier: str, attempt: int, *, now: int) -> Outcome:
+        """Join what the shards of a job left; the job is finalizing from then on.
+
+        Parameters
+        ----------
+        identifier, attempt
+            The job, and the attempt at it that has run.
+        now
+            Seconds since 1970.
+
+        Raises
+        ------
+        StateConflictError
+            If the job is not that attempt's any more.
+        """
+        job = self._job(identifier)
+        if job.state != "finalizing":
+            self._platform.jobs.move(
+                identifier, "finalizing", before=["in_progress"], now=now, attempt=attempt
+            )
+        return self._outcome(identifier)
+
+    def finish(self, identifier: str, *, now: int) -> Job:
+        """End a job whose results are merged: completed, or failed where shards are not done.
+
+        Parameters
+        ----------
+        identifier
+            The job.
+        now
+            Seconds since 1970.
+        """
+        outcome = Outcome.from_json(self._objects.read(JobKeys(identifier).outcome))
+        if not outcome.undone:
+            return self._end(identifier, Ending("completed", ("finalizing",)), outcome, now=now)
+        message = (
+            f"{len(outcome.undone):,} shards could not be done; the output file has the others: "
+            "redrive the job to run them again"
+        )
+        error = JobError("shards_failed", message)
+        return self._end(identifier, Ending("failed", ("finalizing",), (error,)), outcome, now=now)
+
+    def reject(self, identifier: str, *, now: int) -> Job:
+        """End a job that will not run, by its plan.
+
+        Parameters
+        ----------
+        identifier
+            The job.
+        now
+            Seconds since 1970.
+        """
+        plan = Plan.from_json(self._objects.read(JobKeys(identifier).plan))
+        errors = tuple(JobError(each.code, each.message, each.line) for each in plan.problems)
+        self._objects.join(self._objects.sizes(JobKeys(identifier).invalid), JobKeys(identifier).error)
+        ending = Ending("failed", ("validating",), errors[:_SHOWN_ERRORS])
+        return self._end(identifier, ending, None, now=now)
+
+    def close(self, identifier: str, attempt: int, *, cause: str, now: int) -> Job | None:
+        """End a job whose execution ended by itself: cancelled, out of time, or broken.
+
+        Parameters
+        ----------
+        identifier, attempt
+            The job, and the attempt at it that ended.
+        cause
+            Why, in the words of Step Functions.
+        now
+            Seconds since 1970.
+
+        Returns
+        -------
+        Job or None
+            The job; None if it had ended, or another attempt is under way.
+        """
+        job = self._job(identifier)
+        if job.state in FINAL or job.attempt != attempt:
+            return None
+        has_shards = JobKeys(identifier).shards in self._objects.sizes(JobKeys(identifier).shards)
+        outcome = self._outcome(identifier) if has_shards else None
+        return self._end(identifier, _ending(job, cause, now), outcome, now=now)
+
+    def _job(self, identifier: str) -> Job:
+        """Return a job."""
+        job = self._platform.jobs.get(identifier)
+        if job is None:
+            raise LookupError(f"{identifier}: there is no such job")
+        return job
+
+    def _outcome(self, identifier: str) -> Outcome:
+        """Merge a job's results and keep what became of it."""
+        outcome = merge(identifier, self._objects)
+        self._objects.write(JobKeys(identifier).outcome, outcome.to_json().encode())
+        return outcome
+
+    def _end(self, identifier: str, ending: Ending, outcome: Outcome | None, *, now: int) -> Job:
+        """Write how a job ended, once; who comes second finds it so."""
+        job = self._job(identifier)
+        changes: dict[str, Any] = {
+            "errors": [plain(each) for each in ending.errors],
+            **self._files(job, now=now),
+        }
+        if outcome is not None:
+            total = self._total(job)
+            counts = RequestCounts(total, outcome.completed, outcome.failed)
+            changes |= {
+                "counts": plain(counts),
+                "usage": plain(outcome.usage),
+                "cost_usd": self._capacity(job).usd(outcome.usage.input_tokens, outcome.usage.output_tokens),
+            }
+        try:
+            ended = self._platform.jobs.move(
+                identifier, ending.state, before=ending.before, now=now, attempt=job.attempt, changes=changes
+            )
+        except StateConflictError:
+            return self._job(identifier)
+        self._tell(ended)
+        return ended
+
+    def _total(self, job: Job) -> int:
+        """Return the requests of a job: its lines that hold something."""
+        plan = Plan.from_json(self._objects.read(JobKeys(job.id).plan))
+        return plan.requests
+
+    def _capacity(self, job: Job) -> Capacity:
+        """Return what the job's queue costs, as it was when the job was submitted."""
+        values = json.loads(self._objects.read(JobKeys(job.id).request))
+        return Capacity(**values["capacity"])
+
+    def _files(self, job: Job, *, now: int) -> Mapping[str, str]:
+        """Make the records of those files of a job that hold something, and return their identifiers."""
+        keys = JobKeys(job.id)
+        found: dict[str, str] = {}
+        names: tuple[tuple[Literal["output", "error"], str], ...] = (
+            ("output", keys.output),
+            ("error", keys.error),
+        )
+        for name, key in names:
+            size = self._objects.sizes(key).get(key, 0)
+            if size:
+                record = FileRecord(
+                    id=identifiers.result_file(job.id, name),
+                    team=job.team,
+                    filename=f"{job.id}_{name}.jsonl",
+                    purpose="batch_output",
+                    size=size,
+                    bucket=self._bucket,
+                    key=key,
+                    created_at=now,
+                )
+                self._platform.files.put(record)
+                found[f"{name}_file_id"] = record.id
+        return found
+
+
+def _ending(job: Job, cause: str, now: int) -> Ending:
+    """Return how a job ends whose execution ended by itself."""
+    if job.state == "cancelling":
+        return Ending("cancelled", ("cancelling",))
+    before: tuple[JobState, ...] = ("validating", "in_progress", "finalizing")
+    if now >= job.expires_at:
+        message = "the deadline passed before all shards were done; redrive the job to run the rest"
+        return Ending("expired", before, (JobError("batch_expired", message),))
+    message = f"the job broke off: {cause}; redrive it to run what is not done"
+    return Ending("failed", before, (JobError("internal_error", message),))

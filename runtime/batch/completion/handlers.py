@@ -1,0 +1,136 @@
+"""Functions that end jobs: `merge`, `finish` and `reject` of the state machine, and `close`.
+
+`close` gets EventBridge's events of executions that ended otherwise
+(https://docs.aws.amazon.com/step-functions/latest/dg/eventbridge-integration.html). Beside the variables of
+`batch.jobs.settings` they read ``BATCH_EVENT_BUS``, the name of the bus that is told of jobs that have ended.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import boto3
+from aws_lambda_powertools import Metrics
+from aws_lambda_powertools.metrics import MetricUnit
+
+from batch.completion.ending import EVENT_SOURCE, EVENT_TYPE, Ends
+from batch.jobs.job import Job
+from batch.jobs.settings import read_platform
+from batch.objects import Objects
+
+_NAMESPACE = "InferenceBlueprints/Batch"
+
+
+@cache
+def _ends() -> Ends:
+    """Return what ends jobs; one for all events of a process."""
+    bucket = os.environ["BATCH_BUCKET"]
+    return Ends(read_platform(os.environ), Objects(bucket), bucket, _tell)
+
+
+def _tell(job: Job) -> None:
+    """Write metrics of a job that has ended, and put an event on the bus."""
+    metrics = Metrics(namespace=_NAMESPACE, service="batch")
+    for name, value in (("Team", job.team), ("Model", job.model), ("Queue", job.queue)):
+        metrics.add_dimension(name, value)
+    for metric, unit, figure in (
+        ("CompletedRequests", MetricUnit.Count, job.counts.completed),
+        ("FailedRequests", MetricUnit.Count, job.counts.failed),
+        ("InputTokens", MetricUnit.Count, job.usage.input_tokens),
+        ("OutputTokens", MetricUnit.Count, job.usage.output_tokens),
+        ("CostUsd", MetricUnit.NoUnit, job.cost_usd),
+    ):
+        metrics.add_metric(name=metric, unit=unit, value=figure)
+    metrics.flush_metrics()
+    detail = {
+        "job": job.id,
+        "team": job.team,
+        "queue": job.queue,
+        "model": job.model,
+        "state": job.state,
+        "completed": job.counts.completed,
+        "failed": job.counts.failed,
+        "costUsd": job.cost_usd,
+    }
+    entry = {
+        "Source": EVENT_SOURCE,
+        "DetailType": EVENT_TYPE,
+        "Detail": json.dumps(detail),
+        "EventBusName": os.environ["BATCH_EVENT_BUS"],
+    }
+    boto3.client("events").put_events(Entries=[entry])
+
+
+def merge(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
+    """Join what the shards of a job left.
+
+    Parameters
+    ----------
+    event
+        ``{"job": …, "attempt": …}``.
+
+    Returns
+    -------
+    dict
+        ``job`` and the number of its lines that are ``completed`` and ``failed``, and of ``undone`` shards.
+    """
+    outcome = _ends().merge(event["job"], int(event["attempt"]), now=int(time.time()))
+    return {
+        "job": event["job"],
+        "completed": outcome.completed,
+        "failed": outcome.failed,
+        "undone": len(outcome.undone),
+    }
+
+
+def finish(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
+    """End a job whose results are merged.
+
+    Parameters
+    ----------
+    event
+        ``{"job": …}``.
+
+    Returns
+    -------
+    dict
+        ``job`` and ``state``.
+    """
+    job = _ends().finish(event["job"], now=int(time.time()))
+    return {"job": job.id, "state": job.state}
+
+
+def reject(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
+    """End a job that will not run, by its plan.
+
+    Parameters
+    ----------
+    event
+        ``{"job": …}``.
+
+    Returns
+    -------
+    dict
+        ``job`` and ``state``.
+    """
+    job = _ends().reject(event["job"], now=int(time.time()))
+    return {"job": job.id, "state": job.state}
+
+
+def close(event: Mapping[str, Any], _context: object) -> None:
+    """End a job whose execution failed, timed out or was stopped.
+
+    Parameters
+    ----------
+    event
+        An event of the type ``Step Functions Execution Status Change``.
+    """
+    detail = event["detail"]
+    started = json.loads(detail["input"])
+    cause = " ".join(str(detail.get(field) or "") for field in ("status", "error", "cause")).strip()
+    _ends().close(started["job"], int(started["attempt"]), cause=cause, now=int(time.time()))

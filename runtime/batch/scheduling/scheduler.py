@@ -1,0 +1,203 @@
+"""Lets jobs in and sets how many shards of each are in work at once.
+
+Whatever it does can be done again: a run that broke off is finished by the next, a minute later.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from botocore.exceptions import ClientError
+
+from batch.contracts.keys import JobKeys
+from batch.jobs.configuration import Configuration
+from batch.jobs.executions import Executions
+from batch.jobs.job import Job
+from batch.jobs.job_table import JobTable
+from batch.jobs.table import StateConflictError
+from batch.objects import Objects
+from batch.scheduling.admissions import Admission, AdmissionTable
+from batch.scheduling.allotment import WaitingOrRunning, allot
+from batch.scheduling.budgets import jobs_since, month_began, spent_usd
+
+#: Name of the state whose map of shards is run; its map runs carry it.
+MAP_LABEL: Final = "Shards"
+# The execution went on, or ended, before it was told.
+_NOBODY_WAITS: Final = {"TaskTimedOut", "TaskDoesNotExist"}
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A job that wants places.
+
+    Parameters
+    ----------
+    job
+        Its record.
+    admission
+        Its present attempt.
+    shards
+        Shards that are not done.
+    """
+
+    job: Job
+    admission: Admission
+    shards: int
+
+
+class Scheduler:
+    """The scheduler.
+
+    Parameters
+    ----------
+    configuration
+        Queues and teams.
+    jobs, admissions
+        The records.
+    objects
+        The batch bucket.
+    executions
+        The state machine.
+    step_functions
+        A boto3 client of Step Functions.
+    queue_urls
+        Where the shards of a model are sent, by the model's name.
+    """
+
+    def __init__(
+        self,
+        *,
+        configuration: Configuration,
+        jobs: JobTable,
+        admissions: AdmissionTable,
+        objects: Objects,
+        executions: Executions,
+        step_functions: Any,
+        queue_urls: Mapping[str, str],
+    ) -> None:
+        self._configuration = configuration
+        self._jobs = jobs
+        self._admissions = admissions
+        self._objects = objects
+        self._executions = executions
+        self._step_functions = step_functions
+        self._queue_urls = queue_urls
+
+    def run(self, *, now: float) -> None:
+        """Stop what is too late, then allot the places of every model.
+
+        Parameters
+        ----------
+        now
+            Seconds since 1970.
+        """
+        by_model: dict[str, list[Candidate]] = defaultdict(list)
+        for candidate in self._within_budgets(now):
+            by_model[candidate.job.model].append(candidate)
+        for model, candidates in by_model.items():
+            allotted = allot(map(_wanted, candidates), self._places(model), now=now)
+            for candidate in candidates:
+                self._give(candidate, allotted.get(candidate.job.id, 0), now=now)
+
+    def _within_budgets(self, now: float) -> Iterator[Candidate]:
+        """Iterate over candidates that their teams can pay; those that run are paid first."""
+        candidates = sorted(
+            self._candidates(now),
+            key=lambda each: (each.admission.places is None, _wanted(each).rank(now)),
+        )
+        spent: dict[str, float] = {}
+        for candidate in candidates:
+            if self._is_within_budget(candidate, spent, now):
+                yield candidate
+
+    def _candidates(self, now: float) -> Iterator[Candidate]:
+        """Iterate over jobs that wait or run; those that are too late are stopped."""
+        for state in ("validating", "in_progress"):
+            for job in self._jobs.in_state(state):
+                if job.expires_at <= now:
+                    self._executions.stop(job, cause="the deadline has passed")
+                    continue
+                admission = self._admissions.of(job)
+                if admission is not None:
+                    yield Candidate(job, admission, self._shards_left(admission))
+
+    def _shards_left(self, admission: Admission) -> int:
+        """Return how many shards of an attempt are not done; one at least, until the map itself has ended."""
+        if admission.places is None:
+            return admission.shards
+        keys = JobKeys(admission.job)
+        done = sum(key.endswith("/done.json") for key in self._objects.sizes(keys.parts))
+        return max(admission.shards - (done - admission.shards_before), 1)
+
+    def _places(self, model: str) -> int:
+        """Return the shards that the model's workers hold at once."""
+        queues = [queue for queue in self._configuration.queues if queue.model == model]
+        return max((queue.capacity.places for queue in queues), default=0)
+
+    def _is_within_budget(self, candidate: Candidate, spent: dict[str, float], now: float) -> bool:
+        """Return whether the team may still begin this job; what it begins is spent from then on."""
+        team = candidate.job.team
+        if team not in spent:
+            spent[team] = spent_usd(jobs_since(self._jobs, team, month_began(now)))
+        budget = self._configuration.team(team)
+        if candidate.admission.places is None and (
+            budget is None or spent[team] + candidate.admission.usd > budget.monthly_budget_usd
+        ):
+            return False
+        spent[team] += candidate.admission.usd
+        return True
+
+    def _give(self, candidate: Candidate, places: int, *, now: float) -> None:
+        """Give a job its places, if that changes anything."""
+        if places in {0, candidate.admission.places}:
+            return
+        if candidate.admission.places is None:
+            self._admit(candidate, places, now=now)
+        else:
+            self._resize(candidate.job, places)
+        self._admissions.put(candidate.admission.with_places(places), now=int(now))
+
+    def _admit(self, candidate: Candidate, places: int, *, now: float) -> None:
+        """Let a job in."""
+        job = candidate.job
+        if job.state == "validating":
+            try:
+                self._jobs.move(
+                    job.id, "in_progress", before=["validating"], now=int(now), attempt=job.attempt
+                )
+            except StateConflictError:
+                return  # It was cancelled in this moment.
+        output = {"places": places, "queueUrl": self._queue_urls[job.model]}
+        try:
+            self._step_functions.send_task_success(
+                taskToken=candidate.admission.task_token, output=json.dumps(output)
+            )
+        except ClientError as error:
+            if error.response["Error"]["Code"] not in _NOBODY_WAITS:
+                raise
+
+    def _resize(self, job: Job, places: int) -> None:
+        """Change how many shards of a job are in work at once."""
+        runs = self._step_functions.list_map_runs(executionArn=self._executions.arn(job))["mapRuns"]
+        for run in runs:
+            if f"/{MAP_LABEL}:" in run["mapRunArn"] and "stopDate" not in run:
+                self._step_functions.update_map_run(mapRunArn=run["mapRunArn"], maxConcurrency=places)
+
+
+def _wanted(candidate: Candidate) -> WaitingOrRunning:
+    """Return a job as places are allotted."""
+    job, admission = candidate.job, candidate.admission
+    return WaitingOrRunning(
+        job=job.id,
+        team=job.team,
+        priority=job.priority,
+        submitted=job.created_at,
+        deadline=job.expires_at,
+        shards=candidate.shards,
+        seconds_per_shard=admission.seconds_per_shard,
+        is_running=admission.places is not None,
+    )

@@ -1,0 +1,163 @@
+"""A job ends once, with everything that was done, whatever ended it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from batch.completion import handlers
+from batch.completion.ending import Ends
+from batch.contracts.keys import JobKeys
+from batch.contracts.shard import ShardDone, Usage
+from batch.contracts.states import JobState
+from batch.jobs.job import Job, RequestCounts
+from batch.jobs.settings import Platform
+from batch.jobs.table import StateConflictError
+from batch.objects import Objects
+from batch.preparation.planning import Plan, Problem
+from tests.runtime.batch import resources
+from tests.runtime.batch.job_records import HOUR, NOW, make_job
+
+
+@pytest.fixture
+def told() -> list[Job]:
+    return []
+
+
+@pytest.fixture
+def ends(platform_in_process: Platform, told: list[Job]) -> Ends:
+    return Ends(platform_in_process, Objects(resources.BUCKET), resources.BUCKET, told.append)
+
+
+def running(platform: Platform, **changes: Any) -> Job:
+    job = make_job(platform, **changes)
+    return platform.jobs.move(job.id, "in_progress", before=["validating"], now=NOW)
+
+
+def do(job: Job, *shards: str) -> None:
+    objects = Objects(resources.BUCKET)
+    for shard in shards:
+        keys = JobKeys(job.id).shard(shard)
+        objects.write(keys.output, f'{{"custom_id":"{shard}"}}\n'.encode() * 9)
+        objects.write(keys.error, f'{{"custom_id":"{shard}-bad"}}\n'.encode())
+        done = ShardDone(shard, 9, 1, 11, Usage(1_000_000, 500_000, 100_000))
+        objects.write(keys.done, done.to_json().encode())
+
+
+def test_a_job_whose_shards_are_all_done_is_completed(
+    ends: Ends, platform_in_process: Platform, told: list[Job]
+) -> None:
+    job = running(platform_in_process)
+    do(job, "s0", "s1", "s2")
+    ends.merge(job.id, 1, now=NOW)
+    ended = ends.finish(job.id, now=NOW + 5)
+    assert (ended.state, ended.counts) == ("completed", RequestCounts(30, 27, 3))
+    assert ended.usage == Usage(3_000_000, 1_500_000, 300_000)
+    assert ended.cost_usd == pytest.approx(3 * 0.05 + 0.3 * 0.4)
+    assert ended.times == {"in_progress_at": NOW, "finalizing_at": NOW, "completed_at": NOW + 5}
+    for identifier, rows in ((ended.output_file_id, 27), (ended.error_file_id, 3)):
+        assert identifier is not None
+        record = platform_in_process.files.get(identifier, team="search", now=NOW)
+        assert record is not None
+        assert resources.read_object(record.key).count(b"\n") == rows
+    assert [job.state for job in told] == ["completed"]
+
+
+def test_ending_twice_is_ending_once(ends: Ends, platform_in_process: Platform, told: list[Job]) -> None:
+    job = running(platform_in_process)
+    do(job, "s0", "s1", "s2")
+    ends.merge(job.id, 1, now=NOW)
+    ends.merge(job.id, 1, now=NOW)
+    assert [ends.finish(job.id, now=NOW).state for _ in range(2)] == ["completed", "completed"]
+    assert ends.close(job.id, 1, cause="ABORTED", now=NOW) is None
+    assert len(told) == 1
+
+
+def test_a_job_with_shards_undone_fails_and_keeps_what_is_done(
+    ends: Ends, platform_in_process: Platform
+) -> None:
+    job = running(platform_in_process)
+    do(job, "s1")
+    ends.merge(job.id, 1, now=NOW)
+    ended = ends.finish(job.id, now=NOW)
+    assert ended.state == "failed"
+    assert ended.counts == RequestCounts(30, 9, 1)
+    assert ended.errors[0].code == "shards_failed"
+    assert ended.errors[0].message.startswith("2 shards could not be done")
+
+
+def test_a_job_that_will_not_run_says_why_and_has_its_error_file(
+    ends: Ends, platform_in_process: Platform
+) -> None:
+    job = make_job(platform_in_process)
+    objects, keys = Objects(resources.BUCKET), JobKeys(job.id)
+    problem = Problem("over_budget", "about $5.00 for …", None)
+    plan = Plan(3, 1, 0, 3, 1, 2, 3, 0.5, 5.0, (problem,))
+    objects.write(keys.plan, plan.to_json().encode())
+    objects.write(keys.invalid, b'{"error":{}}\n')
+    ended = ends.reject(job.id, now=NOW)
+    assert (ended.state, ended.errors[0].code, ended.output_file_id) == ("failed", "over_budget", None)
+    assert ended.error_file_id is not None
+    assert resources.read_object(keys.error) == b'{"error":{}}\n'
+
+
+@pytest.mark.parametrize(
+    ("before", "hours", "state", "codes"),
+    [
+        ("cancelling", 0, "cancelled", []),
+        ("cancelling", 24, "cancelled", []),
+        ("in_progress", 24, "expired", ["batch_expired"]),
+        ("in_progress", 0, "failed", ["internal_error"]),
+    ],
+)
+def test_what_ended_by_itself_keeps_what_is_done(
+    platform_in_process: Platform, before: JobState, hours: int, state: str, codes: list[str]
+) -> None:
+    job = running(platform_in_process)
+    do(job, "s2")
+    if before == "cancelling":
+        platform_in_process.jobs.move(job.id, before, before=["in_progress"], now=NOW)
+    ends = Ends(platform_in_process, Objects(resources.BUCKET), resources.BUCKET, lambda _: None)
+    ended = ends.close(job.id, 1, cause="ABORTED", now=NOW + hours * HOUR)
+    assert ended is not None
+    assert (ended.state, ended.counts.completed) == (state, 9)
+    assert [each.code for each in ended.errors] == codes
+
+
+def test_a_job_that_breaks_off_before_it_is_planned_fails(ends: Ends, platform_in_process: Platform) -> None:
+    job = make_job(platform_in_process)
+    for key in resources.list_keys(JobKeys(job.id).prefix):
+        if key.endswith(("plan.json", "shards.jsonl")):
+            platform_in_process.storage.delete([key])
+    ended = ends.close(job.id, 1, cause="FAILED States.TaskFailed the input is not there", now=NOW)
+    assert ended is not None
+    assert ended.state == "failed"
+    assert "the input is not there" in ended.errors[0].message
+
+
+def test_an_attempt_that_was_replaced_changes_nothing(ends: Ends, platform_in_process: Platform) -> None:
+    job = running(platform_in_process)
+    platform_in_process.jobs.note(job, {"attempt": 2})
+    assert ends.close(job.id, 1, cause="FAILED", now=NOW) is None
+    with pytest.raises(StateConflictError):
+        ends.merge(job.id, 1, now=NOW)
+
+
+def test_whoever_listens_is_told_and_the_figures_are_metrics(
+    aws: dict[str, str],
+    platform_in_process: Platform,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("BATCH_EVENT_BUS", "default")
+    handlers._ends.cache_clear()
+    job = running(platform_in_process)
+    do(job, "s0", "s1", "s2")
+    assert handlers.merge({"job": job.id, "attempt": 1}, None)["undone"] == 0
+    assert handlers.finish({"job": job.id}, None) == {"job": job.id, "state": "completed"}
+    handlers._ends.cache_clear()
+    [written] = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "_aws" in line]
+    assert (written["Team"], written["CompletedRequests"]) == ("search", [27.0])
+    assert written["CostUsd"] == [pytest.approx(0.27)]

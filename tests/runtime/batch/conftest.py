@@ -1,0 +1,34 @@
+"""AWS emulated within the process, for functions that need no server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from batch.jobs.settings import Platform, read_platform
+from tests.runtime.batch import resources
+
+
+@pytest.fixture
+def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
+    """Table, bucket and state machine as the stack makes them; the functions' environment."""
+    for name, value in {
+        "AWS_ACCESS_KEY_ID": "none",
+        "AWS_SECRET_ACCESS_KEY": "none",
+        "AWS_DEFAULT_REGION": resources.REGION,
+    }.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
+    with mock_aws():
+        environment = resources.create()
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        yield environment
+
+
+@pytest.fixture
+def platform_in_process(aws: dict[str, str]) -> Platform:
+    return read_platform(aws)

@@ -1,0 +1,256 @@
+"""Jobs are let in as places are free, resized as others come, held by budgets, stopped when too late."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+
+from batch.contracts.keys import JobKeys
+from batch.contracts.shard import ShardDone
+from batch.jobs.configuration import Configuration
+from batch.jobs.executions import Executions
+from batch.jobs.job import Job
+from batch.jobs.settings import Platform
+from batch.jobs.table import Table
+from batch.objects import Objects
+from batch.scheduling import handlers
+from batch.scheduling.admissions import Admission, AdmissionTable
+from batch.scheduling.scheduler import Scheduler
+from tests.runtime.batch import resources
+from tests.runtime.batch.job_records import HOUR, NOW, make_job
+
+
+class StepFunctions:
+    """Records what Step Functions is told."""
+
+    def __init__(self) -> None:
+        self.went_on: dict[str, dict[str, Any]] = {}
+        self.resized: dict[str, int] = {}
+        self.stopped: list[str] = []
+        self.error: str | None = None
+
+    def send_task_success(self, *, taskToken: str, output: str) -> None:  # noqa: N803 - its parameters
+        if self.error:
+            raise ClientError({"Error": {"Code": self.error, "Message": ""}}, "SendTaskSuccess")
+        self.went_on[taskToken] = json.loads(output)
+
+    def list_map_runs(self, *, executionArn: str) -> dict[str, Any]:  # noqa: N803
+        name = executionArn.rsplit(":", 1)[-1]
+        runs = [
+            {"mapRunArn": f"arn:aws:states:us-west-2:1:mapRun:batch/Segments:{name}", "stopDate": 1},
+            {"mapRunArn": f"arn:aws:states:us-west-2:1:mapRun:batch/Shards:{name}"},
+        ]
+        return {"mapRuns": runs}
+
+    def update_map_run(self, *, mapRunArn: str, maxConcurrency: int) -> None:  # noqa: N803
+        self.resized[mapRunArn.rsplit(":", 1)[-1]] = maxConcurrency
+
+    def stop_execution(self, *, executionArn: str, error: str, cause: str) -> None:  # noqa: N803
+        assert (error, cause) == ("Cancelled", "the deadline has passed")
+        self.stopped.append(executionArn.rsplit(":", 1)[-1])
+
+
+@pytest.fixture
+def states() -> StepFunctions:
+    return StepFunctions()
+
+
+@pytest.fixture
+def admissions(aws: dict[str, str]) -> AdmissionTable:
+    return AdmissionTable(Table(boto3.resource("dynamodb").Table(aws["BATCH_TABLE"])))
+
+
+@pytest.fixture
+def scheduler(
+    aws: dict[str, str], platform_in_process: Platform, states: StepFunctions, admissions: AdmissionTable
+) -> Scheduler:
+    document = json.loads(aws["BATCH_CONFIGURATION"])
+    document["queues"][0]["capacity"]["places"] = 4
+    return Scheduler(
+        configuration=Configuration.from_json(json.dumps(document)),
+        jobs=platform_in_process.jobs,
+        admissions=admissions,
+        objects=Objects(resources.BUCKET),
+        executions=Executions(states, aws["BATCH_STATE_MACHINE_ARN"]),
+        step_functions=states,
+        queue_urls={"qwen3-8b": "https://queue"},
+    )
+
+
+def ask(admissions: AdmissionTable, job: Job, **changes: Any) -> Admission:
+    admission = Admission(
+        job=job.id,
+        attempt=job.attempt,
+        task_token=job.id,
+        shards=3,
+        shards_before=0,
+        seconds_per_shard=1200.0,
+        usd=50.0,
+    )
+    admission = replace(admission, **changes)
+    admissions.put(admission, now=NOW)
+    return admission
+
+
+def finish_shard(job: Job, shard: str) -> None:
+    done = ShardDone(shard, 10, 0, 10).to_json().encode()
+    Objects(resources.BUCKET).write(JobKeys(job.id).shard(shard).done, done)
+
+
+def state_of(platform: Platform, job: Job) -> str:
+    found = platform.jobs.get(job.id)
+    assert found is not None
+    return found.state
+
+
+def test_a_job_that_asks_is_let_in(
+    scheduler: Scheduler, states: StepFunctions, admissions: AdmissionTable, platform_in_process: Platform
+) -> None:
+    job, unasked = make_job(platform_in_process), make_job(platform_in_process)
+    ask(admissions, job)
+    scheduler.run(now=NOW)
+    assert states.went_on == {job.id: {"places": 3, "queueUrl": "https://queue"}}
+    assert state_of(platform_in_process, job) == "in_progress"
+    assert state_of(platform_in_process, unasked) == "validating"
+
+
+def test_running_again_changes_nothing(
+    scheduler: Scheduler, states: StepFunctions, admissions: AdmissionTable, platform_in_process: Platform
+) -> None:
+    ask(admissions, make_job(platform_in_process))
+    scheduler.run(now=NOW)
+    states.went_on.clear()
+    scheduler.run(now=NOW + 60)
+    assert (states.went_on, states.resized) == ({}, {})
+
+
+def test_a_run_that_broke_off_before_it_told_is_finished_by_the_next(
+    scheduler: Scheduler, states: StepFunctions, admissions: AdmissionTable, platform_in_process: Platform
+) -> None:
+    job = make_job(platform_in_process)
+    ask(admissions, job)
+    states.error = "ThrottlingException"
+    with pytest.raises(ClientError):
+        scheduler.run(now=NOW)
+    states.error = None
+    scheduler.run(now=NOW + 60)
+    assert set(states.went_on) == {job.id}
+
+
+def test_an_execution_that_waits_no_more_is_no_error(
+    scheduler: Scheduler, states: StepFunctions, admissions: AdmissionTable, platform_in_process: Platform
+) -> None:
+    ask(admissions, make_job(platform_in_process))
+    states.error = "TaskTimedOut"
+    scheduler.run(now=NOW)
+
+
+def test_a_running_job_gives_places_to_one_that_is_urgent(
+    scheduler: Scheduler, states: StepFunctions, admissions: AdmissionTable, platform_in_process: Platform
+) -> None:
+    running = make_job(platform_in_process)
+    ask(admissions, running)
+    scheduler.run(now=NOW)
+    urgent = make_job(platform_in_process, team="adverts", expires_at=NOW + HOUR // 2, priority=50)
+    ask(admissions, urgent)
+    scheduler.run(now=NOW + 60)
+    assert states.resized == {f"{running.id}-1": 1}
+    assert states.went_on[urgent.id]["places"] == 3
+
+
+def test_places_of_shards_that_are_done_are_free(
+    scheduler: Scheduler, states: StepFunctions, admissions: AdmissionTable, platform_in_process: Platform
+) -> None:
+    first, second = make_job(platform_in_process), make_job(platform_in_process, created_at=NOW + 1)
+    ask(admissions, first)
+    ask(admissions, second)
+    scheduler.run(now=NOW)
+    assert states.went_on[first.id]["places"] + states.went_on[second.id]["places"] == 4
+    for shard in ("s0", "s1"):
+        finish_shard(first, shard)
+    scheduler.run(now=NOW + 60)
+    assert states.resized == {f"{first.id}-1": 1, f"{second.id}-1": 3}
+
+
+def test_a_budget_stops_admission_and_nothing_that_runs(
+    scheduler: Scheduler, states: StepFunctions, admissions: AdmissionTable, platform_in_process: Platform
+) -> None:
+    running = make_job(platform_in_process, team="adverts")
+    ask(admissions, running, usd=150.0)
+    scheduler.run(now=NOW)
+    waiting = make_job(platform_in_process, team="adverts")
+    ask(admissions, waiting, usd=51.0)
+    scheduler.run(now=NOW + 60)
+    assert set(states.went_on) == {running.id}
+    assert state_of(platform_in_process, waiting) == "validating"
+    small = make_job(platform_in_process, team="adverts")
+    ask(admissions, small, usd=49.0)
+    scheduler.run(now=NOW + 120)
+    assert set(states.went_on) == {running.id, small.id}
+
+
+def test_what_ended_this_month_is_spent_and_what_ended_before_is_not(
+    scheduler: Scheduler, states: StepFunctions, admissions: AdmissionTable, platform_in_process: Platform
+) -> None:
+    old = make_job(platform_in_process, team="adverts", created_at=NOW - 40 * 24 * HOUR)
+    recent = make_job(platform_in_process, team="adverts")
+    for job, cost in ((old, 199.0), (recent, 100.0)):
+        platform_in_process.jobs.move(
+            job.id, "failed", before=["validating"], now=NOW, changes={"cost_usd": cost}
+        )
+    within = make_job(platform_in_process, team="adverts")
+    over = make_job(platform_in_process, team="adverts", created_at=NOW + 1)
+    ask(admissions, within, usd=99.0)
+    ask(admissions, over, usd=2.0)
+    scheduler.run(now=NOW)
+    assert set(states.went_on) == {within.id}
+
+
+def test_a_job_that_is_too_late_is_stopped(
+    scheduler: Scheduler, states: StepFunctions, admissions: AdmissionTable, platform_in_process: Platform
+) -> None:
+    job = make_job(platform_in_process)
+    ask(admissions, job)
+    scheduler.run(now=job.expires_at)
+    assert states.stopped == [f"{job.id}-1"]
+    assert states.went_on == {}
+
+
+def test_a_cancelled_job_is_not_let_in(
+    scheduler: Scheduler, states: StepFunctions, admissions: AdmissionTable, platform_in_process: Platform
+) -> None:
+    job = make_job(platform_in_process)
+    ask(admissions, job)
+    platform_in_process.jobs.move(job.id, "cancelling", before=["validating"], now=NOW)
+    scheduler.run(now=NOW)
+    assert states.went_on == {}
+
+
+def test_the_state_machine_asks_with_what_was_planned(
+    aws: dict[str, str],
+    platform_in_process: Platform,
+    admissions: AdmissionTable,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    job = make_job(platform_in_process)
+    monkeypatch.setattr(handlers, "schedule", lambda *_: None)
+    handlers._platform.cache_clear()
+    handlers._objects.cache_clear()
+    key = JobKeys(job.id).shards
+    handlers.ask({"job": job.id, "attempt": 1, "key": key, "taskToken": "token"}, None)
+    assert admissions.of(job) == Admission(
+        job=job.id,
+        attempt=1,
+        task_token="token",  # noqa: S106 - a name
+        shards=3,
+        shards_before=0,
+        seconds_per_shard=1200.0,
+        usd=50.0,
+    )
+    handlers._platform.cache_clear()
+    handlers._objects.cache_clear()
