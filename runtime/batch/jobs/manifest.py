@@ -10,7 +10,7 @@
     "metadata": {"run": "nightly"}}
 
 Only `inputs` must be there. Its queue and team are those of the prefix that it lies below, or of the schedule
-that names it.
+that names it; `queue` and `model` may be repeated, for those who read it.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ def read_manifest(text: str | bytes, *, queue: Queue, team: Team) -> Manifest:
     fields = Fields(read_object(text))
     template, template_problems = _template(fields.mapping("template"))
     fields.problems += template_problems
-    if fields.text("model", default=queue.model) != queue.model:
-        fields.wrong("model", f"must be {queue.model}, which queue {queue.name} serves; leave it out")
+    fields.text("queue", default=queue.name, choices=(queue.name,))
+    fields.text("model", default=queue.model, choices=(queue.model,))
     manifest = Manifest(
         inputs=_inputs(fields, team),
         endpoint=fields.text("endpoint", default=ENDPOINTS[0], choices=ENDPOINTS),

@@ -7,11 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from boto3.s3.transfer import TransferConfig
+from botocore.exceptions import ClientError
 
 #: For how long an address of a file's content can be used, in seconds: it is followed at once.
 ADDRESS_SECONDS: Final = 300
 # S3 deletes no more objects in one request.
 _DELETED_AT_ONCE: Final = 1000
+_GONE: Final = frozenset({"NoSuchKey", "NoSuchVersion", "PreconditionFailed"})
 _JOINING: Final = TransferConfig(multipart_chunksize=8 * 2**20, max_concurrency=8)
 
 
@@ -45,6 +47,26 @@ class Storage:
             What it holds, and of which kind that is.
         """
         self._client.put_object(Bucket=self.bucket, Key=key, Body=content, ContentType=content_type)
+
+    def read_version(self, bucket: str, key: str, *, etag: str, version: str | None) -> bytes | None:
+        """Return what an object held when it was written; None if it holds something else by now, or is gone.
+
+        Parameters
+        ----------
+        bucket, key
+            The object.
+        etag, version
+            What it was; a bucket without versions has none.
+        """
+        which = {"VersionId": version} if version else {}
+        try:
+            answer = self._client.get_object(Bucket=bucket, Key=key, IfMatch=f'"{etag}"', **which)
+        except ClientError as error:
+            if error.response["Error"]["Code"] not in _GONE:
+                raise
+            return None
+        content: bytes = answer["Body"].read()
+        return content
 
     def sizes(self, prefix: str) -> dict[str, int]:
         """Return bytes by key of every object below a prefix.

@@ -1,0 +1,193 @@
+"""The functions `batch.submission.handlers.handle_object` and `handle_schedule`.
+
+A manifest that is wrong is a job that has failed, so that its team reads why where it looks for the job. Both
+may be called twice for the same thing, and make one job of it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Final
+
+from batch.jobs import identifiers
+from batch.jobs.configuration import Configuration, Queue, Team
+from batch.jobs.fields import InvalidError
+from batch.jobs.job import Job, JobError, Source
+from batch.jobs.job_table import KeyReusedError, Once
+from batch.jobs.manifest import ENDPOINTS, Manifest, read_manifest
+from batch.jobs.settings import Platform, read_platform
+from batch.jobs.storage import Storage
+from batch.jobs.submitting import Submission, Submitter
+
+_logger = logging.getLogger(__name__)
+_logger.setLevel(logging.INFO)
+
+#: Ending of the keys of manifests.
+ENDING: Final = "manifest.json"
+_MOST_BYTES: Final = 2**20
+
+
+class Submissions:
+    """Makes jobs of events.
+
+    Parameters
+    ----------
+    configuration
+        Queues and teams.
+    storage
+        Reads manifests.
+    submitter
+        Makes jobs.
+    """
+
+    def __init__(self, configuration: Configuration, storage: Storage, submitter: Submitter) -> None:
+        self._configuration = configuration
+        self._storage = storage
+        self._submitter = submitter
+
+    def of_object(self, event: Mapping[str, Any]) -> Job | None:
+        """Return the job of a manifest; None if the object is none, or no longer what it was.
+
+        Parameters
+        ----------
+        event
+            ``Object Created`` of S3
+            (https://docs.aws.amazon.com/AmazonS3/latest/userguide/ev-events.html).
+        """
+        bucket, found = event["detail"]["bucket"]["name"], event["detail"]["object"]
+        key, etag, version = found["key"], found["etag"], found.get("version-id")
+        owner = self._owner(key)
+        if owner is None:
+            _logger.warning("s3://%s/%s is not <queue>/<team>/…%s of this platform", bucket, key, ENDING)
+            return None
+        content = None
+        if found["size"] <= _MOST_BYTES:
+            content = self._storage.read_version(bucket, key, etag=etag, version=version)
+            if content is None:
+                _logger.warning("s3://%s/%s has changed since, or is gone", bucket, key)
+                return None
+        once = Once(f"object/{bucket}/{key}/{version or ''}/{etag}", fingerprint="")
+        return self._submit(content, *owner, source="object", once=once)
+
+    def of_schedule(self, event: Mapping[str, Any]) -> Job:
+        """Return the job of a schedule.
+
+        Parameters
+        ----------
+        event
+            The schedule's input: ``schedule`` and ``time``, which EventBridge Scheduler fills in
+            (``<aws.scheduler.schedule-arn>``, ``<aws.scheduler.scheduled-time>``); ``queue``; ``team``; and
+            ``manifest``, in which ``{date}`` is the day of that time.
+
+        Raises
+        ------
+        LookupError
+            If the platform has no such queue or team.
+        """
+        queue = self._configuration.queue(event["queue"])
+        team = self._configuration.team(event["team"])
+        if queue is None or team is None:
+            raise LookupError(f"there is no queue {event['queue']}, or no team {event['team']}")
+        text = json.dumps(event["manifest"]).replace("{date}", event["time"][:10])
+        once = Once(f"schedule/{event['schedule']}/{event['time']}", fingerprint="")
+        return self._submit(text.encode(), queue, team, source="schedule", once=once)
+
+    def _owner(self, key: str) -> tuple[Queue, Team] | None:
+        """Return whose manifest a key is: the prefix can be written by that team alone."""
+        queue_name, _, rest = key.partition("/")
+        team_name, _, name = rest.partition("/")
+        queue, team = self._configuration.queue(queue_name), self._configuration.team(team_name)
+        return (queue, team) if queue and team and name.endswith(ENDING) else None
+
+    def _submit(self, content: bytes | None, queue: Queue, team: Team, *, source: Source, once: Once) -> Job:
+        """Make the job of a manifest, or the record of one that is wrong."""
+        problems: tuple[JobError, ...]
+        try:
+            manifest = _manifest(content, queue, team)
+            return self._submitter.submit(_submission(manifest, queue, team, source, _once(manifest, once)))
+        except InvalidError as error:
+            problems = error.problems
+        except KeyReusedError as error:
+            message = f"idempotencyKey: {error} came with another manifest before"
+            problems = (JobError("idempotency_key_reused", message, param="idempotencyKey"),)
+        unread = Manifest(
+            inputs=(),
+            endpoint=ENDPOINTS[0],
+            priority=queue.priority,
+            deadline_hours=queue.deadline_hours,
+            budget_usd=0,
+        )
+        return self._submitter.refuse(_submission(unread, queue, team, source, once), problems)
+
+
+def handle_object(event: Mapping[str, Any], _context: Any) -> dict[str, str | None]:
+    """Make a job of a manifest that was written.
+
+    Parameters
+    ----------
+    event
+        ``Object Created`` of S3, from EventBridge.
+    """
+    job = submissions().of_object(event)
+    return {"job": None if job is None else job.id}
+
+
+def handle_schedule(event: Mapping[str, Any], _context: Any) -> dict[str, str | None]:
+    """Make a job of a schedule.
+
+    Parameters
+    ----------
+    event
+        The schedule's input.
+    """
+    return {"job": submissions().of_schedule(event).id}
+
+
+@cache
+def submissions() -> Submissions:
+    """Return what this process makes jobs with."""
+    return build(read_platform(os.environ))
+
+
+def build(platform: Platform) -> Submissions:
+    """Return what makes jobs of events.
+
+    Parameters
+    ----------
+    platform
+        What it works with.
+    """
+    submitter = Submitter(platform.jobs, platform.storage, platform.executions)
+    return Submissions(platform.configuration, platform.storage, submitter)
+
+
+def _manifest(content: bytes | None, queue: Queue, team: Team) -> Manifest:
+    """Read a manifest; None is one that is too large to be read."""
+    if content is None:
+        problem = JobError("manifest_too_large", f"the manifest has more than {_MOST_BYTES} bytes")
+        raise InvalidError([problem])
+    return read_manifest(content, queue=queue, team=team)
+
+
+def _once(manifest: Manifest, once: Once) -> Once:
+    """Return what makes two manifests one job: a key of their own, or else that they are one event."""
+    if not manifest.idempotency_key:
+        return once
+    return Once(f"manifest/{manifest.idempotency_key}", identifiers.digest(repr(manifest)))
+
+
+def _submission(manifest: Manifest, queue: Queue, team: Team, source: Source, once: Once) -> Submission:
+    """Return what is submitted."""
+    return Submission(
+        manifest=manifest,
+        queue=queue,
+        team=team,
+        source=source,
+        principal="",
+        once=once,
+        completion_window=f"{manifest.deadline_hours:g}h",
+    )
