@@ -12,6 +12,7 @@ from inference_blueprints.serving.engine_checks import engine_findings
 from inference_blueprints.serving.engines.sizing import worker_memory, worker_sizing
 from inference_blueprints.serving.host_cache import whole_kv_bytes_per_token
 from inference_blueprints.serving.host_cache_checks import host_cache_findings
+from inference_blueprints.serving.media_checks import media_findings
 from inference_blueprints.serving.memory_checks import memory_findings
 from inference_blueprints.serving.resolved import ResolvedWorkers, UnresolvedError, resolve
 from inference_blueprints.serving.shape_checks import shape_findings
@@ -63,9 +64,10 @@ def _workers_findings(resolved: ResolvedWorkers, *, arguments_are_right: bool) -
     if not found and arguments_are_right:
         found = memory_findings(resolved)
         if not _wrong(found):
-            memory = worker_memory(resolved)
-            found += host_cache_findings(resolved, memory, worker_sizing(resolved))
+            memory, sizing = worker_memory(resolved), worker_sizing(resolved)
+            found += host_cache_findings(resolved, memory, sizing)
             found += shared_cache_findings(resolved, whole_kv_bytes_per_token(resolved, memory))
+            found += media_findings(resolved, sizing)
     return found if _wrong(found) else [*found, *disk_findings(resolved)]
 
 

@@ -44,6 +44,11 @@ _AMPLE_NVME_GB = 3000
 _FROM_SNAPSHOT = {"ebsSnapshot": {"id": "snap-0a1b2c3d"}}
 _IMAGE_ACCELERATIONS = [{"sociParallelPull": {}}, {"ebsSnapshot": {}}, _FROM_SNAPSHOT]
 _SHORT_WORKLOAD = {"inputTokens": 200, "outputTokens": 50, "peakRequestsPerSecond": 0.5}
+#: As many tokens as Gemma 3 makes of every image; one of them fits the shortest context above.
+_MEDIA = st.fixed_dictionaries(
+    {"imagesPerRequest": st.just(1), "tokensPerImage": st.just(256)},
+    optional={"allowedDomains": st.just(["images.example.com", "files.example.com"])},
+)
 #: Engines whose images read weights from S3, and all of them.
 _STREAMING_ENGINES = [{"vllm": {}}, {"vllm": {"args": {"max-model-len": 2048}}}]
 _ENGINES = [
@@ -184,7 +189,9 @@ def _serving(draw: Draw, region: str, zones: Sequence[str]) -> tuple[list[Docume
             deployments.append({"name": deployment, **_topology(workers)})
         section = draw(_models(model, entry, region))
         kept = draw(_kept(chosen)) if "vllm" in section.get("engine", {"vllm": {}}) else {}
-        models.append(section | kept | {"deployments": deployments})
+        section |= kept | {"deployments": deployments}
+        # Few draws come here, so all of them do.
+        models.append(section | ({"media": draw(_MEDIA)} if _may_read_images(section, entry) else {}))
     pools = [draw(_pools(name, *each, zones)) for name, *each in zip(names, chosen, sizes, strict=True)]
     if _have_nvme_to_spare(chosen, pools):
         for model in models:
@@ -354,6 +361,14 @@ def _keep_further(draw: Draw, model: Document) -> None:
     if model["weights"].get("huggingFace") and "revision" not in model["weights"]:
         further = _some(nvme=_some(gib=st.just(2)))
     model["kvCache"] |= draw(further)
+
+
+def _may_read_images(model: Document, entry: str) -> bool:
+    """Whether the model, its engine on its stack and its workers read images."""
+    engine, stack = model.get("engine", {"vllm": {}}), model.get("stack", {"dynamo": {}})
+    fetches_itself = "sglang" in engine if "dynamo" in stack else True
+    whole = all("aggregated" in deployment for deployment in model["deployments"])
+    return catalog.model(entry).vision is not None and fetches_itself and whole
 
 
 def _have_nvme_to_spare(types: list[list[catalog.InstanceType]], pools: list[Document]) -> bool:

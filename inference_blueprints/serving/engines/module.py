@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from inference_blueprints.catalog import Accelerator
+from inference_blueprints.serving.arguments import Argument
 from inference_blueprints.serving.engines.worker import Sizing
 from inference_blueprints.serving.memory import MemoryEstimate
 from inference_blueprints.serving.resolved import ResolvedWorkers
@@ -108,7 +109,7 @@ class EngineModule(Protocol):
         `whole` is the estimate for a device that is filled to the last byte.
         """
 
-    def arguments(self, resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, ArgumentValue]:
+    def arguments(self, resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, Argument]:
         """Return a worker's arguments by name without dashes, the user's merged in."""
 
     def environment(self, resolved: ResolvedWorkers) -> Mapping[str, EnvironmentValue]:

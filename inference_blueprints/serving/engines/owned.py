@@ -8,6 +8,8 @@ DISCOVERY = "Dynamo's operator does"
 STREAMED = "set weights.s3 for weights that are streamed"
 WRITTEN_HERE = "write its arguments here"
 REMOTE_CODE = "code that comes with weights is never run; serve a model that the engine itself implements"
-# Dynamo's workers fetch images themselves (``dynamo/common/multimodal``), whatever an engine is told of
-# domains.
-TEXT_ONLY = "models read text alone: Dynamo would fetch images from any public host that a request names"
+MEDIA = "set media: {imagesPerRequest: …, tokensPerImage: …, allowedDomains: […]}"
+FILES = "images come within requests or from hosts, never from a worker's own files"
+# Dynamo's workers and frontends fetch images themselves (``common/multimodal``, ``preprocessor/media``),
+# whatever an engine is told of domains.
+FETCHED_BY_DYNAMO = "Dynamo would fetch images from any public host that a request names"

@@ -10,9 +10,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from inference_blueprints.catalog import Accelerator
+from inference_blueprints.serving.arguments import Argument
 from inference_blueprints.serving.engines.module import EngineWords
 from inference_blueprints.serving.engines.owned import (
     DISCOVERY,
+    FETCHED_BY_DYNAMO,
+    MEDIA,
     ONE_NODE,
     REMOTE_CODE,
     TOPOLOGY,
@@ -20,11 +23,11 @@ from inference_blueprints.serving.engines.owned import (
 )
 from inference_blueprints.serving.engines.worker import KV_EVENTS, Sizing
 from inference_blueprints.serving.kv_transfer import NIXL_TELEMETRY, kv_transfer
+from inference_blueprints.serving.media import allowed_domains, largest_image_pixels, splits_by_image
 from inference_blueprints.serving.memory import MemoryEstimate
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import EnvironmentValue
 from inference_blueprints.serving.weights import weights_environment
-from inference_blueprints.spec.types import ArgumentValue
 
 WORDS = EngineWords(
     length="context-length",
@@ -65,7 +68,9 @@ OWNED_ARGUMENTS: Mapping[str, str] = MappingProxyType(
         "namespace": DISCOVERY,
         "endpoint": DISCOVERY,
         "config": WRITTEN_HERE,
-        "frontend-decoding": "Dynamo's frontend would fetch images from any public host",
+        "frontend-decoding": FETCHED_BY_DYNAMO,
+        **dict.fromkeys(("enable-multimodal", "allowed-media-domains", "limit-mm-data-per-request"), MEDIA),
+        **dict.fromkeys(("mm-process-config", "mm-enable-dp-encoder"), MEDIA),
         **dict.fromkeys(("dedicated-mm-encoder", "encoder-only", "language-only"), TOPOLOGY),
     }
 )
@@ -82,9 +87,6 @@ _STEP_TOKENS = ((160, 16384), (60, 8192), (20, 4096), (0, 2048))
 _GIB = 1024**3
 # The server through which decode workers find a prefill worker listens where the API server would.
 _EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 -- of a pod
-# Dynamo's worker hands the engine the addresses of images (``request_handlers/llm/decode_handler.py``), which
-# fetches from these hosts alone. A name that never resolves (RFC 2606): images come within a request.
-_NO_DOMAIN = "media.invalid"
 
 
 def step_tokens(accelerator: Accelerator) -> int:
@@ -125,7 +127,7 @@ def utilization(share: float, whole: MemoryEstimate) -> float:
     return share + (whole.activation_bytes + whole.reserved_bytes) / whole.total_bytes
 
 
-def arguments(resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, ArgumentValue]:
+def arguments(resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, Argument]:
     """Return a worker's arguments by name without dashes, the user's merged in.
 
     Parameters
@@ -136,23 +138,22 @@ def arguments(resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, Argumen
         Their figures.
     """
     weights = resolved.model.weights
-    planned: dict[str, ArgumentValue] = {"model-path": weights.hugging_face or ""}
+    planned: dict[str, Argument] = {"model-path": weights.hugging_face or ""}
     planned["served-model-name"] = resolved.model.name
     if weights.revision:
         planned["revision"] = weights.revision
     planned |= {
         **WORDS.figures(resolved, sizing),
         "enable-metrics": True,
+        **_image_arguments(resolved),
     }
-    if resolved.shape.vision:
-        planned["allowed-media-domains"] = _NO_DOMAIN
     if kv_transfer(resolved):
         planned["disaggregation-mode"] = resolved.role
         planned["disaggregation-transfer-backend"] = "nixl"
     if resolved.role == "prefill":
         planned["host"] = _EVERY_ADDRESS
     if resolved.publishes_kv_events:
-        planned["kv-events-config"] = json.dumps(dict(KV_EVENTS), separators=(",", ":"))
+        planned["kv-events-config"] = _json(KV_EVENTS)
     return planned | dict(resolved.model.engine.arguments)
 
 
@@ -172,3 +173,27 @@ def environment(resolved: ResolvedWorkers) -> Mapping[str, EnvironmentValue]:
         **(NIXL_TELEMETRY if transfer else {}),
         **weights_environment(resolved.model.weights),
     }
+
+
+def _image_arguments(resolved: ResolvedWorkers) -> dict[str, Argument]:
+    """Return what is said of images: how many, how large, whence.
+
+    Dynamo's worker hands the engine their addresses (``request_handlers/llm/decode_handler.py``), and the
+    engine fetches them.
+    """
+    media, pixels = resolved.model.media, largest_image_pixels(resolved)
+    if resolved.shape.vision is None:
+        return {}
+    most = {"image": media.images_per_request if media else 0, "video": 0, "audio": 0}
+    return {
+        "limit-mm-data-per-request": _json(most),
+        "allowed-media-domains": allowed_domains(resolved),
+        **({"enable-multimodal": True} if media else {}),
+        **({"mm-process-config": _json({"image": {"max_pixels": pixels}})} if pixels else {}),
+        **({"mm-enable-dp-encoder": True} if media and splits_by_image(resolved) else {}),
+    }
+
+
+def _json(value: Mapping[str, object]) -> str:
+    """Render a JSON argument, the same each time."""
+    return json.dumps(dict(value), separators=(",", ":"))

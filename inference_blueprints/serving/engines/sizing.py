@@ -11,6 +11,7 @@ from inference_blueprints.serving.engines.lmcache import filled_part
 from inference_blueprints.serving.engines.module import EngineModule
 from inference_blueprints.serving.engines.worker import Sizing
 from inference_blueprints.serving.host_cache import host_cache_mib, kept_tokens
+from inference_blueprints.serving.media import with_images
 from inference_blueprints.serving.memory import MemoryEstimate, estimate_memory
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.workload import longest_request_tokens, unique_tokens
@@ -109,15 +110,17 @@ def worker_sizing(resolved: ResolvedWorkers) -> Sizing:
 def _estimate(resolved: ResolvedWorkers, utilization: float) -> MemoryEstimate:
     """Return the estimate for devices that are filled to a part."""
     kv_cache_type = engine_of(resolved).WORDS.kv_cache_type
-    return estimate_memory(
+    step_tokens = _step_tokens(resolved)
+    memory = estimate_memory(
         resolved.shape,
         resolved.accelerator,
         resolved.tensor_parallel_size,
         insisted_length(resolved) or _wanted_length(resolved),
-        _step_tokens(resolved),
+        step_tokens,
         gpu_memory_utilization=utilization,
         kv_cache_dtype=str(resolved.model.engine.arguments.get(kv_cache_type, "auto")),
     )
+    return with_images(memory, resolved, step_tokens)
 
 
 def _wanted_length(resolved: ResolvedWorkers) -> int:

@@ -13,8 +13,9 @@ from inference_blueprints.catalog import Accelerator
 from inference_blueprints.serving.engines.module import EngineWords
 from inference_blueprints.serving.engines.owned import (
     DISCOVERY,
+    FETCHED_BY_DYNAMO,
+    FILES,
     ONE_NODE,
-    TEXT_ONLY,
     TOPOLOGY,
     WRITTEN_HERE,
 )
@@ -65,11 +66,11 @@ OWNED_ARGUMENTS: Mapping[str, str] = MappingProxyType(
         "discovery-backend": DISCOVERY,
         "namespace": DISCOVERY,
         "endpoint": DISCOVERY,
-        "enable-multimodal": TEXT_ONLY,
-        "frontend-decoding": TEXT_ONLY,
-        "modality": TEXT_ONLY,
-        "encode-endpoint": TEXT_ONLY,
-        "allowed-local-media-path": TEXT_ONLY,
+        "enable-multimodal": FETCHED_BY_DYNAMO,
+        "frontend-decoding": FETCHED_BY_DYNAMO,
+        "modality": FETCHED_BY_DYNAMO,
+        "encode-endpoint": FETCHED_BY_DYNAMO,
+        "allowed-local-media-path": FILES,
     }
 )
 # Its own and Dynamo's default; attention on Blackwell accepts 32 and 64.

@@ -10,14 +10,17 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from inference_blueprints.catalog import Accelerator
+from inference_blueprints.serving.arguments import Argument
 from inference_blueprints.serving.engines import lmcache
 from inference_blueprints.serving.engines.module import EngineWords
 from inference_blueprints.serving.engines.owned import (
     DISCOVERY,
+    FETCHED_BY_DYNAMO,
+    FILES,
+    MEDIA,
     ONE_NODE,
     REMOTE_CODE,
     STREAMED,
-    TEXT_ONLY,
     TOPOLOGY,
     WRITTEN_HERE,
 )
@@ -25,12 +28,12 @@ from inference_blueprints.serving.engines.vllm_connectors import connectors
 from inference_blueprints.serving.engines.worker import KV_EVENTS, Sizing
 from inference_blueprints.serving.host_cache import host_cache_mib
 from inference_blueprints.serving.kv_transfer import kv_transfer
+from inference_blueprints.serving.media import allowed_domains, largest_image_pixels, splits_by_image
 from inference_blueprints.serving.memory import MemoryEstimate
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.shared_cache import shared_cache_environment
 from inference_blueprints.serving.types import EnvironmentValue, OwnAddress
 from inference_blueprints.serving.weights import streamed_address, weights_environment
-from inference_blueprints.spec.types import ArgumentValue
 
 WORDS = EngineWords(
     length="max-model-len",
@@ -65,14 +68,11 @@ OWNED_ARGUMENTS: Mapping[str, str] = MappingProxyType(
         "namespace": DISCOVERY,
         "endpoint": DISCOVERY,
         "config": WRITTEN_HERE,
-        "enable-multimodal": TEXT_ONLY,
-        "frontend-decoding": TEXT_ONLY,
-        "route-to-encoder": TEXT_ONLY,
-        "custom-encoder-class": TEXT_ONLY,
-        "language-model-only": TEXT_ONLY,
-        "limit-mm-per-prompt": TEXT_ONLY,
-        "allowed-media-domains": TEXT_ONLY,
-        "allowed-local-media-path": TEXT_ONLY,
+        **dict.fromkeys(("enable-multimodal", "frontend-decoding"), FETCHED_BY_DYNAMO),
+        **dict.fromkeys(("route-to-encoder", "custom-encoder-class"), FETCHED_BY_DYNAMO),
+        **dict.fromkeys(("language-model-only", "limit-mm-per-prompt", "allowed-media-domains"), MEDIA),
+        **dict.fromkeys(("mm-processor-kwargs", "mm-encoder-tp-mode"), MEDIA),
+        "allowed-local-media-path": FILES,
     }
 )
 # Dynamo's router and vLLM hash blocks of this many tokens; FlashMLA accepts no other size.
@@ -128,7 +128,7 @@ def utilization(share: float, whole: MemoryEstimate) -> float:  # noqa: ARG001 -
     return share
 
 
-def arguments(resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, ArgumentValue]:
+def arguments(resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, Argument]:
     """Return a worker's arguments by name without dashes, the user's merged in.
 
     Parameters
@@ -140,7 +140,7 @@ def arguments(resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, Argumen
     """
     weights = resolved.model.weights
     streamed = streamed_address(weights)
-    planned: dict[str, ArgumentValue] = {"model": streamed or weights.hugging_face or ""}
+    planned: dict[str, Argument] = {"model": streamed or weights.hugging_face or ""}
     planned["served-model-name"] = resolved.model.name
     if weights.revision and not streamed:
         planned["revision"] = weights.revision
@@ -150,9 +150,8 @@ def arguments(resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, Argumen
     planned |= {
         **WORDS.figures(resolved, sizing),
         "enable-prefix-caching": True,
+        **_image_arguments(resolved),
     }
-    if resolved.shape.vision:
-        planned["language-model-only"] = True
     if kv_transfer(resolved):
         planned["disaggregation-mode"] = resolved.role
     transfer = connectors(resolved, sizing.block_size)
@@ -175,9 +174,25 @@ def environment(resolved: ResolvedWorkers) -> Mapping[str, EnvironmentValue]:
     if kv_transfer(resolved) and host_cache_mib(resolved):
         # Dynamo finds the address itself only where NIXL is the one connector.
         environment["VLLM_NIXL_SIDE_CHANNEL_HOST"] = OwnAddress()
+    if resolved.model.media:
+        # A host that is allowed could send on to one that is not.
+        environment["VLLM_MEDIA_URL_ALLOW_REDIRECTS"] = "0"
     if lmcache.uses_lmcache(resolved):
         environment |= {**lmcache.ENVIRONMENT, **shared_cache_environment(resolved)}
     return {**environment, **weights_environment(resolved.model.weights)}
+
+
+def _image_arguments(resolved: ResolvedWorkers) -> dict[str, Argument]:
+    """Return what is said of images: how many, how large, whence; or that there are none."""
+    media, pixels = resolved.model.media, largest_image_pixels(resolved)
+    if media is None:
+        return {"language-model-only": True} if resolved.shape.vision else {}
+    return {
+        "limit-mm-per-prompt": _json({"image": media.images_per_request, "video": 0}),
+        "allowed-media-domains": allowed_domains(resolved),
+        **({"mm-processor-kwargs": _json({"max_pixels": pixels})} if pixels else {}),
+        **({"mm-encoder-tp-mode": "data"} if splits_by_image(resolved) else {}),
+    }
 
 
 def _json(value: Mapping[str, object]) -> str:

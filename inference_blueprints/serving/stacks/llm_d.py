@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from inference_blueprints.catalog.placement import SYSTEM_ARCHITECTURE
-from inference_blueprints.serving.arguments import words
+from inference_blueprints.serving.arguments import Argument, words
 from inference_blueprints.serving.engines.sizing import engine_of, worker_sizing
 from inference_blueprints.serving.engines.vllm_connectors import RECOMPUTE
 from inference_blueprints.serving.kv_transfer import kv_transfer
@@ -43,7 +43,7 @@ from inference_blueprints.serving.types import (
 )
 from inference_blueprints.serving.weights import mirror_release
 from inference_blueprints.serving.workload import longest_stream_seconds
-from inference_blueprints.spec.types import ArgumentValue, LlmDStack, PrefixScorer
+from inference_blueprints.spec.types import LlmDStack, PrefixScorer
 
 #: Engines that llm-d runs, by the blueprint's key, and its own word for each.
 FRAMEWORKS: Mapping[str, str] = MappingProxyType({"vllm": "vllm"})
@@ -213,7 +213,7 @@ def _workers(resolved: ResolvedWorkers) -> Process:
 
 
 def _serve_arguments(
-    resolved: ResolvedWorkers, planned: Mapping[str, ArgumentValue], port: Port
+    resolved: ResolvedWorkers, planned: Mapping[str, Argument], port: Port
 ) -> tuple[str, ...]:
     """Return the command line of ``vllm serve``: that of Dynamo's worker in stock vLLM's words."""
     arguments = {name: value for name, value in planned.items() if name not in _DYNAMO_ONLY}

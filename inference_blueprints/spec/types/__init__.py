@@ -18,6 +18,7 @@ from inference_blueprints.spec.types.environment import (
     Network,
 )
 from inference_blueprints.spec.types.kv_cache import KvCache, NvmeKvCache, S3KvCache, SharedKvCache
+from inference_blueprints.spec.types.media import Media
 from inference_blueprints.spec.types.models import (
     Deployment,
     Disaggregated,
@@ -113,6 +114,7 @@ __all__ = [
     "KvCache",
     "LabelValue",
     "LlmDStack",
+    "Media",
     "Metadata",
     "Mirror",
     "Model",

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from inference_blueprints.spec.types.kv_cache import KvCache
+from inference_blueprints.spec.types.media import Media
 from inference_blueprints.spec.types.section import (
     ArgumentValue,
     Choice,
@@ -127,7 +128,7 @@ class Workload(Section):
     """What the model is asked; sizes the KV cache and the local replay."""
 
     input_tokens: int = Field(ge=1, le=10_000_000)
-    """Mean prompt length in tokens."""
+    """Mean prompt length in tokens, those of its images included."""
     output_tokens: int = Field(ge=1, le=1_000_000)
     """Mean answer length in tokens."""
     shared_prefix_ratio: float = Field(default=0.0, ge=0.0, lt=1.0)
@@ -203,6 +204,8 @@ class Model(Section):
     """How requests are spread; without it KV-aware."""
     kv_cache: KvCache | None = None
     """Where KV cache is kept beside the accelerators; without it nowhere."""
+    media: Media | None = None
+    """Images in requests; without it the model reads text alone."""
     # A load balancer's rule spreads requests over five target groups; the quota cannot be raised.
     deployments: list[Deployment] = Field(min_length=1, max_length=5)
     """Its sets of workers, side by side behind one route."""

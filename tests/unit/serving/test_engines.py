@@ -334,31 +334,6 @@ def test_eight_bit_numbers_double_the_cache(engine: str, make_blueprint: Make) -
     assert small.kv_blocks == pytest.approx(2 * plain.kv_blocks, abs=1)
 
 
-VISION: dict[str, Any] = {
-    "weights": {"huggingFace": "Qwen/Qwen3-VL-30B-A3B-Instruct"},
-    "instance_types": ["p5en.48xlarge"],
-}
-
-
-def test_sglang_fetches_images_from_no_host_unless_one_is_named(make_blueprint: Make) -> None:
-    [worker] = workers_of(make_blueprint(engine={"sglang": {}}, **VISION))
-    assert options(worker)["--allowed-media-domains"] == "media.invalid"
-    named = {"sglang": {"args": {"allowed-media-domains": "images.example.com"}}}
-    [worker] = workers_of(make_blueprint(engine=named, **VISION))
-    assert options(worker)["--allowed-media-domains"] == "images.example.com"
-    [worker] = workers_of(make_blueprint(engine={"sglang": {}}))
-    assert "--allowed-media-domains" not in worker.arguments
-
-
-@pytest.mark.parametrize("engine", ["vllm", "tensorrtLlm"])
-def test_other_engines_read_text_alone(engine: str, make_blueprint: Make) -> None:
-    [worker] = workers_of(make_blueprint(engine={engine: {}}, **VISION))
-    assert not {"--enable-multimodal", "--modality"} & set(worker.arguments), "text is the default"
-    images = make_blueprint(engine={engine: {"args": {"enable-multimodal": True}}}, **VISION)
-    [finding] = [each for each in found(images) if "args" in each.path]
-    assert "models read text alone" in finding.message
-
-
 def test_a_commit_reaches_both_halves_of_tensorrt_llm(make_blueprint: Make) -> None:
     [worker] = workers_of(make_blueprint(engine={"tensorrtLlm": {}}, weights={**QWEN, "revision": "b968826"}))
     assert (options(worker)["--revision"], options(worker)["--trtllm.revision"]) == ("b968826", "b968826")

@@ -71,12 +71,6 @@ def test_prefill_and_decode_agree_on_all_that_the_cache_between_them_depends_on(
     assert '"backends":["LIBFABRIC"]' in argument(decode, "--kv-transfer-config")
 
 
-def test_a_vision_model_reads_text_alone(make_blueprint: Make) -> None:
-    vision = {"huggingFace": "Qwen/Qwen3-VL-8B-Instruct"}
-    assert "--language-model-only" in worker_of(make_blueprint(weights=vision)).arguments
-    assert "--language-model-only" not in worker_of(make_blueprint()).arguments
-
-
 def test_each_role_is_told_what_it_does() -> None:
     prefill, decode = deployment_of(load_blueprint("p5en-disaggregated").blueprint).workers
     assert argument(prefill, "--disaggregation-mode") == "prefill"

@@ -1,0 +1,102 @@
+"""Images in requests: what engines are told of them, and what they take of a device's memory."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+from inference_blueprints.catalog import Vision
+from inference_blueprints.serving.memory import MemoryEstimate
+from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.spec.types import Media
+
+#: Engines take no domain at all for every domain; this one never resolves (RFC 2606).
+_NO_DOMAIN = "media.invalid"
+_BYTES_PER_NUMBER = 2
+# Numbers that a layer keeps of a patch, in widths of the tower: as a language model's layer keeps of a token.
+_COPIES = 10
+
+
+def allowed_domains(resolved: ResolvedWorkers) -> tuple[str, ...]:
+    """Return the hosts from which the engine may fetch images; one that does not exist for none.
+
+    Parameters
+    ----------
+    resolved
+        The workers.
+    """
+    media = resolved.model.media
+    return tuple(media.allowed_domains) if media and media.allowed_domains else (_NO_DOMAIN,)
+
+
+def largest_image_pixels(resolved: ResolvedWorkers) -> int | None:
+    """Return the pixels to which larger images are scaled; None where the model has a size of its own.
+
+    Parameters
+    ----------
+    resolved
+        The workers.
+    """
+    media, vision = resolved.model.media, resolved.shape.vision
+    if media is None or vision is None or vision.tokens_per_image:
+        return None
+    return media.tokens_per_image * vision.pixels_per_token
+
+
+def splits_by_image(resolved: ResolvedWorkers) -> bool:
+    """Return whether each device of a worker encodes whole images, which it is to be told.
+
+    Parameters
+    ----------
+    resolved
+        The workers.
+    """
+    vision = resolved.shape.vision
+    return bool(vision and vision.splits_by_image and resolved.tensor_parallel_size > 1)
+
+
+def with_images(memory: MemoryEstimate, resolved: ResolvedWorkers, step_tokens: int) -> MemoryEstimate:
+    """Take from the KV cache what reading images needs; nothing where the workers read text alone.
+
+    ::
+
+        weights    = (1 - 1 / TP) * tower, where each device encodes whole images
+        images     = max(tokens of a step, tokens of the largest image): what an engine encodes at once
+        activation = 2 bytes * images on this device * patches a token * width of the tower * 10
+                     + 2 bytes * images * numbers that a token brings into the language model
+
+    The tower itself is among the published weights. That engines encode as many tokens of images as they
+    compute in a step is vLLM's rule (``compute_mm_encoder_budget`` in ``v1/core/encoder_cache_manager.py``);
+    the factor of 10 is an allowance, held against no measurement.
+
+    Parameters
+    ----------
+    memory
+        The estimate for text alone.
+    resolved
+        The workers.
+    step_tokens
+        Tokens that the engine computes in one step at most.
+    """
+    media, vision = resolved.model.media, resolved.shape.vision
+    if media is None or vision is None:
+        return memory
+    size = resolved.tensor_parallel_size
+    weights = vision.weight_bytes * (1 - 1 / size) if splits_by_image(resolved) else 0
+    activation = _encoding_bytes(media, vision, size, step_tokens)
+    kv_cache_bytes = memory.kv_cache_bytes - math.ceil(weights) - activation
+    return dataclasses.replace(
+        memory,
+        weights_bytes=memory.weights_bytes + math.ceil(weights),
+        activation_bytes=memory.activation_bytes + activation,
+        kv_cache_bytes=kv_cache_bytes,
+        kv_tokens=max(0, int(kv_cache_bytes // memory.kv_bytes_per_token)),
+    )
+
+
+def _encoding_bytes(media: Media, vision: Vision, size: int, step_tokens: int) -> int:
+    """Return what one device holds while images are encoded, and the embeddings that come of it."""
+    tokens = max(step_tokens, media.tokens_per_image)
+    here = max(tokens / size, media.tokens_per_image if vision.splits_by_image else 0)
+    tower = here * vision.patches_per_token * vision.hidden_size * _COPIES
+    return math.ceil(_BYTES_PER_NUMBER * (tower + tokens * vision.embedding_size))
