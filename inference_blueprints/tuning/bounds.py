@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from inference_blueprints.serving.throughput import best_within, operation, prefill_ms
 from inference_blueprints.serving.workload import unique_tokens
@@ -16,8 +17,24 @@ OPTIMISM = 1.25
 _MS = 1000.0
 
 
-def least_workers(workers: SimulatedWorkers, demand: Demand, limits: Limits) -> int | None:
-    """Return the fewest workers of a role that could keep the objectives; None where no number could.
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Workers that a role needs, by arithmetic.
+
+    Parameters
+    ----------
+    least
+        Fewer cannot do.
+    likely
+        As many do when requests are alike: where a search begins.
+    """
+
+    least: int
+    likely: int
+
+
+def workers_needed(workers: SimulatedWorkers, demand: Demand, limits: Limits) -> Need | None:
+    """Return how many workers of a role keep the objectives; None where no number could.
 
     Parameters
     ----------
@@ -37,16 +54,20 @@ def least_workers(workers: SimulatedWorkers, demand: Demand, limits: Limits) -> 
     if workers.role != "decode" and prefill_ms(profile, means) > first_token_ms:
         return None
     if workers.role == "prefill":
-        each = _MS / prefill_ms(profile, means)
+        each = alike = _MS / prefill_ms(profile, means)
     else:
         alone = operation(profile, means, 1, decodes_only=True)
         if alone.time_per_output_token_ms > token_ms:
             return None
         apart = workers.role == "decode"
         each = best_within(profile, means, token_ms, at_once, decodes_only=apart).requests_per_second
+        limit_ms = max(limits.time_per_output_token_p90_ms, alone.time_per_output_token_ms)
+        alike = best_within(profile, means, limit_ms, at_once, decodes_only=apart).requests_per_second
     # Requests may still wait when the last has come, for as long as the first token may take.
     tail = 1.0 + limits.time_to_first_token_p90_ms / _MS / demand.seconds
-    return max(1, math.ceil(means.peak_requests_per_second / (each * OPTIMISM * tail)))
+    rate = means.peak_requests_per_second
+    least = max(1, math.ceil(rate / (each * OPTIMISM * tail)))
+    return Need(least, max(least, math.ceil(rate / alike)))
 
 
 def _at_once(workers: SimulatedWorkers, demand: Demand) -> int:

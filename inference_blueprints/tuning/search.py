@@ -14,6 +14,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from inference_blueprints.tuning.bounds import Need
 from inference_blueprints.tuning.candidates import Candidate, Shape, counts
 from inference_blueprints.tuning.evaluation import Evaluator
 
@@ -29,17 +30,17 @@ class Bounded:
     ----------
     shape
         The shape.
-    least
+    needs
         By arithmetic, a role each.
     """
 
     shape: Shape
-    least: tuple[int, ...]
+    needs: tuple[Need, ...]
 
     @property
     def corner(self) -> Candidate:
         """Its cheapest configuration that could do."""
-        return Candidate(self.shape, tuple(_GRID[bisect_left(_GRID, count)] for count in self.least))
+        return Candidate(self.shape, tuple(_GRID[bisect_left(_GRID, need.least)] for need in self.needs))
 
 
 @dataclass(slots=True)
@@ -72,34 +73,35 @@ class Search:
         possible = [each for each in shapes if costing.has_room(each.corner)]
         for bounded in sorted(possible, key=lambda each: (costing.cost(each.corner), each.shape)):
             if self._is_worth_it(bounded.corner):
-                self._look_at(bounded.corner)
+                self._look_at(bounded)
             else:
                 self.left_out.append(bounded)
             self.on_shape(bounded.shape)
         return self.best
 
-    def _look_at(self, corner: Candidate) -> None:
+    def _look_at(self, bounded: Bounded) -> None:
         """Search one shape from its fewest workers on."""
+        corner = bounded.corner
         roles = range(len(corner.replicas))
         plenty = Candidate(corner.shape, tuple(self._most(corner, role) for role in roles))
         if not self.evaluator.may_keep(plenty):
             return
-        fewest = tuple(self._fewest(corner, plenty, role) for role in roles)
+        fewest = tuple(self._fewest(bounded, plenty, role) for role in roles)
         self._climb(Candidate(corner.shape, fewest))
 
     def _most(self, corner: Candidate, role: int) -> int:
         """Return the most workers of a role that are worth it beside the fewest of the other."""
         low, high = _rung(corner, role), len(_GRID)
-        beyond = _first(low + 1, high, lambda count: not self._is_worth_it(_with(corner, role, count)))
+        beyond = _first(low + 1, high, low, lambda count: not self._is_worth_it(_with(corner, role, count)))
         return _GRID[beyond - 1]
 
-    def _fewest(self, corner: Candidate, plenty: Candidate, role: int) -> int:
+    def _fewest(self, bounded: Bounded, plenty: Candidate, role: int) -> int:
         """Return the fewest workers of a role that keep the objectives beside plenty of the other."""
-        low, high = _rung(corner, role), _rung(plenty, role)
-        rung = _first(low, high, lambda count: self.evaluator.may_keep(_with(plenty, role, count)))
-        while rung < high and not self.evaluator.keeps(_with(plenty, role, _GRID[rung])):
-            rung += 1
-        return _GRID[rung]
+        low, high = _rung(bounded.corner, role), _rung(plenty, role)
+        likely = bisect_left(_GRID, bounded.needs[role].likely)
+        return _GRID[
+            _first(low, high, likely, lambda count: self.evaluator.keeps(_with(plenty, role, count)))
+        ]
 
     def _climb(self, corner: Candidate) -> None:
         """Replay configurations with no fewer workers than the corner, the cheapest first."""
@@ -123,11 +125,20 @@ class Search:
         return self.best is None or costing.cost(candidate) < costing.cost(self.best)
 
 
-def _first(low: int, high: int, holds: Callable[[int], bool]) -> int:
-    """Return the first place of the grid, from low to below high, from which something holds; else high."""
+def _first(low: int, high: int, likely: int, holds: Callable[[int], bool]) -> int:
+    """Return the first place of the grid, from low to below high, from which something holds; else high.
+
+    Places around the likely one are tried first, then ever farther ones.
+    """
+    place, reach = min(max(likely, low), high - 1), 1
     while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(_GRID[middle]) else (middle + 1, high)
+        if holds(_GRID[place]):
+            high, place = place, place - reach
+        else:
+            low, place = place + 1, place + reach
+        reach *= 2
+        if not low <= place < high:  # its other side is known
+            place = (low + high) // 2
     return low
 
 

@@ -15,7 +15,7 @@ from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.simulation.highest_rate import Limits
 from inference_blueprints.spec.types import Blueprint
-from inference_blueprints.tuning.bounds import least_workers
+from inference_blueprints.tuning.bounds import workers_needed
 from inference_blueprints.tuning.candidates import Candidate, Shape, engines, shapes
 from inference_blueprints.tuning.costs import Costing
 from inference_blueprints.tuning.coverage import (
@@ -250,9 +250,9 @@ def bounded_shapes(evaluator: Evaluator, covered: Sequence[Shape]) -> list[Bound
     found = []
     for shape in covered:
         one = Candidate(shape, (1,) * len(shape.roles))
-        least = [least_workers(workers, demand, limits) for workers in evaluator.workers(one)]
-        known = tuple(fewest for fewest in least if fewest is not None)
-        if len(known) == len(least):
+        needs = [workers_needed(workers, demand, limits) for workers in evaluator.workers(one)]
+        known = tuple(need for need in needs if need is not None)
+        if len(known) == len(needs):
             found.append(Bounded(shape, known))
     return found
 
