@@ -7,7 +7,18 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from inference_blueprints.local.report.svg import Axis, Dots, Layer, Limit, Line, Plot, Point, number
+from inference_blueprints.local.report.svg import (
+    Axis,
+    Crosses,
+    Dots,
+    Layer,
+    Limit,
+    Line,
+    Plot,
+    Point,
+    Ring,
+    number,
+)
 from inference_blueprints.pages.render import render_page
 from inference_blueprints.tuning.evaluation import Evaluation
 from inference_blueprints.tuning.tune import Tuning
@@ -93,15 +104,20 @@ def _plot(tuning: Tuning, name: str, limit: float, latency: Callable[[Evaluation
     points = {each.candidate: (latency(each), _cost(tuning, each)) for each in shown}
     keeping = [points[each.candidate] for each in shown if each.keeps]
     missing = [points[each.candidate] for each in shown if not each.keeps]
-    best = frontier(list(points.values()))
-    layers: list[Layer] = [Line(best, "second"), Dots(missing, "bad"), Dots(keeping, "first")]
-    layers.append(Limit(limit, f"objective p90 {number(limit)} ms"))
-    farther = f" {beyond} are beyond the plot." if beyond else ""
+    layers: list[Layer] = [
+        Line(frontier(keeping), "second"),
+        Crosses(missing, "bad"),
+        Dots(keeping, "first"),
+        Limit(limit, f"objective p90 {number(limit)} ms"),
+    ]
+    if tuning.best is not None:
+        layers.append(Ring(points[tuning.best.candidate], "choice", "first"))
+    farther = f" Beyond the plot: {beyond}." if beyond else ""
     return Plot(
         name.lower().replace(" ", "-"),
         f"{name}, p90 (simulated)",
-        f"{len(keeping)} configurations keep both objectives, {len(missing)} miss one (in red); the line "
-        f"joins those that no other beats in both figures.{farther}",
+        f"Dots keep both objectives ({len(keeping)}), crosses miss one ({len(missing)}); the line joins the "
+        f"dots that no other beats in both figures.{farther}",
         Axis("milliseconds, p90, simulated", max([limit, *(latency(each) for each in shown)])),
         Axis(_cost_label(tuning), max((cost for _, cost in points.values()), default=0.0)),
         layers,

@@ -189,8 +189,10 @@ def _row(place: str, evaluation: Evaluation, tuning: Tuning) -> tuple[str, ...]:
 
 
 def _described(evaluation: Evaluation) -> str:
+    """Return such as ``7x1 h200 + 1x2 h200 (disaggregated: prefill + decode, vllm)``."""
     shape = evaluation.candidate.shape
-    return f"{configuration(evaluation.candidate)} ({shape.topology}, {shape.engine})"
+    topology = "aggregated" if shape.is_aggregated else "disaggregated: prefill + decode"
+    return f"{configuration(evaluation.candidate)} ({topology}, {shape.engine})"
 
 
 def _price(tuning: Tuning, evaluation: Evaluation) -> str:

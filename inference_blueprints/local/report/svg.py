@@ -136,6 +136,56 @@ class Dots:
 
 
 @dataclass(frozen=True, slots=True)
+class Crosses:
+    """A cross at each point: told from dots without their colour.
+
+    Parameters
+    ----------
+    points
+        In the axes' units.
+    style
+        Class of the page.
+    """
+
+    points: Sequence[Point]
+    style: str
+
+    def svg(self, plot: Plot) -> str:
+        """Return the marks as SVG elements."""
+        lines = "".join(f"M{plot.x(x) - 3:.1f} {plot.y(y) - 3:.1f}l6 6m0 -6l-6 6" for x, y in self.points)
+        return f'<path class="line-{self.style}" d="{lines}"/>' if lines else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ring:
+    """A ring around a point, with its name.
+
+    Parameters
+    ----------
+    point
+        In the axes' units.
+    label
+        What it is.
+    style
+        Class of the page.
+    """
+
+    point: Point
+    label: str
+    style: str
+
+    def svg(self, plot: Plot) -> str:
+        """Return the marks as SVG elements."""
+        x, y = plot.x(self.point[0]), plot.y(self.point[1])
+        below = y < HEIGHT - _BOTTOM - 40  # nothing is written there but just above the axis
+        return (
+            f'<circle class="line-{self.style}" cx="{x:.1f}" cy="{y:.1f}" r="6.5"/>'
+            f'<text x="{x:.1f}" y="{y + (20 if below else -11):.1f}" text-anchor="middle">'
+            f"{escape(self.label)}</text>"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Limit:
     """A labelled vertical line at a value of the horizontal axis.
 

@@ -7,7 +7,8 @@ import re
 import pytest
 
 from inference_blueprints.errors import UserError
-from inference_blueprints.tuning.page import frontier, tuning_page
+from inference_blueprints.local.report.svg import Crosses, Dots, Line, Ring
+from inference_blueprints.tuning.page import frontier, plots, tuning_page
 from inference_blueprints.tuning.tune import tune
 from inference_blueprints.tuning.words import as_dict, explanation, ranking, title
 
@@ -71,10 +72,29 @@ def test_a_type_that_was_not_measured_is_refused(argument, blueprint_of, stores,
 def test_the_page_shows_each_latency_against_cost(found):
     page = tuning_page(found)
     assert page.count("<svg") == 2
-    assert page.count("<circle") <= 2 * len(found.evaluations)
+    assert page.count("<circle") <= 2 * (len(found.evaluations) + 1)
+    assert page.count(">choice</text>") == 2
     assert "objective p90 60 ms" in page
     assert title(found).replace("&", "&amp;") in page
     assert re.search(r"<script|https?://(?!www\.w3\.org)", page) is None
+
+
+def test_dots_keep_the_objectives_and_crosses_miss_one(found):
+    keeping = [each for each in found.evaluations if each.keeps]
+    assert 0 < len(keeping) < len(found.evaluations)
+    for plot in plots(found):
+        layers = {type(layer): layer for layer in plot.layers}
+        assert len(layers[Dots].points) == len(keeping)
+        assert len(layers[Crosses].points) <= len(found.evaluations) - len(keeping)
+        assert set(layers[Line].points) <= set(layers[Dots].points), "what misses is no choice"
+        assert layers[Ring].point in layers[Dots].points
+
+
+def test_without_a_choice_none_is_marked(blueprint_of, stores, progress):
+    tight = blueprint_of({"timePerOutputTokenP90Ms: 60": "timePerOutputTokenP90Ms: 8"})
+    found = tune(tight, 0, progress, most_accelerators=1, engines_looked_at=VLLM, stores=stores)
+    assert "choice</text>" not in tuning_page(found)
+    assert "Dots keep both objectives (0)" in tuning_page(found)
 
 
 def test_the_frontier_holds_what_no_other_beats():
