@@ -37,6 +37,7 @@ def summarise_memory(blueprint: Blueprint) -> tuple[MemorySummary, ...]:
 
 def _summarise_worker(resolved: ResolvedWorkers) -> MemorySummary:
     sizing, memory = worker_sizing(resolved), worker_memory(resolved)
+    ranks = resolved.data_parallel_size
     return MemorySummary(
         model=resolved.model.name,
         deployment=resolved.label,
@@ -46,11 +47,11 @@ def _summarise_worker(resolved: ResolvedWorkers) -> MemorySummary:
         reserved_bytes=memory.reserved_bytes,
         kv_cache_bytes=memory.kv_cache_bytes,
         kv_bytes_per_token=memory.kv_bytes_per_token,
-        kv_cache_tokens=sizing.kv_tokens,
+        kv_cache_tokens=ranks * sizing.kv_tokens,
         host_kv_tokens=sizing.host_kv_tokens,
         nvme_kv_tokens=sizing.nvme_kv_tokens,
         shared_kv_usd=_shared_kv_usd(resolved, memory, sizing.block_size),
-        concurrent_requests=concurrent_requests(resolved.model.workload, sizing),
+        concurrent_requests=ranks * concurrent_requests(resolved.model.workload, sizing),
     )
 
 

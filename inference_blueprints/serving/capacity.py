@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from inference_blueprints import catalog
+from inference_blueprints.catalog import LatencyProfile
 from inference_blueprints.serving.engines.sizing import worker_sizing
 from inference_blueprints.serving.engines.worker import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers
@@ -41,15 +43,37 @@ class RoleCapacity:
     time_per_output_token_ms: float
 
 
+#: Finds the speeds of a model on an accelerator with a tensor parallel size and an engine, if there are any.
+ProfileFinder = Callable[[str, str, int, str], LatencyProfile | None]
+
+
+def speeds(resolved: ResolvedWorkers, find: ProfileFinder = catalog.latency_profile) -> LatencyProfile | None:
+    """Return how fast workers are; None where nobody has measured it.
+
+    All profiles are of tensor parallelism alone.
+
+    Parameters
+    ----------
+    resolved
+        The workers.
+    find
+        Where speeds come from; without it the catalogue.
+    """
+    size = resolved.tensor_parallel_size
+    if resolved.workers.accelerators != size or resolved.workers.expert_parallel:
+        return None
+    return find(resolved.shape.name, resolved.accelerator.name, size, resolved.model.engine.chosen)
+
+
 def concurrent_requests(workload: Workload, sizing: Sizing) -> int:
-    """Return how many mean requests a worker runs at once beside one copy of the prefix that they share.
+    """Return how many mean requests a rank runs at once beside one copy of the prefix that they share.
 
     Parameters
     ----------
     workload
         The blueprint's section.
     sizing
-        The worker's figures.
+        The rank's figures.
     """
     shared_tokens = workload.input_tokens * workload.shared_prefix_ratio
     by_memory = int((sizing.kv_tokens - shared_tokens) // unique_tokens(workload))
@@ -69,12 +93,7 @@ def role_capacity(resolved: ResolvedWorkers) -> RoleCapacity | None:
     RoleCapacity or None
         None without a latency profile, or without room for a request.
     """
-    profile = catalog.latency_profile(
-        resolved.shape.name,
-        resolved.accelerator.name,
-        resolved.tensor_parallel_size,
-        resolved.model.engine.chosen,
-    )
+    profile = speeds(resolved)
     workload, replicas = resolved.model.workload, resolved.workers.replicas
     at_once = concurrent_requests(workload, worker_sizing(resolved))
     if profile is None or at_once < 1:

@@ -14,6 +14,7 @@ from inference_blueprints.serving.host_cache import whole_kv_bytes_per_token
 from inference_blueprints.serving.host_cache_checks import host_cache_findings
 from inference_blueprints.serving.media_checks import media_findings
 from inference_blueprints.serving.memory_checks import memory_findings
+from inference_blueprints.serving.parallelism_checks import parallelism_findings
 from inference_blueprints.serving.resolved import ResolvedWorkers, UnresolvedError, resolve
 from inference_blueprints.serving.shape_checks import shape_findings
 from inference_blueprints.serving.shared_cache import shared_cache_findings
@@ -60,9 +61,9 @@ def findings(blueprint: spec.Blueprint) -> Iterator[Finding]:
 
 def _workers_findings(resolved: ResolvedWorkers, *, arguments_are_right: bool) -> list[Finding]:
     """Check the workers of one role, each thing only where what it builds on is right."""
-    found = list(shape_findings(resolved))
-    if not found and arguments_are_right:
-        found = memory_findings(resolved)
+    found = list(shape_findings(resolved)) or list(parallelism_findings(resolved))
+    if not _wrong(found) and arguments_are_right:
+        found += memory_findings(resolved)
         if not _wrong(found):
             memory, sizing = worker_memory(resolved), worker_sizing(resolved)
             found += host_cache_findings(resolved, memory, sizing)

@@ -93,7 +93,7 @@ def _nvme_mib(resolved: ResolvedWorkers, instance_type: InstanceType) -> int:
 
 def _replicas(resolved: ResolvedWorkers, instance_type: InstanceType) -> int:
     """Return how many workers stand on a node at the most."""
-    return max(1, replicas_per_node(instance_type, resolved.tensor_parallel_size))
+    return max(1, replicas_per_node(instance_type, resolved.accelerators_per_node))
 
 
 def _too_small(resolved: ResolvedWorkers) -> str | None:

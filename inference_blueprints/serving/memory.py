@@ -13,7 +13,8 @@ RESERVED_BYTES = 3584 * 1024**2
 COLLECTIVE_BYTES = 392 * 1024**2
 """Buffers of the collective library when a layer is shared: the largest figure of the same systems."""
 
-_BYTES_PER_ACTIVATION = 2
+# Of activations, and of embeddings, which checkpoints leave in BF16.
+_BYTES_PER_NUMBER = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class MemoryEstimate:
     kv_bytes_per_token
         KV cache of one token on this accelerator.
     kv_tokens
-        Tokens that the cache holds; as layers are shared, this is the capacity of the whole worker.
+        Tokens that the cache holds; as layers are shared, this is the capacity of a whole data parallel rank.
     max_model_len
         Tokens of the longest request, which the engine insists on being able to hold.
     """
@@ -63,6 +64,8 @@ def estimate_memory(
     max_model_len: int,
     max_num_batched_tokens: int,
     *,
+    pipeline_parallel_size: int = 1,
+    data_parallel_size: int = 1,
     gpu_memory_utilization: float = 0.9,
     kv_cache_dtype: str = "auto",
 ) -> MemoryEstimate:
@@ -71,17 +74,20 @@ def estimate_memory(
     ::
 
         total      = accelerator memory * gpu_memory_utilization
-        weights    = published weights / TP
+        stage      = layers / PP, rounded up, / layers
+        weights    = stage * (experts / (TP * DP) + others / TP), and one embedding / TP more when PP > 1
         activation = 2 bytes * max_num_batched_tokens * attention heads * head size * (4 + 6 / TP)
-                     (twice that with experts)
-        reserved   = 3.5 GiB, and 392 MiB more when TP > 1
+                     (twice that with experts), and what the ranks of DP send each other:
+                     2 * 2 bytes * DP * max_num_batched_tokens * hidden size when DP > 1
+        reserved   = 3.5 GiB, and 392 MiB more when TP, PP or DP > 1
         KV cache   = total - weights - activation - reserved
-        KV tokens  = KV cache / KV bytes a token (see ``Model.kv_bytes_per_token``)
+        KV tokens  = KV cache / (stage * KV bytes a token), see ``Model.kv_bytes_per_token``
 
     In the activation, 4 stands for the residual stream and its copies, which every device holds whole, and 6
     for the projections, which the devices share. What tensor parallelism replicates of the weights (norms,
     routers, latent down-projections, KV heads when there are fewer of them than devices) is below 2 % and is
-    left to the reserve. ``docs/catalogue.md`` has the agreement with aiconfigurator's estimates.
+    left to the reserve. Experts lie on all devices of a stage alike, whole or sliced. ``docs/catalogue.md``
+    has the agreement with aiconfigurator's estimates.
 
     Parameters
     ----------
@@ -95,6 +101,10 @@ def estimate_memory(
         Tokens of the longest request, prompt and answer.
     max_num_batched_tokens
         Tokens that the engine computes in one step at most.
+    pipeline_parallel_size
+        Stages of layers (PP); the first and the last hold an embedding besides.
+    data_parallel_size
+        Ranks that share the experts (DP); everything else is whole in each of them.
     gpu_memory_utilization
         Share of the device's memory that the engine takes, above 0 and at most 1.
     kv_cache_dtype
@@ -114,6 +124,8 @@ def estimate_memory(
         "tensor_parallel_size": tensor_parallel_size,
         "max_model_len": max_model_len,
         "max_num_batched_tokens": max_num_batched_tokens,
+        "pipeline_parallel_size": pipeline_parallel_size,
+        "data_parallel_size": data_parallel_size,
     }
     for name, count in counts.items():
         if count < 1:
@@ -123,13 +135,15 @@ def estimate_memory(
             f"gpu_memory_utilization: got {gpu_memory_utilization}, must be above 0 and at most 1"
         )
     total = int(accelerator.memory_bytes * gpu_memory_utilization)
-    weights = math.ceil(model.weight_bytes / tensor_parallel_size)
-    width = model.attention_heads * model.head_size * (2 if model.experts else 1)
-    copies = 4 + 6 / tensor_parallel_size
-    activation = math.ceil(_BYTES_PER_ACTIVATION * max_num_batched_tokens * width * copies)
-    reserved = RESERVED_BYTES + (COLLECTIVE_BYTES if tensor_parallel_size > 1 else 0)
+    stage_layers = -(-model.layers // pipeline_parallel_size)
+    weights = _weights_bytes(model, tensor_parallel_size, data_parallel_size, stage_layers)
+    width = _activation_width(model, tensor_parallel_size, data_parallel_size)
+    activation = math.ceil(_BYTES_PER_NUMBER * max_num_batched_tokens * width)
+    alone = tensor_parallel_size * pipeline_parallel_size * data_parallel_size == 1
+    reserved = RESERVED_BYTES + (0 if alone else COLLECTIVE_BYTES)
     kv_cache = total - weights - activation - reserved
-    kv_bytes_per_token = model.kv_bytes_per_token(kv_cache_dtype, tensor_parallel_size)
+    whole = model.kv_bytes_per_token(kv_cache_dtype, tensor_parallel_size)
+    kv_bytes_per_token = whole * stage_layers / model.layers
     return MemoryEstimate(
         total_bytes=total,
         weights_bytes=weights,
@@ -140,6 +154,26 @@ def estimate_memory(
         kv_tokens=max(0, int(kv_cache // kv_bytes_per_token)),
         max_model_len=max_model_len,
     )
+
+
+def _weights_bytes(
+    model: Model, tensor_parallel_size: int, data_parallel_size: int, stage_layers: int
+) -> int:
+    """Return what a device of the largest stage of layers holds."""
+    others = model.weight_bytes - model.expert_weight_bytes
+    experts = model.expert_weight_bytes / data_parallel_size
+    weights = (others + experts) / tensor_parallel_size * stage_layers / model.layers
+    if stage_layers < model.layers:
+        embedding = _BYTES_PER_NUMBER * model.vocabulary_size * model.hidden_size
+        weights += embedding / tensor_parallel_size
+    return math.ceil(weights)
+
+
+def _activation_width(model: Model, tensor_parallel_size: int, data_parallel_size: int) -> float:
+    """Return the numbers that a device keeps of a token while it passes through a layer."""
+    width = model.attention_heads * model.head_size * (2 if model.experts else 1)
+    sent = 2 * data_parallel_size * model.hidden_size if data_parallel_size > 1 else 0
+    return width * (4 + 6 / tensor_parallel_size) + sent
 
 
 def kv_tokens_needed(

@@ -150,11 +150,13 @@ def _workload_findings(memory: MemoryEstimate, resolved: ResolvedWorkers) -> lis
     needed = {replicas: _kv_tokens(resolved, replicas) for replicas in (workers, *_more(workers))}
     if memory.kv_tokens >= needed[workers]:
         return []
+    ranks = resolved.data_parallel_size
+    each = "worker" if ranks == 1 else f"of a worker's {ranks} ranks"
     enough = next((replicas for replicas, tokens in needed.items() if tokens <= memory.kv_tokens), None)
     remedy = f"{enough} replicas would do" if enough else "lower the peak or raise tensorParallelSize"
     message = (
         f"got {workers}, but at the peak of "
-        f"{model.workload.peak_requests_per_second:g} requests a second each worker must hold "
+        f"{model.workload.peak_requests_per_second:g} requests a second each {each} must hold "
         f"{needed[workers]} tokens of KV cache (requests a second times "
         f"{_held_seconds(resolved):.1f} s a request, by Little's law) and has room "
         f"for {memory.kv_tokens}; {remedy}"
@@ -171,12 +173,12 @@ def _more(workers: int) -> Iterator[int]:
 
 
 def _kv_tokens(resolved: ResolvedWorkers, workers: int) -> int:
-    """Return the tokens that each of so many workers must hold at the peak."""
+    """Return the tokens that each rank of so many workers must hold at the peak."""
     workload = resolved.model.workload
     return kv_tokens_needed(
         input_tokens=workload.input_tokens,
         output_tokens=0 if resolved.role == "prefill" else workload.output_tokens,
-        requests_per_second=worker_requests_per_second(resolved, workers),
+        requests_per_second=worker_requests_per_second(resolved, workers * resolved.data_parallel_size),
         seconds_per_request=_held_seconds(resolved),
         shared_prefix_ratio=workload.shared_prefix_ratio,
     )

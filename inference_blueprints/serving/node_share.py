@@ -87,7 +87,7 @@ def node_share(instance_types: tuple[InstanceType, ...], accelerators: int) -> N
 
 
 def efa_interfaces(resolved: ResolvedWorkers) -> int:
-    """Return the EFA interfaces that go with a worker's accelerators; 0 where its pool has no EFA.
+    """Return the EFA interfaces that go with a worker's accelerators of a node; 0 without EFA.
 
     The smallest share of the pool's types fits all of them, and leaves each of a node's workers as many.
 
@@ -98,7 +98,7 @@ def efa_interfaces(resolved: ResolvedWorkers) -> int:
     """
     if not resolved.pool.efa:
         return 0
-    return min(efa_share(each, resolved.tensor_parallel_size) for each in resolved.instance_types)
+    return min(efa_share(each, resolved.accelerators_per_node) for each in resolved.instance_types)
 
 
 def tolerations(resolved: ResolvedWorkers) -> tuple[Toleration, ...]:

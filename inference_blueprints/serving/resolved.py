@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from inference_blueprints import catalog
+from inference_blueprints.catalog.span import node_count
 from inference_blueprints.spec import types as spec
 
 WorkerRole = Literal["aggregated", "prefill", "decode"]
@@ -53,8 +54,38 @@ class ResolvedWorkers:
 
     @property
     def tensor_parallel_size(self) -> int:
-        """Accelerators of one worker."""
+        """Accelerators that share each layer's attention."""
         return self.workers.tensor_parallel_size
+
+    @property
+    def pipeline_parallel_size(self) -> int:
+        """Stages of layers of one worker."""
+        return self.workers.pipeline_parallel_size
+
+    @property
+    def data_parallel_size(self) -> int:
+        """Ranks of one worker, each with requests and a KV cache of its own."""
+        return self.workers.data_parallel_size
+
+    @property
+    def rank_accelerators(self) -> int:
+        """Accelerators of one of those ranks."""
+        return self.tensor_parallel_size * self.pipeline_parallel_size
+
+    @property
+    def expert_accelerators(self) -> int:
+        """Accelerators that share each layer's experts, be it whole ones or slices."""
+        return self.tensor_parallel_size * self.data_parallel_size
+
+    @property
+    def nodes(self) -> int:
+        """Nodes that one worker spans."""
+        return node_count(self.workers.accelerators, self.instance_types)
+
+    @property
+    def accelerators_per_node(self) -> int:
+        """Accelerators that one worker has on each of its nodes."""
+        return self.workers.accelerators // self.nodes
 
     @property
     def model_path(self) -> tuple[str | int, ...]:

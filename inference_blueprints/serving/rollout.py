@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from inference_blueprints.catalog import InstanceType
 from inference_blueprints.serving.node_share import replicas_per_node
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import Rollout
-from inference_blueprints.spec import types as spec
 
 
 def rollout(resolved: ResolvedWorkers) -> Rollout:
@@ -21,24 +19,25 @@ def rollout(resolved: ResolvedWorkers) -> Rollout:
         The workers.
     """
     replicas = resolved.workers.replicas
-    spare = _replicas_that_fit(resolved.pool, resolved.instance_types, resolved.tensor_parallel_size)
+    spare = _replicas_that_fit(resolved)
     surge = max(0, spare - _replicas_in_pool(resolved))
     tenth = max(1, replicas // 10)
     return Rollout(max_surge=min(surge, tenth), max_unavailable=tenth)
 
 
-def _replicas_that_fit(pool: spec.Pool, instance_types: tuple[InstanceType, ...], accelerators: int) -> int:
+def _replicas_that_fit(resolved: ResolvedWorkers) -> int:
     """Return how many replicas the pool holds on the smallest of its instance types."""
-    return pool.nodes.max * min(replicas_per_node(each, accelerators) for each in instance_types)
+    parts = min(replicas_per_node(each, resolved.accelerators_per_node) for each in resolved.instance_types)
+    return resolved.pool.nodes.max * parts // resolved.nodes
 
 
 def _replicas_in_pool(resolved: ResolvedWorkers) -> int:
     """Return all accelerators promised in the pool, in replicas of these workers, rounded up."""
     accelerators = sum(
-        workers.replicas * workers.tensor_parallel_size
+        workers.replicas * workers.accelerators
         for model in resolved.blueprint.spec.models
         for deployment in model.deployments
         for workers in deployment.workers.values()
         if workers.pool == resolved.pool.name
     )
-    return -(-accelerators // resolved.tensor_parallel_size)
+    return -(-accelerators // resolved.workers.accelerators)

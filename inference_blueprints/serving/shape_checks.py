@@ -27,15 +27,20 @@ def shape_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
         At most one error.
     """
     size, shape = resolved.tensor_parallel_size, resolved.shape
-    if _splits(shape, size):
+    if _splits(resolved, size):
         return
-    allowed = ", ".join(str(each) for each in range(1, shape.attention_heads + 1) if _splits(shape, each))
-    message = f"got {size}, but {shape.name} has {_parts(shape, size)}; allowed are {allowed}"
+    sizes = [str(each) for each in range(1, shape.attention_heads + 1) if _splits(resolved, each)]
+    allowed = f"allowed are {', '.join(sizes)}" if sizes else "lower dataParallelSize"
+    whole = "with expertParallel each has whole experts; " if shape.experts else ""
+    hint = whole if _heads_divide(shape, size) else ""
+    message = f"got {size}, but {shape.name} has {_parts(shape, size)}; {hint}{allowed}"
     yield Finding((*resolved.path, "tensorParallelSize"), message)
 
 
-def _splits(shape: catalog.Model, size: int) -> bool:
-    return _heads_divide(shape, size) and _blocks_stay_whole(shape, size)
+def _splits(resolved: ResolvedWorkers, size: int) -> bool:
+    """Whether heads divide evenly, and slices of experts or layers are whole blocks."""
+    slices = 1 if resolved.workers.expert_parallel else size * resolved.data_parallel_size
+    return _heads_divide(resolved.shape, size) and _blocks_stay_whole(resolved.shape, slices)
 
 
 def _heads_divide(shape: catalog.Model, size: int) -> bool:

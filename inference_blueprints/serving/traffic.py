@@ -14,7 +14,7 @@ def accelerators(deployment: spec.Deployment) -> int:
     deployment
         The blueprint's section.
     """
-    return sum(each.replicas * each.tensor_parallel_size for each in deployment.workers.values())
+    return sum(each.replicas * each.accelerators for each in deployment.workers.values())
 
 
 def deployment_requests_per_second(model: spec.Model, deployment: spec.Deployment) -> float:

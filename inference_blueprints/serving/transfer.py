@@ -20,6 +20,7 @@ def transfer_bytes(prefill: ResolvedWorkers) -> float:
     memory = worker_memory(prefill)
     # Latent attention is whole on every device, and one copy moves.
     copies = 1 if prefill.shape.attention == "mla" else prefill.tensor_parallel_size
+    copies *= prefill.pipeline_parallel_size
     return prefill.model.workload.input_tokens * memory.kv_bytes_per_token * copies
 
 
@@ -52,5 +53,6 @@ def _bytes_per_second(resolved: ResolvedWorkers) -> float:
 
 def _share(instance_type: InstanceType, resolved: ResolvedWorkers) -> float:
     cards = 1 if resolved.pool.efa else max(1, instance_type.network_cards)
-    part = resolved.tensor_parallel_size / instance_type.accelerator_count
+    # A request is on the devices of one data parallel rank.
+    part = resolved.rank_accelerators / instance_type.accelerator_count
     return instance_type.network_bandwidth_mbps / cards * _BYTES_PER_MEGABIT * part

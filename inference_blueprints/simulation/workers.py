@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from inference_blueprints import catalog
 from inference_blueprints.catalog import LatencyProfile
+from inference_blueprints.serving.capacity import ProfileFinder, speeds
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.transfer import transfer_bytes_per_second
 from inference_blueprints.serving.types import EngineSettings, Process, Role
-
-#: Finds the speeds of a model on an accelerator with a tensor parallel size and an engine, if there are any.
-ProfileFinder = Callable[[str, str, int, str], LatencyProfile | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +72,11 @@ def _workers(
 ) -> SimulatedWorkers:
     if process.engine is None:
         raise ValueError(f"{process.name}: a worker has no engine")
-    shape, size = resolved.shape, resolved.tensor_parallel_size
     return SimulatedWorkers(
         role=process.role,
         replicas=process.replicas,
         settings=process.engine,
-        profile=profile_of(shape.name, resolved.accelerator.name, size, process.engine.engine),
-        kv_bytes_per_token=round(shape.kv_bytes_per_token()),
+        profile=speeds(resolved, profile_of),
+        kv_bytes_per_token=round(resolved.shape.kv_bytes_per_token()),
         transfer_bytes_per_second=rate,
     )

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from inference_blueprints.serving.capacity import ProfileFinder
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.simulation.highest_rate import Limits
 from inference_blueprints.simulation.offline_replay import ReplayResult
-from inference_blueprints.simulation.workers import ProfileFinder, SimulatedWorkers, simulated_workers
+from inference_blueprints.simulation.workers import SimulatedWorkers, simulated_workers
 from inference_blueprints.tuning.candidates import Candidate
 from inference_blueprints.tuning.costs import Cost, Costing
 from inference_blueprints.tuning.replay_cache import ReplayCache, demand_digest, replay_key

@@ -161,7 +161,7 @@ def _as_dict(tuning: Tuning, evaluation: Evaluation) -> dict[str, Any]:
     deployment = evaluation.candidate.deployment(model.deployments[0].name)
     return {
         "engine": evaluation.candidate.shape.engine,
-        "deployments": [deployment.model_dump(mode="json", by_alias=True, exclude_none=True)],
+        "deployments": [deployment.model_dump(mode="json", by_alias=True, exclude_defaults=True)],
         "accelerators": evaluation.candidate.accelerators,
         "usdPerHour": evaluation.cost.usd_per_hour,
         "usdPerMillionTokens": tuning.usd_per_million_tokens(evaluation),

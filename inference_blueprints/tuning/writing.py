@@ -230,7 +230,7 @@ def _newline(text: str) -> str:
 
 def _section(deployment: Deployment) -> dict[str, Any]:
     """Return a deployment as the file says it."""
-    return deployment.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return deployment.model_dump(mode="json", by_alias=True, exclude_defaults=True)
 
 
 def _expected(text: str, file: str, model: str, section: dict[str, Any], engine: str) -> Any:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from inference_blueprints import catalog
 from inference_blueprints.spec.rules.cluster import KUBERNETES_VERSIONS
 from inference_blueprints.spec.rules.purchases import CAPACITY_BLOCK_FAMILIES
+from tests.templates.splits import WEIGHT_SHARE, split, topology
 
 Document = dict[str, Any]
 Draw = Callable[..., Any]
@@ -36,9 +37,6 @@ _ROUTERS: list[Document] = [
 ]
 _UUID = "0a1b2c3d-0a1b-2c3d-4e5f-0a1b2c3d4e5f"
 
-#: Share of a device that weights may take: what is left holds one short request on every device of the
-#: catalogue, whatever activations and the engine's own reserve come to.
-_WEIGHT_SHARE = 0.6
 _SIZES = (1, 2, 4, 8)
 _AMPLE_NVME_GB = 3000
 _FROM_SNAPSHOT = {"ebsSnapshot": {"id": "snap-0a1b2c3d"}}
@@ -186,12 +184,13 @@ def _serving(draw: Draw, region: str, zones: Sequence[str]) -> tuple[list[Docume
                 {"pool": names[pool], "replicas": replicas, "tensorParallelSize": size}
                 for pool, size, replicas in roles
             ]
-            deployments.append({"name": deployment, **_topology(workers)})
+            deployments.append({"name": deployment, **topology(workers)})
         section = draw(_models(model, entry, region))
         kept = draw(_kept(chosen)) if "vllm" in section.get("engine", {"vllm": {}}) else {}
         section |= kept | {"deployments": deployments}
         # Few draws come here, so all of them do.
-        models.append(section | ({"media": draw(_MEDIA)} if _may_read_images(section, entry) else {}))
+        section |= {"media": draw(_MEDIA)} if _may_read_images(section, entry) else {}
+        models.append(draw(split(section, entry, dict(zip(names, chosen, strict=True)))))
     pools = [draw(_pools(name, *each, zones)) for name, *each in zip(names, chosen, sizes, strict=True)]
     if _have_nvme_to_spare(chosen, pools):
         for model in models:
@@ -209,13 +208,6 @@ def _roles(draw: Draw, placements: list[tuple[int, int]]) -> list[tuple[int, int
     # Prefill comes first; decode has a multiple of its size.
     by_size = sorted(places, key=lambda place: place[1])
     return [(pool, size, draw(st.integers(1, 3))) for pool, size in by_size]
-
-
-def _topology(workers: list[Document]) -> Document:
-    """Return the key of a deployment that says who does prefill and decode."""
-    if len(workers) == 1:
-        return {"aggregated": workers[0]}
-    return {"disaggregated": dict(zip(("prefill", "decode"), workers, strict=True))}
 
 
 def _names(kind: str, *, most: int) -> st.SearchStrategy[list[str]]:
@@ -262,7 +254,7 @@ def _fits(model: catalog.Model, instance_type: catalog.InstanceType, size: int) 
         and model.attention_heads % size == 0
         # Of FP8 weights a device holds whole blocks.
         and (model.weight_type != "fp8" or model.feed_forward_size % (128 * size) == 0)
-        and model.weight_bytes / size <= _WEIGHT_SHARE * accelerator.memory_bytes
+        and model.weight_bytes / size <= WEIGHT_SHARE * accelerator.memory_bytes
     )
 
 

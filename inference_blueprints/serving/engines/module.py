@@ -10,7 +10,7 @@ from inference_blueprints.catalog import Accelerator
 from inference_blueprints.serving.arguments import Argument
 from inference_blueprints.serving.engines.worker import Sizing
 from inference_blueprints.serving.memory import MemoryEstimate
-from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.resolved import ResolvedWorkers, WorkerRole
 from inference_blueprints.serving.types import EnvironmentValue
 from inference_blueprints.spec.types import ArgumentValue
 
@@ -56,18 +56,15 @@ class EngineWords:
         """Arguments that are whole numbers above 0."""
         return (self.length, self.sequences, self.step_tokens, self.block_size)
 
-    def figures(self, resolved: ResolvedWorkers, sizing: Sizing) -> dict[str, ArgumentValue]:
-        """Return the arguments that say how a worker is split and sized, by name without dashes.
+    def figures(self, sizing: Sizing) -> dict[str, ArgumentValue]:
+        """Return the arguments that say how a worker is sized, by name without dashes.
 
         Parameters
         ----------
-        resolved
-            The workers.
         sizing
-            Their figures.
+            A worker's figures.
         """
         return {
-            "tensor-parallel-size": resolved.tensor_parallel_size,
             self.block_size: sizing.block_size,
             self.length: sizing.max_model_len,
             self.sequences: sizing.max_num_seqs,
@@ -96,6 +93,12 @@ class EngineModule(Protocol):
 
     #: Keys of ``kvCache`` that the plan sets it up for.
     KV_CACHE_TIERS: frozenset[str]
+
+    #: Roles whose workers may have several stages of layers where KV cache moves between the roles.
+    STAGES_SEND_KV: frozenset[WorkerRole]
+
+    #: Whether a worker may span nodes.
+    SPANS_NODES: bool
 
     def step_tokens(self, accelerator: Accelerator) -> int:
         """Return the tokens of one step that the engine itself would choose for a device."""

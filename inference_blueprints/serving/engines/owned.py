@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-ONE_NODE = "a worker is one node's tensorParallelSize accelerators"
+TENSOR = "set tensorParallelSize of the deployment"
+PIPELINE = "set pipelineParallelSize of the deployment"
+DATA = "set dataParallelSize of the deployment"
+EXPERTS = "set expertParallel of the deployment"
+NODES = "a worker lies on as many nodes as its accelerators take"
 TOPOLOGY = "name the deployment's topology, aggregated or disaggregated"
 DISCOVERY = "Dynamo's operator does"
 STREAMED = "set weights.s3 for weights that are streamed"

@@ -13,11 +13,15 @@ from inference_blueprints.catalog import Accelerator
 from inference_blueprints.serving.arguments import Argument
 from inference_blueprints.serving.engines.module import EngineWords
 from inference_blueprints.serving.engines.owned import (
+    DATA,
     DISCOVERY,
+    EXPERTS,
     FETCHED_BY_DYNAMO,
     MEDIA,
-    ONE_NODE,
+    NODES,
+    PIPELINE,
     REMOTE_CODE,
+    TENSOR,
     TOPOLOGY,
     WRITTEN_HERE,
 )
@@ -25,7 +29,7 @@ from inference_blueprints.serving.engines.worker import KV_EVENTS, Sizing
 from inference_blueprints.serving.kv_transfer import NIXL_TELEMETRY, kv_transfer
 from inference_blueprints.serving.media import allowed_domains, largest_image_pixels, splits_by_image
 from inference_blueprints.serving.memory import MemoryEstimate
-from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.resolved import ResolvedWorkers, WorkerRole
 from inference_blueprints.serving.types import EnvironmentValue
 from inference_blueprints.serving.weights import weights_environment
 
@@ -42,7 +46,6 @@ WORDS = EngineWords(
 )
 _MODEL = "set weights.huggingFace"
 _NAMED_DOWNLOAD = "weights come from the Hugging Face Hub; set weights.huggingFace"
-_TENSOR_PARALLEL = "set tensorParallelSize of the deployment"
 OWNED_ARGUMENTS: Mapping[str, str] = MappingProxyType(
     {
         "model": _MODEL,
@@ -52,10 +55,11 @@ OWNED_ARGUMENTS: Mapping[str, str] = MappingProxyType(
         "model-loader-extra-config": _NAMED_DOWNLOAD,
         "trust-remote-code": REMOTE_CODE,
         "served-model-name": "set the model's name",
-        "tensor-parallel-size": _TENSOR_PARALLEL,
-        "tp-size": _TENSOR_PARALLEL,
-        **dict.fromkeys(("pipeline-parallel-size", "pp-size", "data-parallel-size", "dp-size"), ONE_NODE),
-        **dict.fromkeys(("nnodes", "node-rank", "dist-init-addr"), ONE_NODE),
+        **dict.fromkeys(("tensor-parallel-size", "tp-size"), TENSOR),
+        **dict.fromkeys(("pipeline-parallel-size", "pp-size"), PIPELINE),
+        **dict.fromkeys(("data-parallel-size", "dp-size", "enable-dp-attention"), DATA),
+        **dict.fromkeys(("expert-parallel-size", "ep-size"), EXPERTS),
+        **dict.fromkeys(("nnodes", "node-rank", "dist-init-addr"), NODES),
         "kv-events-config": "set routing: {kvAware: {}}",
         "host": "Dynamo's frontend answers requests, not the engine",
         "port": "Dynamo's frontend answers requests, not the engine",
@@ -81,6 +85,10 @@ STREAMS_WEIGHTS = False
 # Each prefill device writes its part of the heads (``compute_head_slice_params`` in its NIXL connection).
 GATHERS_HEADS = True
 KV_CACHE_TIERS: frozenset[str] = frozenset()
+# Chunks are counted a stage of the prefill worker (``disaggregation/nixl/conn.py``).
+STAGES_SEND_KV: frozenset[WorkerRole] = frozenset({"prefill"})
+# Each node of a worker runs SGLang with ``--nnodes`` and its rank.
+SPANS_NODES = False
 
 # SGLang's own choice by GiB of device memory (``handle_gpu_memory_settings``).
 _STEP_TOKENS = ((160, 16384), (60, 8192), (20, 4096), (0, 2048))
@@ -143,7 +151,9 @@ def arguments(resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, Argumen
     if weights.revision:
         planned["revision"] = weights.revision
     planned |= {
-        **WORDS.figures(resolved, sizing),
+        **_parallelism(resolved),
+        **WORDS.figures(sizing),
+        **_of_all_ranks(resolved, sizing),
         "enable-metrics": True,
         **_image_arguments(resolved),
     }
@@ -155,6 +165,27 @@ def arguments(resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, Argumen
     if resolved.publishes_kv_events:
         planned["kv-events-config"] = _json(KV_EVENTS)
     return planned | dict(resolved.model.engine.arguments)
+
+
+def _parallelism(resolved: ResolvedWorkers) -> Mapping[str, Argument]:
+    """Return how a worker is split: the ranks of data parallel attention are within SGLang's tensor size."""
+    planned: dict[str, Argument] = {"tensor-parallel-size": resolved.expert_accelerators}
+    if resolved.pipeline_parallel_size > 1:
+        planned["pipeline-parallel-size"] = resolved.pipeline_parallel_size
+    if resolved.data_parallel_size > 1:
+        planned |= {"data-parallel-size": resolved.data_parallel_size, "enable-dp-attention": True}
+    if resolved.workers.expert_parallel:
+        planned["expert-parallel-size"] = resolved.expert_accelerators
+    return planned
+
+
+def _of_all_ranks(resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, Argument]:
+    """Return the figures that SGLang divides among its ranks (``arg_groups/parallel_hook.py``)."""
+    ranks = resolved.data_parallel_size
+    return {
+        WORDS.sequences: sizing.max_num_seqs * ranks,
+        WORDS.step_tokens: sizing.max_num_batched_tokens * ranks,
+    }
 
 
 def environment(resolved: ResolvedWorkers) -> Mapping[str, EnvironmentValue]:

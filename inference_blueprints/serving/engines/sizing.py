@@ -76,7 +76,7 @@ def worker_memory(resolved: ResolvedWorkers) -> MemoryEstimate:
 
 
 def worker_sizing(resolved: ResolvedWorkers) -> Sizing:
-    """Return lengths, batch sizes and KV cache of a worker.
+    """Return lengths, batch sizes and KV cache of a worker's data parallel rank.
 
     The longest request is that of the workload with its tail, within the model's context and the KV cache.
     As many sequences run at once as KV cache holds mean requests, rounded down to a power of two: more would
@@ -117,6 +117,8 @@ def _estimate(resolved: ResolvedWorkers, utilization: float) -> MemoryEstimate:
         resolved.tensor_parallel_size,
         insisted_length(resolved) or _wanted_length(resolved),
         step_tokens,
+        pipeline_parallel_size=resolved.pipeline_parallel_size,
+        data_parallel_size=resolved.data_parallel_size,
         gpu_memory_utilization=utilization,
         kv_cache_dtype=str(resolved.model.engine.arguments.get(kv_cache_type, "auto")),
     )

@@ -12,17 +12,21 @@ from types import MappingProxyType
 from inference_blueprints.catalog import Accelerator
 from inference_blueprints.serving.engines.module import EngineWords
 from inference_blueprints.serving.engines.owned import (
+    DATA,
     DISCOVERY,
+    EXPERTS,
     FETCHED_BY_DYNAMO,
     FILES,
-    ONE_NODE,
+    NODES,
+    PIPELINE,
+    TENSOR,
     TOPOLOGY,
     WRITTEN_HERE,
 )
 from inference_blueprints.serving.engines.worker import Sizing
 from inference_blueprints.serving.kv_transfer import kv_transfer
 from inference_blueprints.serving.memory import MemoryEstimate
-from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.resolved import ResolvedWorkers, WorkerRole
 from inference_blueprints.serving.types import EnvironmentValue
 from inference_blueprints.serving.weights import weights_environment
 from inference_blueprints.spec.types import ArgumentValue
@@ -51,9 +55,11 @@ OWNED_ARGUMENTS: Mapping[str, str] = MappingProxyType(
         "load-format": _DOWNLOADED,
         "model-loader-extra-config": _DOWNLOADED,
         "served-model-name": "set the model's name",
-        "tensor-parallel-size": "set tensorParallelSize of the deployment",
-        "pipeline-parallel-size": ONE_NODE,
-        "gpus-per-node": ONE_NODE,
+        "tensor-parallel-size": TENSOR,
+        "pipeline-parallel-size": PIPELINE,
+        "enable-attention-dp": DATA,
+        "expert-parallel-size": EXPERTS,
+        "gpus-per-node": NODES,
         "extra-engine-args": WRITTEN_HERE,
         "override-engine-args": WRITTEN_HERE,
         f"{_KV_CACHE}.tokens_per_block": "set 'kv-block-size'",
@@ -79,6 +85,10 @@ STREAMS_WEIGHTS = False
 # The roles may be split differently (TensorRT-LLM documentation, "Disaggregated Serving").
 GATHERS_HEADS = True
 KV_CACHE_TIERS: frozenset[str] = frozenset()
+# The roles may have stages of their own (TensorRT-LLM documentation, "Disaggregated Serving").
+STAGES_SEND_KV: frozenset[WorkerRole] = frozenset({"prefill", "decode"})
+# Dynamo starts it on further nodes by MPI over SSH, with keys in a secret and a server in each pod.
+SPANS_NODES = False
 
 _STEP_TOKENS = 8192
 
@@ -136,7 +146,8 @@ def arguments(resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, Argumen
     if weights.revision:
         planned |= {"revision": weights.revision, "trtllm.revision": weights.revision}
     planned |= {
-        **WORDS.figures(resolved, sizing),
+        **_parallelism(resolved),
+        **WORDS.figures(sizing),
         f"{_KV_CACHE}.free_gpu_memory_fraction": sizing.memory_share,
         f"{_KV_CACHE}.tokens_per_block": sizing.block_size,
         f"{_KV_CACHE}.enable_block_reuse": "true",
@@ -155,6 +166,18 @@ def arguments(resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, Argumen
     if resolved.publishes_kv_events:
         planned["publish-kv-events"] = True
     return planned | dict(resolved.model.engine.arguments)
+
+
+def _parallelism(resolved: ResolvedWorkers) -> Mapping[str, ArgumentValue]:
+    """Return how a worker is split: data parallel attention is that of all devices of its tensor size."""
+    planned: dict[str, ArgumentValue] = {"tensor-parallel-size": resolved.expert_accelerators}
+    if resolved.pipeline_parallel_size > 1:
+        planned["pipeline-parallel-size"] = resolved.pipeline_parallel_size
+    if resolved.workers.expert_parallel:
+        planned["expert-parallel-size"] = resolved.expert_accelerators
+    if resolved.data_parallel_size > 1:
+        planned["enable-attention-dp"] = True
+    return planned
 
 
 def environment(resolved: ResolvedWorkers) -> Mapping[str, EnvironmentValue]:

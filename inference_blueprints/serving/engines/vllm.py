@@ -14,13 +14,17 @@ from inference_blueprints.serving.arguments import Argument
 from inference_blueprints.serving.engines import lmcache
 from inference_blueprints.serving.engines.module import EngineWords
 from inference_blueprints.serving.engines.owned import (
+    DATA,
     DISCOVERY,
+    EXPERTS,
     FETCHED_BY_DYNAMO,
     FILES,
     MEDIA,
-    ONE_NODE,
+    NODES,
+    PIPELINE,
     REMOTE_CODE,
     STREAMED,
+    TENSOR,
     TOPOLOGY,
     WRITTEN_HERE,
 )
@@ -30,7 +34,7 @@ from inference_blueprints.serving.host_cache import host_cache_mib
 from inference_blueprints.serving.kv_transfer import kv_transfer
 from inference_blueprints.serving.media import allowed_domains, largest_image_pixels, splits_by_image
 from inference_blueprints.serving.memory import MemoryEstimate
-from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.resolved import ResolvedWorkers, WorkerRole
 from inference_blueprints.serving.shared_cache import shared_cache_environment
 from inference_blueprints.serving.types import EnvironmentValue, OwnAddress
 from inference_blueprints.serving.weights import streamed_address, weights_environment
@@ -56,9 +60,26 @@ OWNED_ARGUMENTS: Mapping[str, str] = MappingProxyType(
         "model-loader-extra-config": STREAMED,
         "trust-remote-code": REMOTE_CODE,
         "served-model-name": "set the model's name",
-        "tensor-parallel-size": "set tensorParallelSize of the deployment",
-        "pipeline-parallel-size": ONE_NODE,
-        "data-parallel-size": ONE_NODE,
+        "tensor-parallel-size": TENSOR,
+        "pipeline-parallel-size": PIPELINE,
+        "data-parallel-size": DATA,
+        "enable-expert-parallel": EXPERTS,
+        **dict.fromkeys(("nnodes", "node-rank", "master-addr", "master-port", "headless"), NODES),
+        **dict.fromkeys(
+            (
+                "data-parallel-address",
+                "data-parallel-backend",
+                "data-parallel-external-lb",
+                "data-parallel-hybrid-lb",
+                "data-parallel-multi-port-external-lb",
+                "data-parallel-rank",
+                "data-parallel-rpc-port",
+                "data-parallel-size-local",
+                "data-parallel-start-rank",
+                "distributed-executor-backend",
+            ),
+            NODES,
+        ),
         "kv-events-config": "set routing: {kvAware: {}}",
         "disaggregation-mode": TOPOLOGY,
         "kv-transfer-config": f"{TOPOLOGY}, or set kvCache",
@@ -82,6 +103,11 @@ STREAMS_WEIGHTS = True
 # a multiple of prefill TP).
 GATHERS_HEADS = False
 KV_CACHE_TIERS: frozenset[str] = frozenset({"hostMemoryGib", "nvme", "shared"})
+# NixlConnector is pulled from; stages are the business of its form that pushes, which no router here speaks
+# (``kv_connector/v1/nixl/base_worker.py``).
+STAGES_SEND_KV: frozenset[WorkerRole] = frozenset()
+# Each node of a worker runs ``vllm`` with ``--nnodes`` and its rank.
+SPANS_NODES = False
 
 # vLLM's own choice for an API server by GiB of device memory; it leaves A100 at the lowest (vllm#17885).
 _STEP_TOKENS = ((160, 16384), (70, 8192), (0, 2048))
@@ -148,7 +174,8 @@ def arguments(resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, Argumen
         planned["load-format"] = "runai_streamer"
         planned["model-loader-extra-config"] = _json(_STREAMER)
     planned |= {
-        **WORDS.figures(resolved, sizing),
+        **_parallelism(resolved),
+        **WORDS.figures(sizing),
         "enable-prefix-caching": True,
         **_image_arguments(resolved),
     }
@@ -160,6 +187,20 @@ def arguments(resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, Argumen
     if resolved.publishes_kv_events:
         planned["kv-events-config"] = _json({**KV_EVENTS, "enable_kv_cache_events": True})
     return planned | dict(resolved.model.engine.arguments)
+
+
+def _parallelism(resolved: ResolvedWorkers) -> Mapping[str, Argument]:
+    """Return how a worker is split; experts are over all ranks, in slices unless they are whole."""
+    sizes = {
+        "pipeline-parallel-size": resolved.pipeline_parallel_size,
+        "data-parallel-size": resolved.data_parallel_size,
+    }
+    experts = {"enable-expert-parallel": True} if resolved.workers.expert_parallel else {}
+    return {
+        "tensor-parallel-size": resolved.tensor_parallel_size,
+        **{name: size for name, size in sizes.items() if size > 1},
+        **experts,
+    }
 
 
 def environment(resolved: ResolvedWorkers) -> Mapping[str, EnvironmentValue]:

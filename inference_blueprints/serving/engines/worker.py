@@ -15,7 +15,7 @@ KV_EVENTS: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Sizing:
-    """Lengths, batch sizes and KV cache of one worker.
+    """Lengths, batch sizes and KV cache of one worker, or of each of its data parallel ranks.
 
     Parameters
     ----------

@@ -79,25 +79,27 @@ def engine_settings(resolved: ResolvedWorkers, sizing: Sizing) -> EngineSettings
         max_num_batched_tokens=sizing.max_num_batched_tokens,
         kv_blocks=sizing.kv_blocks,
         tensor_parallel_size=resolved.tensor_parallel_size,
+        pipeline_parallel_size=resolved.pipeline_parallel_size,
+        data_parallel_size=resolved.data_parallel_size,
         host_kv_blocks=sizing.host_kv_blocks,
     )
 
 
 def worker_resources(resolved: ResolvedWorkers) -> Resources:
-    """Return a worker's share of its node.
+    """Return a worker's share of its node, or of each of its nodes.
 
     Parameters
     ----------
     resolved
         The workers.
     """
-    share = node_share(resolved.instance_types, resolved.tensor_parallel_size)
+    share = node_share(resolved.instance_types, resolved.accelerators_per_node)
     return Resources(
         cpu=share.cpu,
         memory_mib=share.memory_mib,
         shared_memory_mib=shared_memory_mib(resolved, share.memory_mib),
         ephemeral_storage_mib=worker_disk_mib(resolved),
-        accelerators=Accelerators(resolved.accelerator.resource_name, resolved.tensor_parallel_size),
+        accelerators=Accelerators(resolved.accelerator.resource_name, resolved.accelerators_per_node),
         efa_interfaces=efa_interfaces(resolved),
     )
 

@@ -108,7 +108,7 @@ class DeploymentPlan:
     def accelerator_count(self) -> int:
         """Accelerators that all its processes hold together."""
         return sum(
-            process.replicas * process.resources.accelerators.count
+            process.replicas * process.nodes * process.resources.accelerators.count
             for process in self.processes
             if process.resources.accelerators
         )

@@ -68,7 +68,7 @@ class Accelerators:
     resource_name
         Kubernetes device resource, such as ``nvidia.com/gpu``.
     count
-        Devices a process.
+        Devices a process has on each of its nodes.
     """
 
     resource_name: str
@@ -108,7 +108,7 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What one process needs of its node.
+    """What one process needs of its node, or of each of its nodes.
 
     Parameters
     ----------
@@ -163,15 +163,19 @@ class EngineSettings:
     max_model_len
         Prompt and answer together at the most, in tokens.
     max_num_seqs
-        Sequences that a worker runs at once.
+        Sequences that each of a worker's data parallel ranks runs at once.
     max_num_batched_tokens
-        Tokens that a worker processes in one step.
+        Tokens that each processes in one step.
     kv_blocks
-        KV cache blocks that fit a worker, from the memory arithmetic.
+        KV cache blocks that fit each, from the memory arithmetic.
     tensor_parallel_size
-        Accelerators over which the weights are split.
+        Accelerators that share each layer's attention.
     host_kv_blocks
         KV cache blocks that a worker keeps in the memory of its node.
+    pipeline_parallel_size
+        Stages of layers.
+    data_parallel_size
+        Ranks of a worker, each with requests and a KV cache of its own.
     """
 
     engine: str
@@ -182,6 +186,8 @@ class EngineSettings:
     kv_blocks: int
     tensor_parallel_size: int
     host_kv_blocks: int = 0
+    pipeline_parallel_size: int = 1
+    data_parallel_size: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +271,10 @@ class Process:
         Workers beside which it stands, so that the pool's nodes hold all; none where it is spread instead.
     sidecars
         Programs beside it.
+    nodes
+        Nodes over which each replica lies, with one container on each.
+    follower_arguments
+        Arguments of the containers on all its nodes but the first; empty where the target makes them.
     """
 
     name: str
@@ -288,6 +298,8 @@ class Process:
     awaits_weights: str | None = None
     neighbours: tuple[Neighbour, ...] = ()
     sidecars: tuple[Sidecar, ...] = ()
+    nodes: int = 1
+    follower_arguments: tuple[str, ...] = ()
 
     @property
     def is_worker(self) -> bool:

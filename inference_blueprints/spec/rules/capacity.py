@@ -1,7 +1,8 @@
 """Rules on whether replicas find room on their pool's nodes, and keep it when a node is lost.
 
-A replica does not span nodes. The nodes that a pool needs are its replicas' accelerators over those of a
-node, rounded up: exact while sizes are powers of two, as on NVIDIA's types, and never too many elsewhere.
+A replica is on one node, or on several that it has to itself. The nodes that a pool needs are its replicas'
+accelerators over those of a node, rounded up: exact while sizes are powers of two, as on NVIDIA's types, and
+never too many elsewhere.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from dataclasses import dataclass
 from inference_blueprints.errors import Finding
 from inference_blueprints.spec.rules.deployments import PlacedWorkers, each_placement
 from inference_blueprints.spec.rules.pools import known_instance_types
-from inference_blueprints.spec.types import Model, Pool
+from inference_blueprints.spec.types import Model, Pool, Workers
+from inference_blueprints.spec.wording import quote
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,7 @@ class _Demand:
 
     @property
     def accelerators(self) -> int:
-        return sum(item.workers.replicas * item.workers.tensor_parallel_size for item in self.placed)
+        return sum(item.workers.replicas * item.workers.accelerators for item in self.placed)
 
     @property
     def nodes(self) -> int:
@@ -34,26 +36,61 @@ class _Demand:
     def arithmetic(self) -> str:
         """The sum in words."""
         terms = " + ".join(
-            f"{item.workers.replicas} * {item.workers.tensor_parallel_size} ({item.name})"
-            for item in self.placed
+            f"{item.workers.replicas} * {item.workers.accelerators} ({item.name})" for item in self.placed
         )
         return f"{terms} = {self.accelerators} accelerators at {self.accelerators_per_node} a node"
 
 
 def replica_fits_a_node(models: Mapping[int, Model], pools: Mapping[int, Pool]) -> Iterator[Finding]:
-    """Check that a replica's accelerators are on one node, and leave none that no replica can use."""
+    """Check that a replica's accelerators are a part of a node that divides it, or whole nodes."""
     for placed, pool in each_placement(models, pools):
-        size = placed.workers.tensor_parallel_size
+        size = placed.workers.accelerators
         for instance_type in known_instance_types(pool):
             count = instance_type.accelerator_count
-            if count and count % size:
+            if count and not _fits_nodes(size, count):
                 sizes = [str(divisor) for divisor in range(1, count + 1) if count % divisor == 0]
                 message = (
-                    f"got {size}, which must divide the accelerators of a node of pool '{pool.name}': "
-                    f"{instance_type.name} has {count}; use {' or '.join(sizes)}"
+                    f"got {_sizes(placed.workers)}, which must divide the accelerators of a node of pool "
+                    f"'{pool.name}': {instance_type.name} has {count}; use {' or '.join(sizes)}, or "
+                    "whole nodes"
                 )
                 yield Finding((*placed.path, "tensorParallelSize"), message)
                 break
+
+
+def replica_across_nodes_has_a_fast_network(
+    models: Mapping[int, Model], pools: Mapping[int, Pool]
+) -> Iterator[Finding]:
+    """Check that nodes which share a replica are alike, and talk over EFA."""
+    for placed, pool in each_placement(models, pools):
+        types = known_instance_types(pool)
+        counts = sorted({each.accelerator_count for each in types} - {0})
+        if not counts or placed.workers.accelerators <= counts[0]:
+            continue
+        path = (*placed.path, "pool")
+        got = (
+            f"got {quote(pool.name)}, over whose nodes a worker of {placed.workers.accelerators} "
+            "accelerators lies"
+        )
+        if len(counts) > 1:
+            several = " and ".join(map(str, counts))
+            yield Finding(path, f"{got}, but they have {several} of them; make a pool of each")
+        elif not pool.efa:
+            yield Finding(path, f"{got}; layers then wait for TCP: set its efa, on types that have it")
+
+
+def _fits_nodes(size: int, count: int) -> bool:
+    """Whether so many accelerators are a part of a node that divides it, or whole nodes."""
+    return count % size == 0 or size % count == 0
+
+
+def _sizes(workers: Workers) -> str:
+    """Write the accelerators of a worker, and the sum where it has several terms."""
+    if workers.accelerators == workers.tensor_parallel_size:
+        return str(workers.accelerators)
+    sizes = workers.tensor_parallel_size, workers.pipeline_parallel_size, workers.data_parallel_size
+    product = " * ".join(map(str, sizes))
+    return f"{product} = {workers.accelerators} (tensor * pipeline * data parallel size)"
 
 
 def replicas_fit_the_pool(models: Mapping[int, Model], pools: Mapping[int, Pool]) -> Iterator[Finding]:
@@ -106,7 +143,7 @@ def _demands(models: Mapping[int, Model], pools: Mapping[int, Pool]) -> Iterator
         fitting = [
             placed
             for placed, chosen in placements
-            if chosen is pool and count % placed.workers.tensor_parallel_size == 0
+            if chosen is pool and _fits_nodes(placed.workers.accelerators, count)
         ]
         if count and fitting:
             yield index, _Demand(fitting, count)

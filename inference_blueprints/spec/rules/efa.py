@@ -40,7 +40,7 @@ def layouts_are_alike(pools: Mapping[int, Pool]) -> Iterator[Finding]:
 def replica_has_an_interface(models: Mapping[int, Model], pools: Mapping[int, Pool]) -> Iterator[Finding]:
     """Check that a replica's share of a node's accelerators comes with at least one whole interface."""
     for placed, pool in each_placement(models, pools):
-        size = placed.workers.tensor_parallel_size
+        size = placed.workers.accelerators
         for each in known_instance_types(pool) if pool.efa else ():
             if each.efa_interfaces and each.accelerator_count and not efa_share(each, size):
                 least = -(-each.accelerator_count // each.efa_interfaces)

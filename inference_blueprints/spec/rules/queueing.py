@@ -54,7 +54,7 @@ def queue_has_something_to_give(
         return
     taken: Counter[str] = Counter()
     for placed, pool in each_placement(models, pools):
-        taken[pool.name] += placed.workers.replicas * placed.workers.tensor_parallel_size
+        taken[pool.name] += placed.workers.replicas * placed.workers.accelerators
     for index, pool in pools.items():
         most = pool.nodes.max * max(
             (each.accelerator_count for each in known_instance_types(pool)), default=0

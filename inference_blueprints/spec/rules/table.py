@@ -122,6 +122,7 @@ RULES: tuple[Rule, ...] = (
     Rule(media.hosts_are_named, ("models",)),
     Rule(workload.requests_fit_the_context, ("models",)),
     Rule(capacity.replica_fits_a_node, ("models", "pools")),
+    Rule(capacity.replica_across_nodes_has_a_fast_network, ("models", "pools")),
     Rule(capacity.replicas_fit_the_pool, ("models", "pools")),
     Rule(capacity.pool_has_headroom, ("models", "pools")),
     Rule(capacity.deployment_survives_a_node, ("models", "pools")),

@@ -154,7 +154,18 @@ class Workers(Section):
     replicas: int = Field(ge=1, le=10_000)
     """Workers."""
     tensor_parallel_size: int = Field(ge=1, le=64)
-    """Accelerators over which each worker's weights are split."""
+    """Accelerators over which each layer is split."""
+    pipeline_parallel_size: int = Field(default=1, ge=1, le=16)
+    """Stages of layers, one after the other, over which each worker is split besides."""
+    data_parallel_size: int = Field(default=1, ge=1, le=128)
+    """Ranks of a worker that compute attention for requests of their own and share the experts."""
+    expert_parallel: bool = False
+    """Whether an accelerator holds whole experts, and not a slice of each; for mixtures of experts."""
+
+    @property
+    def accelerators(self) -> int:
+        """Accelerators of one worker, on one node or on several whole ones."""
+        return self.tensor_parallel_size * self.pipeline_parallel_size * self.data_parallel_size
 
 
 class Disaggregated(Section):

@@ -1,0 +1,148 @@
+"""Ways of splitting a worker that no engine could start."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import yaml
+
+from inference_blueprints import resources
+from inference_blueprints.errors import Finding
+from inference_blueprints.serving.checks import findings
+from inference_blueprints.spec.types import Blueprint
+
+Make = Callable[..., Blueprint]
+
+MIXTURE = {"huggingFace": "Qwen/Qwen3-235B-A22B-FP8"}
+DENSE = {"huggingFace": "Qwen/Qwen3-32B"}
+PLACE = ("spec", "models", 0, "deployments", 0)
+
+
+@pytest.fixture
+def split(make_blueprint: Make) -> Make:
+    """Return a maker of a model on p5en.48xlarge."""
+
+    def make(**changes: Any) -> Blueprint:
+        defaults = {"instance_types": ["p5en.48xlarge"], "nodes": 4, "weights": MIXTURE}
+        return make_blueprint(**defaults | changes)
+
+    return make
+
+
+def one(blueprint: Blueprint) -> Finding:
+    [finding] = findings(blueprint)
+    return finding
+
+
+def errors(blueprint: Blueprint) -> list[Finding]:
+    return [finding for finding in findings(blueprint) if finding.severity == "error"]
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"tensorParallelSize": 4, "pipelineParallelSize": 2},
+        {"tensorParallelSize": 1, "dataParallelSize": 8, "expertParallel": True},
+        {"tensorParallelSize": 2, "dataParallelSize": 2},
+        {"tensorParallelSize": 8, "expertParallel": True},
+    ],
+)
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_what_fits_is_let_through(split: Make, sizes: dict[str, Any], engine: str) -> None:
+    assert list(findings(split(aggregated=sizes, engine={engine: {}}))) == []
+
+
+@pytest.mark.parametrize(
+    ("weights", "sizes", "key", "words"),
+    [
+        (
+            DENSE,
+            {"dataParallelSize": 2},
+            "dataParallelSize",
+            "got 2, but Qwen/Qwen3-32B has no experts that the ranks of a worker could share; raise replicas "
+            "instead",
+        ),
+        (
+            DENSE,
+            {"expertParallel": True},
+            "expertParallel",
+            "got true, but Qwen/Qwen3-32B has no experts; leave it out",
+        ),
+        (
+            MIXTURE,
+            {"tensorParallelSize": 1, "dataParallelSize": 3, "expertParallel": True},
+            "expertParallel",
+            "got true, but Qwen/Qwen3-235B-A22B-FP8 has 128 experts, which 3 accelerators "
+            "(tensorParallelSize * dataParallelSize) do not divide evenly",
+        ),
+        (
+            MIXTURE,
+            {"tensorParallelSize": 8},
+            "tensorParallelSize",
+            "got 8, but Qwen/Qwen3-235B-A22B-FP8 has FP8 experts of width 1536, of which each device must "
+            "hold whole blocks of 128; with expertParallel each has whole experts; allowed are 1, 2, 4",
+        ),
+        (
+            MIXTURE,
+            {"tensorParallelSize": 2, "dataParallelSize": 4},
+            "tensorParallelSize",
+            "got 2, but Qwen/Qwen3-235B-A22B-FP8 has FP8 experts of width 1536, of which each device must "
+            "hold whole blocks of 128; with expertParallel each has whole experts; allowed are 1",
+        ),
+        (
+            MIXTURE,
+            {"tensorParallelSize": 1, "dataParallelSize": 8},
+            "tensorParallelSize",
+            "got 1, but Qwen/Qwen3-235B-A22B-FP8 has FP8 experts of width 1536, of which each device must "
+            "hold whole blocks of 128; with expertParallel each has whole experts; lower dataParallelSize",
+        ),
+    ],
+)
+def test_what_does_not_divide_is_named(
+    split: Make, weights: dict[str, str], sizes: dict[str, Any], key: str, words: str
+) -> None:
+    blueprint = split(weights=weights, aggregated=sizes)
+    assert errors(blueprint) == [Finding((*PLACE, "aggregated", key), words)]
+
+
+def test_ranks_of_tensorrt_llm_are_single_devices(split: Make) -> None:
+    sizes = {"tensorParallelSize": 2, "dataParallelSize": 4, "expertParallel": True}
+    finding = one(split(aggregated=sizes, engine={"tensorrtLlm": {}}))
+    assert finding.path == (*PLACE, "aggregated", "dataParallelSize")
+    assert finding.message.endswith("a rank of tensorrtLlm is one device; set tensorParallelSize: 1")
+
+
+def test_the_precise_scorer_knows_of_one_rank(split: Make) -> None:
+    sizes = {"tensorParallelSize": 4, "dataParallelSize": 2, "expertParallel": True}
+    for scorer, expected in (("precise", ["dataParallelSize"]), ("approximate", [])):
+        blueprint = split(aggregated=sizes, stack={"llmD": {"prefixScorer": scorer}})
+        assert [finding.path[-1] for finding in findings(blueprint)] == expected
+
+
+def test_kv_cache_beside_the_accelerators_is_of_one_rank(split: Make) -> None:
+    sizes = {"tensorParallelSize": 4, "pipelineParallelSize": 2}
+    finding = one(split(aggregated=sizes, kvCache={"hostMemoryGib": 400}))
+    assert finding.path == ("spec", "models", 0, "kvCache")
+    assert finding.message.startswith("is not set up for workers of several stages, ranks or nodes")
+
+
+@pytest.mark.parametrize(
+    ("role", "moving"), [("prefill", {"sglang", "tensorrtLlm"}), ("decode", {"tensorrtLlm"})]
+)
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "tensorrtLlm"])
+def test_stages_between_the_roles_are_the_engines_business(engine: str, role: str, moving: set[str]) -> None:
+    path = resources.blueprints_directory() / "p5en-disaggregated.yaml"
+    document = copy.deepcopy(yaml.safe_load(path.read_text(encoding="utf-8")))
+    [model] = document["spec"]["models"]
+    model["engine"] = {engine: {}}
+    model["deployments"][0]["disaggregated"][role]["pipelineParallelSize"] = 2
+    found = errors(Blueprint.model_validate(document))
+    if engine in moving:
+        assert found == []
+        return
+    [finding] = found
+    assert finding.path == (*PLACE, "disaggregated", role, "pipelineParallelSize")
+    assert f"{engine} moves KV cache of {role} workers of one stage alone" in finding.message
