@@ -14,6 +14,7 @@ from batch.jobs.settings import Platform, read_platform
 from tests.runtime.batch import resources
 from tests.runtime.batch.api.emulator import Emulator
 from tests.runtime.batch.api.gateway import Gateway
+from tests.runtime.batch.api.requesting import Api
 
 
 @pytest.fixture(scope="session")
@@ -68,3 +69,9 @@ def client_of(gateway: Gateway) -> Iterator[Callable[[str], OpenAI]]:
 @pytest.fixture
 def client(client_of: Callable[[str], OpenAI]) -> OpenAI:
     return client_of(resources.SEARCH)
+
+
+@pytest.fixture
+def api(platform_in_process: Platform) -> Api:
+    """The function without a network, asked by team search."""
+    return Api(platform_in_process)

@@ -1,0 +1,293 @@
+"""Requests as they reach the function, right and wrong; every answer has the shape of the OpenAI API."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from openai.types import Batch
+
+from batch.jobs.settings import Platform, read_platform
+from tests.runtime.batch import resources
+from tests.runtime.batch.api.gateway import proxy_event
+from tests.runtime.batch.api.requesting import JSON, Api
+
+ENDPOINT = "/v1/chat/completions"
+
+
+def batch_body(api: Api, **changes: object) -> dict[str, Any]:
+    values = {"input_file_id": api.file(), "endpoint": ENDPOINT, "completion_window": "24h"}
+    return {key: value for key, value in {**values, **changes}.items() if value is not None}
+
+
+def test_a_batch_has_every_field_of_the_official_type(api: Api) -> None:
+    body = api.post("/v1/batches", batch_body(api)).body
+
+    assert set(Batch.model_fields) <= set(body)
+    assert Batch.model_validate(body, strict=True).status == "validating"
+
+
+@pytest.mark.parametrize(
+    ("changes", "param", "code"),
+    [
+        ({"input_file_id": None}, "input_file_id", "missing_required_parameter"),
+        ({"input_file_id": "file-" + "0" * 32}, "input_file_id", "file_not_found"),
+        ({"input_file_id": 7}, "input_file_id", "invalid_value"),
+        ({"input_file_id": "../jobs"}, "input_file_id", "file_not_found"),
+        ({"endpoint": "/v1/images/edits"}, "endpoint", "invalid_value"),
+        ({"endpoint": None}, "endpoint", "missing_required_parameter"),
+        ({"completion_window": "soon"}, "completion_window", "invalid_value"),
+        ({"completion_window": "0h"}, "completion_window", "invalid_value"),
+        ({"completion_window": None}, "completion_window", "missing_required_parameter"),
+        ({"metadata": []}, "metadata", "invalid_value"),
+        ({"metadata": {str(n): "" for n in range(17)}}, "metadata", "invalid_value"),
+        ({"metadata": {"a": "x" * 513}}, "metadata", "invalid_value"),
+        ({"metadata": {"x" * 65: "a"}}, "metadata", "invalid_value"),
+        ({"metadata": {"queue": "weekly"}}, "metadata.queue", "invalid_value"),
+        ({"metadata": {"priority": "high"}}, "metadata.priority", "invalid_value"),
+        ({"metadata": {"priority": "101"}}, "metadata.priority", "invalid_value"),
+        ({"metadata": {"budget_usd": "1001"}}, "metadata.budget_usd", "invalid_value"),
+        ({"metadata": {"budget_usd": "nan"}}, "metadata.budget_usd", "invalid_value"),
+        ({"metadata": {"skip_invalid": "yes"}}, "metadata.skip_invalid", "invalid_value"),
+        ({"stream": True}, "stream", "unknown_parameter"),
+    ],
+)
+def test_a_wrong_batch_is_refused_with_its_field(
+    api: Api, changes: dict[str, object], param: str, code: str
+) -> None:
+    answer = api.post("/v1/batches", batch_body(api, **changes))
+
+    assert answer.status == 400
+    assert (answer.error["param"], answer.error["code"]) == (param, code)
+    assert answer.error["type"] == "invalid_request_error"
+    assert api.get("/v1/batches").body["data"] == []
+
+
+def test_everything_that_is_wrong_is_said_at_once(api: Api) -> None:
+    message = api.post("/v1/batches", {"endpoint": "/v1/x", "stream": True}).error["message"]
+
+    for field in ("endpoint", "input_file_id", "completion_window", "stream"):
+        assert f"{field}: " in message
+
+
+def test_metadata_say_where_a_job_waits_and_what_it_may_cost(api: Api) -> None:
+    options = {"queue": "nightly", "priority": "55", "budget_usd": "2.5", "skip_invalid": "true", "mine": "x"}
+    body = api.post("/v1/batches", batch_body(api, metadata=options, completion_window="3d")).body
+
+    assert (body["queue"], body["priority"], body["budget_usd"]) == ("nightly", 55, 2.5)
+    assert body["metadata"] == options
+    # The queue promises a day; three were allowed.
+    assert body["expires_at"] - body["created_at"] == 24 * 3600
+
+
+def test_with_several_queues_a_batch_names_one(aws: dict[str, str]) -> None:
+    queues = resources.CONFIGURATION["queues"]
+    several = {
+        **resources.CONFIGURATION,
+        "queues": [*queues, {**queues[0], "name": "weekly", "model": "other"}],
+    }
+    api = Api(read_platform({**aws, "BATCH_CONFIGURATION": json.dumps(several)}))
+
+    refused = api.post("/v1/batches", batch_body(api))
+    taken = api.post("/v1/batches", batch_body(api, metadata={"queue": "weekly"}))
+
+    assert refused.error["param"] == "metadata.queue"
+    assert (taken.body["queue"], taken.body["model"]) == ("weekly", "other")
+
+
+def test_an_idempotency_key_makes_one_job(api: Api) -> None:
+    body = batch_body(api)
+    key = {"idempotency-key": "run-7"}
+
+    first, again = api.post("/v1/batches", body, key), api.post("/v1/batches", body, key)
+    reused = api.post("/v1/batches", {**body, "metadata": {"a": "b"}}, key)
+
+    assert first.body == again.body
+    assert (reused.status, reused.error["code"]) == (422, "idempotency_key_reused")
+    assert len(api.get("/v1/batches").body["data"]) == 1
+    assert api.post("/v1/batches", body, {"Idempotency-Key": "x" * 256}).status == 400
+
+
+def test_an_idempotency_key_is_its_teams_own(platform_in_process: Platform) -> None:
+    search, adverts = Api(platform_in_process), Api(platform_in_process, resources.ADVERTS)
+    key = {"Idempotency-Key": "run-7"}
+
+    first = search.post("/v1/batches", batch_body(search), key)
+    second = adverts.post("/v1/batches", batch_body(adverts), key)
+
+    assert first.status == second.status == 200
+    assert first.body["id"] != second.body["id"]
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", "101", "x", "1.5", "", "1e400"])
+@pytest.mark.parametrize("path", ["/v1/batches"])
+def test_a_wrong_limit_is_refused(api: Api, path: str, limit: str) -> None:
+    assert api.get(path, limit=limit).error["param"] == "limit"
+
+
+@pytest.mark.parametrize("path", ["/v1/batches", "/v1/files"])
+def test_a_wrong_cursor_is_refused(api: Api, path: str) -> None:
+    for after in ("x", "batch_" + "0" * 32, "file-" + "0" * 32, "once#x"):
+        assert api.get(path, after=after).status == 404
+    assert api.get(path, colour="red").error["code"] == "unknown_parameter"
+
+
+def test_empty_lists_are_lists(api: Api) -> None:
+    empty = {"object": "list", "data": [], "first_id": None, "last_id": None, "has_more": False}
+
+    assert api.get("/v1/batches").body == api.get("/v1/files").body == empty
+
+
+@pytest.mark.parametrize(
+    "identifier",
+    ["x", "batch_", "file-" + "g" * 32, "batch_" + "0" * 32, "file-" + "0" * 32, "%2e%2e", "z" * 3000],
+)
+def test_what_is_not_there_is_not_found(api: Api, identifier: str) -> None:
+    for method, path in (
+        ("GET", f"/v1/batches/{identifier}"),
+        ("POST", f"/v1/batches/{identifier}/cancel"),
+        ("GET", f"/v1/files/{identifier}"),
+        ("GET", f"/v1/files/{identifier}/content"),
+        ("DELETE", f"/v1/files/{identifier}"),
+        ("POST", f"/v1/uploads/{identifier}/cancel"),
+    ):
+        answer = api.send(proxy_event(method, path, headers=JSON))
+        assert (answer.status, answer.error["code"]) == (404, "not_found"), path
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("PUT", "/v1/files"), ("GET", "/v1/models"), ("GET", "/"), ("DELETE", "/v1/batches/x")],
+)
+def test_an_unknown_address_is_not_found(api: Api, method: str, path: str) -> None:
+    answer = api.send(proxy_event(method, path))
+
+    assert (answer.status, answer.error["code"]) == (404, "unknown_url")
+
+
+@pytest.mark.parametrize(
+    "content_type", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""]
+)
+def test_a_body_of_another_kind_is_refused(api: Api, content_type: str) -> None:
+    for path in ("/v1/files", "/v1/batches", "/v1/uploads"):
+        event = proxy_event("POST", path, headers={"Content-Type": content_type} if content_type else None)
+        answer = api.send({**event, "body": "{}"})
+        assert (answer.status, answer.error["code"]) == (415, "unsupported_content_type")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        "1",
+        '"x"',
+        "[" * 100_000,
+        '{"a": NaN}',
+        '{"metadata": {"a": "\\ud800"}}',
+        "\ud800",
+    ],
+)
+def test_a_body_that_is_no_object_is_refused(api: Api, body: str) -> None:
+    answer = api.post("/v1/batches", body)
+
+    assert (answer.status, answer.error["code"]) == (400, "invalid_json")
+
+
+@pytest.mark.parametrize(
+    ("fields", "file", "param"),
+    [
+        ({}, "file", "purpose"),
+        ({"purpose": "fine-tune"}, "file", "purpose"),
+        ({"purpose": "batch"}, "files", "file"),
+        ({"purpose": "batch", "more": "x"}, "file", "more"),
+        (
+            {"purpose": "batch", "expires_after[seconds]": "60", "expires_after[anchor]": "created_at"},
+            "file",
+            "expires_after.seconds",
+        ),
+        ({"purpose": "batch", "expires_after": "soon"}, "file", "expires_after"),
+    ],
+)
+def test_a_wrong_form_is_refused(api: Api, fields: dict[str, str], file: str, param: str) -> None:
+    answer = api.post_form("/v1/files", fields, file=file)
+
+    assert (answer.status, answer.error["param"]) == (400, param)
+
+
+def test_an_empty_file_is_refused(api: Api) -> None:
+    assert api.post_form("/v1/files", {"purpose": "batch"}, content=b"").error["code"] == "empty_file"
+
+
+def test_a_file_stays_as_long_as_it_was_asked_for(api: Api) -> None:
+    fields = {"purpose": "batch", "expires_after[anchor]": "created_at", "expires_after[seconds]": "7200"}
+    body = api.post_form("/v1/files", fields).body
+
+    assert body["expires_at"] - body["created_at"] == 7200
+
+
+def test_a_callers_signature_is_as_good_as_a_token(platform_in_process: Platform) -> None:
+    api = Api(platform_in_process, principal=None)
+    event = proxy_event("GET", "/iam/v1/batches")
+    event["requestContext"]["identity"]["userArn"] = resources.SEARCH
+
+    assert api.send_as_it_is(event).body["data"] == []
+
+
+def test_who_is_nobody_is_told_nothing(platform_in_process: Platform) -> None:
+    unknown, stranger = Api(platform_in_process, None), Api(platform_in_process, resources.NOBODY)
+    forged = proxy_event(
+        "GET", "/v1/batches", headers={"Authorization": resources.SEARCH, "principal": "search"}
+    )
+
+    assert unknown.send(forged).error["type"] == "authentication_error"
+    assert unknown.send(forged).status == 401
+    assert stranger.get("/v1/batches").status == 403
+    assert stranger.get("/v1/batches").error["code"] == "no_team"
+
+
+def test_a_job_that_is_finalizing_is_not_cancelled(api: Api, platform_in_process: Platform) -> None:
+    job = api.post("/v1/batches", batch_body(api)).body["id"]
+    jobs = platform_in_process.jobs
+    jobs.move(job, "in_progress", before=["validating"], now=1)
+    jobs.move(job, "finalizing", before=["in_progress"], now=2)
+    assert api.post(f"/v1/batches/{job}/cancel", "").error["code"] == "not_cancellable"
+    jobs.move(job, "completed", before=["finalizing"], now=3)
+
+    answer = api.post(f"/v1/batches/{job}/cancel", "")
+
+    assert (answer.status, answer.error["message"]) == (400, "Cannot cancel a batch with status 'completed'.")
+    assert api.get(f"/v1/batches/{job}").body["cancelling_at"] is None
+
+
+def test_the_content_is_elsewhere_for_a_while(api: Api) -> None:
+    answer = api.get(f"/v1/files/{api.file()}/content")
+
+    assert (answer.status, answer.headers["cache-control"]) == (302, "no-store")
+    assert answer.headers["location"].startswith(
+        f"https://{resources.BUCKET}.s3.{resources.REGION}.amazonaws.com/"
+    )
+    assert "X-Amz-Expires=300" in answer.headers["location"]
+
+
+@pytest.mark.parametrize(
+    ("code", "status"), [("ThrottlingException", 503), ("SlowDown", 503), ("AccessDenied", 500)]
+)
+def test_a_failure_of_aws_is_the_platforms(
+    api: Api, platform_in_process: Platform, monkeypatch: pytest.MonkeyPatch, code: str, status: int
+) -> None:
+    failure = ClientError({"Error": {"Code": code, "Message": "arn:aws:secret"}}, "Query")
+
+    def fail(*_: object, **__: object) -> None:
+        raise failure
+
+    monkeypatch.setattr(platform_in_process.jobs, "of_team", fail)
+    answer = api.get("/v1/batches")
+
+    assert (answer.status, answer.error["type"]) == (status, "server_error")
+    assert "arn:" not in json.dumps(answer.body)
+    assert "Traceback" not in json.dumps(answer.body)
