@@ -1,31 +1,34 @@
-"""Runs aiperf, NVIDIA's load generator, in an environment of its own, and reads what became of each request.
+"""What aiperf, NVIDIA's load generator, is asked, and what it says became of each request.
 
 aiperf and not guidellm: it sends whole request bodies at given times from a file (``mooncake_trace`` with
 ``payload``), so that a trace of the user's is asked as it was recorded, with exact lengths of answers, and it
 writes every request's times. guidellm 0.8 makes its own requests at rates of its own.
+
+``runtime/benchmark/ask.py`` runs it, on this machine and in a cluster alike.
 """
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from inference_blueprints import tools
+from inference_blueprints import resources
 from inference_blueprints.completions.outcome import Outcome, Usage
 from inference_blueprints.errors import UserError
 
-VERSION = "0.13.0"
+#: Of the newer 0.13.0 no image is known to be published; flags and records are the same.
+VERSION = "0.12.0"
 REQUEST_SECONDS = 120
-#: The first run installs it, 0.8 GB; every run starts its processes and ends them.
-_INSTALL_SECONDS, _OVERHEAD_SECONDS = 900, 120
+#: What starting its processes and ending them takes.
+OVERHEAD_SECONDS = 120
 _MS, _NS = 1e3, 1e9
-_SAID_LINES = 3
+#: How lines with records begin (``PREFIX`` of the program).
+_PREFIX = "records "
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,106 +39,119 @@ class Question:
     ----------
     arrival_seconds
         When, counted from the start.
-    prompt
-        The user's message.
+    blocks
+        The user's message: a number of words and their seed each.
     output_tokens
         Exact length of the answer to ask for.
     """
 
     arrival_seconds: float
-    prompt: str
+    blocks: tuple[tuple[int, int], ...]
     output_tokens: int
 
 
-def ask(
-    base_url: str, model: str, questions: Iterable[Question], tokenizer: Path, folder: Path
-) -> list[Outcome]:
-    """Send requests at their times and return what became of them.
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """Everything that is asked.
 
     Parameters
     ----------
     base_url
-        Endpoint without ``/v1``.
+        Endpoint without ``/v1``, as the asker reaches it.
     model
         Name of the model to ask.
+    words
+        What prompts are made of.
     questions
         In the order of arrival, at least one.
-    tokenizer
-        Folder of any tokenizer: aiperf loads one even when the endpoint counts tokens and texts are given.
-    folder
-        Where requests and results are written.
+    """
+
+    base_url: str
+    model: str
+    words: Sequence[str]
+    questions: Sequence[Question]
+
+    @property
+    def seconds(self) -> float:
+        """How long it may take at the most."""
+        return self.questions[-1].arrival_seconds + REQUEST_SECONDS + OVERHEAD_SECONDS
+
+    def packed(self, tokenizer: str) -> bytes:
+        """Return the document that the program reads.
+
+        Parameters
+        ----------
+        tokenizer
+            Name or folder of any tokenizer: aiperf loads one even when the endpoint counts tokens and texts
+            are given.
+        """
+        document = {
+            "words": list(self.words),
+            "arguments": self._arguments(tokenizer),
+            "requests": [self._request(question) for question in self.questions],
+        }
+        return gzip.compress(json.dumps(document, separators=(",", ":")).encode(), mtime=0)
+
+    def _arguments(self, tokenizer: str) -> list[str]:
+        options = {
+            "--model": self.model,
+            "--url": self.base_url,
+            "--endpoint-type": "chat",
+            "--custom-dataset-type": "mooncake_trace",
+            "--tokenizer": tokenizer,
+            "--request-timeout-seconds": str(REQUEST_SECONDS),
+            "--ui": "none",
+        }
+        flags = ["--streaming", "--fixed-schedule", "--use-server-token-count"]
+        flags += ["--no-server-metrics", "--no-gpu-telemetry"]
+        return [*(word for option in options.items() for word in option), *flags]
+
+    def _request(self, question: Question) -> dict[str, Any]:
+        body = {
+            "model": self.model,
+            "max_tokens": question.output_tokens,
+            "min_tokens": question.output_tokens,
+            "ignore_eos": True,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+        return {"timestamp": question.arrival_seconds * _MS, "body": body, "blocks": question.blocks}
+
+
+def program() -> Path:
+    """Return the file of the program that runs aiperf."""
+    return resources.runtime_directory() / "benchmark" / "ask.py"
+
+
+def outcomes(said: str) -> list[Outcome]:
+    """Return what became of the requests.
+
+    Parameters
+    ----------
+    said
+        What the program printed; other lines among its own are no matter.
 
     Returns
     -------
     list of Outcome
-        In the order of sending; times are seconds of the machine's clock.
+        In the order of sending; times are seconds of the asking machine's clock.
 
     Raises
     ------
     UserError
-        If aiperf cannot be installed, does not end in time or fails.
+        If the records are not there whole, or not those that aiperf writes.
     """
-    program = tools.uv()
-    if program is None:
-        raise UserError("aiperf runs in an environment of its own, which uv makes: pip install uv")
-    source = folder / "requests.jsonl"
-    lines = [_line(model, question) for question in questions]
-    source.write_text("".join(lines), encoding="utf-8")
-    last_seconds = json.loads(lines[-1])["timestamp"] / _MS
-    package = f"aiperf=={VERSION}"
-    tool = [str(program), "tool", "run", "--quiet", "--python", sys.executable, "--from", package, "aiperf"]
-    _run([*tool, "--version"], _INSTALL_SECONDS, folder)
-    options = {
-        "--model": model,
-        "--url": base_url,
-        "--endpoint-type": "chat",
-        "--input-file": str(source),
-        "--custom-dataset-type": "mooncake_trace",
-        "--tokenizer": str(tokenizer),
-        "--output-artifact-dir": str(folder / "results"),
-        "--request-timeout-seconds": str(REQUEST_SECONDS),
-        "--ui": "none",
-    }
-    flags = ["--streaming", "--fixed-schedule", "--use-server-token-count"]
-    flags += ["--no-server-metrics", "--no-gpu-telemetry"]
-    words = [word for option in options.items() for word in option]
-    _run([*tool, "profile", *words, *flags], last_seconds + REQUEST_SECONDS + _OVERHEAD_SECONDS, folder)
-    return read_records(folder / "results" / "profile_export.jsonl")
-
-
-def read_records(path: Path) -> list[Outcome]:
-    """Read aiperf's file with a line a request.
-
-    Parameters
-    ----------
-    path
-        ``profile_export.jsonl``.
-
-    Raises
-    ------
-    UserError
-        If it is not there or not what aiperf writes.
-    """
+    packed = "".join(
+        line.removeprefix(_PREFIX).strip() for line in said.splitlines() if line.startswith(_PREFIX)
+    )
     try:
-        records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        outcomes = [_outcome(record) for record in records]
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        raise UserError(f"{path}: is not what aiperf {VERSION} writes: {error!r}") from error
-    return sorted(outcomes, key=lambda outcome: outcome.sent_seconds)
-
-
-def _line(model: str, question: Question) -> str:
-    """Write a request as a line of aiperf's input."""
-    body = {
-        "model": model,
-        "messages": [{"role": "user", "content": question.prompt}],
-        "max_tokens": question.output_tokens,
-        "min_tokens": question.output_tokens,
-        "ignore_eos": True,
-        "stream": True,
-        "stream_options": {"include_usage": True},
-    }
-    return json.dumps({"timestamp": question.arrival_seconds * _MS, "payload": body}) + "\n"
+        lines = gzip.decompress(base64.b64decode(packed, validate=True)).decode().splitlines()
+        found = [_outcome(json.loads(line)) for line in lines]
+    except (OSError, EOFError, ValueError, LookupError, TypeError) as error:
+        raise UserError(f"these are not the records of aiperf {VERSION}: {error!r}") from error
+    if not found:
+        raise UserError("aiperf's records are missing")
+    return sorted(found, key=lambda outcome: outcome.sent_seconds)
 
 
 def _outcome(record: Mapping[str, Any]) -> Outcome:
@@ -159,17 +175,3 @@ def _outcome(record: Mapping[str, Any]) -> Outcome:
         )
     first, last = (sent + values[name] / _MS for name in ("time_to_first_token", "request_latency"))
     return Outcome(sent, sent, first, last, ended, usage)
-
-
-def _run(command: list[str], seconds: float, folder: Path) -> None:
-    """Run a command to its end; its temporary and configuration files go to the folder."""
-    environment = {**os.environ, "TMPDIR": str(folder), "NO_COLOR": "1", "COLUMNS": "200"}
-    try:
-        result = subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=False, timeout=seconds
-        )
-    except subprocess.TimeoutExpired as error:
-        raise UserError(f"aiperf did not end within {seconds:.0f} s; ask for less with --seconds") from error
-    if result.returncode:
-        said = [line.strip() for line in (result.stderr or result.stdout).splitlines() if line.strip()]
-        raise UserError(f"aiperf {VERSION} failed: {' / '.join(said[-_SAID_LINES:]) or 'it said nothing'}")

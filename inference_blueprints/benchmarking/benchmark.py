@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import aiohttp
-
-from inference_blueprints import catalog
 from inference_blueprints.benchmarking import aiperf
+from inference_blueprints.benchmarking.asking import Access, Asker
 from inference_blueprints.benchmarking.questions import Bounds, Questions, in_words, recorded, stated
 from inference_blueprints.completions.client import CompletionClient
 from inference_blueprints.completions.models import ListingFailedError, served_models
 from inference_blueprints.completions.outcome import Outcome
 from inference_blueprints.errors import UserError
-from inference_blueprints.local.replay.prompts import PromptWriter
+from inference_blueprints.local.replay.prompts import block_seed
 from inference_blueprints.local.report.cost import Capacity, capacity_of
 from inference_blueprints.local.report.measure import Basis, measure
 from inference_blueprints.local.report.types import Measurement
-from inference_blueprints.local.serving.model_directory import write_model_directory
-from inference_blueprints.local.serving.vocabulary import text_of
+from inference_blueprints.local.serving.vocabulary import text_of, words
 from inference_blueprints.planning.summary import summarise
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
@@ -39,6 +35,22 @@ Say = Callable[[str], None]
 _TIMEOUT_SECONDS = 120.0
 _SAMPLE_WORDS = 256
 _SEED_BITS = 31
+
+
+@dataclass(frozen=True, slots=True)
+class TokensOf:
+    """What an endpoint's tokenizer makes of words.
+
+    Parameters
+    ----------
+    a_word
+        Mean tokens of a word.
+    template
+        Tokens that the chat template adds.
+    """
+
+    a_word: float
+    template: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +96,11 @@ def benchmark(
     blueprint: Blueprint,
     model_index: int,
     url: str,
+    asker: Asker,
     say: Say,
     *,
-    trace: Path | None,
-    seconds: float,
-    requests: int,
+    access: Access,
+    questions: Questions,
 ) -> Benchmark:
     """Ask an endpoint and compare.
 
@@ -98,42 +110,27 @@ def benchmark(
         The model: what it is called, what is asked of it, what it runs on.
     url
         The endpoint, with or without ``/v1``.
+    asker
+        From where it is asked.
     say
         Told what takes a while.
-    trace
-        Requests to send in place of the `workload` section.
-    seconds, requests
-        How long requests arrive and how many, at the most.
+    access
+        What the endpoint asks of its callers.
+    questions
+        The requests, of `prepare`.
 
     Raises
     ------
     UserError
-        If the endpoint does not serve the model, the trace cannot be used, or aiperf fails.
+        If the endpoint does not serve the model, or aiperf fails.
     """
     model = blueprint.spec.models[model_index]
     plan = build_plan(blueprint)
-    contexts = [
-        process.engine.max_model_len
-        for deployment in plan.models[model_index].deployments
-        for process in deployment.workers
-        if process.engine
-    ]
-    bounds = Bounds(seconds, requests, min(contexts))
-    questions = recorded(trace, bounds) if trace else stated(model.workload, bounds)
-    if not url.startswith(("http://", "https://")):
-        raise UserError(f"got {url!r}, expected an address such as http://127.0.0.1:8000")
-    base_url = url.rstrip("/").removesuffix("/v1")
-    simulated, tokens_a_word, template_tokens = asyncio.run(_acquaint(base_url, model.name))
+    base_url = endpoint(url)
+    with asker.introduction(base_url) as address:
+        simulated, tokens = asyncio.run(_acquaint(access, address, model.name))
     say(f"asking {model.name} {len(questions.requests):,} times with aiperf {aiperf.VERSION}")
-    writer = PromptWriter(text_of, secrets.randbits(_SEED_BITS))
-    asked = [
-        aiperf.Question(request.arrival_seconds, writer.prompt(request), request.output_tokens)
-        for request in in_words(questions.requests, tokens_a_word, template_tokens)
-    ]
-    with tempfile.TemporaryDirectory() as folder:
-        shape = catalog.model(plan.models[model_index].catalog_name)
-        tokenizer = write_model_directory(shape, Path(folder) / "tokenizer")
-        outcomes = aiperf.ask(base_url, model.name, asked, tokenizer, Path(folder))
+    outcomes = aiperf.outcomes(asker.ask(errand(base_url, model.name, questions, tokens)))
     replayed, notes = _replayed(blueprint, model_index, questions)
     capacity = capacity_of({model.name}, summarise(blueprint, plan))
     measurement = measure(outcomes, Basis(_arrivals(outcomes), capacity, simulated=False, profiled=True))
@@ -151,9 +148,82 @@ def benchmark(
     )
 
 
-async def _acquaint(base_url: str, model: str) -> tuple[bool, float, int]:
+def endpoint(url: str) -> str:
+    """Return an endpoint without ``/v1``.
+
+    Parameters
+    ----------
+    url
+        As the user gives it.
+
+    Raises
+    ------
+    UserError
+        If it is no address.
+    """
+    if not url.startswith(("http://", "https://")):
+        raise UserError(f"got {url!r}, expected an address such as http://127.0.0.1:8000")
+    return url.rstrip("/").removesuffix("/v1")
+
+
+def prepare(
+    blueprint: Blueprint, model_index: int, *, trace: Path | None, seconds: float, requests: int
+) -> Questions:
+    """Return the requests for a model, before anybody is asked.
+
+    Parameters
+    ----------
+    blueprint, model_index
+        The model.
+    trace
+        Requests to send in place of the `workload` section.
+    seconds, requests
+        How long requests arrive and how many, at the most.
+
+    Raises
+    ------
+    UserError
+        If the trace cannot be used.
+    """
+    contexts = [
+        process.engine.max_model_len
+        for deployment in build_plan(blueprint).models[model_index].deployments
+        for process in deployment.workers
+        if process.engine
+    ]
+    bounds = Bounds(seconds, requests, min(contexts))
+    return recorded(trace, bounds) if trace else stated(blueprint.spec.models[model_index].workload, bounds)
+
+
+def errand(base_url: str, model: str, questions: Questions, tokens: TokensOf) -> aiperf.Errand:
+    """Return requests as they are sent: as many words as give the wanted tokens, new ones each time.
+
+    Parameters
+    ----------
+    base_url
+        Endpoint without ``/v1``.
+    model
+        Name of the model to ask.
+    questions
+        The requests.
+    tokens
+        What the endpoint makes of words.
+    """
+    seed = secrets.randbits(_SEED_BITS)
+    asked = [
+        aiperf.Question(
+            request.arrival_seconds,
+            tuple((block.tokens, block_seed(seed, block.identity)) for block in request.blocks),
+            request.output_tokens,
+        )
+        for request in in_words(questions.requests, tokens.a_word, tokens.template)
+    ]
+    return aiperf.Errand(base_url, model, words(), asked)
+
+
+async def _acquaint(access: Access, base_url: str, model: str) -> tuple[bool, TokensOf]:
     """Find out whether the engines are simulated, how many tokens a word has, and the chat template's."""
-    async with aiohttp.ClientSession() as session:
+    async with access.session() as session:
         try:
             served = await served_models(session, base_url, timeout_seconds=_TIMEOUT_SECONDS)
         except ListingFailedError as error:
@@ -171,7 +241,7 @@ async def _acquaint(base_url: str, model: str) -> tuple[bool, float, int]:
         raise UserError(
             f"{base_url}: usage counts {counts[0]} tokens for a word and {counts[1]} for {_SAMPLE_WORDS} more"
         )
-    return served.simulated, tokens_a_word, max(0, round(counts[0] - tokens_a_word))
+    return served.simulated, TokensOf(tokens_a_word, max(0, round(counts[0] - tokens_a_word)))
 
 
 async def _prompt_tokens(client: CompletionClient, prompt: str) -> int:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from inference_blueprints.benchmarking.benchmark import Benchmark
+from inference_blueprints.benchmarking.tuned import Tuned
 from inference_blueprints.local.report.words import hit_ratio, latency_rows, milliseconds
 from inference_blueprints.planning.rows import PlanTable
 from inference_blueprints.spec.types import Deployment
 
 _MILLION, _SECONDS_AN_HOUR = 1e6, 3600.0
 _NOTE = (
-    "90th percentiles in milliseconds, USD per million tokens of prompts and answers at that load; "
-    "*: misses the objective. Replayed: the same demand offline on the blueprint's workers, simulated."
+    "90th percentiles in milliseconds, USD per million tokens of prompts and answers at that load; *: misses "
+    "the objective. Replayed: the same demand offline on the blueprint's workers, simulated."
 )
+_PROMISE = "Tuned: the best configuration of tune, simulated, at the demand that it was given."
 _SIMULATED = "Measured here are simulated engines, as the endpoint says of itself: no accelerator took part."
 
 
@@ -34,39 +37,53 @@ def title(found: Benchmark) -> str:
     )
 
 
-def comparison(found: Benchmark) -> PlanTable:
-    """Return what was measured and what was replayed, in the columns of `blueprints tune`.
+def comparison(found: Benchmark, tuned: Tuned | None = None) -> PlanTable:
+    """Return what was measured, replayed and promised, in the columns of `blueprints tune`.
 
     Parameters
     ----------
     found
         The benchmark.
+    tuned
+        What `blueprints tune` promised; None where it is not compared with.
     """
-    configuration = ", ".join(map(_configuration, found.blueprint.spec.models[found.model_index].deployments))
-    engine = found.blueprint.spec.models[found.model_index].engine.chosen
-    rows = []
-    for values in (_measured(found), _replayed(found)):
-        if values is None:
-            continue
-        dollars = found.capacity.usd_per_hour
-        rows.append(
-            (
-                values["what"],
-                configuration,
-                engine,
-                str(found.capacity.accelerators),
-                "unknown" if dollars is None else f"{dollars:,.2f}",
-                _figure(values["usd"], "{:.3f}"),
-                _latency(values["first"], found.limits.time_to_first_token_p90_ms, "{:,.0f}"),
-                _latency(values["each"], found.limits.time_per_output_token_p90_ms, "{:,.1f}"),
-            )
-        )
+    model = found.blueprint.spec.models[found.model_index]
+    rows = [
+        _row(found, values, model.deployments, model.engine.chosen, found.capacity.accelerators)
+        for values in (_measured(found), _replayed(found))
+        if values is not None
+    ]
+    if tuned is not None:
+        rows.append(_row(found, _promised(tuned), tuned.deployments, tuned.engine, tuned.accelerators))
+    notes = [_NOTE, *([_SIMULATED] if found.simulated else []), *found.notes]
+    notes += [_PROMISE, *tuned.notes] if tuned else []
     return PlanTable(
         title="Measured",
         names=("", "configuration", "engine"),
         figures=("devices", "USD/h", "USD/M", "TTFT", "TPOT"),
         rows=tuple(rows),
-        notes=(_NOTE, *((_SIMULATED,) if found.simulated else ()), *found.notes),
+        notes=tuple(notes),
+    )
+
+
+def _row(
+    found: Benchmark,
+    values: dict[str, Any],
+    deployments: Sequence[Deployment],
+    engine: str,
+    accelerators: int,
+) -> tuple[str, ...]:
+    """Return a row of the table; what misses an objective has a mark."""
+    limits = found.limits
+    return (
+        values["what"],
+        ", ".join(map(_configuration, deployments)),
+        engine,
+        str(accelerators),
+        _figure(values["hourly"], "{:,.2f}"),
+        _figure(values["usd"], "{:.3f}"),
+        _latency(values["first"], limits.time_to_first_token_p90_ms, "{:,.0f}"),
+        _latency(values["each"], limits.time_per_output_token_p90_ms, "{:,.1f}"),
     )
 
 
@@ -86,13 +103,15 @@ def latencies(found: Benchmark) -> PlanTable:
     return PlanTable("Latencies", (f"milliseconds{simulated}",), ("p50", "p90", "p99"), rows, _counts(found))
 
 
-def as_dict(found: Benchmark) -> dict[str, Any]:
+def as_dict(found: Benchmark, tuned: Tuned | None = None) -> dict[str, Any]:
     """Return a benchmark as JSON values.
 
     Parameters
     ----------
     found
         The benchmark.
+    tuned
+        What `blueprints tune` promised; None where it is not compared with.
     """
     measured, replayed = _measured(found), _replayed(found)
     measurement = found.measurement
@@ -114,7 +133,8 @@ def as_dict(found: Benchmark) -> dict[str, Any]:
         "usdPerHour": found.capacity.usd_per_hour,
         "measured": _json(found, measured),
         "replayed": None if replayed is None else _json(found, replayed),
-        "notes": list(found.notes),
+        "tuned": None if tuned is None else _json(found, _promised(tuned)),
+        "notes": [*found.notes, *(tuned.notes if tuned else ())],
     }
 
 
@@ -123,6 +143,7 @@ def _measured(found: Benchmark) -> dict[str, Any]:
     price = measurement.price_per_million_tokens_usd
     return {
         "what": "measured",
+        "hourly": found.capacity.usd_per_hour,
         "first": measurement.ttft_ms.p90,
         "each": measurement.time_per_output_token_ms.p90,
         "usd": price.input_and_output if price else None,
@@ -136,9 +157,20 @@ def _replayed(found: Benchmark) -> dict[str, Any] | None:
     tokens = means.peak_requests_per_second * (means.input_tokens + means.output_tokens)
     return {
         "what": "replayed",
+        "hourly": dollars,
         "first": found.replayed.time_to_first_token.p90,
         "each": found.replayed.time_per_output_token.p90,
         "usd": None if dollars is None else dollars / _SECONDS_AN_HOUR / tokens * _MILLION,
+    }
+
+
+def _promised(tuned: Tuned) -> dict[str, Any]:
+    return {
+        "what": "tuned",
+        "hourly": tuned.usd_per_hour,
+        "first": tuned.time_to_first_token_p90_ms,
+        "each": tuned.time_per_output_token_p90_ms,
+        "usd": tuned.usd_per_million_tokens,
     }
 
 

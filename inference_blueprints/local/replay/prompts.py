@@ -46,10 +46,19 @@ class PromptWriter:
         return "".join(self._block(block) for block in request.blocks)
 
     def _block(self, block: PrefixBlock) -> str:
-        """Return the text of one block.
+        """Return the text of one block."""
+        return self._text_of(block.tokens, block_seed(self._seed, block.identity))
 
-        The seed is a digest, since `random.Random` begins alike for some pairs of large numbers.
-        """
-        name = f"{self._seed}:{block.identity}".encode()
-        digest = hashlib.blake2b(name, digest_size=_SEED_BYTES).digest()
-        return self._text_of(block.tokens, int.from_bytes(digest, "big"))
+
+def block_seed(seed: int, identity: int) -> int:
+    """Return the seed of a block's text: a digest, for `random.Random` begins alike for some large numbers.
+
+    Parameters
+    ----------
+    seed
+        Of the replay.
+    identity
+        Of the block.
+    """
+    name = f"{seed}:{identity}".encode()
+    return int.from_bytes(hashlib.blake2b(name, digest_size=_SEED_BYTES).digest(), "big")

@@ -1,40 +1,53 @@
-"""Records as aiperf 0.13.0 writes them."""
+"""What aiperf is asked, and what its records become."""
 
+import gzip
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from inference_blueprints.benchmarking import aiperf
+from inference_blueprints.benchmarking.aiperf import Errand, Question
 from inference_blueprints.errors import UserError
+from tests.unit.benchmarking.recorded import ANSWERED, FAILED, said
 
-ANSWERED = {
-    "metadata": {"request_start_ns": 2_000_000_000, "request_end_ns": 2_700_000_000},
-    "metrics": {
-        "time_to_first_token": {"value": 80.0, "unit": "ms"},
-        "request_latency": {"value": 650.0, "unit": "ms"},
-        "usage_prompt_tokens": {"value": 317, "unit": "tokens"},
-        "usage_completion_tokens": {"value": 20, "unit": "tokens"},
-        "usage_prompt_cache_read_tokens": {"value": 64, "unit": "tokens"},
-        "inter_chunk_latency": {"value": [22.0, 23.0], "unit": "ms"},
-    },
-}
-FAILED = {
-    "metadata": {"request_start_ns": 1_000_000_000, "request_end_ns": 1_000_000_000},
-    "metrics": {},
-    "error": {"code": 404, "type": "Not Found", "message": "Model not found"},
-}
+ERRAND = Errand(
+    "http://host", "qwen", ("ab", "cd"), (Question(0.0, ((3, 7),), 20), Question(1.5, ((2, 9),), 30))
+)
 
 
-def records(folder: Path, *entries: dict[str, Any]) -> Path:
-    path = folder / "profile_export.jsonl"
-    path.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
-    return path
+def document(errand: Errand) -> dict[str, Any]:
+    return dict(json.loads(gzip.decompress(errand.packed("builtin"))))
 
 
-def test_answers_and_failures_become_outcomes_in_the_order_of_sending(tmp_path: Path) -> None:
-    failed, answered = aiperf.read_records(records(tmp_path, ANSWERED, FAILED))
+def test_the_document_holds_words_arguments_and_requests_with_exact_answers() -> None:
+    found = document(ERRAND)
+    assert found["words"] == ["ab", "cd"]
+    assert found["requests"][1] == {
+        "timestamp": 1500.0,
+        "blocks": [[2, 9]],
+        "body": {
+            "model": "qwen",
+            "max_tokens": 30,
+            "min_tokens": 30,
+            "ignore_eos": True,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        },
+    }
+    options = dict(zip(found["arguments"], found["arguments"][1:], strict=False))
+    assert options["--url"] == "http://host"
+    assert options["--custom-dataset-type"] == "mooncake_trace"
+    assert options["--tokenizer"] == "builtin"
+    assert {"--streaming", "--fixed-schedule", "--use-server-token-count"} <= set(found["arguments"])
+
+
+def test_an_errand_lasts_as_long_as_its_last_answer_may_take() -> None:
+    assert ERRAND.seconds == 1.5 + aiperf.REQUEST_SECONDS + aiperf.OVERHEAD_SECONDS
+
+
+def test_answers_and_failures_become_outcomes_in_the_order_of_sending() -> None:
+    failed, answered = aiperf.outcomes(said(ANSWERED, FAILED))
     assert answered.failure is None
     assert answered.time_to_first_token_ms == pytest.approx(80.0)
     assert answered.end_to_end_ms == pytest.approx(650.0)
@@ -44,18 +57,23 @@ def test_answers_and_failures_become_outcomes_in_the_order_of_sending(tmp_path: 
     assert (failed.failure, failed.failure_detail) == ("HTTP 404", "Model not found")
 
 
-def test_an_endpoint_that_counts_nothing_leaves_counts_out(tmp_path: Path) -> None:
+def test_an_endpoint_that_counts_nothing_leaves_counts_out() -> None:
     metrics = {name: ANSWERED["metrics"][name] for name in ("time_to_first_token", "request_latency")}
-    (outcome,) = aiperf.read_records(records(tmp_path, {**ANSWERED, "metrics": metrics}))
+    (outcome,) = aiperf.outcomes(said({**ANSWERED, "metrics": metrics}))
     assert outcome.usage is None
     assert outcome.failure is None
 
 
-@pytest.mark.parametrize("text", ["{", "{}\n", '{"metadata": {}, "metrics": {}}\n'])
-def test_another_form_is_an_error_that_names_the_file(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "profile_export.jsonl"
-    path.write_text(text)
-    with pytest.raises(UserError, match=r"profile_export\.jsonl: is not what aiperf"):
-        aiperf.read_records(path)
-    with pytest.raises(UserError, match="missing"):
-        aiperf.read_records(tmp_path / "missing.jsonl")
+@pytest.mark.parametrize(
+    "printed",
+    ["", "Traceback", "records !!", said(ANSWERED)[:-60], said({}), said({"metadata": {}, "metrics": {}})],
+    ids=["nothing", "no records", "no base64", "cut off", "empty record", "no times"],
+)
+def test_what_is_no_record_is_an_error(printed: str) -> None:
+    with pytest.raises(UserError, match="records"):
+        aiperf.outcomes(printed)
+
+
+def test_no_requests_are_an_error() -> None:
+    with pytest.raises(UserError, match="records are missing"):
+        aiperf.outcomes(said())

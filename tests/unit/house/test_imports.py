@@ -59,6 +59,8 @@ ALLOWED = {
     },
     f"{LIBRARY}/benchmarking": {
         f"{LIBRARY}.benchmarking",
+        f"{LIBRARY}.deployment",
+        f"{LIBRARY}.resources",
         f"{LIBRARY}.completions",
         f"{LIBRARY}.tuning",
         f"{LIBRARY}.local.replay",
