@@ -135,6 +135,8 @@ class ChunkLog:
         self._rows: dict[int, bytes] = {}
         self._bytes = 0
         self._attempts = 0
+        #: What was tried to write under the next number.
+        self._tried: list[Chunk] = []
         self._lock = asyncio.Lock()
         self._has_room = asyncio.Event()
         self._has_room.set()
@@ -167,34 +169,38 @@ class ChunkLog:
             Requests that were sent for it.
         """
         await self._has_room.wait()
+        if ordinal in self._committed:
+            # Another brought it while this writer asked for it.
+            return
         self._rows[ordinal] = row
         self._attempts += attempts
-        self._count(len(row))
+        self._bytes += len(row)
+        self._make_room()
 
     async def commit(self) -> None:
         """Write all rows that were handed over; after an error nothing is lost: call it again."""
         async with self._lock:
             while self._rows:
-                rows, attempts = dict(self._rows), self._attempts
-                chunk = Chunk(b"".join(row + b"\n" for row in rows.values()), attempts)
+                chunk = Chunk(b"".join(row + b"\n" for row in self._rows.values()), self._attempts)
+                self._tried.append(chunk)
                 created = await self._store.create(self._next, chunk)
-                written = chunk if created else await self._store.read(self._next)
-                # What is there may be this writer's own, though it was told otherwise or nothing at all.
-                if written == chunk:
-                    self._attempts -= attempts
-                self._learn(written)
+                self._learn(chunk if created else await self._store.read(self._next))
 
     def _learn(self, chunk: Chunk) -> None:
         """Take note of the next entry."""
         for row in chunk.rows:
             ordinal = self._identifier.ordinal(row)
             self._committed.add(ordinal)
-            if (own := self._rows.pop(ordinal, None)) is not None:
-                self._count(-len(own))
+            own = self._rows.pop(ordinal, b"")
+            self._bytes -= len(own)
+        # It may be this writer's own, though the answer to its writing was lost.
+        if chunk in self._tried:
+            self._attempts -= chunk.attempts
+        self._tried.clear()
         self._next += 1
+        self._make_room()
 
-    def _count(self, size: int) -> None:
-        self._bytes += size
+    def _make_room(self) -> None:
         if self._bytes < self._most:
             self._has_room.set()
         else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -93,14 +92,13 @@ class Endpoint:
         self._base = base
         self._connect_seconds = connect_seconds
         self._addresses: dict[str, URL] = {}
+        self._limit = aiohttp.ClientTimeout(total=None)
 
     async def __aenter__(self) -> Self:
-        # No limit of its own: `ConcurrencyLimit` is the one. The time of a whole request is limited below.
+        # No limit of its own: `ConcurrencyLimit` is the one.
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._connect_seconds),
             cookie_jar=aiohttp.DummyCookieJar(),
-            headers={"Content-Type": "application/json"},
         )
         return self
 
@@ -125,8 +123,7 @@ class Endpoint:
             From now to the answer's last byte, however it comes.
         """
         try:
-            async with asyncio.timeout(seconds):
-                return await self._ask(path, request)
+            return await self._ask(path, request, self._timeout(seconds))
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             return Failure(Fault.UNAVAILABLE, f"no connection: {type(error).__name__}")
         except TimeoutError:
@@ -134,13 +131,19 @@ class Endpoint:
         except (aiohttp.ClientError, OSError) as error:
             return Failure(Fault.BROKEN, f"the connection was lost: {type(error).__name__}")
 
-    async def _ask(self, path: str, request: Request) -> Answer | Failure:
-        headers = {"Idempotency-Key": request.idempotency_key}
+    async def _ask(self, path: str, request: Request, timeout: aiohttp.ClientTimeout) -> Answer | Failure:
+        headers = {"Content-Type": "application/json", "Idempotency-Key": request.idempotency_key}
         async with self._session.post(
-            self._address(path), data=request.body, headers=headers, allow_redirects=False
+            self._address(path), data=request.body, headers=headers, timeout=timeout, allow_redirects=False
         ) as response:
             body = await _read(response)
             return _judge(response.status, response.headers, body)
+
+    def _timeout(self, seconds: float) -> aiohttp.ClientTimeout:
+        """Return the limit of a whole request, from its sending to its last byte; nearly always the same."""
+        if self._limit.total != seconds:
+            self._limit = aiohttp.ClientTimeout(total=seconds, sock_connect=self._connect_seconds)
+        return self._limit
 
     def _address(self, path: str) -> URL:
         """Return the address of a path, parsed once."""

@@ -17,8 +17,8 @@ class Ordinals:
         byte = ordinal >> 3
         return byte < len(self._bits) and bool(self._bits[byte] & (1 << (ordinal & 7)))
 
-    def add(self, ordinal: int) -> None:
-        """Put one in.
+    def add(self, ordinal: int) -> bool:
+        """Put one in, and return whether it was not there.
 
         Parameters
         ----------
@@ -26,9 +26,10 @@ class Ordinals:
             The line.
         """
         if ordinal in self:
-            return
+            return False
         byte = ordinal >> 3
         if byte >= len(self._bits):
             self._bits.extend(bytes(byte + 1))  # at least doubles: few copies
         self._bits[byte] |= 1 << (ordinal & 7)
         self._count += 1
+        return True

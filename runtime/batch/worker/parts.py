@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from batch.contracts.keys import ShardKeys
-from batch.contracts.shard import ShardDone, Usage
+from batch.contracts.shard import ShardDone
 from batch.worker.bucket import Bucket
 from batch.worker.chunk_log import ChunkStore, CorruptLogError, read_chunks
 from batch.worker.ordinals import Ordinals
-from batch.worker.rows import RowIdentifier, summarise
+from batch.worker.rows import RowIdentifier, Tally
 
 
 async def write_parts(
@@ -35,7 +35,7 @@ async def write_parts(
     CorruptLogError
         If a line is in the log twice or not at all.
     """
-    completed, attempts, usage, seen = 0, 0, Usage(), Ordinals()
+    tally, attempts, seen = Tally(), 0, Ordinals()
     async with (
         bucket.written_in_parts(keys.output) as output,
         bucket.written_in_parts(keys.error) as error,
@@ -43,15 +43,12 @@ async def write_parts(
         async for chunk in read_chunks(store, 0, await store.count()):
             attempts += chunk.attempts
             for row in chunk.rows:
-                ordinal, summary = identifier.ordinal(row), summarise(row)
-                if ordinal in seen:
+                ordinal = identifier.ordinal(row)
+                if not seen.add(ordinal):
                     raise CorruptLogError(f"{keys.chunks} has line {ordinal} twice")
-                seen.add(ordinal)
-                completed += summary.succeeded
-                usage += summary.usage
-                await (output if summary.succeeded else error).add(row + b"\n")
+                await (output if tally.add(row) else error).add(row + b"\n")
         if len(seen) != lines:
             raise CorruptLogError(f"{keys.chunks} has {len(seen)} of {lines} lines")
-    done = ShardDone(keys.shard, completed, lines - completed, attempts, usage)
+    done = ShardDone(keys.shard, tally.completed, lines - tally.completed, attempts, tally.usage)
     await bucket.write(keys.done, done.to_json().encode())
     return done

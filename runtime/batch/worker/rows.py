@@ -7,7 +7,7 @@ instead (https://platform.openai.com/docs/api-reference/batch/request-output).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import orjson
 
@@ -20,7 +20,6 @@ ErrorCode = Literal[
 _SUCCEEDED: Final = range(200, 300)
 
 
-@dataclass(frozen=True, slots=True)
 class RowIdentifier:
     """Identifiers of a shard's rows, by which a line is known in the log.
 
@@ -30,13 +29,20 @@ class RowIdentifier:
         The job's identifier and the shard's name.
     """
 
-    job: str
-    shard: str
+    def __init__(self, job: str, shard: str) -> None:
+        self._begin = b'{"id":"batch_req_%b_%b_' % (job.encode(), shard.encode())
 
-    @property
-    def prefix(self) -> str:
-        """What stands before the ordinal."""
-        return f"batch_req_{self.job}_{self.shard}_"
+    def begin(self, ordinal: int, custom_id: str | None) -> bytes:
+        """Return how the row of a line begins.
+
+        Parameters
+        ----------
+        ordinal
+            The line.
+        custom_id
+            The team's name for it, where the line could be read.
+        """
+        return b'%b%d","custom_id":%b,' % (self._begin, ordinal, orjson.dumps(custom_id))
 
     def ordinal(self, row: bytes) -> int:
         """Return the line that a row is of; the identifier stands first in each.
@@ -46,11 +52,8 @@ class RowIdentifier:
         row
             A row of `response_row` or `error_row`.
         """
-        begin = len(_BEGIN) + len(self.prefix)
+        begin = len(self._begin)
         return int(row[begin : row.index(b'"', begin)])
-
-
-_BEGIN: Final = b'{"id":"'
 
 
 def response_row(
@@ -71,19 +74,11 @@ def response_row(
     body
         The answer, JSON without ends of line.
     """
-    return b"%b%b%d%b%b%b%d%b%b%b%b%b" % (
-        _BEGIN,
-        identifier.prefix.encode(),
-        ordinal,
-        b'","custom_id":',
-        orjson.dumps(custom_id),
-        b',"response":{"status_code":',
+    return b'%b"response":{"status_code":%d,"request_id":%b,"body":%b},"error":null}' % (
+        identifier.begin(ordinal, custom_id),
         status,
-        b',"request_id":',
         orjson.dumps(request_id),
-        b',"body":',
         body,
-        b'},"error":null}',
     )
 
 
@@ -101,62 +96,48 @@ def error_row(
     code, message
         Why.
     """
-    return b"%b%b%d%b%b%b%b%b" % (
-        _BEGIN,
-        identifier.prefix.encode(),
-        ordinal,
-        b'","custom_id":',
-        orjson.dumps(custom_id),
-        b',"response":null,"error":',
-        orjson.dumps({"code": code, "message": message}),
-        b"}",
-    )
+    error = orjson.dumps({"code": code, "message": message})
+    return b'%b"response":null,"error":%b}' % (identifier.begin(ordinal, custom_id), error)
 
 
-@dataclass(frozen=True, slots=True)
-class RowSummary:
-    """What counts of a row.
+@dataclass(slots=True)
+class Tally:
+    """What rows add up to.
 
     Parameters
     ----------
-    succeeded
-        Whether it belongs to the output.
-    usage
-        What the endpoint counted.
+    completed
+        Rows that belong to the output.
+    input_tokens, cached_tokens, output_tokens
+        What the endpoint counted for them.
     """
 
-    succeeded: bool
-    usage: Usage
+    completed: int = 0
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
 
+    @property
+    def usage(self) -> Usage:
+        """What the endpoint counted."""
+        return Usage(self.input_tokens, self.cached_tokens, self.output_tokens)
 
-def summarise(row: bytes) -> RowSummary:
-    """Read a row.
+    def add(self, row: bytes) -> bool:
+        """Count a row, and return whether it belongs to the output.
 
-    Parameters
-    ----------
-    row
-        A row of `response_row` or `error_row`.
-    """
-    response = orjson.loads(row)["response"]
-    if response is None or response["status_code"] not in _SUCCEEDED:
-        return RowSummary(succeeded=False, usage=Usage())
-    return RowSummary(succeeded=True, usage=usage_of(response["body"]))
-
-
-def usage_of(answer: dict[str, Any]) -> Usage:
-    """Return what an answer says it took; nothing where it does not say so.
-
-    Parameters
-    ----------
-    answer
-        Body of an answer of a completion, a chat completion or an embedding.
-    """
-    usage = answer.get("usage")
-    if not isinstance(usage, dict):
-        return Usage()
-    details = usage.get("prompt_tokens_details") or {}
-    return Usage(
-        input_tokens=usage.get("prompt_tokens") or 0,
-        cached_tokens=details.get("cached_tokens") or 0,
-        output_tokens=usage.get("completion_tokens") or 0,
-    )
+        Parameters
+        ----------
+        row
+            A row of `response_row` or `error_row`.
+        """
+        response = orjson.loads(row)["response"]
+        if response is None or response["status_code"] not in _SUCCEEDED:
+            return False
+        self.completed += 1
+        usage = response["body"].get("usage")
+        if isinstance(usage, dict):
+            details = usage.get("prompt_tokens_details") or {}
+            self.input_tokens += usage.get("prompt_tokens") or 0
+            self.cached_tokens += details.get("cached_tokens") or 0
+            self.output_tokens += usage.get("completion_tokens") or 0
+        return True
