@@ -29,6 +29,7 @@ _GIB = 1024**3
 _PLACE = re.compile(r"(<!-- plan: [^\n]*-->\n).*?(<!-- end of plan -->)", re.DOTALL)
 _LINES = "<!-- plan: written by scripts/write_blueprint_pages.py -->\n<!-- end of plan -->"
 #: Tables of `blueprints plan` that a page has too.
+_FURTHER_SIZES = ("KV cache beside the devices",)
 _PRICES = ("Pools", "Price of tokens (simulated)")
 
 
@@ -100,13 +101,19 @@ def _parts(name: str) -> Iterator[str]:
         "Of a device: weights, what they leave for the KV cache, and what a token takes of that. Of a "
         "worker: tokens in its KV cache, and requests of the workload's mean length at once."
     )
+    yield from _printed(tables, _FURTHER_SIZES)
     yield f"**Price**, as `blueprints plan {name}` prints it:"
-    for title in _PRICES:
+    yield from _printed(tables, _PRICES)
+    yield " ".join(plan_notes(summary))
+    yield from _on_demand(blueprint, summary)
+
+
+def _printed(tables: Mapping[str, PlanTable], titles: Sequence[str]) -> Iterator[str]:
+    """Yield those of the plan's tables that it prints."""
+    for title in titles:
         if title in tables:
             yield _markdown(tables[title])
             yield from tables[title].notes
-    yield " ".join(plan_notes(summary))
-    yield from _on_demand(blueprint, summary)
 
 
 def _sizes(summary: PlanSummary) -> PlanTable:

@@ -21,7 +21,8 @@ _BYTES_PER_GB, _BYTES_PER_MIB = 10**9, 2**20
 _IMAGES_MIB = 40 * _MIB_PER_GIB
 # Compiled kernels, and the downloader's own cache of chunks.
 _CACHE_MIB = 20 * _MIB_PER_GIB
-_KEPT_FREE = 0.1
+# A tenth is kubelet's, and up to a fiftieth the file system's own.
+_KEPT_FREE = 0.12
 
 
 def worker_disk_mib(resolved: ResolvedWorkers) -> int:
