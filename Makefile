@@ -43,10 +43,12 @@ lint: $(READY) ## check style and types
 
 bench: $(READY) ## measure, write build/bench/results.json and docs/benchmarks.md: make bench ONLY=name,...
 	$(BIN)/python -m benchmarks $(if $(ONLY),--only "$(ONLY)")
+	$(BIN)/python scripts/write_choosing_figures.py
 
 generate: $(READY) ## write again what is generated from the code: JSON Schema, references, pages of blueprints
 	$(BIN)/python scripts/write_blueprint_reference.py
 	$(BIN)/python scripts/write_blueprint_pages.py
+	$(BIN)/python scripts/write_choosing_figures.py
 
 lock: $(READY) ## write requirements.lock and package-lock.json again after a change of pyproject.toml or package.json
 	$(BIN)/uv pip compile pyproject.toml --group batch --group local --group dev --generate-hashes --no-header --no-annotate \

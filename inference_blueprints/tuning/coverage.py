@@ -8,9 +8,11 @@ from types import MappingProxyType
 from inference_blueprints.catalog import LatencyProfile
 from inference_blueprints.serving import checks
 from inference_blueprints.serving.engines import ENGINES
+from inference_blueprints.simulation.highest_rate import Limits
 from inference_blueprints.spec.rules.table import rules
 from inference_blueprints.spec.types import Blueprint, Model, Workload
 from inference_blueprints.tuning.candidates import Candidate
+from inference_blueprints.tuning.evaluation import Evaluation
 from inference_blueprints.tuning.profiles import Speed
 from inference_blueprints.tuning.traces import UserTrace
 from inference_blueprints.tuning.workload import ANSWERS, Demand, RecordedWorkload, answer_seconds
@@ -103,6 +105,33 @@ def doubts(blueprint: Blueprint, candidate: Candidate, model_index: int) -> Iter
     for finding in [*rules(tuned), *checks.findings(tuned)]:
         if finding.path[: len(place)] == place:
             yield f"validate would warn of the choice: {finding.message}."
+
+
+def narrow_margins(evaluation: Evaluation, limits: Limits) -> Iterator[str]:
+    """Yield which objectives a configuration keeps by less than replays of it differ.
+
+    Parameters
+    ----------
+    evaluation
+        One that keeps them.
+    limits
+        The objectives.
+    """
+    figures = (
+        ("first token", evaluation.time_to_first_token_p90_ms / limits.time_to_first_token_p90_ms, 0.05),
+        (
+            "time per token",
+            evaluation.time_per_output_token_p90_ms / limits.time_per_output_token_p90_ms,
+            0.01,
+        ),
+    )
+    for name, share, spread in figures:
+        if share > 1 - spread:
+            yield (
+                f"The choice keeps the objective of the {name} by {1 - share:.1%}, and replays of the same "
+                f"differ by up to {spread:.0%}, since the router breaks ties at random: one more worker "
+                "makes it safe."
+            )
 
 
 def sources(profiles: Sequence[LatencyProfile]) -> Iterator[str]:

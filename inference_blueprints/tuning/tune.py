@@ -20,6 +20,7 @@ from inference_blueprints.tuning.candidates import Candidate, Shape, engines, sh
 from inference_blueprints.tuning.costs import Costing
 from inference_blueprints.tuning.coverage import (
     doubts,
+    narrow_margins,
     sources,
     uncovered,
     unsuited_arguments,
@@ -261,8 +262,10 @@ def _notes(evaluator: Evaluator, trace: UserTrace | None) -> Iterator[str]:
     """Yield what was assumed of the best configuration, and what its figures do not cover."""
     costing, demand = evaluator.costing, evaluator.demand
     blueprint, index = costing.blueprint, costing.model_index
-    best = next((each.candidate for each in evaluator.evaluations if each.keeps), None)
-    if best is not None:
+    choice = next((each for each in evaluator.evaluations if each.keeps), None)
+    if choice is not None:
+        best = choice.candidate
+        yield from narrow_margins(choice, evaluator.limits)
         yield from doubts(blueprint, best, index)
         yield from sources([each.profile for each in evaluator.workers(best) if each.profile])
     yield from what_is_not_covered(blueprint, index, demand, trace)

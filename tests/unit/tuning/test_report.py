@@ -8,6 +8,8 @@ import pytest
 
 from inference_blueprints.errors import UserError
 from inference_blueprints.local.report.svg import Crosses, Dots, Line, Ring
+from inference_blueprints.simulation.highest_rate import Limits
+from inference_blueprints.tuning.coverage import narrow_margins
 from inference_blueprints.tuning.page import frontier, plots, tuning_page
 from inference_blueprints.tuning.tune import tune
 from inference_blueprints.tuning.words import as_dict, explanation, ranking, title
@@ -55,6 +57,23 @@ def test_an_objective_that_is_assumed_is_said(blueprint_of, stores, progress):
     found = tune(half, 0, progress, most_accelerators=4, engines_looked_at=VLLM, stores=stores)
     assert found.limits.time_per_output_token_p90_ms == 50
     assert any("no objective for the time per output token" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("first", "each", "said"),
+    [
+        (0.5, 0.5, []),
+        (0.97, 0.98, ["the first token by 3.0%"]),
+        (0.5, 0.995, ["the time per token by 0.5%"]),
+    ],
+)
+def test_an_objective_that_is_kept_by_a_hair_is_said(first, each, said, found):
+    limits = Limits(
+        found.best.time_to_first_token_p90_ms / first, found.best.time_per_output_token_p90_ms / each
+    )
+    notes = list(narrow_margins(found.best, limits))
+    assert len(notes) == len(said)
+    assert all(words in note for words, note in zip(said, notes, strict=True))
 
 
 def test_what_has_no_speeds_is_said(found):

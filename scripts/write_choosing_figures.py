@@ -1,0 +1,91 @@
+"""Write the figures of docs/choosing.md, which are those of docs/benchmarks.md, and nothing else.
+
+The page names figures by a pattern, and which of their two values comes first, each with its head; this fills
+what stands between, with the second one's difference from the first:
+
+    <!-- figures: disaggregation * | value: aggregated | baseline: disaggregated -->
+    <!-- end of figures -->
+
+``make bench`` and ``make generate`` run it.
+"""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+_DOCS = Path(__file__).resolve().parent.parent / "docs"
+PAGE = _DOCS / "choosing.md"
+BENCHMARKS = _DOCS / "benchmarks.md"
+
+_COLUMN = r"(value|baseline): ([^|\n]+)"
+_PLACE = re.compile(
+    rf"(<!-- figures: ([^|\n]+) \| {_COLUMN} \| {_COLUMN} -->\n).*?(<!-- end of figures -->)", re.DOTALL
+)
+#: Cells of a line of the table of benchmarks, and which of them hold the two values.
+_CELLS = 6
+_VALUES = {"value": 1, "baseline": 2}
+_SIMULATED = " (simulated)"
+
+
+def page_text(page: str, benchmarks: str) -> str:
+    """Return the page with its figures renewed.
+
+    Parameters
+    ----------
+    page
+        The page as it is.
+    benchmarks
+        The page with the measurements.
+
+    Raises
+    ------
+    ValueError
+        If there are no figures of a name that the page gives.
+    """
+    return _PLACE.sub(
+        lambda found: f"{found[1]}\n{_table(found[2], found.groups()[2:6], benchmarks)}\n\n{found[7]}", page
+    )
+
+
+def _table(pattern: str, columns: tuple[str, ...], benchmarks: str) -> str:
+    """Return the figures whose names match, and by how much the second value differs from the first."""
+    first, first_head, second, second_head = columns
+    rows = [row for row in map(_cells, benchmarks.splitlines()) if len(row) == _CELLS]
+    found = [row for row in rows if fnmatchcase(row[0], pattern) and row[_VALUES["baseline"]]]
+    if not found:
+        raise ValueError(f"{PAGE}: got figures {pattern!r}, of which {BENCHMARKS} has none")
+    lines = [f"| simulated | {first_head} | {second_head} | difference |", "| --- | ---: | ---: | ---: |"]
+    for row in found:
+        one, other = row[_VALUES[first]], row[_VALUES[second]]
+        name = row[0].partition(" ")[2].removesuffix(_SIMULATED)
+        lines.append(f"| {name} | {_plain(one)} | {_plain(other)} | {_difference(one, other)} |")
+    return "\n".join(lines)
+
+
+def _cells(line: str) -> list[str]:
+    """Return the cells of a table's line."""
+    return [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
+
+
+def _plain(cell: str) -> str:
+    """Return a figure with its unit, without an exponent."""
+    number, _, unit = cell.partition(" ")
+    return f"{float(number):,.0f} {unit}" if "e" in number else cell
+
+
+def _difference(one: str, other: str) -> str:
+    """Return such as ``+50 %``."""
+    percent = round((float(other.split(maxsplit=1)[0]) / float(one.split(maxsplit=1)[0]) - 1) * 100)
+    return f"{percent:+d} %" if percent else "none"
+
+
+def main() -> None:
+    """Write the page."""
+    page = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(page_text(page, BENCHMARKS.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
