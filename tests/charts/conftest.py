@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -59,7 +60,8 @@ def run_helm(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
 
     def run(*words: str, values: Manifest) -> subprocess.CompletedProcess[str]:
         file = tmp_path / "values.yaml"
-        file.write_text(yaml.safe_dump(values), encoding="utf-8")
+        # As CDK passes them on: what PyYAML leaves without quotes, such as `y`, Helm takes for a boolean.
+        file.write_text(json.dumps(values), encoding="utf-8")
         command = [str(helm()), *words, "--values", str(file)]
         return subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
 

@@ -50,7 +50,11 @@ def test_every_endpoint_says_what_needs_it():
 
 
 def test_every_engine_s_image_has_an_entry():
-    images = {f"{engine.image}:{engine.version}" for engine in catalog.engines().values()}
+    images = {
+        f"{engine.image}:{engine.version}{variant}"
+        for engine in catalog.engines().values()
+        for variant in ("", "-efa")
+    }
     assert images == set(catalog.images())
 
 

@@ -15,6 +15,7 @@ from inference_blueprints.serving.checks import findings
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import UnresolvedError
 from inference_blueprints.serving.types import DeploymentPlan, OwnAddress, Process, SecretValue
+from inference_blueprints.spec.shipped import shipped
 from inference_blueprints.spec.types import Blueprint, Network
 
 GOLDEN = Path(__file__).parent / "quickstart_plan.json"
@@ -69,6 +70,15 @@ def test_prefill_and_decode_agree_on_all_that_the_cache_between_them_depends_on(
     for flag in ("--model", "--block-size", "--max-model-len", "--kv-transfer-config"):
         assert argument(prefill, flag) == argument(decode, flag)
     assert '"backends":["LIBFABRIC"]' in argument(decode, "--kv-transfer-config")
+
+
+@pytest.mark.parametrize("name", sorted(shipped()))
+def test_a_worker_with_efa_has_the_image_that_holds_libfabric(name: str) -> None:
+    for model in build_plan(load_blueprint(name).blueprint).models:
+        for deployment in model.deployments:
+            for process in deployment.processes:
+                has_efa = process.resources.efa_interfaces > 0
+                assert process.image.endswith("-efa") == has_efa, process.name
 
 
 def test_each_role_is_told_what_it_does() -> None:
