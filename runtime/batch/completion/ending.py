@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from batch.completion.merging import Outcome, merge
 from batch.contracts.keys import JobKeys
@@ -15,14 +15,11 @@ from batch.jobs import identifiers
 from batch.jobs.files import FileRecord
 from batch.jobs.job import Job, JobError, RequestCounts
 from batch.jobs.job_table import plain
-from batch.jobs.settings import Platform
+from batch.jobs.settings import Records
 from batch.jobs.table import StateConflictError
 from batch.objects import Objects
 from batch.preparation.planning import Plan
 
-#: Of events that say that a job is in another state.
-EVENT_SOURCE: Final = "inference-blueprints.batch"
-EVENT_TYPE: Final = "Batch Job State Change"
 # Of a batch's errors; the error file has them all.
 _SHOWN_ERRORS = 100
 
@@ -51,8 +48,8 @@ class Ends:
 
     Parameters
     ----------
-    platform
-        What the functions work with.
+    records
+        Of jobs and files.
     objects
         The batch bucket.
     bucket
@@ -61,10 +58,8 @@ class Ends:
         Takes a job that has ended: metrics, events.
     """
 
-    def __init__(
-        self, platform: Platform, objects: Objects, bucket: str, tell: Callable[[Job], None]
-    ) -> None:
-        self._platform = platform
+    def __init__(self, records: Records, objects: Objects, bucket: str, tell: Callable[[Job], None]) -> None:
+        self._records = records
         self._objects = objects
         self._bucket = bucket
         self._tell = tell
@@ -86,7 +81,7 @@ class Ends:
         """
         job = self._job(identifier)
         if job.state != "finalizing":
-            self._platform.jobs.move(
+            self._records.jobs.move(
                 identifier, "finalizing", before=["in_progress"], now=now, attempt=attempt
             )
         return self._outcome(identifier)
@@ -153,7 +148,7 @@ class Ends:
 
     def _job(self, identifier: str) -> Job:
         """Return a job."""
-        job = self._platform.jobs.get(identifier)
+        job = self._records.jobs.get(identifier)
         if job is None:
             raise LookupError(f"{identifier}: there is no such job")
         return job
@@ -180,7 +175,7 @@ class Ends:
                 "cost_usd": self._capacity(job).usd(outcome.usage.input_tokens, outcome.usage.output_tokens),
             }
         try:
-            ended = self._platform.jobs.move(
+            ended = self._records.jobs.move(
                 identifier, ending.state, before=ending.before, now=now, attempt=job.attempt, changes=changes
             )
         except StateConflictError:
@@ -219,7 +214,7 @@ class Ends:
                     key=key,
                     created_at=now,
                 )
-                self._platform.files.put(record)
+                self._records.files.put(record)
                 found[f"{name}_file_id"] = record.id
         return found
 

@@ -1,8 +1,8 @@
 """Functions that end jobs: `merge`, `finish` and `reject` of the state machine, and `close`.
 
 `close` gets EventBridge's events of executions that ended otherwise
-(https://docs.aws.amazon.com/step-functions/latest/dg/eventbridge-integration.html). Beside the variables of
-`batch.jobs.settings` they read ``BATCH_EVENT_BUS``, the name of the bus that is told of jobs that have ended.
+(https://docs.aws.amazon.com/step-functions/latest/dg/eventbridge-integration.html). They read the variables
+``BATCH_TABLE`` and ``BATCH_BUCKET`` of `batch.jobs.settings`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-import boto3
 from aws_lambda_powertools import Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
-from batch.completion.ending import EVENT_SOURCE, EVENT_TYPE, Ends
+from batch.bus import ENDED, tell
+from batch.completion.ending import Ends
 from batch.jobs.job import Job
-from batch.jobs.settings import read_platform
+from batch.jobs.settings import read_records
 from batch.objects import Objects
 
 _NAMESPACE = "InferenceBlueprints/Batch"
@@ -30,7 +30,7 @@ _NAMESPACE = "InferenceBlueprints/Batch"
 def _ends() -> Ends:
     """Return what ends jobs; one for all events of a process."""
     bucket = os.environ["BATCH_BUCKET"]
-    return Ends(read_platform(os.environ), Objects(bucket), bucket, _tell)
+    return Ends(read_records(os.environ), Objects(bucket), bucket, _tell)
 
 
 def _tell(job: Job) -> None:
@@ -57,13 +57,7 @@ def _tell(job: Job) -> None:
         "failed": job.counts.failed,
         "costUsd": job.cost_usd,
     }
-    entry = {
-        "Source": EVENT_SOURCE,
-        "DetailType": EVENT_TYPE,
-        "Detail": json.dumps(detail),
-        "EventBusName": os.environ["BATCH_EVENT_BUS"],
-    }
-    boto3.client("events").put_events(Entries=[entry])
+    tell(ENDED, detail)
 
 
 def merge(event: Mapping[str, Any], _context: object) -> dict[str, Any]:

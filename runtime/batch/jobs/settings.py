@@ -37,6 +37,23 @@ class SettingsError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Records:
+    """The records of jobs and files.
+
+    Parameters
+    ----------
+    table
+        Where they are.
+    jobs, files
+        What they are read and written by.
+    """
+
+    table: Table
+    jobs: JobTable
+    files: FileTable
+
+
+@dataclass(frozen=True, slots=True)
 class Platform:
     """What the functions work with.
 
@@ -84,6 +101,25 @@ def read_configuration(environment: Mapping[str, str]) -> Configuration:
     return Configuration.from_json(answer["Body"].read())
 
 
+def read_records(environment: Mapping[str, str]) -> Records:
+    """Read where the records are; for functions that start and stop nothing.
+
+    Parameters
+    ----------
+    environment
+        The process's environment.
+
+    Raises
+    ------
+    SettingsError
+        If the variable is missing.
+    """
+    _require(environment, "BATCH_TABLE")
+    resource: Any = boto3.resource("dynamodb", config=_RETRIES)
+    table = Table(resource.Table(environment["BATCH_TABLE"]))
+    return Records(table, JobTable(table), FileTable(table))
+
+
 def read_platform(environment: Mapping[str, str]) -> Platform:
     """Read what the functions work with.
 
@@ -100,13 +136,12 @@ def read_platform(environment: Mapping[str, str]) -> Platform:
         If queues and teams are wrong.
     """
     _require(environment, "BATCH_TABLE", "BATCH_BUCKET", "BATCH_STATE_MACHINE_ARN", "BATCH_CONFIGURATION")
-    resource: Any = boto3.resource("dynamodb", config=_RETRIES)
-    table = Table(resource.Table(environment["BATCH_TABLE"]))
+    records = read_records(environment)
     return Platform(
         configuration=read_configuration(environment),
-        jobs=JobTable(table),
-        files=FileTable(table),
-        uploads=UploadTable(table),
+        jobs=records.jobs,
+        files=records.files,
+        uploads=UploadTable(records.table),
         storage=Storage(boto3.client("s3", config=_PRESIGNED), environment["BATCH_BUCKET"]),
         executions=Executions(
             boto3.client("stepfunctions", config=_RETRIES), environment["BATCH_STATE_MACHINE_ARN"]

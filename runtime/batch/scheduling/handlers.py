@@ -1,7 +1,8 @@
-"""Functions: `ask`, by which the state machine asks for places, and `schedule`, every minute.
+"""Functions: `ask`, by which the state machine asks for places, and `schedule`, which gives them.
 
-Beside the variables of `batch.jobs.settings` they read ``BATCH_QUEUE_URLS``, a JSON object with the address
-of each model's queue of shards.
+`ask` reads the variables ``BATCH_TABLE`` and ``BATCH_BUCKET``. `schedule` runs every minute and when a job
+asks or has ended; beside the variables of `batch.jobs.settings` it reads ``BATCH_QUEUE_URLS``, a JSON object
+with the address of each model's queue of shards.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from typing import Any
 
 import boto3
 
+from batch.bus import ASKS, tell
 from batch.contracts.keys import JobKeys
-from batch.jobs.settings import Platform, read_platform
-from batch.jobs.table import Table
+from batch.contracts.request import JobRequest
+from batch.jobs.settings import Platform, Records, read_platform, read_records
 from batch.objects import Objects
 from batch.preparation.planning import Plan
 from batch.scheduling.admissions import Admission, AdmissionTable
@@ -28,20 +30,20 @@ _SECONDS_PER_HOUR = 3600
 
 @cache
 def _platform() -> Platform:
-    """Return what the functions work with; one for all events of a process."""
+    """Return what `schedule` works with; one for all events of a process."""
     return read_platform(os.environ)
+
+
+@cache
+def _records() -> Records:
+    """Return the records."""
+    return read_records(os.environ)
 
 
 @cache
 def _objects() -> Objects:
     """Return the batch bucket."""
     return Objects(os.environ["BATCH_BUCKET"])
-
-
-def _admissions() -> AdmissionTable:
-    """Return the admissions."""
-    resource: Any = boto3.resource("dynamodb")
-    return AdmissionTable(Table(resource.Table(os.environ["BATCH_TABLE"])))
 
 
 def ask(event: Mapping[str, Any], _context: object) -> None:
@@ -55,11 +57,7 @@ def ask(event: Mapping[str, Any], _context: object) -> None:
     keys = JobKeys(event["job"])
     plan = Plan.from_json(_objects().read(keys.plan))
     shards = _objects().read(event["key"]).count(b"\n")
-    job = _platform().jobs.get(keys.job)
-    if job is None:
-        raise LookupError(f"{keys.job}: there is no such job")
-    queue = _platform().configuration.queue(job.queue)
-    places = queue.capacity.places if queue else 1
+    request = JobRequest.from_json(_objects().read(keys.request))
     admission = Admission(
         job=keys.job,
         attempt=int(event["attempt"]),
@@ -67,11 +65,11 @@ def ask(event: Mapping[str, Any], _context: object) -> None:
         shards=shards,
         shards_before=plan.shards - shards,
         # All places together need so many hours for all shards.
-        seconds_per_shard=plan.hours * _SECONDS_PER_HOUR * places / max(plan.shards, 1),
+        seconds_per_shard=plan.hours * _SECONDS_PER_HOUR * request.capacity.places / max(plan.shards, 1),
         usd=plan.usd * shards / max(plan.shards, 1),
     )
-    _admissions().put(admission, now=int(time.time()))
-    schedule({}, None)
+    AdmissionTable(_records().table).put(admission, now=int(time.time()))
+    tell(ASKS, {"job": keys.job})
 
 
 def schedule(_event: Mapping[str, Any], _context: object) -> None:
@@ -80,7 +78,7 @@ def schedule(_event: Mapping[str, Any], _context: object) -> None:
     Scheduler(
         configuration=platform.configuration,
         jobs=platform.jobs,
-        admissions=_admissions(),
+        admissions=AdmissionTable(_records().table),
         objects=_objects(),
         executions=platform.executions,
         step_functions=boto3.client("stepfunctions"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from batch.contracts.keys import JobKeys
 from batch.contracts.shard import ShardDone, Usage
 from batch.contracts.states import JobState
 from batch.jobs.job import Job, RequestCounts
-from batch.jobs.settings import Platform
+from batch.jobs.settings import Platform, read_records
 from batch.jobs.table import StateConflictError
 from batch.objects import Objects
 from batch.preparation.planning import Plan, Problem
@@ -28,7 +29,7 @@ def told() -> list[Job]:
 
 @pytest.fixture
 def ends(platform_in_process: Platform, told: list[Job]) -> Ends:
-    return Ends(platform_in_process, Objects(resources.BUCKET), resources.BUCKET, told.append)
+    return Ends(read_records(os.environ), Objects(resources.BUCKET), resources.BUCKET, told.append)
 
 
 def running(platform: Platform, **changes: Any) -> Job:
@@ -119,7 +120,7 @@ def test_what_ended_by_itself_keeps_what_is_done(
     do(job, "s2")
     if before == "cancelling":
         platform_in_process.jobs.move(job.id, before, before=["in_progress"], now=NOW)
-    ends = Ends(platform_in_process, Objects(resources.BUCKET), resources.BUCKET, lambda _: None)
+    ends = Ends(read_records(os.environ), Objects(resources.BUCKET), resources.BUCKET, lambda _: None)
     ended = ends.close(job.id, 1, cause="ABORTED", now=NOW + hours * HOUR)
     assert ended is not None
     assert (ended.state, ended.counts.completed) == (state, 9)
@@ -149,9 +150,7 @@ def test_whoever_listens_is_told_and_the_figures_are_metrics(
     aws: dict[str, str],
     platform_in_process: Platform,
     capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("BATCH_EVENT_BUS", "default")
     handlers._ends.cache_clear()
     job = running(platform_in_process)
     do(job, "s0", "s1", "s2")

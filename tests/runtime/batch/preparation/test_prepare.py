@@ -16,8 +16,8 @@ from moto import mock_aws
 
 from batch.contracts.keys import JobKeys
 from batch.contracts.request import Capacity, Input, JobRequest, Limits
-from batch.preparation import handlers, segments
 from batch.objects import InputChangedError
+from batch.preparation import handlers, segments
 
 KEYS = JobKeys("j1")
 REQUEST = JobRequest(

@@ -232,15 +232,13 @@ def test_a_cancelled_job_is_not_let_in(
 
 
 def test_the_state_machine_asks_with_what_was_planned(
-    aws: dict[str, str],
-    platform_in_process: Platform,
-    admissions: AdmissionTable,
-    monkeypatch: pytest.MonkeyPatch,
+    platform_in_process: Platform, admissions: AdmissionTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    told: list[tuple[str, Any]] = []
+    monkeypatch.setattr(handlers, "tell", lambda kind, detail: told.append((kind, detail)))
+    for cached in (handlers._records, handlers._objects):
+        cached.cache_clear()
     job = make_job(platform_in_process)
-    monkeypatch.setattr(handlers, "schedule", lambda *_: None)
-    handlers._platform.cache_clear()
-    handlers._objects.cache_clear()
     key = JobKeys(job.id).shards
     handlers.ask({"job": job.id, "attempt": 1, "key": key, "taskToken": "token"}, None)
     assert admissions.of(job) == Admission(
@@ -249,8 +247,10 @@ def test_the_state_machine_asks_with_what_was_planned(
         task_token="token",  # noqa: S106 - a name
         shards=3,
         shards_before=0,
-        seconds_per_shard=1200.0,
+        # An hour of all four places.
+        seconds_per_shard=4800.0,
         usd=50.0,
     )
-    handlers._platform.cache_clear()
-    handlers._objects.cache_clear()
+    assert told == [("Batch Job Asks", {"job": job.id})]
+    for cached in (handlers._records, handlers._objects):
+        cached.cache_clear()
