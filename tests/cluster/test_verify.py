@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from inference_blueprints import catalog, resources, tools
+from inference_blueprints import catalog, resources
 from inference_blueprints.deployment.account import Account
 from inference_blueprints.deployment.kubectl import Kubectl
 from inference_blueprints.deployment.observation import Observation, observations
@@ -23,6 +22,7 @@ from inference_blueprints.deployment.verify.verification import CLUSTER_CHECKS
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.local.control_plane.control_plane import ControlPlane
 from inference_blueprints.serving.plan import build_plan
+from tests.cluster.helm import helm
 from tests.cluster.nodes import node, nodes_of
 from tests.cluster.objects import component_deployments, manifests, own_objects, releases
 from tests.cluster.state import has, in_namespace, pods, ready_names, ready_pods
@@ -78,8 +78,9 @@ def running(
     _accept(kubectl)
     values = tmp_path_factory.mktemp("helm") / "values.yaml"
     values.write_text(yaml.safe_dump(releases(templates)[RELEASE]["Values"]))
-    _helm(
+    helm(
         control_plane,
+        NAMESPACE,
         "install",
         RELEASE,
         str(resources.root() / "charts/dynamo-model"),
@@ -89,7 +90,7 @@ def running(
     kubectl.wait_until(lambda: ready_names(kubectl, "nodes") >= set(names), "nodes are ready")
     kubectl.wait_until(lambda: ready_pods(kubectl, NAMESPACE) == 4, "two frontends and two workers run")
     yield RunningPlatform(platform, kubectl)
-    _helm(control_plane, "uninstall", RELEASE)
+    helm(control_plane, NAMESPACE, "uninstall", RELEASE)
     kubectl.run("delete", "deployments", "--all", "--namespace", NAMESPACE)
     kubectl.run("delete", "nodes", *names, "--ignore-not-found", "--wait=false")
     kubectl.run("delete", "nodepools,ec2nodeclasses", "--all", "--wait=false")
@@ -186,10 +187,3 @@ def _accept(kubectl: Kubectl) -> None:
         for each in kubectl.get(kind):
             name = each["metadata"]["name"]
             kubectl.run("patch", kind, name, "--subresource=status", "--type=merge", f"--patch={patch}")
-
-
-def _helm(control_plane: ControlPlane, *arguments: str) -> None:
-    """Run helm against the control plane."""
-    command = [str(tools.helm()), "--kubeconfig", str(control_plane.kubeconfig), "--namespace", NAMESPACE]
-    environment = {"HOME": str(control_plane.run_directory), "PATH": os.environ.get("PATH", os.defpath)}
-    subprocess.run([*command, *arguments], env=environment, check=True, capture_output=True)

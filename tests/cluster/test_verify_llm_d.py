@@ -1,0 +1,106 @@
+"""`blueprints verify` on a real API server, of a model on llm-d: its workers and pool, and what can be wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+import yaml
+
+from inference_blueprints import catalog, resources
+from inference_blueprints.deployment.account import Account
+from inference_blueprints.deployment.kubectl import Kubectl
+from inference_blueprints.deployment.observation import Observation, observations
+from inference_blueprints.deployment.verify import inference_pools
+from inference_blueprints.deployment.verify.assembly import Assembly, Release
+from inference_blueprints.deployment.verify.kv_transfer import kv_transfer, transferred
+from inference_blueprints.deployment.verify.pods import workers
+from inference_blueprints.deployment.verify.subject import Platform, RunningPlatform
+from inference_blueprints.loading import load_blueprint
+from inference_blueprints.local.control_plane.control_plane import ControlPlane
+from inference_blueprints.serving.plan import build_plan
+from tests.cluster.helm import helm
+from tests.cluster.nodes import node, nodes_of
+from tests.cluster.objects import manifests, releases
+from tests.cluster.state import pods, ready_names, ready_pods
+from tests.templates.support import Templates
+
+NAME, NAMESPACE, RELEASE, POOL = "llm-d-disaggregated", "inference", "qwen3-32b-llm-d", "h200"
+PODS = 2 + 12 + 1
+
+
+@pytest.fixture(scope="module")
+def running(
+    control_plane: ControlPlane,
+    synthesise: Callable[[str], Templates],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[RunningPlatform]:
+    """The shipped platform on llm-d: nodes, and the chart as helm installs it."""
+    templates, kubectl = synthesise(NAME), control_plane.kubectl
+    found = {(each["kind"], each["metadata"]["name"]): each for each in manifests(templates)}
+    pool = found["NodePool", POOL]
+    system = [
+        node(f"llm-d-system-{number}", catalog.instance_type("m7i.2xlarge"), labels={}, taints=[])
+        for number in range(2)
+    ]
+    nodes = [*system, *nodes_of(pool, 2, prefix="llm-d-", zones=("us-west-2b",))]
+    names = [each["metadata"]["name"] for each in nodes]
+    kubectl.apply(nodes)
+    kubectl.wait_until(lambda: ready_names(kubectl, "nodes") >= set(names), "nodes are ready")
+    values = tmp_path_factory.mktemp("helm") / "values.yaml"
+    values.write_text(yaml.safe_dump(releases(templates)[RELEASE]["Values"]))
+    chart = str(resources.root() / "charts/llm-d-model")
+    helm(control_plane, NAMESPACE, "install", RELEASE, chart, "--values", str(values))
+    kubectl.wait_until(lambda: ready_pods(kubectl, NAMESPACE) == PODS, "routers and workers run")
+    blueprint = load_blueprint(NAME).blueprint
+    assembly = Assembly({}, {RELEASE: Release(RELEASE, NAMESPACE, "0.1.0")})
+    platform = Platform(Account("us-west-2"), blueprint, build_plan(blueprint), assembly, NAME)
+    yield RunningPlatform(platform, kubectl)
+    helm(control_plane, NAMESPACE, "uninstall", RELEASE)
+    kubectl.run("delete", "nodes", *names, "--ignore-not-found", "--wait=false")
+
+
+def test_workers_and_their_pool_are_well(running: RunningPlatform) -> None:
+    assert {each.severity for each in workers(running)} == {"ok"}
+    (found,) = inference_pools.members(running)
+    assert (found.severity, found.message) == ("ok", f"{RELEASE}: 13 workers are in its pool")
+
+
+def test_what_nobody_counts_is_not_taken_for_well(running: RunningPlatform) -> None:
+    """Nothing runs in the pods of nodes without kubelets, so no metrics can be read."""
+    (picked,) = inference_pools.picks(running)
+    assert picked.severity == "unknown"
+    assert "does not count its workers" in picked.message
+    assert transferred(running) == {}
+    moved = list(observations({"KV transfer": kv_transfer}, running))
+    assert {each.severity for each in moved} == {"unknown"}
+
+
+def test_a_worker_with_another_role_and_one_outside_of_the_pool_are_named(running: RunningPlatform) -> None:
+    kubectl = _administrator(running)
+    (decode,) = [each for each in pods(kubectl, NAMESPACE) if "vllm-decode" in each["metadata"]["name"]]
+    name = decode["metadata"]["name"]
+    for key, other, words in (
+        ("llm-d.ai/role", "prefill", f"{name}: label llm-d.ai/role is 'prefill' and not 'decode'"),
+        ("llm-d.ai/inference-pool", "another", "no ready decode is in its pool"),
+    ):
+        before = decode["metadata"]["labels"][key]
+        kubectl.run("label", "pod", name, "--namespace", NAMESPACE, "--overwrite", f"{key}={other}")
+        assert words in _only(inference_pools.members(running)).message
+        kubectl.run("label", "pod", name, "--namespace", NAMESPACE, "--overwrite", f"{key}={before}")
+    assert {each.severity for each in inference_pools.members(running)} == {"ok"}
+
+
+def test_a_pool_that_is_deleted_is_missed(running: RunningPlatform) -> None:
+    _administrator(running).run("delete", "inferencepools", RELEASE, "--namespace", NAMESPACE)
+    assert "there is no InferencePool" in _only(inference_pools.members(running)).message
+
+
+def _only(observations: Iterator[Observation]) -> Observation:
+    (found,) = [each for each in observations if each.severity != "ok"]
+    return found
+
+
+def _administrator(running: RunningPlatform) -> Kubectl:
+    assert isinstance(running.kubectl, Kubectl)
+    return running.kubectl
