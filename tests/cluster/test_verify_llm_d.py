@@ -1,4 +1,4 @@
-"""`blueprints verify` on a real API server, of a model on llm-d: its workers and pool, and what can be wrong."""
+"""`blueprints verify` on a real API server, of a model on llm-d: workers, pool, and what can be wrong."""
 
 from __future__ import annotations
 
