@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from inference_blueprints.tuning.tune import Tuning
 
 
+#: Its wheels declare pins that no registry can satisfy; these are what the replay needs of them.
+_DYNAMO = "ai-dynamo==1.6.1 ai-dynamo-runtime==1.6.1"
+_DYNAMO_NEEDS = "numpy msgspec packaging"
+
+
 def register(app: typer.Typer) -> None:
     """Add this module's command to the command line.
 
@@ -94,9 +99,10 @@ def demand_replay() -> None:
     UserError
         If it is not.
     """
-    if any(find_spec(name) is None for name in ("dynamo", "numpy")):
+    if any(find_spec(name) is None for name in ("dynamo", "numpy", "msgspec", "packaging")):
         raise UserError(
-            "Dynamo's replay is not installed; install the dependency group `local` (`make setup` does)"
+            "Dynamo's replay is not installed: `make setup` does it in a clone; beside an installed library "
+            f"`pip install --no-deps {_DYNAMO}` and `pip install {_DYNAMO_NEEDS}` do"
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from inference_blueprints.serving.capacity import ProfileFinder
 from inference_blueprints.serving.plan import build_plan
@@ -87,12 +88,13 @@ class Evaluator:
     def evaluations(self) -> tuple[Evaluation, ...]:
         """Configurations with room that were judged, those that keep the objectives first, by cost.
 
-        One that kept them in some of its replays, and was not given the others, is not among them.
+        Of equal costs aggregated ones come first, for they have fewer parts, then those of the model's own
+        engine. One that kept them in some of its replays, and was not given the others, is not among them.
         """
         replayed = dict.fromkeys(candidate for candidate, _ in self._results)
         found = [self._evaluation(each) for each in replayed if self.costing.has_room(each)]
         judged = [each for each in found if each is not None]
-        return tuple(sorted(judged, key=lambda each: (not each.keeps, each.cost, each.candidate)))
+        return tuple(sorted(judged, key=self._rank))
 
     def may_keep(self, candidate: Candidate) -> bool:
         """Return whether a configuration has enough workers and keeps the objectives in its first replay.
@@ -117,6 +119,13 @@ class Evaluator:
         if self.costing.has_too_few(candidate):
             return False
         return all(self.limits.hold(self._replay(candidate, series)) for series in self.demand.series)
+
+    def _rank(self, evaluation: Evaluation) -> tuple[Any, ...]:
+        """Return what orders evaluations; no two are alike, so that their order is always the same."""
+        shape = evaluation.candidate.shape
+        own = self.costing.blueprint.spec.models[self.costing.model_index].engine.chosen
+        simplest = (not shape.is_aggregated, shape.engine != own)
+        return not evaluation.keeps, evaluation.cost, *simplest, evaluation.candidate
 
     def _evaluation(self, candidate: Candidate) -> Evaluation | None:
         """Judge a configuration by its replays; None where they do not say enough."""

@@ -221,10 +221,12 @@ def _rival(tuning: Tuning, best: Evaluation) -> str:
     more = rival.cost.rank / best.cost.rank - 1
     if more:
         price = f"costs {more:.0%} more"
-    else:
+    elif rival.cost.accelerators > best.cost.accelerators:
         price = (
             f"costs the same with {rival.cost.accelerators} accelerators in place of {best.cost.accelerators}"
         )
+    else:
+        price = "costs the same with as many accelerators and more parts"
     return f"The best {other} one, {configuration(rival.candidate)}, {price}{_why(tuning, rival)}."
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from inference_blueprints.cli import tune_command
 from inference_blueprints.errors import UserError
+from inference_blueprints.resources import root
 
 PROGRAM = [sys.executable, "-m", "inference_blueprints.cli.main", "tune"]
 BLUEPRINT = """\
@@ -130,8 +132,14 @@ def test_what_is_wrong_is_said_in_a_line(run, arguments, message):
 
 def test_without_dynamo_s_replay_what_to_install_is_said(monkeypatch):
     monkeypatch.setattr(tune_command, "find_spec", lambda name: None if name == "dynamo" else object())
-    with pytest.raises(UserError, match="install the dependency group `local`"):
+    with pytest.raises(UserError, match=r"`make setup` does it in a clone") as raised:
         tune_command.demand_replay()
+    pinned = re.search(r"--no-deps ([^`]*)`", str(raised.value))[1].split()
+    project = (root() / "pyproject.toml").read_text(encoding="utf-8")
+    assert len(pinned) == 2
+    assert all(f'"{requirement}"' in project for requirement in pinned)
+    page = (root() / "docs" / "tuning.md").read_text(encoding="utf-8")
+    assert all(requirement in page for requirement in pinned)
 
 
 def test_a_trace_with_wrong_lines_names_them(run, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -29,6 +30,18 @@ def test_the_choice_is_explained_in_two_sentences(found):
     assert f"{found.usd_per_million_tokens(found.best):.3f} USD per million tokens" in text
     assert "aggregated" in text
     assert "disaggregated" in text
+
+
+def test_of_equal_costs_the_simplest_comes_first(found):
+    best = found.best
+    assert best.candidate.shape.is_aggregated, "fewer parts"
+    rivals = [each for each in found.evaluations if each.keeps and not each.candidate.shape.is_aggregated]
+    same = replace(rivals[0], cost=best.cost)
+    said = explanation(replace(found, evaluations=(best, same)))
+    assert "costs the same with as many accelerators and more parts" in said
+    dearer = replace(rivals[0], cost=replace(best.cost, accelerators=best.cost.accelerators + 1))
+    said = explanation(replace(found, evaluations=(best, dearer)))
+    assert f"accelerators in place of {best.cost.accelerators}" in said
 
 
 def test_the_table_ranks_those_that_keep_the_objectives(found):

@@ -8,9 +8,9 @@ import pytest
 
 from inference_blueprints.errors import UserError
 from inference_blueprints.planning.rates import prices_for
-from inference_blueprints.tuning.candidates import Candidate, counts
-from inference_blueprints.tuning.costs import Costing
-from inference_blueprints.tuning.evaluation import Evaluator
+from inference_blueprints.tuning.candidates import Candidate, RoleShape, Shape, counts
+from inference_blueprints.tuning.costs import Cost, Costing
+from inference_blueprints.tuning.evaluation import Evaluation, Evaluator
 from inference_blueprints.tuning.tune import bounded_shapes, demand_of, possible_shapes, tune
 
 MOST = 4
@@ -109,3 +109,17 @@ def test_a_model_without_speeds_is_an_error_that_says_why(blueprint_of, stores, 
         UserError, match=r"no speeds of Qwen/Qwen3-VL-8B-Instruct on 1 x l40s \(vllm\): not recorded here"
     ):
         tune(unknown, 0, progress, engines_looked_at=["vllm"], stores=stores)
+
+
+def test_equal_costs_are_ordered_by_a_rule_and_not_by_chance(blueprint_of, stores):
+    evaluator = evaluator_of(blueprint_of(), stores)
+    cost = Cost(1.0, 2, 1.0)
+    both, apart = (RoleShape("l40s", 1),), (RoleShape("l40s", 1), RoleShape("l40s", 1))
+    ordered = [
+        Candidate(Shape("vllm", both), (2,)),
+        Candidate(Shape("sglang", both), (2,)),
+        Candidate(Shape("vllm", apart), (1, 1)),
+        Candidate(Shape("sglang", apart), (1, 1)),
+    ]
+    judged = [Evaluation(candidate, cost, (), keeps=True) for candidate in reversed(ordered)]
+    assert [each.candidate for each in sorted(judged, key=evaluator._rank)] == ordered
