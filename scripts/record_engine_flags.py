@@ -46,7 +46,10 @@ TENSORRT_LLM_KEYS = (
     "kv_cache_config.tokens_per_block",
     "revision",
 )
-TENSORRT_LLM_SOURCE = "tensorrt_llm/llmapi/llm_args.py of github.com/NVIDIA/TensorRT-LLM"
+TENSORRT_LLM_SOURCE = (
+    "tensorrt_llm/llmapi/llm_args.py of github.com/NVIDIA/TensorRT-LLM, read at commit "
+    "0004396720054fd8e205cbf616f21f0b57c6b412 of its main, not at the release's tag"
+)
 
 
 @dataclass(frozen=True)
