@@ -82,8 +82,8 @@ OWNED_ARGUMENTS: Mapping[str, str] = MappingProxyType(
 # Its own and Dynamo's default; attention on Blackwell accepts 32 and 64.
 BLOCK_SIZE = 32
 STREAMS_WEIGHTS = False
-# A device joins what it receives of several (``CacheFormatter`` in ``cpp/tensorrt_llm/batch_manager``, which asks
-# for equal types, heads and blocks, not for an equal split).
+# A device joins what it receives of several (``CacheFormatter`` in ``cpp/tensorrt_llm/batch_manager``, which
+# asks for equal types, heads and blocks, not for an equal split).
 GATHERS_HEADS = True
 KV_CACHE_TIERS: frozenset[str] = frozenset()
 # The roles may have stages of their own (TensorRT-LLM documentation, "Disaggregated Serving").
