@@ -16,6 +16,7 @@ from inference_blueprints.spec.shipped import shipped
 HUB_ARN = "arn:aws:secretsmanager:us-west-2:111122223333:secret:hub-AbCdEf"
 REVISION = "b968826d9c46dd6066d109eabc6255188de91218"
 SHIPPED = shipped()["llm-d-disaggregated"].read_text(encoding="utf-8")
+MULTIMODAL = shipped()["multimodal"].read_text(encoding="utf-8")
 BUCKET = "acme-weights"
 ROUTER = "router"
 
@@ -23,9 +24,9 @@ Manifest = dict[str, Any]
 Render = Callable[..., list[Manifest]]
 
 
-def planned(*edits: tuple[str, str]) -> DeploymentPlan:
-    """The shipped blueprint's deployment after edits of its text."""
-    text = SHIPPED
+def planned(*edits: tuple[str, str], of: str = SHIPPED) -> DeploymentPlan:
+    """A shipped blueprint's deployment after edits of its text."""
+    text = of
     for old, new in edits:
         assert old in text
         text = text.replace(old, new)
@@ -54,6 +55,7 @@ DEPLOYMENTS = {
     "llm-d-aggregated": planned(APPROXIMATE, APART, MIRRORED),
     "llm-d-approximate": planned(APPROXIMATE, ON_TCP, WITH_TOKEN),
     "llm-d-precise": planned(APART),
+    "llm-d-multimodal": planned(of=MULTIMODAL),
 }
 
 

@@ -81,8 +81,17 @@ def _answers(deployment: LocalDeployment) -> Part:
         f"Weights and tokenizer of {deployment.plan.release}",
         "simulated",
         "no weights: answers are random words, counted by a tokenizer of our own; "
-        f"a request without max_tokens gets {deployment.answer_tokens}, the workload's mean",
+        f"a request without max_tokens gets {deployment.answer_tokens}, the workload's mean"
+        + _images(deployment),
     )
+
+
+def _images(deployment: LocalDeployment) -> str:
+    """Say what becomes of images, where requests may hold any."""
+    if not deployment.images.per_request:
+        return ""
+    tokens = deployment.images.tokens
+    return f"; an image is fetched by nobody and counts as {tokens} words, encoding it takes no time"
 
 
 def _network(isolation: Isolation) -> Part:

@@ -40,6 +40,11 @@ def open_entrance(
                 "listener": listeners[name].fileno(),
                 "targets": route.targets,
                 "answerTokens": route.answer_tokens,
+                "images": {
+                    "perRequest": route.images.per_request,
+                    "tokens": route.images.tokens,
+                    "domains": route.images.domains,
+                },
             }
             for name, route in routes.items()
         ]

@@ -8,11 +8,12 @@ from types import MappingProxyType
 
 from inference_blueprints.catalog import Accelerator, LatencyProfile
 from inference_blueprints.errors import UserError
+from inference_blueprints.local.serving.images import TEXT_ALONE, ImageLimits
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.stacks import dynamo
 from inference_blueprints.serving.types import DeploymentPlan, ModelPlan, Process, ServingPlan
 from inference_blueprints.simulation.workers import SimulatedWorkers, simulated_workers
-from inference_blueprints.spec.types import Blueprint
+from inference_blueprints.spec.types import Blueprint, Media
 
 #: Up to this many workers of a deployment have a process each, so that one can be lost alone.
 WORKER_PROCESSES = 8
@@ -63,6 +64,8 @@ class LocalDeployment:
         Those that run an engine: one kind, or prefill and decode.
     answer_tokens
         Length of an answer whose request states none: the workload's mean.
+    images
+        What requests may hold of images.
     """
 
     model: ModelPlan
@@ -70,6 +73,7 @@ class LocalDeployment:
     frontend: Process
     workers: tuple[LocalWorkers, ...]
     answer_tokens: int
+    images: ImageLimits
 
     @property
     def has_its_router(self) -> bool:
@@ -145,4 +149,12 @@ def _deployment(
             )
         ),
         answer_tokens=roles[0].model.workload.output_tokens,
+        images=_image_limits(roles[0].model.media),
     )
+
+
+def _image_limits(media: Media | None) -> ImageLimits:
+    """Return what requests may hold of images: nothing without the section."""
+    if media is None:
+        return TEXT_ALONE
+    return ImageLimits(media.images_per_request, media.tokens_per_image, tuple(media.allowed_domains))

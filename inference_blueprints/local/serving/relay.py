@@ -1,9 +1,9 @@
 """Carries requests from listening sockets of this machine to frontends inside a network namespace.
 
 A program of its own: ``python -m inference_blueprints.local.serving.relay ROUTES``, where the routes are a
-JSON list of ``{"listener": FD, "targets": [[PORT, WEIGHT], …], "answerTokens": N}``. A socket keeps the
-namespace in which it was made, so this process, inside the namespace, accepts on sockets that it was handed
-from outside.
+JSON list of ``{"listener": FD, "targets": [[PORT, WEIGHT], …], "answerTokens": N, "images": LIMITS}``. A
+socket keeps the namespace in which it was made, so this process, inside the namespace, accepts on sockets
+that it was handed from outside.
 """
 
 from __future__ import annotations
@@ -32,6 +32,12 @@ from yarl import URL
 
 from inference_blueprints.completions.models import ENGINE_HEADER, SIMULATED
 from inference_blueprints.local.serving.answer_length import with_answer_length
+from inference_blueprints.local.serving.images import (
+    TEXT_ALONE,
+    ImageLimits,
+    ImageRefusedError,
+    with_images_as_words,
+)
 
 _LOOPBACK = "127.0.0.1"
 #: Headers that concern one connection and not the message (RFC 9110, section 7.6.1).
@@ -64,10 +70,13 @@ class Route:
         Ports with their weights, which are positive.
     answer_tokens
         Length of the answer for requests that state none.
+    images
+        What requests may hold of images.
     """
 
     targets: tuple[tuple[int, float], ...]
     answer_tokens: int
+    images: ImageLimits = TEXT_ALONE
 
 
 def turns(targets: Sequence[tuple[int, float]]) -> Iterator[int]:
@@ -125,7 +134,11 @@ async def serve(listener: socket.socket, route: Route, session: ClientSession) -
     targets = turns(route.targets)
 
     async def handle(request: web.Request) -> web.StreamResponse:
-        body = with_answer_length(request.path, await request.read(), route.answer_tokens)
+        try:
+            body = with_images_as_words(request.path, await request.read(), route.images)
+        except ImageRefusedError as refusal:
+            return _error(web.HTTPBadRequest, str(refusal), "invalid_request_error", "invalid_image")
+        body = with_answer_length(request.path, body, route.answer_tokens)
         return await _forward(request, body, next(targets), session)
 
     application = web.Application(client_max_size=0)  # no limit: that is the frontend's to set
@@ -176,10 +189,14 @@ async def _carry(answer: ClientResponse, request: web.Request) -> web.StreamResp
 
 
 def _bad_gateway(error: Exception) -> web.Response:
-    """Say in the shape of the OpenAI API's errors that a frontend is not there."""
-    reason = f"the frontend does not answer: {error}"
-    content = {"error": {"message": reason, "type": "server_error", "param": None, "code": "bad_gateway"}}
-    return web.json_response(content, status=web.HTTPBadGateway.status_code)
+    """Say that a frontend is not there."""
+    return _error(web.HTTPBadGateway, f"the frontend does not answer: {error}", "server_error", "bad_gateway")
+
+
+def _error(kind: type[web.HTTPError], message: str, group: str, code: str) -> web.Response:
+    """Return an error in the shape of the OpenAI API's."""
+    content = {"error": {"message": message, "type": group, "param": None, "code": code}}
+    return web.json_response(content, status=kind.status_code)
 
 
 async def _once(request: ClientRequest, send: ClientHandlerType) -> ClientResponse:
@@ -208,7 +225,9 @@ async def main(arguments: str) -> None:
     ) as session:
         for entry in json.loads(arguments):
             targets = tuple((port, weight) for port, weight in entry["targets"])
-            route = Route(targets, entry["answerTokens"])
+            images = entry["images"]
+            limits = ImageLimits(images["perRequest"], images["tokens"], tuple(images["domains"]))
+            route = Route(targets, entry["answerTokens"], limits)
             await serve(socket.socket(fileno=entry["listener"]), route, session)
         await asyncio.Event().wait()
 

@@ -248,7 +248,9 @@ class LocalServing:
     def _routes(self, frontends: Sequence[_Frontend]) -> dict[str, Route]:
         """Return a way to each frontend, and one a model to all of its frontends in turn."""
         alone = {
-            frontend.name: Route(((frontend.port, 1.0),), frontend.deployment.answer_tokens)
+            frontend.name: Route(
+                ((frontend.port, 1.0),), frontend.deployment.answer_tokens, frontend.deployment.images
+            )
             for frontend in frontends
         }
         together = {
@@ -259,6 +261,7 @@ class LocalServing:
                     if frontend.deployment.model.name == model
                 ),
                 deployments[0].answer_tokens,
+                deployments[0].images,
             )
             for model, deployments in self._models.items()
         }
