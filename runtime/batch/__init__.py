@@ -2,5 +2,5 @@
 
 A job is checked and cut into shards before anything is spent; a shard is one message for a long-lived worker;
 what a worker has finished lies in S3 under keys that nobody can write twice. `batch.contracts` says what the
-parts of it hand to one another; the rest imports nothing of each other but that and `batch.jobs`, the records.
+parts of it hand to one another, `batch.jobs` keeps the records; the rest imports nothing of each other.
 """

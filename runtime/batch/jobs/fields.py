@@ -168,7 +168,8 @@ class Fields:
             kind = "a whole number" if whole else "a number"
             self.wrong(name, f"got {_shown(value)}, must be {kind} from {least:g} to {most:g}")
             return fallback
-        return int(number) if whole else number
+        # Six digits are enough for hours and dollars; the table takes 38, and floating point has more.
+        return int(number) if whole else round(number, 6)
 
     def flag(self, name: str) -> bool:
         """Return a truth value; false where it is missing. The texts `true` and `false` are such values."""
@@ -223,11 +224,11 @@ class Fields:
         if len(pairs) > _MOST_PAIRS:
             self.wrong(name, f"has {len(pairs)} pairs, at most {_MOST_PAIRS} are allowed")
         for key, value in pairs.items():
-            if not isinstance(value, str) or len(key) > _LONGEST_KEY or len(value) > _LONGEST_VALUE:
+            if not isinstance(value, str) or not 0 < len(key) <= _LONGEST_KEY or len(value) > _LONGEST_VALUE:
                 self.wrong(
                     name,
                     f"{_shown(key)} is {_shown(value)}, must be a text of at most {_LONGEST_VALUE} "
-                    f"characters under a key of at most {_LONGEST_KEY}",
+                    f"characters under a key of 1 to {_LONGEST_KEY}",
                 )
         return {key: value for key, value in pairs.items() if isinstance(value, str)}
 

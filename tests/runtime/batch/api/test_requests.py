@@ -45,6 +45,7 @@ def test_a_batch_has_every_field_of_the_official_type(api: Api) -> None:
         ({"metadata": {str(n): "" for n in range(17)}}, "metadata", "invalid_value"),
         ({"metadata": {"a": "x" * 513}}, "metadata", "invalid_value"),
         ({"metadata": {"x" * 65: "a"}}, "metadata", "invalid_value"),
+        ({"metadata": {"": "a"}}, "metadata", "invalid_value"),
         ({"metadata": {"queue": "weekly"}}, "metadata.queue", "invalid_value"),
         ({"metadata": {"priority": "high"}}, "metadata.priority", "invalid_value"),
         ({"metadata": {"priority": "101"}}, "metadata.priority", "invalid_value"),
@@ -80,6 +81,13 @@ def test_metadata_say_where_a_job_waits_and_what_it_may_cost(api: Api) -> None:
     assert body["metadata"] == options
     # The queue promises a day; three were allowed.
     assert body["expires_at"] - body["created_at"] == 24 * 3600
+
+
+@pytest.mark.parametrize("budget", ["1e-300", "0.1", "3.3333333333333333", "-0.0"])
+def test_any_sum_can_be_stored(api: Api, budget: str) -> None:
+    body = api.post("/v1/batches", batch_body(api, metadata={"budget_usd": budget})).body
+
+    assert api.get(f"/v1/batches/{body['id']}").body["budget_usd"] == pytest.approx(float(budget), abs=1e-6)
 
 
 def test_with_several_queues_a_batch_names_one(aws: dict[str, str]) -> None:
