@@ -9,6 +9,7 @@ from typing import Final
 
 from batch.contracts.shard import ShardLine
 from batch.worker.concurrency_limit import ConcurrencyLimit, Permit
+from batch.worker.drain import Drain
 from batch.worker.endpoint import Answer, Endpoint, Failure, Fault
 from batch.worker.images import ImageError
 from batch.worker.metrics import Metrics
@@ -47,6 +48,8 @@ class ShardTerms:
         By the event loop's clock; a line without an answer by then is expired.
     order
         The shard's place among those of the process: the lowest goes first.
+    drain
+        Ends lines that wait to be sent again.
     """
 
     identifier: RowIdentifier
@@ -54,6 +57,7 @@ class ShardTerms:
     path: str
     deadline: float
     order: int
+    drain: Drain
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,12 +190,13 @@ class LineRunner:
         """Wait for the right to send again; None if the deadline comes first."""
         delay = min(_LONGEST_DELAY_SECONDS, _FIRST_DELAY_SECONDS * _DELAY_GROWTH ** (attempts - 1))
         try:
-            async with asyncio.timeout_at(terms.deadline):
-                # Who was refused waits for the limit, as all others do.
-                if failure.fault is not Fault.REFUSED:
-                    await asyncio.sleep(random.uniform(delay / 2, delay))  # noqa: S311 - no secret
-                await self.budget.take()
-                return await self.limit.acquire(terms.order)
+            with terms.drain.waits():
+                async with asyncio.timeout_at(terms.deadline):
+                    # Who was refused waits for the limit, as all others do.
+                    if failure.fault is not Fault.REFUSED:
+                        await asyncio.sleep(random.uniform(delay / 2, delay))  # noqa: S311 - no secret
+                    await self.budget.take()
+                    return await self.limit.acquire(terms.order)
         except TimeoutError:
             return None
 

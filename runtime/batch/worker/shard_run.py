@@ -17,6 +17,7 @@ from batch.contracts.shard import ShardDone, ShardLine, ShardMessage
 from batch.worker.bucket import Bucket, MissingObjectError
 from batch.worker.chunk_log import BucketChunks, ChunkLog
 from batch.worker.concurrency_limit import ConcurrencyLimit, Permit
+from batch.worker.drain import Drain
 from batch.worker.images import Images
 from batch.worker.line_run import LineRunner, Result, ShardTerms, expired
 from batch.worker.memory_budget import MemoryBudget
@@ -85,7 +86,8 @@ class ShardRun:
     order: int
     on_nearly_read: Callable[[], None]
     _is_nearly_read: bool = field(default=False, init=False)
-    _drains: bool = field(default=False, init=False)
+    _drain: Drain = field(default_factory=Drain, init=False)
+    _is_read: bool = field(default=False, init=False)
     _lines: int = field(default=0, init=False)
     _is_full: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
@@ -96,7 +98,7 @@ class ShardRun:
 
     def drain(self) -> None:
         """Send no further line; `run` ends when those in flight have."""
-        self._drains = True
+        self._drain.begin()
 
     async def run(self) -> ShardDone | None:
         """Ask for every line that nobody has a result of, and write the parts.
@@ -120,11 +122,11 @@ class ShardRun:
         log = ChunkLog(store, terms.identifier, most_bytes=flush_bytes * _COMMITS_WAITING)
         await log.catch_up()
         try:
-            is_whole = await self._ask(keys, terms, log)
+            await self._ask(keys, terms, log)
         finally:
             # Also when it is cancelled: what was paid for is kept.
             await log.commit()
-        if not is_whole:
+        if not self._is_read or len(log.committed) < self._lines:
             return None
         return await write_parts(self.shared.bucket, keys, store, terms.identifier, self._lines)
 
@@ -152,35 +154,35 @@ class ShardRun:
             path=description.endpoint,
             deadline=asyncio.get_running_loop().time() + left,
             order=self.order,
+            drain=self._drain,
         )
 
-    async def _ask(self, keys: ShardKeys, terms: ShardTerms, log: ChunkLog) -> bool:
-        """Send the lines that are not in the log; return whether all have a result."""
+    async def _ask(self, keys: ShardKeys, terms: ShardTerms, log: ChunkLog) -> None:
+        """Send the lines that are not in the log, until all have a result or it is drained."""
         settings = self.shared.settings
         reader = ShardReader(self.shared.bucket, keys.lines, line_bytes=settings.line_bytes)
         async with asyncio.TaskGroup() as commits:
             committing = commits.create_task(self._commit(log))
             try:
                 async with asyncio.TaskGroup() as lines:
-                    return await self._begin_lines(reader, terms, log, lines)
+                    lines.create_task(self._begin_lines(reader, terms, log, lines))
             finally:
                 self._nearly_read()
                 committing.cancel()
 
     async def _begin_lines(
         self, reader: ShardReader, terms: ShardTerms, log: ChunkLog, group: asyncio.TaskGroup
-    ) -> bool:
-        """Begin with each line as soon as the endpoint has room for it; return whether all were begun."""
-        async for lines in reader.batches():
-            if reader.remaining <= _NEXT_AT:
-                self._nearly_read()
-            for raw in lines:
-                if self._drains:
-                    return False
-                self._lines = raw.ordinal + 1
-                if raw.ordinal not in log.committed:
-                    await self._begin(raw, terms, log, group)
-        return True
+    ) -> None:
+        """Begin with each line as soon as the endpoint has room for it."""
+        with self._drain.waits():
+            async for lines in reader.batches():
+                if reader.remaining <= _NEXT_AT:
+                    self._nearly_read()
+                for raw in lines:
+                    self._lines = raw.ordinal + 1
+                    if raw.ordinal not in log.committed:
+                        await self._begin(raw, terms, log, group)
+        self._is_read = True
 
     def _nearly_read(self) -> None:
         if not self._is_nearly_read:

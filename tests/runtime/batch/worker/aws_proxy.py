@@ -21,6 +21,7 @@ class Call:
     operation: str
     path: str
     headers: dict[str, str]
+    request: web.Request
     #: How many of this operation were there before.
     number: int
 
@@ -83,7 +84,7 @@ class AwsProxy:
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()
         operation = request.headers.get("X-Amz-Target", request.method).rpartition(".")[2]
-        call = Call(operation, request.path, dict(request.headers), self.calls[operation])
+        call = Call(operation, request.path, dict(request.headers), request, self.calls[operation])
         self.calls[operation] += 1
 
         async def forward() -> web.Response:

@@ -117,7 +117,7 @@ class FakeEndpoint:
     async def _start(self) -> None:
         application = web.Application(client_max_size=2**30)
         application.router.add_post("/v1/{path:.*}", self._serve)
-        self._runner = web.AppRunner(application, shutdown_timeout=0.1)
+        self._runner = web.AppRunner(application, shutdown_timeout=0.1, handler_cancellation=True)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
         await site.start()
