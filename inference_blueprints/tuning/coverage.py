@@ -8,9 +8,10 @@ from types import MappingProxyType
 from inference_blueprints.catalog import LatencyProfile
 from inference_blueprints.serving import checks
 from inference_blueprints.serving.engines import ENGINES
+from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.simulation.highest_rate import Limits
 from inference_blueprints.spec.rules.table import rules
-from inference_blueprints.spec.types import Blueprint, Model, Workload
+from inference_blueprints.spec.types import Blueprint, Model, Workers, Workload
 from inference_blueprints.tuning.candidates import Candidate
 from inference_blueprints.tuning.evaluation import Evaluation
 from inference_blueprints.tuning.profiles import Speed
@@ -78,6 +79,11 @@ def what_is_not_covered(
     others = sorted(set(model.engine.arguments) - _replayed_arguments(model.engine.chosen))
     if others:
         yield f"The replay knows nothing of these engine arguments: {', '.join(others)}."
+    if any(_is_split_otherwise(each) for each in _own_workers(blueprint, model_index)):
+        yield (
+            "Latency profiles are of tensor parallelism alone: the model's own workers, with pipeline, data "
+            "or expert parallelism, were not compared."
+        )
     if model.kv_cache is not None:
         yield "The replay knows nothing of kvCache: what is kept outside the devices is not in it."
     if trace is not None and isinstance(demand, RecordedWorkload):
@@ -146,6 +152,16 @@ def sources(profiles: Sequence[LatencyProfile]) -> Iterator[str]:
         yield f"Speeds are from {source}, with bfloat16 KV cache, as the plan runs it."
 
 
+def _own_workers(blueprint: Blueprint, model_index: int) -> Iterator[Workers]:
+    """Yield the workers of each role of each deployment that the model has."""
+    for index in range(len(blueprint.spec.models[model_index].deployments)):
+        yield from (resolved.workers for resolved in resolve(blueprint, model_index, index))
+
+
+def _is_split_otherwise(workers: Workers) -> bool:
+    return workers.accelerators != workers.tensor_parallel_size or workers.expert_parallel
+
+
 def _objective_notes(model: Model) -> Iterator[str]:
     stated = {
         "time to first token": model.objectives.time_to_first_token_p90_ms,
@@ -164,8 +180,8 @@ def _trace_notes(stated: Workload, trace: UserTrace, demand: RecordedWorkload) -
     if trace.too_long:
         yield (
             f"{trace.too_long:,} of the trace's {trace.too_long + len(trace.requests):,} requests are longer "
-            f"than the {trace.longest:,} tokens that workers accept by the workload section, and were left "
-            "out; so was every kind of worker that does not accept what remains."
+            f"than the {trace.longest:,} tokens that workers accept by the workload section and the model's "
+            "context, and were left out; so was every kind of worker that does not accept what remains."
         )
     if replayed < len(trace.requests):
         yield (

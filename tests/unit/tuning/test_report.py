@@ -89,6 +89,17 @@ def test_an_objective_that_is_kept_by_a_hair_is_said(first, each, said, found):
     assert all(words in note for words, note in zip(said, notes, strict=True))
 
 
+def test_own_workers_that_no_profile_is_of_are_named(found, blueprint_of, stores, progress):
+    said = "with pipeline, data or expert parallelism, were not compared"
+    own = "{pool: l40s, replicas: 2, tensorParallelSize: 1}"
+    split = "{pool: h200, replicas: 2, tensorParallelSize: 1, pipelineParallelSize: 2}"
+    other = tune(
+        blueprint_of({own: split}), 0, progress, most_accelerators=2, engines_looked_at=VLLM, stores=stores
+    )
+    assert any(said in note for note in other.notes)
+    assert not any(said in note for note in found.notes)
+
+
 def test_what_has_no_speeds_is_said(found):
     assert "no speeds of Qwen/Qwen3-8B on 2 x h200 (vllm): not recorded here" in found.notes
 
