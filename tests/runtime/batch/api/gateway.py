@@ -10,20 +10,33 @@ import json
 import secrets
 import threading
 from collections.abc import Callable
+from fnmatch import fnmatchcase
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from batch.authorizer.handler import UnauthorizedError
+from inference_blueprints.resources import root
+
 #: Lambda takes no larger event.
 MOST_EVENT_BYTES = 6 * 2**20
 _BINARY = "multipart/form-data"
+#: What the API answers by itself.
+GATEWAY_RESPONSES: dict[str, Any] = json.loads(
+    (root() / "runtime/batch/api/gateway_responses.json").read_text(encoding="utf-8")
+)
 
 
 class Gateway:
     """A REST API in front of a function."""
 
-    def __init__(self, function: Callable[[dict[str, Any], Any], dict[str, Any]]) -> None:
+    def __init__(
+        self,
+        function: Callable[[dict[str, Any], Any], dict[str, Any]],
+        authorizer: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
+    ) -> None:
         self.function = function
+        self.authorizer = authorizer
         self._principals: dict[str, str] = {}
         handler = type("Handler", (_Handler,), {"gateway": self})
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
@@ -57,11 +70,27 @@ class Gateway:
         event = proxy_event(method, parts.path, headers=single, query=query)
         event["body"] = (base64.b64encode(body) if is_binary else body).decode() if body else None
         event["isBase64Encoded"] = is_binary
-        authorization = next((value for name, value in headers if name.lower() == "authorization"), "")
-        principal = self._principals.get(authorization.removeprefix("Bearer "))
-        if principal is not None:
-            event["requestContext"]["authorizer"] = {"principal": principal}
         return event
+
+    def authorize(self, event: dict[str, Any]) -> tuple[str, dict[str, str]]:
+        """Return the gateway response that refuses a request, empty if nothing does, and who sent it.
+
+        Without an authorizer the tokens are those that `token` has returned.
+        """
+        headers = {name.lower(): value for name, value in (event["headers"] or {}).items()}
+        if "authorization" not in headers:
+            return "UNAUTHORIZED", {}
+        if self.authorizer is None:
+            principal = self._principals.get(headers["authorization"].removeprefix("Bearer "))
+            return ("", {"principal": principal}) if principal else ("UNAUTHORIZED", {})
+        arn = f"arn:aws:execute-api:us-west-2:123456789012:api/batch/{event['httpMethod']}{event['path']}"
+        try:
+            answer = self.authorizer({**event, "type": "REQUEST", "methodArn": arn})
+        except UnauthorizedError as error:
+            return ("UNAUTHORIZED" if str(error) == "Unauthorized" else "AUTHORIZER_FAILURE"), {}
+        statement = answer["policyDocument"]["Statement"][0]
+        is_allowed = statement["Effect"] == "Allow" and fnmatchcase(arn, statement["Resource"])
+        return ("" if is_allowed else "ACCESS_DENIED"), answer["context"]
 
 
 def proxy_event(
@@ -107,9 +136,17 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         event = self.gateway.event(self.command, self.path, list(self.headers.items()), body)
+        refused, context = self.gateway.authorize(event)
         if len(json.dumps(event)) > MOST_EVENT_BYTES:
-            self._send(413, {"Content-Type": "application/json"}, b'{"message": "Request Too Long"}')
+            refused = "REQUEST_TOO_LARGE"
+        if refused:
+            response = GATEWAY_RESPONSES[refused]
+            text = json.dumps(response["body"]).replace(
+                "$context.authorizer.reason", context.get("reason", "")
+            )
+            self._send(response["statusCode"], {"Content-Type": "application/json"}, text.encode())
             return
+        event["requestContext"]["authorizer"] = context
         answer = self.gateway.function(event, None)
         if self.gateway.lose_answers:
             self.gateway.lose_answers -= 1

@@ -1,0 +1,107 @@
+"""Who may submit what."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from typing import Any
+
+import boto3
+import pytest
+
+from batch.jobs import principals
+from batch.jobs.configuration import Configuration, ConfigurationError
+from batch.jobs.settings import SettingsError, read_configuration, read_platform
+from tests.runtime.batch.resources import BUCKET, CONFIGURATION
+
+ROLE = "arn:aws:iam::123456789012:role/Search"
+
+
+@pytest.mark.parametrize(
+    ("arn", "expected"),
+    [
+        (ROLE, ROLE),
+        ("arn:aws:iam::123456789012:role/a/deep/path/Search", ROLE),
+        ("arn:aws:sts::123456789012:assumed-role/Search/anna@example.com", ROLE),
+        ("arn:aws:iam::123456789012:user/division/otto", "arn:aws:iam::123456789012:user/otto"),
+        ("arn:aws-cn:sts::123456789012:assumed-role/Search/x", "arn:aws-cn:iam::123456789012:role/Search"),
+        ("arn:aws:iam::123456789012:root", None),
+        ("arn:aws:sts::123456789012:federated-user/Search", None),
+        ("arn:aws:sts::123456789012:assumed-role/Search", None),
+        ("arn:aws:sts::123456789012:assumed-role/Search/a/b", None),
+        ("arn:aws:iam::123456789012:role/Search\n", None),
+        ("arn:aws:iam::*:role/Search", None),
+        ("arn:aws:iam::123456789012:role/*", None),
+        ("Search", None),
+        ("", None),
+    ],
+)
+def test_a_caller_is_a_role_or_a_user(arn: str, expected: str | None) -> None:
+    assert principals.canonical(arn) == expected
+
+
+def test_a_caller_belongs_to_the_team_of_its_role() -> None:
+    configuration = Configuration.from_json(json.dumps(CONFIGURATION))
+
+    team = configuration.team_of("arn:aws:sts::123456789012:assumed-role/Search/anna")
+    assert team is not None
+    assert team.name == "search"
+    for stranger in (
+        "arn:aws:sts::999999999999:assumed-role/Search/anna",
+        "arn:aws:sts::123456789012:assumed-role/search/anna",
+        "arn:aws:iam::123456789012:user/Search",
+    ):
+        assert configuration.team_of(stranger) is None
+
+
+def changed(change: Callable[[dict[str, Any]], object]) -> str:
+    document = copy.deepcopy(CONFIGURATION)
+    change(document)
+    return json.dumps(document)
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ("{", "cannot be read"),
+        ("[]", "cannot be read"),
+        (changed(lambda document: document.pop("platform")), "platform"),
+        (changed(lambda document: document["queues"].clear()), "no queue"),
+        (changed(lambda document: document["queues"][0].pop("model")), "model"),
+        (changed(lambda document: document["queues"][0].update(colour="red")), "colour"),
+        (
+            changed(lambda document: document["queues"].append(document["queues"][0])),
+            "nightly is there 2 times",
+        ),
+        (changed(lambda document: document["teams"].append(document["teams"][0])), "search is there 2 times"),
+        (
+            changed(lambda document: document["teams"][1]["principals"].append(ROLE)),
+            "is in teams search and adverts",
+        ),
+        (changed(lambda document: document["teams"][0]["principals"].append("*")), "is not the ARN"),
+        (
+            changed(lambda document: document["teams"][0]["dataPrefixes"].append("s3://b/x")),
+            "slash at its end",
+        ),
+    ],
+)
+def test_a_wrong_document_is_refused(document: str, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        Configuration.from_json(document)
+
+
+def test_the_document_may_lie_in_s3(aws: dict[str, str]) -> None:
+    boto3.client("s3").put_object(
+        Bucket=BUCKET, Key="configuration.json", Body=aws["BATCH_CONFIGURATION"].encode()
+    )
+
+    there = read_configuration({"BATCH_CONFIGURATION": f"s3://{BUCKET}/configuration.json"})
+
+    assert there == read_configuration(aws)
+    assert there.queues[0].capacity.input_tokens_per_second == 40_000
+
+
+def test_missing_variables_are_all_named() -> None:
+    with pytest.raises(SettingsError, match="BATCH_TABLE, BATCH_BUCKET, BATCH_STATE_MACHINE_ARN"):
+        read_platform({"BATCH_CONFIGURATION": "{}"})
