@@ -27,7 +27,7 @@ def place(pattern: str, columns: str = "baseline: before | value: after") -> str
 
 def test_the_page_is_current():
     assert SCRIPT["page_text"](PAGE, BENCHMARKS) == PAGE, "run: make generate"
-    assert PAGE.count("<!-- figures: ") == 3
+    assert PAGE.count("<!-- figures: ") == 4
 
 
 def test_the_second_value_is_compared_with_the_first():
