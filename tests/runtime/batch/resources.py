@@ -80,6 +80,11 @@ def create(configuration: dict[str, Any] = CONFIGURATION) -> dict[str, str]:
     }
 
 
+def configuration_text() -> str:
+    """Return the queues and teams as the functions read them."""
+    return json.dumps(CONFIGURATION)
+
+
 def executions(environment: dict[str, str]) -> list[dict[str, Any]]:
     """Return the name and input of every execution."""
     client = boto3.client("stepfunctions")

@@ -1,0 +1,125 @@
+"""The examples of docs/batch.md, as they are, but for where the platform is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from batch.api.handler import build
+from batch.api.requests import MOST_BYTES
+from batch.api.uploads import MOST_UPLOAD_BYTES
+from batch.contracts.keys import JobKeys
+from batch.contracts.states import STATES, TRANSITIONS
+from batch.jobs.configuration import Configuration
+from batch.jobs.files import FileRecord
+from batch.jobs.identifiers import result_file
+from batch.jobs.manifest import read_manifest
+from batch.jobs.settings import Platform
+from inference_blueprints.resources import root
+from tests.runtime.batch import resources
+from tests.runtime.batch.api.gateway import GATEWAY_RESPONSES, Gateway
+
+PAGE = (root() / "docs" / "batch.md").read_text(encoding="utf-8")
+BATCH = root() / "runtime" / "batch"
+CODE = [*(BATCH / "api").glob("*.py"), BATCH / "jobs" / "fields.py"]
+
+
+def fences(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+
+
+def rows(heading: str) -> list[list[str]]:
+    """Return the cells of the table below a heading."""
+    section = PAGE.split(f"\n{heading}\n")[1].split("\n## ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("| ")][1:]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+@pytest.fixture
+def gateway(platform: Platform) -> Iterator[Gateway]:
+    """Every token is of team search: the examples make theirs of credentials that no STS knows."""
+
+    def decide(event: dict[str, Any]) -> dict[str, Any]:
+        statement = {"Effect": "Allow", "Resource": event["methodArn"]}
+        return {"policyDocument": {"Statement": [statement]}, "context": {"principal": resources.SEARCH}}
+
+    with Gateway(build(platform).resolve, decide) as running:
+        yield running
+
+
+def test_the_examples_run(
+    gateway: Gateway, platform: Platform, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("requests.jsonl").write_bytes(b"{}\n")
+    Path("large.jsonl").write_bytes(b"x" * (5 * 2**20))
+    submit, look, upload = (
+        example.replace("https://batch.my-platform.internal", gateway.address) for example in fences("python")
+    )
+    names: dict[str, Any] = {}
+
+    exec(submit, names)  # noqa: S102
+    job = names["batch"]
+    assert (job.status, job.queue, job.budget_usd) == ("validating", "nightly", 25)
+    exec(look, names)  # noqa: S102
+    assert not Path("answers.jsonl").exists()
+
+    platform.storage.put(JobKeys(job.id).output, b"answer\n")
+    output = FileRecord(
+        id=result_file(job.id, "output"),
+        team="search",
+        filename="output.jsonl",
+        purpose="batch_output",
+        size=7,
+        bucket=resources.BUCKET,
+        key=JobKeys(job.id).output,
+        created_at=1,
+    )
+    platform.files.put(output)
+    platform.jobs.move(job.id, "in_progress", before=["validating"], now=1)
+    platform.jobs.move(job.id, "finalizing", before=["in_progress"], now=1)
+    changes = {"output_file_id": output.id}
+    platform.jobs.move(job.id, "completed", before=["finalizing"], now=1, changes=changes)
+    exec(look, names)  # noqa: S102
+    assert Path("answers.jsonl").read_bytes() == b"answer\n"
+
+    exec(upload, names)  # noqa: S102
+    assert names["upload"].file.bytes == 5 * 2**20
+
+
+def test_the_manifest_is_one() -> None:
+    configuration = Configuration.from_json(resources.configuration_text())
+    (text,) = fences("json")
+
+    manifest = read_manifest(text, queue=configuration.queues[0], team=configuration.teams[0])
+
+    assert (manifest.priority, manifest.deadline_hours, manifest.budget_usd) == (20, 12, 50)
+    assert manifest.template is not None
+
+
+def test_the_states_are_those_of_the_platform() -> None:
+    told = {
+        state: set(re.findall(r"`(\w+)`", after))
+        for states, _, after in rows("## States")
+        for state in re.findall(r"`(\w+)`", states)
+    }
+
+    assert told == {state: set(TRANSITIONS[state]) for state in STATES}
+
+
+def test_every_code_of_an_error_is_explained() -> None:
+    explained = {code for _, codes, _ in rows("## Errors") for code in re.findall(r"`(\w+)`", codes)}
+    used = {code for file in CODE for code in re.findall(r'code="(\w+)"', file.read_text(encoding="utf-8"))}
+    used |= {response["body"]["error"]["code"] for response in GATEWAY_RESPONSES.values()} - {None}
+
+    assert used <= explained
+    assert explained - used == {"invalid_value", "invalid_json"}
+
+
+def test_the_sizes_are_those_of_the_platform() -> None:
+    assert f"above {MOST_BYTES // 2**20} MiB" in PAGE
+    assert f"to {MOST_UPLOAD_BYTES // 2**20} MiB" in PAGE
