@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from inference_blueprints.errors import Finding
 from inference_blueprints.serving.engines.lmcache import uses_lmcache
+from inference_blueprints.serving.engines.sizing import engine_of
 from inference_blueprints.serving.engines.worker import Sizing
 from inference_blueprints.serving.host_cache import host_cache_mib
 from inference_blueprints.serving.kv_transfer import kv_transfer
@@ -71,8 +72,7 @@ def _does_not_fit(resolved: ResolvedWorkers, memory: MemoryEstimate) -> str | No
 def _engine_mib(resolved: ResolvedWorkers, memory: MemoryEstimate) -> int:
     """Return what the engine itself may take of the node's memory, in MiB."""
     engine = _ENGINE_MIB + _ENGINE_MIB_PER_DEVICE * resolved.tensor_parallel_size
-    if uses_lmcache(resolved):
-        engine += _LMCACHE_MIB
+    engine += _LMCACHE_MIB if uses_lmcache(resolved) else engine_of(resolved).HOST_CACHE_RESERVE_MIB
     if kv_transfer(resolved) != "ucx":
         return engine
     # Without RDMA the blocks of every device have a twin in the host's memory, from which they are sent.

@@ -271,8 +271,8 @@ def _engine(workers: SimulatedWorkers, folder: Path) -> Any:
     }
     if scheduler.settings:
         engine[scheduler.name] = dict(scheduler.settings)
-    if settings.host_kv_blocks:
-        engine["native_host_offload"] = {"num_host_blocks": settings.host_kv_blocks}
+    if scheduler.host_blocks:
+        engine["native_host_offload"] = {"num_host_blocks": scheduler.host_blocks}
         engine["kv_cache_bytes_per_token"] = workers.kv_bytes_per_token
     if workers.transfer_bytes_per_second is not None:
         engine["kv_transfer_bytes_per_token"] = workers.kv_bytes_per_token

@@ -19,10 +19,13 @@ class SimulatedScheduler:
         The simulator's word for it, such as ``sglang``.
     settings
         What only this scheduler knows, by the simulator's names.
+    host_blocks
+        Blocks of KV cache in the memory of the node.
     """
 
     name: str
     settings: Mapping[str, int]
+    host_blocks: int = 0
 
 
 def scheduler_of(engine: EngineSettings) -> SimulatedScheduler:
@@ -36,4 +39,5 @@ def scheduler_of(engine: EngineSettings) -> SimulatedScheduler:
     name = FRAMEWORKS[engine.engine]
     # SGLang splits prompts into chunks of so many tokens; others fill a step with what it holds.
     own = {"chunked_prefill_size": engine.max_num_batched_tokens} if name == "sglang" else {}
-    return SimulatedScheduler(name, own)
+    # Only vLLM's way of keeping blocks in the node's memory is simulated.
+    return SimulatedScheduler(name, own, host_blocks=engine.host_kv_blocks if name == "vllm" else 0)

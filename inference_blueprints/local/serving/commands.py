@@ -89,8 +89,8 @@ def worker_command(engine: SimulatedEngine, workers: int) -> list[str]:
     }
     for name, value in scheduler.settings.items():
         options[f"--{scheduler.name}-{name.replace('_', '-')}"] = value
-    if settings.host_kv_blocks:
-        options["--num-host-blocks"] = settings.host_kv_blocks
+    if scheduler.host_blocks:
+        options["--num-host-blocks"] = scheduler.host_blocks
     if engine.workers.transfer_bytes_per_second is not None:
         options["--disaggregation-mode"] = engine.workers.role
         options["--kv-transfer-bandwidth"] = engine.workers.transfer_bytes_per_second / _BYTES_PER_GB

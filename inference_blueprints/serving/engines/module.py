@@ -94,6 +94,9 @@ class EngineModule(Protocol):
     #: Keys of ``kvCache`` that the plan sets it up for.
     KV_CACHE_TIERS: frozenset[str]
 
+    #: Memory of the node that it insists on leaving free beside KV cache that it keeps there, in MiB.
+    HOST_CACHE_RESERVE_MIB: int
+
     #: Roles whose workers may have several stages of layers where KV cache moves between the roles.
     STAGES_SEND_KV: frozenset[WorkerRole]
 
@@ -111,6 +114,9 @@ class EngineModule(Protocol):
 
         `whole` is the estimate for a device that is filled to the last byte.
         """
+
+    def kept_part(self, resolved: ResolvedWorkers) -> float:
+        """Return how much of the memory and disk for KV cache holds tokens, each counted once."""
 
     def arguments(self, resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, Argument]:
         """Return a worker's arguments by name without dashes, the user's merged in."""

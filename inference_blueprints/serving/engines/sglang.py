@@ -26,6 +26,7 @@ from inference_blueprints.serving.engines.owned import (
     WRITTEN_HERE,
 )
 from inference_blueprints.serving.engines.worker import KV_EVENTS, Sizing
+from inference_blueprints.serving.host_cache import host_cache_mib
 from inference_blueprints.serving.kv_transfer import NIXL_TELEMETRY, kv_transfer
 from inference_blueprints.serving.media import allowed_domains, largest_image_pixels, splits_by_image
 from inference_blueprints.serving.memory import MemoryEstimate
@@ -61,6 +62,16 @@ OWNED_ARGUMENTS: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("expert-parallel-size", "ep-size"), EXPERTS),
         **dict.fromkeys(("nnodes", "node-rank", "dist-init-addr"), NODES),
         "kv-events-config": "set routing: {kvAware: {}}",
+        **dict.fromkeys(
+            (
+                "enable-hierarchical-cache",
+                "hicache-size",
+                "hicache-ratio",
+                "hicache-host-memory-fraction",
+                "hicache-host-memory-mode",
+            ),
+            "set kvCache: {hostMemoryGib: …}",
+        ),
         "host": "Dynamo's frontend answers requests, not the engine",
         "port": "Dynamo's frontend answers requests, not the engine",
         "disaggregation-mode": TOPOLOGY,
@@ -84,7 +95,9 @@ BLOCK_SIZE = 64
 STREAMS_WEIGHTS = False
 # Each prefill device writes its part of the heads (``compute_head_slice_params`` in its NIXL connection).
 GATHERS_HEADS = True
-KV_CACHE_TIERS: frozenset[str] = frozenset()
+KV_CACHE_TIERS: frozenset[str] = frozenset({"hostMemoryGib"})
+# What HiCache wants free when it takes its own (``mem_cache/pool_host/base.py`` of SGLang 0.5.21).
+HOST_CACHE_RESERVE_MIB = 10 * 1024
 # Chunks are counted a stage of the prefill worker (``disaggregation/nixl/conn.py``).
 STAGES_SEND_KV: frozenset[WorkerRole] = frozenset({"prefill"})
 # Each node of a worker runs SGLang with ``--nnodes`` and its rank.
@@ -93,6 +106,7 @@ SPANS_NODES = False
 # SGLang's own choice by GiB of device memory (``handle_gpu_memory_settings``).
 _STEP_TOKENS = ((160, 16384), (60, 8192), (20, 4096), (0, 2048))
 _GIB = 1024**3
+_BYTES_PER_MIB, _BYTES_PER_GB = 2**20, 10**9
 # The server through which decode workers find a prefill worker listens where the API server would.
 _EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 -- of a pod
 
@@ -135,6 +149,23 @@ def utilization(share: float, whole: MemoryEstimate) -> float:
     return share + (whole.activation_bytes + whole.reserved_bytes) / whole.total_bytes
 
 
+def kept_part(resolved: ResolvedWorkers) -> float:
+    """Return how much of the memory for KV cache holds tokens, each counted once.
+
+    Devices take whole gigabytes; of a latent each keeps a copy.
+
+    Parameters
+    ----------
+    resolved
+        The workers.
+    """
+    mib = host_cache_mib(resolved)
+    if not mib:
+        return 1
+    devices = 1 if resolved.shape.attention == "mla" else resolved.tensor_parallel_size
+    return _hicache_gigabytes(resolved) * _BYTES_PER_GB * devices / (mib * _BYTES_PER_MIB)
+
+
 def arguments(resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, Argument]:
     """Return a worker's arguments by name without dashes, the user's merged in.
 
@@ -160,11 +191,19 @@ def arguments(resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, Argumen
     if kv_transfer(resolved):
         planned["disaggregation-mode"] = resolved.role
         planned["disaggregation-transfer-backend"] = "nixl"
+    if host_cache_mib(resolved):
+        planned |= {"enable-hierarchical-cache": True, "hicache-size": _hicache_gigabytes(resolved)}
     if resolved.role == "prefill":
         planned["host"] = _EVERY_ADDRESS
     if resolved.publishes_kv_events:
         planned["kv-events-config"] = _json(KV_EVENTS)
     return planned | dict(resolved.model.engine.arguments)
+
+
+def _hicache_gigabytes(resolved: ResolvedWorkers) -> int:
+    """Return ``--hicache-size``, which each device takes: by 0 it would be twice what the device holds."""
+    each = host_cache_mib(resolved) * _BYTES_PER_MIB // resolved.tensor_parallel_size
+    return max(1, each // _BYTES_PER_GB)
 
 
 def _parallelism(resolved: ResolvedWorkers) -> Mapping[str, Argument]:

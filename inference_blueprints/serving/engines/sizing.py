@@ -7,7 +7,6 @@ from typing import TypeVar
 
 from inference_blueprints.serving.disk import nvme_cache_mib
 from inference_blueprints.serving.engines import ENGINES
-from inference_blueprints.serving.engines.lmcache import filled_part
 from inference_blueprints.serving.engines.module import EngineModule
 from inference_blueprints.serving.engines.worker import Sizing
 from inference_blueprints.serving.host_cache import host_cache_mib, kept_tokens
@@ -93,7 +92,7 @@ def worker_sizing(resolved: ResolvedWorkers) -> Sizing:
     kv_tokens = memory.kv_tokens // block_size * block_size
     step_tokens = _step_tokens(resolved)
     sequences = min(kv_tokens / unique_tokens(resolved.model.workload), step_tokens)
-    filled = filled_part(resolved)
+    kept = engine.kept_part(resolved)
     share = round(engine.memory_share(memory, resolved.accelerator.memory_bytes) * _SHARE_STEPS, _DIGITS)
     return Sizing(
         block_size=block_size,
@@ -102,8 +101,8 @@ def worker_sizing(resolved: ResolvedWorkers) -> Sizing:
         max_num_batched_tokens=step_tokens,
         memory_share=_given(resolved, words.memory_share, math.floor(share) / _SHARE_STEPS),
         kv_tokens=kv_tokens,
-        host_kv_tokens=kept_tokens(resolved, memory, block_size, filled * host_cache_mib(resolved)),
-        nvme_kv_tokens=kept_tokens(resolved, memory, block_size, filled * nvme_cache_mib(resolved)),
+        host_kv_tokens=kept_tokens(resolved, memory, block_size, kept * host_cache_mib(resolved)),
+        nvme_kv_tokens=kept_tokens(resolved, memory, block_size, kept * nvme_cache_mib(resolved)),
     )
 
 

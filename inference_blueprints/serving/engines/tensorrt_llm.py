@@ -86,6 +86,7 @@ STREAMS_WEIGHTS = False
 # asks for equal types, heads and blocks, not for an equal split).
 GATHERS_HEADS = True
 KV_CACHE_TIERS: frozenset[str] = frozenset()
+HOST_CACHE_RESERVE_MIB = 0
 # The roles may have stages of their own (TensorRT-LLM documentation, "Disaggregated Serving").
 STAGES_SEND_KV: frozenset[WorkerRole] = frozenset({"prefill", "decode"})
 # Dynamo starts it on further nodes by MPI over SSH, with keys in a secret and a server in each pod.
@@ -129,6 +130,17 @@ def utilization(share: float, whole: MemoryEstimate) -> float:
         The estimate for a device that is filled to the last byte.
     """
     return 1 - (1 - share) * max(0, whole.kv_cache_bytes) / whole.total_bytes
+
+
+def kept_part(resolved: ResolvedWorkers) -> float:  # noqa: ARG001 -- other engines need it
+    """Return 1: the plan has it keep none.
+
+    Parameters
+    ----------
+    resolved
+        The workers.
+    """
+    return 1
 
 
 def arguments(resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, ArgumentValue]:

@@ -103,6 +103,7 @@ STREAMS_WEIGHTS = True
 # a multiple of prefill TP).
 GATHERS_HEADS = False
 KV_CACHE_TIERS: frozenset[str] = frozenset({"hostMemoryGib", "nvme", "shared"})
+HOST_CACHE_RESERVE_MIB = 0
 # NixlConnector is pulled from; stages are the business of its form that pushes, which no router here speaks
 # (``kv_connector/v1/nixl/base_worker.py``).
 STAGES_SEND_KV: frozenset[WorkerRole] = frozenset()
@@ -152,6 +153,17 @@ def utilization(share: float, whole: MemoryEstimate) -> float:  # noqa: ARG001 -
         The estimate for a device that is filled to the last byte.
     """
     return share
+
+
+def kept_part(resolved: ResolvedWorkers) -> float:
+    """Return how much of the memory and disk for KV cache holds tokens: all, or what LMCache fills.
+
+    Parameters
+    ----------
+    resolved
+        The workers.
+    """
+    return lmcache.filled_part(resolved)
 
 
 def arguments(resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, Argument]:
