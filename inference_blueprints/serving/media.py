@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 
 from inference_blueprints.catalog import Vision
 from inference_blueprints.serving.memory import MemoryEstimate
@@ -12,6 +13,8 @@ from inference_blueprints.spec.types import Media
 
 #: Engines take no domain at all for every domain; this one never resolves (RFC 2606).
 _NO_DOMAIN = "media.invalid"
+# Of Qwen3-VL's ``preprocessor_config.json``: smaller images are scaled up.
+_LEAST_TOKENS = 64
 _BYTES_PER_NUMBER = 2
 # Numbers that a layer keeps of a patch, in widths of the tower: as a language model's layer keeps of a token.
 _COPIES = 10
@@ -29,18 +32,26 @@ def allowed_domains(resolved: ResolvedWorkers) -> tuple[str, ...]:
     return tuple(media.allowed_domains) if media and media.allowed_domains else (_NO_DOMAIN,)
 
 
-def largest_image_pixels(resolved: ResolvedWorkers) -> int | None:
-    """Return the pixels to which larger images are scaled; None where the model has a size of its own.
+def image_pixels(resolved: ResolvedWorkers) -> Mapping[str, int]:
+    """Return the pixels between which images are scaled, in the words of the model's processor.
+
+    It takes no heed of the one without the other (``image_processing_qwen2_vl.py`` of Transformers 5.12).
 
     Parameters
     ----------
     resolved
         The workers.
+
+    Returns
+    -------
+    Mapping
+        Empty where requests hold no images, or the model scales all to one size.
     """
     media, vision = resolved.model.media, resolved.shape.vision
     if media is None or vision is None or vision.tokens_per_image:
-        return None
-    return media.tokens_per_image * vision.pixels_per_token
+        return {}
+    pixels = vision.pixels_per_token
+    return {"min_pixels": _LEAST_TOKENS * pixels, "max_pixels": media.tokens_per_image * pixels}
 
 
 def splits_by_image(resolved: ResolvedWorkers) -> bool:

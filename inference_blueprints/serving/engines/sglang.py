@@ -28,7 +28,7 @@ from inference_blueprints.serving.engines.owned import (
 from inference_blueprints.serving.engines.worker import KV_EVENTS, Sizing
 from inference_blueprints.serving.host_cache import host_cache_mib
 from inference_blueprints.serving.kv_transfer import NIXL_TELEMETRY, kv_transfer
-from inference_blueprints.serving.media import allowed_domains, largest_image_pixels, splits_by_image
+from inference_blueprints.serving.media import allowed_domains, image_pixels, splits_by_image
 from inference_blueprints.serving.memory import MemoryEstimate
 from inference_blueprints.serving.resolved import ResolvedWorkers, WorkerRole
 from inference_blueprints.serving.types import EnvironmentValue
@@ -251,7 +251,7 @@ def _image_arguments(resolved: ResolvedWorkers) -> dict[str, Argument]:
     Dynamo's worker hands the engine their addresses (``request_handlers/llm/decode_handler.py``), and the
     engine fetches them.
     """
-    media, pixels = resolved.model.media, largest_image_pixels(resolved)
+    media, pixels = resolved.model.media, image_pixels(resolved)
     if resolved.shape.vision is None:
         return {}
     most = {"image": media.images_per_request if media else 0, "video": 0, "audio": 0}
@@ -259,7 +259,7 @@ def _image_arguments(resolved: ResolvedWorkers) -> dict[str, Argument]:
         "limit-mm-data-per-request": _json(most),
         "allowed-media-domains": allowed_domains(resolved),
         **({"enable-multimodal": True} if media else {}),
-        **({"mm-process-config": _json({"image": {"max_pixels": pixels}})} if pixels else {}),
+        **({"mm-process-config": _json({"image": pixels})} if pixels else {}),
         **({"mm-enable-dp-encoder": True} if media and splits_by_image(resolved) else {}),
     }
 

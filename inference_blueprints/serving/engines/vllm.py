@@ -32,7 +32,7 @@ from inference_blueprints.serving.engines.vllm_connectors import connectors
 from inference_blueprints.serving.engines.worker import KV_EVENTS, Sizing
 from inference_blueprints.serving.host_cache import host_cache_mib
 from inference_blueprints.serving.kv_transfer import kv_transfer
-from inference_blueprints.serving.media import allowed_domains, largest_image_pixels, splits_by_image
+from inference_blueprints.serving.media import allowed_domains, image_pixels, splits_by_image
 from inference_blueprints.serving.memory import MemoryEstimate
 from inference_blueprints.serving.resolved import ResolvedWorkers, WorkerRole
 from inference_blueprints.serving.shared_cache import shared_cache_environment
@@ -237,13 +237,13 @@ def environment(resolved: ResolvedWorkers) -> Mapping[str, EnvironmentValue]:
 
 def _image_arguments(resolved: ResolvedWorkers) -> dict[str, Argument]:
     """Return what is said of images: how many, how large, whence; or that there are none."""
-    media, pixels = resolved.model.media, largest_image_pixels(resolved)
+    media, pixels = resolved.model.media, image_pixels(resolved)
     if media is None:
         return {"language-model-only": True} if resolved.shape.vision else {}
     return {
         "limit-mm-per-prompt": _json({"image": media.images_per_request, "video": 0}),
         "allowed-media-domains": allowed_domains(resolved),
-        **({"mm-processor-kwargs": _json({"max_pixels": pixels})} if pixels else {}),
+        **({"mm-processor-kwargs": _json(pixels)} if pixels else {}),
         **({"mm-encoder-tp-mode": "data"} if splits_by_image(resolved) else {}),
     }
 

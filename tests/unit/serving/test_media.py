@@ -22,6 +22,8 @@ QWEN = {"huggingFace": "Qwen/Qwen3-VL-8B-Instruct"}
 GEMMA = {"huggingFace": "google/gemma-3-12b-it"}
 HOSTS = ["images.example.com", "files.example.com"]
 MEDIA = {"imagesPerRequest": 4, "tokensPerImage": 1024, "allowedDomains": HOSTS}
+#: Of 64 tokens, the least of Qwen3-VL's, and of 1024: its image processor reads none of them alone.
+PIXELS = {"min_pixels": 65536, "max_pixels": 1024 * 32 * 32}
 #: What fetches images from the hosts that are named and no others.
 READERS: dict[str, dict[str, Any]] = {
     "vllm": {"stack": {"llmD": {}}},
@@ -49,7 +51,7 @@ def test_vllm_is_told_how_many_images_how_large_and_whence(make_blueprint: Make)
     process = worker(make_blueprint(weights=QWEN, media=MEDIA, **READERS["vllm"]))
     assert after(process, "--allowed-media-domains") == HOSTS
     assert json.loads(after(process, "--limit-mm-per-prompt")[0]) == {"image": 4, "video": 0}
-    assert json.loads(after(process, "--mm-processor-kwargs")[0]) == {"max_pixels": 1024 * 32 * 32}
+    assert json.loads(after(process, "--mm-processor-kwargs")[0]) == PIXELS
     assert "--language-model-only" not in process.arguments
 
 
@@ -64,7 +66,7 @@ def test_sglang_is_told_how_many_images_how_large_and_whence(make_blueprint: Mak
     assert after(process, "--allowed-media-domains") == HOSTS
     limits = json.loads(after(process, "--limit-mm-data-per-request")[0])
     assert limits == {"image": 4, "video": 0, "audio": 0}
-    assert json.loads(after(process, "--mm-process-config")[0]) == {"image": {"max_pixels": 1024 * 32 * 32}}
+    assert json.loads(after(process, "--mm-process-config")[0]) == {"image": PIXELS}
     assert "--enable-multimodal" in process.arguments
 
 
