@@ -17,10 +17,10 @@ from botocore.config import Config
 
 #: Calls at the same time: a poll, and for each shard a read, a commit and a heartbeat.
 _THREADS: Final = 32
-# Adaptive: slows down on its own where a service asks for it. A read that hangs is given up soon, since it
-# is begun again where it was; the longest call is the queue's poll of 20 s.
+# Not adaptive: what S3 refuses of a commit would slow down the reading of shards too. A read that hangs is
+# given up soon, since it is begun again where it was; the longest call is the queue's poll of 20 s.
 _CONFIGURATION: Final = Config(
-    retries={"mode": "adaptive", "max_attempts": 8},
+    retries={"mode": "standard", "max_attempts": 10},
     connect_timeout=5,
     read_timeout=30,
     max_pool_connections=_THREADS,

@@ -16,6 +16,7 @@ from typing import Final
 
 _MOST_TOKENS: Final = 100.0
 _TOKENS_A_SECOND: Final = 10.0
+_LEAST_SECONDS: Final = 0.001
 
 
 class RetryBudget:
@@ -78,7 +79,8 @@ class RetryBudget:
                 self._tokens -= 1
                 waiter.set_result(None)
         if self._waiting and self._timer is None:
-            seconds = (1 - self._tokens) / _TOKENS_A_SECOND
+            # Not below what the clock can tell: it would come again and again at the same time.
+            seconds = max(_LEAST_SECONDS, (1 - self._tokens) / _TOKENS_A_SECOND)
             self._timer = asyncio.get_running_loop().call_later(seconds, self._expire)
 
     def _expire(self) -> None:

@@ -1,0 +1,76 @@
+"""An endpoint that answers each request after the same time.
+
+`python -m benchmarks.harness.batch.endpoint 0.5` takes half a second.
+
+Prints its address, and says at ``/statistics`` how many requests it got, when the first came and when the
+last was answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+
+import uvloop
+from aiohttp import web
+
+_ANSWER = json.dumps(
+    {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "model",
+        "choices": [
+            {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "word " * 40}}
+        ],
+        "usage": {"prompt_tokens": 60, "completion_tokens": 40, "total_tokens": 100},
+    }
+).encode()
+
+
+class Endpoint:
+    """Answers after a time.
+
+    Parameters
+    ----------
+    seconds
+        The time.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._requests = 0
+        self._first = self._last = 0.0
+
+    async def answer(self, request: web.Request) -> web.Response:
+        """Answer a request."""
+        self._requests += 1
+        self._first = self._first or time.time()
+        await request.read()
+        await asyncio.sleep(self._seconds)
+        self._last = time.time()
+        return web.Response(body=_ANSWER, content_type="application/json")
+
+    async def statistics(self, _: web.Request) -> web.Response:
+        """Say what happened since the last time that this was asked."""
+        values = {"requests": self._requests, "seconds": self._last - self._first}
+        self._requests, self._first = 0, 0.0
+        return web.json_response(values)
+
+
+async def _serve(seconds: float) -> None:
+    endpoint, application = Endpoint(seconds), web.Application()
+    application.router.add_post("/v1/chat/completions", endpoint.answer)
+    application.router.add_get("/statistics", endpoint.statistics)
+    runner = web.AppRunner(application, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0, backlog=4096).start()
+    port = runner.addresses[0][1]
+    print(f"http://127.0.0.1:{port}", flush=True)
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    uvloop.run(_serve(float(sys.argv[1])))
