@@ -173,6 +173,7 @@ def _backend(deployment: DeploymentPlan) -> Backend:
     entry, port = deployment.entry_point, deployment.entry_point.ports[0]
     return Backend(
         name=deployment.name,
+        release=deployment.release,
         service=f"{deployment.release}-{entry.name}",
         port=port.number,
         health_path=entry.probes.readiness.path,

@@ -60,6 +60,14 @@ def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
+def moved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same on llm-d in place of Dynamo."""
+    document = _document()
+    document["spec"]["models"][0]["stack"] = {"llmD": {}}
+    return _synthesised(document, tmp_path_factory.mktemp("moved"))
+
+
+@pytest.fixture(scope="module")
 def neighbour(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same under another name."""
     document = _document()
@@ -76,7 +84,7 @@ def deployed(deployment: Deployment, quickstart: Path) -> Deployment:
 
 def test_every_layer_reaches_the_api_server(deployed: Deployment) -> None:
     assert names(deployed.kubectl, "nodepools") == {"inference-blueprints.system", "l40s"}
-    assert names(deployed.kubectl, "targetgroupbindings", "--namespace", "inference") == {f"{GRAPH}-frontend"}
+    assert _bound(deployed) == f"{GRAPH}-frontend"
     assert _workers(deployed) == 2
     nodes = deployed.kubectl.get("nodes")
     assert len(nodes) == 2
@@ -111,6 +119,16 @@ def test_a_deploy_killed_half_way_is_repeated_and_everything_goes_back(
     assert names(deployed.kubectl, "secretproviderclasses", "--namespace", "inference") == set()
     assert names(deployed.kubectl, "nodepools") == {"inference-blueprints.system", "l40s"}
     assert names(deployed.kubectl, "ec2nodeclasses") == {"inference-blueprints.system", "l40s"}
+    assert _workers(deployed) == 2
+
+
+def test_a_model_changes_its_stack_and_goes_back(deployed: Deployment, quickstart: Path, moved: Path) -> None:
+    deployed.deploy(moved)
+    assert _serving(deployed) == {"inferencepools": {GRAPH}, "dynamographdeployments": set()}
+    assert _bound(deployed) == f"{GRAPH}-router"
+    deployed.deploy(quickstart)
+    assert _serving(deployed) == {"inferencepools": set(), "dynamographdeployments": {GRAPH}}
+    assert _bound(deployed) == f"{GRAPH}-frontend"
     assert _workers(deployed) == 2
 
 
@@ -170,6 +188,18 @@ def test_destroy_leaves_nothing_but_the_neighbour(
     with pytest.raises(KubectlFailed, match="refused"):
         deployed.kubectl.run("get", "namespaces")
     assert names(beside, "nodes") == nodes
+
+
+def _serving(deployment: Deployment) -> dict[str, set[str]]:
+    """What is there of both stacks."""
+    kinds = ("inferencepools", "dynamographdeployments")
+    return {kind: names(deployment.kubectl, kind, "--namespace", "inference") for kind in kinds}
+
+
+def _bound(deployment: Deployment) -> str:
+    """The service that the load balancer sends requests to."""
+    (binding,) = deployment.kubectl.get("targetgroupbindings", "--namespace", "inference")
+    return str(binding["spec"]["serviceRef"]["name"])
 
 
 def _document() -> dict[str, Any]:

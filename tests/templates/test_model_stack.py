@@ -99,6 +99,7 @@ def test_pods_are_bound_to_their_target_group(synthesise: Synthesise) -> None:
         ({"name": "qwen3-8b-small-frontend", "port": 8000}, "RouteTargetssmall"),
     ]
     assert {b["metadata"]["namespace"] for b in bindings} == {"inference"}
+    assert [b["metadata"]["name"] for b in bindings] == ["qwen3-8b-main", "qwen3-8b-small"]
     manifests = templates.properties("Custom::AWSCDK-EKS-KubernetesResource", STACK)
     assert len(manifests) == len(bindings), "what vanishes from a manifest stays in the cluster"
     # Opening security groups is CloudFormation's business, and the controller has no right to.
@@ -216,6 +217,7 @@ def test_a_model_on_llm_d_is_bound_by_its_router(synthesise: Synthesise) -> None
     templates = synthesise(lambda spec: spec["models"][0].update(stack={"llmD": {}}))
     (binding,) = [each for each in templates.manifests(STACK) if each["kind"] == "TargetGroupBinding"]
     assert binding["spec"]["serviceRef"] == {"name": "qwen3-8b-main-router", "port": 8000}
+    assert binding["metadata"]["name"] == "qwen3-8b-main", "as on Dynamo: kubectl would leave the other one"
 
 
 def test_pods_on_llm_d_have_the_identity_of_their_own_account(synthesise: Synthesise) -> None:

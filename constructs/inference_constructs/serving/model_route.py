@@ -27,6 +27,8 @@ class Backend:
     ----------
     name
         Name of the deployment.
+    release
+        Name of its release, unique in the namespace.
     service
         Kubernetes Service of its entry point.
     port
@@ -40,6 +42,7 @@ class Backend:
     """
 
     name: str
+    release: str
     service: str
     port: int
     health_path: str
@@ -188,11 +191,15 @@ def listener_weights(shares: Mapping[str, int]) -> dict[str, int]:
 
 
 def _binding(backend: Backend, namespace: str, target_group_arn: str) -> dict[str, Any]:
-    """Attach the pods of a Service to a target group; security groups are CloudFormation's business."""
+    """Attach the pods of a Service to a target group; security groups are CloudFormation's business.
+
+    Its name outlives the Service's: kubectl prunes no object of a custom kind, so one with another name would
+    stay, and the controller refuses a second binding of one target group.
+    """
     return {
         "apiVersion": "elbv2.k8s.aws/v1beta1",
         "kind": "TargetGroupBinding",
-        "metadata": {"name": backend.service, "namespace": namespace},
+        "metadata": {"name": backend.release, "namespace": namespace},
         "spec": {
             "serviceRef": {"name": backend.service, "port": backend.port},
             "targetGroupARN": target_group_arn,
