@@ -25,6 +25,8 @@ _MOST_LISTED: Final = 100
 _LONGEST_KEY: Final = 255
 #: A client that sends a request again because no answer came does so within this time.
 _SENT_AGAIN_SECONDS: Final = 600
+#: An execution that was started is seen by all of Step Functions after this time.
+_SEEN_SECONDS: Final = 60
 _HOURS: Final = {"h": 1, "d": 24}
 
 
@@ -84,8 +86,19 @@ class Batches:
                 if job.state not in ("cancelling", "cancelled"):
                     raise _not_cancellable(job) from error
         if job.state == "cancelling":
-            self._executions.stop(job, cause=f"cancelled by {request.caller.principal}")
+            job = self._stop(job, request)
         return batch_object(job)
+
+    def _stop(self, job: Job, request: Request) -> Job:
+        """Stop what runs a job, whose end will end the job too; where nothing ever ran, end it here."""
+        has_begun = self._executions.stop(job, cause=f"cancelled by {request.caller.principal}")
+        begun_at = job.times.get("in_progress_at", job.created_at)
+        if has_begun or time.time() - begun_at < _SEEN_SECONDS:
+            return job
+        try:
+            return self._jobs.move(job.id, "cancelled", before=["cancelling"], now=int(time.time()))
+        except StateConflictError:
+            return self._found(request, job.id)
 
     def _found(self, request: Request, batch_id: str) -> Job:
         """Return a job of the team."""

@@ -143,7 +143,10 @@ class Uploads:
         except StateConflictError as error:
             self._files.delete(file)
             self._storage.delete([file.key])
-            raise _not_pending(record.id, "no longer pending") from error
+            winner = self._uploads.get(record.id, team=record.team)
+            if winner is None or winner.status != "completed":
+                raise _not_pending(record.id, "no longer pending") from error
+            return winner
 
     def _found(self, request: Request, upload_id: str) -> UploadRecord:
         """Return an upload of the team."""

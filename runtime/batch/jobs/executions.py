@@ -44,8 +44,8 @@ class Executions:
             if error.response["Error"]["Code"] != "ExecutionAlreadyExists":
                 raise
 
-    def stop(self, job: Job, *, cause: str) -> None:
-        """Stop the present attempt at a job; one that has ended stays as it is.
+    def stop(self, job: Job, *, cause: str) -> bool:
+        """Stop the present attempt at a job, if it has not ended; return whether it ever began.
 
         Parameters
         ----------
@@ -59,6 +59,8 @@ class Executions:
         except ClientError as error:
             if error.response["Error"]["Code"] != "ExecutionDoesNotExist":
                 raise
+            return False
+        return True
 
     def arn(self, job: Job) -> str:
         """Return the ARN of the present attempt at a job.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -256,6 +257,20 @@ def test_who_is_nobody_is_told_nothing(platform_in_process: Platform) -> None:
     assert unknown.send(forged).status == 401
     assert stranger.get("/v1/batches").status == 403
     assert stranger.get("/v1/batches").error["code"] == "no_team"
+
+
+def test_a_job_that_never_began_is_cancelled_without_an_execution(
+    api: Api, platform_in_process: Platform, aws: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(platform_in_process.executions, "start", lambda _: None)
+    job = api.post("/v1/batches", batch_body(api)).body["id"]
+
+    assert api.post(f"/v1/batches/{job}/cancel", "").body["status"] == "cancelling"
+    later = time.time() + 61
+    monkeypatch.setattr("batch.api.batches.time.time", lambda: later)
+    for _ in range(2):
+        assert api.post(f"/v1/batches/{job}/cancel", "").body["status"] == "cancelled"
+    assert resources.executions(aws) == []
 
 
 def test_a_job_that_is_finalizing_is_not_cancelled(api: Api, platform_in_process: Platform) -> None:

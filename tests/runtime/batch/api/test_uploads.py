@@ -8,6 +8,7 @@ from typing import Any
 import boto3
 import pytest
 
+from batch.jobs.settings import Platform
 from tests.runtime.batch import resources
 from tests.runtime.batch.api.requesting import Answer, Api
 
@@ -80,3 +81,25 @@ def test_an_upload_that_is_too_large_is_refused_before_it_begins(api: Api) -> No
 
     assert answer.status == 413
     assert "manifest" in answer.error["message"]
+
+
+def test_of_two_completions_at_once_both_are_told_of_the_same_file(
+    api: Api, platform_in_process: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = {"bytes": 2, "filename": "f", "mime_type": "text/plain", "purpose": "batch"}
+    path = f"/v1/uploads/{api.post('/v1/uploads', begun).body['id']}"
+    completion = {"part_ids": [api.post_form(f"{path}/parts", {}, file="data").body["id"]]}
+    storage, join, others = platform_in_process.storage, platform_in_process.storage.join, []
+
+    def join_while_another_does(*arguments: Any, **options: Any) -> None:
+        monkeypatch.setattr(storage, "join", join)
+        others.append(api.post(f"{path}/complete", completion))
+        # The other one has deleted the parts; this one had read them by then.
+        platform_in_process.storage.put(arguments[1], b"{}")
+
+    monkeypatch.setattr(storage, "join", join_while_another_does)
+    answer = api.post(f"{path}/complete", completion)
+
+    assert answer.body == others[0].body
+    assert [file["id"] for file in api.get("/v1/files").body["data"]] == [answer.body["file"]["id"]]
+    assert resources.list_keys("") == [f"files/search/{answer.body['file']['id']}"]
