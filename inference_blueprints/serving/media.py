@@ -71,14 +71,15 @@ def with_images(memory: MemoryEstimate, resolved: ResolvedWorkers, step_tokens: 
 
     ::
 
-        weights    = (1 - 1 / TP) * tower, where each device encodes whole images
+        weights    = tower, or tower / TP where devices share each of its layers,
+                     less what of it was counted: stage * tower / TP
         images     = max(tokens of a step, tokens of the largest image): what an engine encodes at once
         activation = 2 bytes * images on this device * patches a token * width of the tower * 10
                      + 2 bytes * images * numbers that a token brings into the language model
 
-    The tower itself is among the published weights. That engines encode as many tokens of images as they
-    compute in a step is vLLM's rule (``compute_mm_encoder_budget`` in ``v1/core/encoder_cache_manager.py``);
-    the factor of 10 is an allowance, held against no measurement.
+    The tower is among the published weights, and lies in the first stage of layers. That engines encode as
+    many tokens of images as they compute in a step is vLLM's rule (``compute_mm_encoder_budget`` in
+    ``v1/core/encoder_cache_manager.py``); the factor of 10 is an allowance, held against no measurement.
 
     Parameters
     ----------
@@ -93,16 +94,25 @@ def with_images(memory: MemoryEstimate, resolved: ResolvedWorkers, step_tokens: 
     if media is None or vision is None:
         return memory
     size = resolved.tensor_parallel_size
-    weights = vision.weight_bytes * (1 - 1 / size) if splits_by_image(resolved) else 0
+    weights = _tower_bytes(vision, resolved)
     activation = _encoding_bytes(media, vision, size, step_tokens)
-    kv_cache_bytes = memory.kv_cache_bytes - math.ceil(weights) - activation
+    kv_cache_bytes = memory.kv_cache_bytes - weights - activation
     return dataclasses.replace(
         memory,
-        weights_bytes=memory.weights_bytes + math.ceil(weights),
+        weights_bytes=memory.weights_bytes + weights,
         activation_bytes=memory.activation_bytes + activation,
         kv_cache_bytes=kv_cache_bytes,
         kv_tokens=max(0, int(kv_cache_bytes // memory.kv_bytes_per_token)),
     )
+
+
+def _tower_bytes(vision: Vision, resolved: ResolvedWorkers) -> int:
+    """Return what a device of the first stage holds of the tower beyond its share of all weights."""
+    size = resolved.tensor_parallel_size
+    held = 1.0 if splits_by_image(resolved) else 1 / size
+    layers = resolved.shape.layers
+    counted = -(-layers // resolved.pipeline_parallel_size) / layers / size
+    return math.ceil(vision.weight_bytes * (held - counted))
 
 
 def _encoding_bytes(media: Media, vision: Vision, size: int, step_tokens: int) -> int:

@@ -151,6 +151,19 @@ def test_what_reading_images_takes_is_missing_from_the_cache(
     assert with_images.total_bytes == before.total_bytes
 
 
+def test_the_first_stage_of_layers_has_all_of_the_tower(make_blueprint: Make) -> None:
+    stages = {"tensorParallelSize": 1, "pipelineParallelSize": 2}
+    two = {"instance_types": ["g6e.12xlarge"], "aggregated": stages}
+    media = {"imagesPerRequest": 1, "tokensPerImage": 256}
+    text, images = (
+        worker_memory(resolve(make_blueprint(weights=QWEN, **section, **READERS["vllm"], **two), 0, 0)[0])
+        for section in ({}, {"media": media})
+    )
+    vision = catalog.model(QWEN["huggingFace"]).vision
+    assert vision is not None
+    assert images.weights_bytes - text.weights_bytes == vision.weight_bytes // 2
+
+
 def test_an_image_larger_than_a_step_is_encoded_whole(make_blueprint: Make) -> None:
     """vLLM's budget is that of the largest image, and one device has all of it."""
     small, large = (
