@@ -115,7 +115,7 @@ def _engine_spans_nodes(resolved: ResolvedWorkers) -> str | None:
 
 def _host_cache_is_of_one_rank(resolved: ResolvedWorkers) -> str | None:
     of_one = resolved.workers.accelerators == resolved.tensor_parallel_size and resolved.nodes == 1
-    if not resolved.model.kv_cache or of_one:
+    if not resolved.model.kv_cache or resolved.role == "decode" or of_one:
         return None
     return (
         f"is not set up for workers of several stages, ranks or nodes, as those of '{resolved.label}' are; "

@@ -186,7 +186,7 @@ def _serving(draw: Draw, region: str, zones: Sequence[str]) -> tuple[list[Docume
             ]
             deployments.append({"name": deployment, **topology(workers)})
         section = draw(_models(model, entry, region))
-        kept = draw(_kept(chosen)) if "vllm" in section.get("engine", {"vllm": {}}) else {}
+        kept = draw(_kept(chosen)) if "tensorrtLlm" not in section.get("engine", {}) else {}
         section |= kept | {"deployments": deployments}
         # Few draws come here, so all of them do.
         section |= {"media": draw(_MEDIA)} if _may_read_images(section, entry) else {}
@@ -194,7 +194,7 @@ def _serving(draw: Draw, region: str, zones: Sequence[str]) -> tuple[list[Docume
     pools = [draw(_pools(name, *each, zones)) for name, *each in zip(names, chosen, sizes, strict=True)]
     if _have_nvme_to_spare(chosen, pools):
         for model in models:
-            if "kvCache" in model:
+            if "kvCache" in model and "vllm" in model.get("engine", {"vllm": {}}):
                 _keep_further(draw, model)
     if draw(st.booleans()):
         pools.append(draw(_pools("unused", draw(_instance_types(accelerated=False)), [], zones)))
@@ -374,7 +374,7 @@ def _has_memory_to_spare(instance_type: catalog.InstanceType) -> bool:
     accelerator = instance_type.accelerator
     if accelerator is None:
         return False
-    each = accelerator.memory_bytes / 2**20 + 25 * 1024
+    each = accelerator.memory_bytes / 2**20 + 27 * 1024
     return 0.85 * instance_type.memory_mib >= each * instance_type.accelerator_count
 
 

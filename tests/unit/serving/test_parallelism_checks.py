@@ -129,6 +129,16 @@ def test_kv_cache_beside_the_accelerators_is_of_one_rank(split: Make) -> None:
     assert finding.message.startswith("is not set up for workers of several stages, ranks or nodes")
 
 
+@pytest.mark.parametrize(("role", "refused"), [("prefill", True), ("decode", False)])
+def test_decode_workers_keep_none_and_may_have_ranks(split: Make, role: str, *, refused: bool) -> None:
+    workers = {"pool": "l40s", "replicas": 1, "tensorParallelSize": 4}
+    ranks = workers | {"dataParallelSize": 2, "expertParallel": True}
+    roles = {"prefill": workers, "decode": workers} | {role: ranks}
+    blueprint = split(deployments=[{"name": "main", "disaggregated": roles}], kvCache={"hostMemoryGib": 400})
+    kept = [finding for finding in errors(blueprint) if finding.path == ("spec", "models", 0, "kvCache")]
+    assert bool(kept) is refused
+
+
 @pytest.mark.parametrize(
     ("role", "moving"), [("prefill", {"sglang", "tensorrtLlm"}), ("decode", {"tensorrtLlm"})]
 )
