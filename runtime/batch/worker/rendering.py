@@ -152,6 +152,8 @@ def _check(tree: nodes.Template) -> None:
             what = type(node).__name__
             allowed = "fields, if, for, set and filters"
             raise SecurityError(f"line {node.lineno}: {what} is not allowed; allowed are {allowed}")
+        if isinstance(node, nodes.Name) and node.name == "self":
+            raise SecurityError(f"line {node.lineno}: a template may not use itself")
         if isinstance(node, nodes.For) and node.recursive:
             raise SecurityError(f"line {node.lineno}: a loop may not call itself")
 

@@ -1,33 +1,33 @@
 """The contract of the worker: environment variables.
 
-=============================== ================================================================ ========
-Variable                        Meaning                                                          Default
-=============================== ================================================================ ========
-``BATCH_QUEUE_URL``             queue of the model's shards                                      required
-``BATCH_BUCKET``                bucket that holds the jobs (`batch.contracts.keys`)              required
-``BATCH_ENDPOINT``              base address of the model's endpoint, without ``/v1``            required
-``BATCH_MODEL``                 the model's name, a dimension of the metrics                     required
-``BATCH_IN_FLIGHT_LEAST``       requests in flight that are tried however often they are refused 4
-``BATCH_IN_FLIGHT_START``       requests in flight at the start                                  64
-``BATCH_IN_FLIGHT_MOST``        requests in flight at most, over all shards of the process       512
-``BATCH_SHARDS_AT_ONCE``        shards held at most: one is sent, the others end or begin        8
-``BATCH_MEMORY_MIB``            lines that are open, in MiB; images may take as much again       256
-``BATCH_LINE_MOST_KIB``         longest line                                                     8192
-``BATCH_IMAGE_MOST_KIB``        largest image                                                    20480
-``BATCH_REQUEST_SECONDS``       time for a request from its sending to the last byte             900
-``BATCH_CONNECT_SECONDS``       time for a connection                                            10
-``BATCH_ATTEMPTS``              failures of its own after which a line is given up               5
-``BATCH_RETRY_PERCENT``         requests sent again in vain, of all requests                     10
-``BATCH_FLUSH_MILLISECONDS``    longest time from a result to its commit                         1000
-``BATCH_FLUSH_KIB``             results that are committed before that time                      4096
-``BATCH_HEARTBEAT_SECONDS``     time between two signs of life for a shard                       30
-``BATCH_VISIBILITY_SECONDS``    time without one after which another worker gets the shard       120
-``BATCH_POLL_SECONDS``          time that one look at the queue waits, 20 at most                20
-``BATCH_DRAIN_SECONDS``         time for requests in flight after SIGTERM                        60
-``BATCH_STATUS_FILE``           file that is written every 5 s while the process is well         none
-``BATCH_SPOT_WARNINGS``         1 to drain on the instance's own warning, where nothing else     0
+=============================== ==================================================================== ========
+Variable                        Meaning                                                              Default
+=============================== ==================================================================== ========
+``BATCH_QUEUE_URL``             queue of the model's shards                                          required
+``BATCH_BUCKET``                bucket that holds the jobs (`batch.contracts.keys`)                  required
+``BATCH_ENDPOINT``              base address of the model's endpoint, without ``/v1``                required
+``BATCH_MODEL``                 the model's name, a dimension of the metrics                         required
+``BATCH_IN_FLIGHT_LEAST``       requests in flight that are tried however often they are refused     4
+``BATCH_IN_FLIGHT_START``       requests in flight at the start                                      64
+``BATCH_IN_FLIGHT_MOST``        requests in flight at most, over all shards of the process           512
+``BATCH_SHARDS_AT_ONCE``        shards held at most: one is sent, the others end or begin            8
+``BATCH_MEMORY_MIB``            lines that are open, in MiB; images may take as much again           256
+``BATCH_LINE_MOST_KIB``         longest line                                                         8192
+``BATCH_IMAGE_MOST_KIB``        largest image                                                        20480
+``BATCH_REQUEST_SECONDS``       time for a request from its sending to the last byte                 900
+``BATCH_CONNECT_SECONDS``       time for a connection                                                10
+``BATCH_ATTEMPTS``              failures of its own after which a line is given up                   5
+``BATCH_RETRY_PERCENT``         requests sent again in vain, of all requests                         10
+``BATCH_FLUSH_MILLISECONDS``    longest time from a result to its commit                             1000
+``BATCH_FLUSH_KIB``             results that are committed before that time                          4096
+``BATCH_HEARTBEAT_SECONDS``     time between two signs of life for a shard                           30
+``BATCH_VISIBILITY_SECONDS``    time without one after which another worker gets the shard           120
+``BATCH_POLL_SECONDS``          time that one look at the queue waits, 20 at most                    20
+``BATCH_DRAIN_SECONDS``         time for requests in flight after SIGTERM                            60
+``BATCH_STATUS_FILE``           file that is written every 5 s while the process is well             none
+``BATCH_SPOT_WARNINGS``         1 to drain on the instance's own warning, where nothing else         0
                                 turns it into a SIGTERM
-=============================== ================================================================ ========
+=============================== ==================================================================== ========
 
 Beside them boto3 reads its own: ``AWS_REGION`` and so on. A heartbeat must come more often than the task's
 ``HeartbeatSeconds`` of 120.

@@ -1,0 +1,155 @@
+"""What is sent for a line: its body, or its row in the job's template, with images of the team's own."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import moto
+import pytest
+
+from batch.contracts.description import JobDescription, PromptTemplate
+from batch.contracts.shard import ShardLine
+from batch.worker.images import ImageError, Images
+from batch.worker.memory_budget import MemoryBudget
+from batch.worker.rendering import RenderingError
+from batch.worker.requests import InvalidLineError, Request, Requests
+
+PICTURE = b"\x89PNG picture"
+IMAGE_BYTES = 1000
+
+
+@pytest.fixture
+def client() -> Iterator[Any]:
+    with moto.mock_aws():
+        client = boto3.client("s3", region_name="us-east-1")
+        client.create_bucket(Bucket="team")
+        client.put_object(Bucket="team", Key="ads/a.png", Body=PICTURE, ContentType="image/png")
+        client.put_object(Bucket="team", Key="ads/b.jpg", Body=PICTURE, ContentType="binary/octet-stream")
+        client.put_object(Bucket="team", Key="ads/notes", Body=b"text", ContentType="text/plain")
+        client.put_object(Bucket="team", Key="ads/large.png", Body=bytes(IMAGE_BYTES + 1))
+        client.put_object(Bucket="team", Key="ads-of-others/a.png", Body=PICTURE, ContentType="image/png")
+        yield client
+
+
+def requests(client: Any, endpoint: str = "/v1/chat/completions", **template: Any) -> Requests:
+    description = JobDescription(
+        job="job",
+        team="ads",
+        model="qwen",
+        endpoint=endpoint,
+        deadline=0,
+        data_prefixes=("s3://team/ads",),
+        template=PromptTemplate(**template) if template else None,
+    )
+    images = Images(client, MemoryBudget(10_000), most_bytes=IMAGE_BYTES)
+    return Requests(description, images, most_characters=1000)
+
+
+def line(custom_id: str = "a", **values: Any) -> ShardLine:
+    return ShardLine(ordinal=0, line=1, custom_id=custom_id, tokens=1, **values)
+
+
+def make(made_by: Requests, asked: ShardLine) -> Request:
+    return asyncio.run(made_by.make(asked))
+
+
+def test_a_body_is_sent_to_the_job_s_model(client: Any) -> None:
+    body = {"model": "alias", "messages": [{"role": "user", "content": "ü"}], "max_tokens": 3}
+    request = make(requests(client), line(body=body))
+    assert json.loads(request.body) == {**body, "model": "qwen"}
+
+
+def test_equal_requests_and_no_others_have_the_same_key(client: Any) -> None:
+    made = [
+        make(requests(client), line(custom_id, body={"n": number})).idempotency_key
+        for custom_id, number in (("a", 1), ("a", 1), ("b", 1), ("a", 2))
+    ]
+    assert made[0] == made[1]
+    assert len(set(made)) == 3
+
+
+@pytest.mark.parametrize(("endpoint", "field"), [("/v1/completions", "prompt"), ("/v1/embeddings", "input")])
+def test_a_row_fills_the_prompt_of_its_endpoint(client: Any, endpoint: str, field: str) -> None:
+    request = make(
+        requests(client, endpoint, text="Say {{ word }}", parameters={"max_tokens": 5}),
+        line(row={"word": "x"}),
+    )
+    assert json.loads(request.body) == {"model": "qwen", "max_tokens": 5, field: "Say x"}
+
+
+def test_images_are_sent_whole(client: Any) -> None:
+    made_by = requests(client, text="What is it?", image_fields=("first", "others"))
+    row = {"first": "s3://team/ads/a.png", "others": ["s3://team/ads/b.jpg"]}
+    content = json.loads(make(made_by, line(row=row)).body)["messages"][0]["content"]
+    encoded = base64.b64encode(PICTURE).decode()
+    assert [part.get("image_url", {}).get("url") for part in content] == [
+        f"data:image/png;base64,{encoded}",
+        f"data:image/jpeg;base64,{encoded}",
+        None,
+    ]
+    assert content[-1]["text"] == "What is it?"
+
+
+def test_a_row_without_an_image_is_text(client: Any) -> None:
+    made_by = requests(client, text="Hello", image_fields=("picture",))
+    message = json.loads(make(made_by, line(row={"picture": None})).body)["messages"][0]
+    assert message["content"] == "Hello"
+
+
+@pytest.mark.parametrize(
+    ("picture", "words"),
+    [
+        ("s3://team/ads-of-others/a.png", "not below one of the team's dataPrefixes"),
+        ("s3://team/ads", "not below one"),
+        ("s3://other/ads/a.png", "not below one"),
+        ("https://example.com/a.png", "must be an address such as s3://"),
+        (7, "got 7, must be"),
+        ("s3://team/ads/none.png", "NoSuchKey"),
+        ("s3://team/ads/notes", "neither stored as an image nor named as one"),
+        ("s3://team/ads/large.png", "has 1001 bytes, must have at most 1000"),
+    ],
+)
+def test_an_image_that_may_not_be_sent_is_explained(client: Any, picture: Any, words: str) -> None:
+    made_by = requests(client, text="x", image_fields=("picture",))
+    with pytest.raises(ImageError, match=words):
+        make(made_by, line(row={"picture": picture}))
+
+
+def test_images_of_all_lines_are_bounded(client: Any) -> None:
+    memory = MemoryBudget(len(PICTURE) * 4 * 2)
+    images = Images(client, memory, most_bytes=IMAGE_BYTES)
+
+    async def go() -> None:
+        async def read() -> Any:
+            return await images.read({"p": "s3://team/ads/a.png"}, ["p"], ["s3://team/ads/"])
+
+        held = [await read(), await read()]
+        third = asyncio.create_task(read())
+        await asyncio.sleep(0.2)
+        assert not third.done()
+        images.let_go(held[0])
+        await asyncio.wait_for(third, 10)
+        # One that cannot be read holds nothing.
+        images.let_go(held[1])
+        with pytest.raises(ImageError):
+            await images.read({"p": "s3://team/ads/notes"}, ["p"], ["s3://team/ads/"])
+        await asyncio.wait_for(read(), 10)
+
+    asyncio.run(go())
+
+
+def test_a_line_without_body_and_row_is_none(client: Any) -> None:
+    with pytest.raises(InvalidLineError):
+        make(requests(client), line())
+    with pytest.raises(InvalidLineError):
+        make(requests(client), line(row={"a": 1}))
+
+
+def test_a_job_whose_template_is_none_cannot_be_begun(client: Any) -> None:
+    with pytest.raises(RenderingError):
+        requests(client, text="{{ open")

@@ -1,0 +1,98 @@
+"""The worker's contract: variables that are right, missing and wrong, all of them at once."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from batch.worker import settings as module
+from batch.worker.settings import SettingsError, read_settings
+from inference_blueprints.resources import root
+
+RIGHT = {
+    "BATCH_QUEUE_URL": "https://queue",
+    "BATCH_BUCKET": "bucket",
+    "BATCH_ENDPOINT": "http://endpoint:8000/",
+    "BATCH_MODEL": "qwen",
+}
+
+
+def test_what_is_left_out_has_its_default() -> None:
+    found = read_settings(RIGHT)
+    assert found.endpoint == "http://endpoint:8000"
+    assert (found.in_flight_most, found.memory_bytes, found.flush_seconds) == (512, 256 * 2**20, 1.0)
+    assert found.retry_ratio == pytest.approx(0.1)
+    assert found.status_file is None
+
+
+def test_what_is_named_is_taken_in_its_unit() -> None:
+    found = read_settings({**RIGHT, "BATCH_LINE_MOST_KIB": "2", "BATCH_STATUS_FILE": "/tmp/x"})  # noqa: S108
+    assert (found.line_bytes, found.status_file) == (2048, Path("/tmp/x"))  # noqa: S108
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"BATCH_QUEUE_URL": "", "BATCH_MODEL": ""}, "BATCH_QUEUE_URL is missing; BATCH_MODEL is missing"),
+        ({"BATCH_ATTEMPTS": "0"}, "BATCH_ATTEMPTS: got '0', must be a whole number of at least 1"),
+        ({"BATCH_POLL_SECONDS": "21"}, "at least 0 and at most 20"),
+        ({"BATCH_FLUSH_KIB": "-1"}, "BATCH_FLUSH_KIB: got '-1'"),
+        ({"BATCH_IN_FLIGHT_START": "600"}, "got 4, 600 and 512, must not decrease"),
+        ({"BATCH_HEARTBEAT_SECONDS": "61"}, "at most half of BATCH_VISIBILITY_SECONDS"),
+    ],
+)
+def test_what_is_wrong_is_named(change: dict[str, str], words: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(words)):
+        read_settings({**RIGHT, **change})
+
+
+def test_every_variable_is_described() -> None:
+    source = Path(module.__file__).read_text(encoding="utf-8")
+    documented = set(re.findall(r"^``(BATCH_\w+)``", module.__doc__ or "", re.MULTILINE))
+    assert documented == set(re.findall(r'"(BATCH_\w+)"', source))
+
+
+def test_the_defaults_are_as_described() -> None:
+    rows = re.findall(r"^``(BATCH_\w+)`` .*?  +(\d+)$", module.__doc__ or "", re.MULTILINE)
+    described = {name: int(value) for name, value in rows}
+    defaults = {
+        entry.metadata["variable"]: entry.metadata["default"]
+        for entry in module.fields(module.Settings)
+        if entry.metadata
+    }
+    assert described == defaults
+
+
+def test_a_worker_with_a_wrong_environment_says_so() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "batch.worker"],
+        env={"PYTHONPATH": str(root() / "runtime")},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert ran.returncode == 2
+    assert ran.stderr.startswith("error: BATCH_QUEUE_URL is missing")
+    assert "Traceback" not in ran.stderr
+
+
+def test_the_image_has_what_the_worker_imports_and_nothing_of_the_project() -> None:
+    """Its packages are those of the lock file, with their hashes."""
+    listed = (root() / "runtime/batch/worker/requirements.txt").read_text(encoding="utf-8")
+    pins = set(re.findall(r"^([\w.-]+==[\w.]+) ", listed, re.MULTILINE))
+    locked = (root() / "requirements.lock").read_text(encoding="utf-8")
+    assert pins
+    assert pins <= set(re.findall(r"^([\w.-]+==[\w.]+) ", locked, re.MULTILINE))
+    names = {pin.partition("==")[0].replace("-", "_") for pin in pins}
+    own = {"batch"} | set(sys.stdlib_module_names)
+    imported = {
+        found
+        for file in (root() / "runtime/batch/worker").glob("*.py")
+        for found in re.findall(r"^(?:from|import) (\w+)", file.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    assert imported - own <= names
