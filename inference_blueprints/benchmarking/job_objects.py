@@ -160,7 +160,7 @@ def _container(settings: JobSettings) -> KubernetesObject:
         "env": _environment(settings),
         # It keeps every request's prompt and times in memory, in several processes.
         "resources": {
-            "requests": {"cpu": "2", "memory": "4Gi", "ephemeral-storage": "4Gi"},
+            "requests": {"cpu": "1", "memory": "4Gi", "ephemeral-storage": "4Gi"},
             "limits": {"memory": "4Gi", "ephemeral-storage": "6Gi"},
         },
         "securityContext": {
