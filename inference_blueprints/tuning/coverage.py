@@ -85,7 +85,10 @@ def what_is_not_covered(
             "or expert parallelism, were not compared."
         )
     if model.kv_cache is not None:
-        yield "The replay knows nothing of kvCache: what is kept outside the devices is not in it."
+        yield (
+            "Of kvCache the replay knows the memory of vLLM's workers alone: what lies on NVMe, what workers "
+            "share and what SGLang keeps is not in it."
+        )
     if trace is not None and isinstance(demand, RecordedWorkload):
         yield from _trace_notes(model.workload, trace, demand)
     longest = answer_seconds(model, demand.means)
