@@ -6,8 +6,8 @@ requests in flight; the baseline is Little's law for the same. The goal is 98 % 
 `_processor` is the worker's processor time for a request, from the queue to the committed parts, over the
 same lines and the same endpoint as its baselines in the same run: a bare aiohttp loop that keeps no promise
 (the goal is 0.7 of its requests a core-second), and Ray Data's HTTP request processor (twice its requests a
-core-second). llm-d's batch gateway is written in Go and its module cannot be had here, and vLLM's `run-batch`
-has no endpoint but its own engine: they are compared by what they do, in [batch](batch.md).
+core-second). llm-d's batch gateway, a Go program whose module cannot be had here, and vLLM's `run-batch`,
+which drives an engine of its own, are not measured.
 """
 
 from __future__ import annotations
