@@ -21,6 +21,7 @@ from inference_blueprints.spec.types import Blueprint
 ENGINE_VARIABLES = {
     "VLLM_NO_USAGE_STATS",
     "SGLANG_DISAGGREGATION_NIXL_BACKEND",
+    "TLLM_LOG_LEVEL",
     "TRTLLM_NIXL_KVCACHE_BACKEND",
     "TRTLLM_NO_USAGE_STATS",
 }
