@@ -34,7 +34,7 @@ _PATTERNS: Final[Mapping[str, str]] = {
     "Action": "GetCallerIdentity",
     "Version": "2011-06-15",
     "X-Amz-Algorithm": "AWS4-HMAC-SHA256",
-    "X-Amz-Credential": r"[A-Z0-9]{16,128}/(?P<day>\d{8})/(?P<region>[a-z0-9-]{1,32})/sts/aws4_request",
+    "X-Amz-Credential": r"[A-Z0-9]{12,128}/(?P<day>\d{8})/(?P<region>[a-z0-9-]{1,32})/sts/aws4_request",
     "X-Amz-Date": r"\d{8}T\d{6}Z",
     "X-Amz-Expires": r"[1-9]\d{0,2}",
     "X-Amz-SignedHeaders": f"host;{AUDIENCE}",

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
 from batch.jobs.job import Job
+
+# What an emulation says of an execution that has ended; Step Functions itself just says when it stopped.
+_HAS_ENDED: Final = "ValidationException"
 
 
 class Executions:
@@ -57,9 +60,10 @@ class Executions:
         try:
             self._client.stop_execution(executionArn=self.arn(job), error="Cancelled", cause=cause)
         except ClientError as error:
-            if error.response["Error"]["Code"] != "ExecutionDoesNotExist":
+            code = error.response["Error"]["Code"]
+            if code not in {"ExecutionDoesNotExist", _HAS_ENDED}:
                 raise
-            return False
+            return bool(code == _HAS_ENDED)
         return True
 
     def arn(self, job: Job) -> str:
