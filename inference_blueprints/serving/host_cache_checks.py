@@ -41,8 +41,8 @@ def host_cache_findings(
     Yields
     ------
     Finding
-        An error where it does not fit a worker's part of the node; a warning where it holds less than the
-        accelerators.
+        An error where it does not fit a worker's part of the node; warnings where it holds less than the
+        accelerators, and where the router is not told of it.
     """
     if not host_cache_mib(resolved):
         return
@@ -52,6 +52,22 @@ def host_cache_findings(
         yield Finding(path, too_much)
     elif too_little:
         yield Finding(path, too_little, "warning")
+    if uses_lmcache(resolved) and resolved.role == "prefill" and _reads_events(resolved):
+        yield Finding((*resolved.model_path, "kvCache"), _untold(resolved), "warning")
+
+
+def _reads_events(resolved: ResolvedWorkers) -> bool:
+    """Whether the router goes by what workers say, and not by what it has sent them."""
+    llm_d = resolved.model.stack.llm_d
+    return resolved.publishes_kv_events and (llm_d is None or llm_d.prefix_scorer == "precise")
+
+
+def _untold(resolved: ResolvedWorkers) -> str:
+    """Say that LMCache's events reach the router only where no other connector stands beside it."""
+    return (
+        f"the router is not told what '{resolved.label}' keeps beside its accelerators, since vLLM's "
+        "MultiConnector does not pass LMCache's events on; with hostMemoryGib alone it is"
+    )
 
 
 def _does_not_fit(resolved: ResolvedWorkers, memory: MemoryEstimate) -> str | None:

@@ -120,3 +120,28 @@ def test_the_server_takes_memory_of_its_own(make_blueprint: Make) -> None:
         return int(next(iter(findings(blueprint))).message.rpartition("set at most ")[2])
 
     assert most() - most(nvme={}) == 8
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"deployments": APART}, ["warning"]),
+        ({"deployments": APART, "kvCache": {"hostMemoryGib": 40}}, []),
+        ({"deployments": APART, "routing": {"roundRobin": {}}}, []),
+        ({"deployments": APART, "stack": {"llmD": {"prefixScorer": "precise"}}}, ["warning"]),
+        ({"deployments": APART, "stack": {"llmD": {"prefixScorer": "approximate"}}}, []),
+        ({}, []),
+    ],
+    ids=["apart", "memory alone", "round robin", "precise", "approximate", "together"],
+)
+def test_what_the_router_is_not_told_is_said(
+    changes: dict[str, Any], expected: list[str], make_blueprint: Make
+) -> None:
+    defaults = {"instance_types": ["g6e.16xlarge"], "kvCache": ON_NVME, "deployments": TOGETHER}
+    found = [
+        each
+        for each in findings(make_blueprint(**(defaults | changes)))
+        if each.path == ("spec", "models", 0, "kvCache")
+    ]
+    assert [each.severity for each in found] == expected
+    assert all("the router is not told what 'main/prefill' keeps" in each.message for each in found)
