@@ -97,6 +97,13 @@ SOURCES = (
         for plural in ("resourceflavors", "clusterqueues", "localqueues")
     ),
     INFERENCE_POOL,
+    # The proxy has no later release.
+    Source(
+        "sigs.k8s.io/lws",
+        "v0.9.0",
+        "config/crd/bases/leaderworkerset.x-k8s.io_leaderworkersets.yaml",
+        "Apache-2.0",
+    ),
     # The proxy has no release of it. This commit's file is that of v3.5.0, byte for byte.
     Source(
         LOAD_BALANCER_CONTROLLER,

@@ -110,6 +110,7 @@ class Platform:
             interruption_queue_name=cluster.karpenter.queue.queue_name,
             secrets_in_pods=self._has_secrets(),
             inference_pools=any(each.picker for model in self._plan.models for each in model.deployments),
+            spanning_stacks=self._plan.spanning_stacks,
             env=self._env,
         )
         capacity = CapacityStack(

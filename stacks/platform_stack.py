@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import aws_cdk as cdk
@@ -40,6 +40,8 @@ class PlatformStack(cdk.Stack):
         Whether pods read secrets of Secrets Manager.
     inference_pools
         Whether a model's workers are an InferencePool.
+    spanning_stacks
+        Serving stacks of workers that span nodes.
     env
         Account and region.
     """
@@ -56,6 +58,7 @@ class PlatformStack(cdk.Stack):
         interruption_queue_name: str,
         secrets_in_pods: bool,
         inference_pools: bool,
+        spanning_stacks: Collection[str],
         env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env)
@@ -78,7 +81,7 @@ class PlatformStack(cdk.Stack):
             region=self.region,
             vpc_id=vpc.vpc_id,
         )
-        dynamo = self._install("Dynamo", "dynamo-platform")
+        dynamo = self._install("Dynamo", "dynamo-platform", spans_nodes="dynamo" in spanning_stacks)
         load_balancer.node.add_dependency(identity)
         # The load balancer controller's webhooks watch what later charts create, so it goes before them.
         for earlier, later in ((definitions, karpenter), (karpenter, load_balancer), (load_balancer, dynamo)):
@@ -91,6 +94,9 @@ class PlatformStack(cdk.Stack):
             # release alone, and a release may come to llm-d later.
             definition = self._install("InferencePoolDefinition", "inference-pool-crd")
             definition.node.add_dependency(dynamo)
+        if "llmD" in spanning_stacks:
+            groups = self._install("LeaderWorkerSet", "lws")
+            groups.node.add_dependency(dynamo)
         models = self._add_model_namespace()
         if secrets_in_pods:
             sync = SecretSync(self, "SecretSync", cluster=self._cluster, namespace=MODEL_NAMESPACE)

@@ -19,7 +19,7 @@ class Worker:
     model, deployment
         The model and its deployment.
     process
-        The process, of which this is one replica.
+        The process, of which this is one replica, or what one has on a node.
     """
 
     model: str
@@ -62,14 +62,14 @@ class Node:
 
 
 def workers_of_pool(plan: ServingPlan, pool: str) -> list[Worker]:
-    """Return every replica that runs on a pool, in the plan's order."""
+    """Return every replica that runs on a pool, or its part of a node, in the plan's order."""
     return [
         Worker(model.name, deployment.name, process)
         for model in plan.models
         for deployment in model.deployments
         for process in deployment.processes
         if process.pool == pool
-        for _ in range(process.replicas)
+        for _ in range(process.pods)
     ]
 
 

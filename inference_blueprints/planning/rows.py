@@ -146,8 +146,13 @@ def _process_row(process: ProcessSummary) -> tuple[str, ...]:
         f"{process.model}/{process.deployment}/{process.name}",
         process.pool or "system nodes",
         str(process.replicas),
-        str(process.accelerators or "-"),
+        _devices(process),
     )
+
+
+def _devices(process: ProcessSummary) -> str:
+    devices = str(process.accelerators or "-")
+    return f"{devices} on {process.nodes} nodes" if process.nodes > 1 else devices
 
 
 def _memory(summary: PlanSummary) -> PlanTable:

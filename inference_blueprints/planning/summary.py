@@ -181,7 +181,8 @@ def summarise_processes(plan: ServingPlan) -> tuple[ProcessSummary, ...]:
             deployment=deployment.name,
             name=process.name,
             replicas=process.replicas,
-            accelerators=process.resources.accelerators.count if process.resources.accelerators else 0,
+            accelerators=_accelerators(process),
+            nodes=process.nodes,
             pool=process.pool,
             image=process.image,
         )
@@ -189,6 +190,11 @@ def summarise_processes(plan: ServingPlan) -> tuple[ProcessSummary, ...]:
         for deployment in model.deployments
         for process in deployment.processes
     )
+
+
+def _accelerators(process: Process) -> int:
+    accelerators = process.resources.accelerators
+    return process.nodes * accelerators.count if accelerators else 0
 
 
 def _total(pools: tuple[PoolSummary, ...]) -> Totals:

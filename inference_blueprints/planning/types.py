@@ -55,8 +55,8 @@ class ProcessSummary:
         What it belongs to and its name there.
     replicas
         How many run.
-    accelerators
-        Devices that each holds.
+    accelerators, nodes
+        Devices that each holds, and nodes that it spans.
     pool
         Pool whose nodes it runs on; None for the system nodes.
     image
@@ -70,6 +70,7 @@ class ProcessSummary:
     accelerators: int
     pool: str | None
     image: str
+    nodes: int
 
 
 @dataclass(frozen=True, slots=True)

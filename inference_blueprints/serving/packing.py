@@ -85,7 +85,7 @@ def _sizes(models: Sequence[ModelPlan], pool: str) -> Mapping[int, int]:
         for deployment in model.deployments:
             for process in deployment.processes:
                 if process.pool == pool and process.resources.accelerators:
-                    sizes[process.resources.accelerators.count] += process.replicas
+                    sizes[process.resources.accelerators.count] += process.pods
     return sizes
 
 

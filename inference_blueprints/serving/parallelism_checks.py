@@ -8,6 +8,11 @@ from inference_blueprints.errors import Finding
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.engines.sizing import engine_of
 from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.stacks.worker import ROLES
+
+# Characters of a PodCliqueSet's name, its scaling group's and its clique's (operator/internal/webhook of
+# ai-dynamo/grove).
+_GROVE_NAME = 45
 
 
 def parallelism_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
@@ -123,6 +128,19 @@ def _host_cache_is_of_one_rank(resolved: ResolvedWorkers) -> str | None:
     )
 
 
+def _group_has_a_short_name(resolved: ResolvedWorkers) -> str | None:
+    """Grove's names of a worker's pods are those of graph, group and part of the group together."""
+    if resolved.nodes == 1 or resolved.model.stack.dynamo is None:
+        return None
+    most = _GROVE_NAME - len(f"{ROLES[resolved.role]}{ROLES[resolved.role]}-ldr")
+    if len(resolved.release) <= most:
+        return None
+    return (
+        f"workers across nodes are named '{resolved.release}', of which {most} characters are allowed; "
+        "shorten the deployment's name or the model's"
+    )
+
+
 def _layers_across_nodes(resolved: ResolvedWorkers) -> str | None:
     if resolved.tensor_parallel_size <= resolved.accelerators_per_node:
         return None
@@ -142,4 +160,5 @@ _CHECKS: tuple[tuple[str, _Check], ...] = (
     ("dataParallelSize", _ranks_stay_on_nodes),
     ("expertParallel", _experts_divide),
     ("tensorParallelSize", _engine_spans_nodes),
+    ("tensorParallelSize", _group_has_a_short_name),
 )

@@ -59,19 +59,15 @@ def pool_quota(pool: Pool, plan: ServingPlan) -> PoolQuota:
     accelerator = types[0].accelerator
     devices = left(
         max(each.accelerator_count for each in types),
-        sum(
-            each.replicas * each.resources.accelerators.count
-            for each in workers
-            if each.resources.accelerators
-        ),
+        sum(each.pods * each.resources.accelerators.count for each in workers if each.resources.accelerators),
     )
     return PoolQuota(
         cpu=left(
-            max(each.cpu for each in capacities), sum(each.replicas * each.resources.cpu for each in workers)
+            max(each.cpu for each in capacities), sum(each.pods * each.resources.cpu for each in workers)
         ),
         memory_mib=left(
             max(each.memory_mib for each in capacities),
-            sum(each.replicas * each.resources.memory_mib for each in workers),
+            sum(each.pods * each.resources.memory_mib for each in workers),
         ),
         accelerators=Accelerators(accelerator.resource_name, devices) if accelerator else None,
     )

@@ -39,6 +39,11 @@ _AGGREGATED = re.search(r"      disaggregated:.*", SHIPPED, re.DOTALL)
 assert _AGGREGATED
 APPROXIMATE = ("{llmD: {prefixScorer: precise}}", "{llmD: {}}")
 APART = (_AGGREGATED.group(), "      aggregated: {pool: h200, replicas: 4, tensorParallelSize: 2}\n")
+ACROSS_NODES = (
+    _AGGREGATED.group(),
+    "      aggregated: {pool: h200, replicas: 1, tensorParallelSize: 8, pipelineParallelSize: 2}\n",
+)
+MIXTURE = ("{huggingFace: Qwen/Qwen3-32B}", "{huggingFace: deepseek-ai/DeepSeek-R1}")
 MIRRORED = (
     "{huggingFace: Qwen/Qwen3-32B}",
     f"{{huggingFace: Qwen/Qwen3-32B, revision: {REVISION}, mirror: {{}}}}",
@@ -56,6 +61,7 @@ DEPLOYMENTS = {
     "llm-d-approximate": planned(APPROXIMATE, ON_TCP, WITH_TOKEN),
     "llm-d-precise": planned(APART),
     "llm-d-multimodal": planned(of=MULTIMODAL),
+    "llm-d-two-nodes": planned(APPROXIMATE, ACROSS_NODES, MIXTURE),
 }
 
 
@@ -64,11 +70,27 @@ def of_kind(manifests: list[Manifest], kind: str) -> list[Manifest]:
 
 
 def deployments(manifests: list[Manifest]) -> dict[str, Manifest]:
-    """The Deployments by the process that they run."""
-    return {
+    """The Deployments by the process that they run, and groups as if they were those of their leaders."""
+    found = {
         each["metadata"]["labels"]["app.kubernetes.io/component"]: each["spec"]
         for each in of_kind(manifests, "Deployment")
     }
+    return found | {process: _of_leaders(spec) for process, spec in groups(manifests).items()}
+
+
+def groups(manifests: list[Manifest]) -> dict[str, Manifest]:
+    """The LeaderWorkerSets by the process that they run."""
+    return {
+        each["metadata"]["labels"]["app.kubernetes.io/component"]: each["spec"]
+        for each in of_kind(manifests, "LeaderWorkerSet")
+    }
+
+
+def _of_leaders(spec: Manifest) -> Manifest:
+    rollout = spec["rolloutStrategy"]
+    strategy = {"type": rollout["type"], "rollingUpdate": rollout["rollingUpdateConfiguration"]}
+    template = spec["leaderWorkerTemplate"]["leaderTemplate"]
+    return {"replicas": spec["replicas"], "strategy": strategy, "template": template}
 
 
 def pod(manifests: list[Manifest], process: str) -> Manifest:

@@ -257,16 +257,32 @@ def test_a_rolling_update_takes_the_strategy_of_the_plan(
     for process in deployment.processes:
         annotations = rendered[process.name]["podTemplate"]["metadata"]["annotations"]
         prefix = "nvidia.com/deployment-rolling-update-max"
-        assert annotations == {
+        spanning = {"nvidia.com/vllm-distributed-executor-backend": "mp"} if process.nodes > 1 else {}
+        assert annotations == spanning | {
             f"{prefix}-surge": str(process.rollout.max_surge),
             f"{prefix}-unavailable": str(process.rollout.max_unavailable),
         }
 
 
+def test_the_operator_is_told_of_the_nodes_of_a_worker_and_to_use_grove_for_them_alone(
+    render: Render, values: Manifest, deployment: DeploymentPlan
+) -> None:
+    manifests = render(values)
+    (graph,) = (each for each in manifests if each["kind"] == "DynamoGraphDeployment")
+    nodes = {process.name: process.nodes for process in deployment.processes if process.nodes > 1}
+    assert graph["metadata"]["annotations"] == {"nvidia.com/enable-grove": str(bool(nodes)).lower()}
+    assert {
+        name: component["multinode"]["nodeCount"]
+        for name, component in components(manifests).items()
+        if "multinode" in component
+    } == nodes
+
+
 def test_pods_have_no_privilege_but_to_lock_memory_for_rdma(
     render: Render, values: Manifest, deployment: DeploymentPlan
 ) -> None:
-    locks = {"add": ["IPC_LOCK"]} if deployment.kv_transfer == "libfabric" else {}
+    spans = any(process.nodes > 1 for process in deployment.processes)
+    locks = {"add": ["IPC_LOCK"]} if deployment.kv_transfer == "libfabric" or spans else {}
     for name, pod in pods(render(values)).items():
         added = {} if name == "frontend" else locks
         context = main_container(pod)["securityContext"]

@@ -26,6 +26,7 @@ from tests.charts.llm_d import (
     Render,
     argument,
     deployments,
+    groups,
     main_container,
     of_kind,
     pod,
@@ -87,7 +88,9 @@ def test_values_in_arguments_are_variables_that_the_pod_has(
     for process in deployment.workers:
         container = main_container(pod(rendered, process.name))
         used = set(re.findall(r"\$\((\w+)\)", " ".join(container["args"])))
-        assert used <= {each["name"] for each in container["env"]}
+        # Those of groups come from LeaderWorkerSet (``pkg/utils/pod`` of sigs.k8s.io/lws).
+        of_groups = {"LWS_LEADER_ADDRESS"} if process.nodes > 1 else set()
+        assert used - of_groups <= {each["name"] for each in container["env"]}
 
 
 def test_the_model_is_the_first_word_and_switches_have_no_value(deployment: DeploymentPlan) -> None:
@@ -164,7 +167,7 @@ def test_pods_have_no_privilege_but_to_lock_memory_for_rdma(
         assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
         assert not {"hostNetwork", "hostPID", "hostIPC"} & spec.keys()
         assert not [volume for volume in spec["volumes"] if "hostPath" in volume]
-        locks = process.is_worker and deployment.kv_transfer == "libfabric"
+        locks = process.is_worker and (deployment.kv_transfer == "libfabric" or process.nodes > 1)
         for container in (*spec["containers"], *spec.get("initContainers", [])):
             capabilities = container["securityContext"]["capabilities"]
             added = ["IPC_LOCK"] if locks and container["name"] == "main" else []
@@ -173,6 +176,30 @@ def test_pods_have_no_privilege_but_to_lock_memory_for_rdma(
         if process.is_worker:
             expected = str(process.resources.efa_interfaces) if process.resources.efa_interfaces else None
             assert main_container(spec)["resources"]["limits"].get("vpc.amazonaws.com/efa") == expected
+
+
+def test_the_nodes_of_a_worker_are_a_group_of_which_the_router_knows_the_first(
+    rendered: list[Manifest], deployment: DeploymentPlan
+) -> None:
+    spanning = {process.name: process for process in deployment.workers if process.nodes > 1}
+    assert groups(rendered).keys() == spanning.keys()
+    (pool,) = of_kind(rendered, "InferencePool")
+    chosen = pool["spec"]["selector"]["matchLabels"].items()
+    for name, spec in groups(rendered).items():
+        template = spec["leaderWorkerTemplate"]
+        assert (spec["replicas"], template["size"]) == (spanning[name].replicas, spanning[name].nodes)
+        assert template["restartPolicy"] == "RecreateGroupOnPodRestart"
+        leader, follower = template["leaderTemplate"], template["workerTemplate"]
+        assert chosen <= leader["metadata"]["labels"].items()
+        assert not chosen & follower["metadata"]["labels"].items()
+        (first,), (further,) = leader["spec"]["containers"], follower["spec"]["containers"]
+        assert first["args"][-2:] == ["--node-rank", "0"]
+        assert further["args"] == [*first["args"][:-1], "$(LWS_WORKER_INDEX)", "--headless"]
+        # A node without an API answers no health check, and takes as much of its node as the first.
+        beside = {"args", "ports", "startupProbe", "readinessProbe", "livenessProbe", "lifecycle"}
+        assert further == {key: value for key, value in first.items() if key not in beside} | {
+            "args": further["args"]
+        }
 
 
 def test_workers_have_the_identity_that_may_read_their_weights(

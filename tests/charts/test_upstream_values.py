@@ -71,9 +71,12 @@ CHECKED: dict[str, tuple[str, set[str]]] = {
             "dynamo-operator.discoveryBackend",
         },
     ),
+    # kubernetes-sigs/lws v0.9.0, charts/lws/values.yaml
+    "lws": ("0.11.1", {"replicaCount", "resources"}),
 }
 VARIABLES: dict[str, dict[str, Any]] = {
     "kueue": {"namespace": "inference"},
+    "dynamo-platform": {"spans_nodes": True},
     "karpenter": {"cluster_name": "quickstart", "interruption_queue": "queue", "keeps_nodes": True},
     "aws-load-balancer-controller": {"cluster_name": "quickstart", "region": "us-west-2", "vpc_id": "vpc-1"},
 }

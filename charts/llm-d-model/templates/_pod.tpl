@@ -20,6 +20,19 @@ lifecycle:
   preStop:
     sleep:
       seconds: {{ .preStopSeconds }}
+{{ include "llm-d-model.resources" . }}
+{{- end }}
+
+{{/* The program on a further node of a worker; called with a process. */}}
+{{- define "llm-d-model.follower" -}}
+image: {{ .image | quote }}
+command: {{ toJson .command }}
+args: {{ toJson .followerArguments }}
+{{ include "llm-d-model.resources" . }}
+{{- end }}
+
+{{/* What a container takes of its node; called with a process. */}}
+{{- define "llm-d-model.resources" -}}
 resources:
   requests:
     cpu: {{ .resources.cpu | quote }}

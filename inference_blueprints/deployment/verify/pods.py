@@ -65,11 +65,11 @@ def _process(
     name = f"{deployment.release}/{process.name}"
     waiting = [pod for pod in pods if not holds(pod, "Ready")]
     ready = len(pods) - len(waiting)
-    message = f"{name}: {ready} of {process.replicas} are ready"
+    message = f"{name}: {ready} of {process.pods} are ready"
     namespace = running.namespace(deployment.release)
     labels = f"{_INSTANCE}={deployment.release},{_COMPONENT}={process.name}"
     command = f"kubectl describe pods --namespace {namespace} --selector {labels}"
-    if ready < process.replicas:
+    if ready < process.pods:
         reasons = [f"{pod['metadata']['name']}: {unready_reason(pod)}" for pod in waiting[:_TOLD]]
         untold = [f"and {len(waiting) - _TOLD} more"] if len(waiting) > _TOLD else []
         words = "; ".join([*reasons, *untold]) or "the others have no pod"

@@ -89,6 +89,8 @@ def worker_command(engine: SimulatedEngine, workers: int) -> list[str]:
     }
     for name, value in scheduler.settings.items():
         options[f"--{scheduler.name}-{name.replace('_', '-')}"] = value
+    if settings.data_parallel_size > 1:
+        options["--data-parallel-size"] = settings.data_parallel_size
     if scheduler.host_blocks:
         options["--num-host-blocks"] = scheduler.host_blocks
     if engine.workers.transfer_bytes_per_second is not None:

@@ -101,7 +101,7 @@ HOST_CACHE_RESERVE_MIB = 10 * 1024
 # Chunks are counted a stage of the prefill worker (``disaggregation/nixl/conn.py``).
 STAGES_SEND_KV: frozenset[WorkerRole] = frozenset({"prefill"})
 # Each node of a worker runs SGLang with ``--nnodes`` and its rank.
-SPANS_NODES = False
+SPANS_NODES = True
 
 # SGLang's own choice by GiB of device memory (``handle_gpu_memory_settings``).
 _STEP_TOKENS = ((160, 16384), (60, 8192), (20, 4096), (0, 2048))

@@ -108,7 +108,7 @@ HOST_CACHE_RESERVE_MIB = 0
 # (``kv_connector/v1/nixl/base_worker.py``).
 STAGES_SEND_KV: frozenset[WorkerRole] = frozenset()
 # Each node of a worker runs ``vllm`` with ``--nnodes`` and its rank.
-SPANS_NODES = False
+SPANS_NODES = True
 
 # vLLM's own choice for an API server by GiB of device memory; it leaves A100 at the lowest (vllm#17885).
 _STEP_TOKENS = ((160, 16384), (70, 8192), (0, 2048))

@@ -12,17 +12,18 @@ from types import MappingProxyType
 from inference_blueprints.catalog.placement import SYSTEM_ARCHITECTURE
 from inference_blueprints.serving.arguments import words
 from inference_blueprints.serving.engines.sizing import engine_of, worker_sizing
-from inference_blueprints.serving.kv_transfer import kv_transfer, telemetry_ports
+from inference_blueprints.serving.kv_transfer import telemetry_ports
 from inference_blueprints.serving.node_share import tolerations
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.rollout import rollout
 from inference_blueprints.serving.stacks.worker import (
     DEREGISTRATION_SECONDS,
-    EFA_ENVIRONMENT,
     EXIT_SECONDS,
     ROLES,
+    capabilities,
     engine_image,
     engine_settings,
+    network_environment,
     probes,
     startup_seconds,
     worker_resources,
@@ -156,7 +157,7 @@ def _workers(resolved: ResolvedWorkers) -> Process:
         "DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS": str(_UNREGISTERED_SECONDS),
         "DYN_RUNTIME_GRACEFUL_SHUTDOWN_TIMEOUT_SECS": str(stream),
         **engine.environment(resolved),
-        **(EFA_ENVIRONMENT if kv_transfer(resolved) == "libfabric" else {}),
+        **network_environment(resolved),
     }
     role = ROLES[resolved.role]
     return Process(
@@ -177,7 +178,8 @@ def _workers(resolved: ResolvedWorkers) -> Process:
         rollout=rollout(resolved),
         termination_grace_seconds=_UNREGISTERED_SECONDS + stream + EXIT_SECONDS,
         engine=engine_settings(resolved, sizing),
-        capabilities=("IPC_LOCK",) if kv_transfer(resolved) == "libfabric" else (),
+        capabilities=capabilities(resolved),
         awaits_weights=mirror_release(resolved.model),
         tolerations=tolerations(resolved),
+        nodes=resolved.nodes,
     )

@@ -22,11 +22,12 @@ from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.rollout import rollout
 from inference_blueprints.serving.stacks.worker import (
     DEREGISTRATION_SECONDS,
-    EFA_ENVIRONMENT,
     EXIT_SECONDS,
     ROLES,
+    capabilities,
     engine_image,
     engine_settings,
+    network_environment,
     probes,
     startup_seconds,
     worker_resources,
@@ -58,6 +59,8 @@ _HTTP = Port("http", 8000)
 _BEHIND_SIDECAR = Port("vllm", 8200)
 _SIDE_CHANNEL = Port("nixl", 5600)
 _KV_EVENTS = Port("kv-events", 5557)
+# vLLM's default, where the nodes of a worker find each other.
+_MASTER_PORT = 29501
 _PICKER = Port("ext-proc", 9002)
 _PICKER_HEALTH = Port("grpc-health", 9003)
 _PICKER_METRICS = Port("metrics", 9090)
@@ -186,12 +189,14 @@ def _workers(resolved: ResolvedWorkers) -> Process:
     sidecars = (_disaggregation_sidecar(),) if resolved.role == "decode" else ()
     port = _BEHIND_SIDECAR if sidecars else _HTTP
     role = ROLES[resolved.role]
+    serve = _serve_arguments(resolved, engine.arguments(resolved, sizing), port)
     return Process(
         name=role,
         role=role,
         image=engine_image(resolved),
         command=("vllm", "serve"),
-        arguments=_serve_arguments(resolved, engine.arguments(resolved, sizing), port),
+        arguments=(*serve, *words(_place_of(resolved, leads=True))),
+        follower_arguments=(*serve, *words(_place_of(resolved, leads=False))) if resolved.nodes > 1 else (),
         environment=_environment(resolved),
         ports=_ports(resolved, port),
         probes=probes(
@@ -205,10 +210,11 @@ def _workers(resolved: ResolvedWorkers) -> Process:
         pre_stop_seconds=_UNLISTED_SECONDS,
         termination_grace_seconds=_UNLISTED_SECONDS + stream + EXIT_SECONDS,
         engine=engine_settings(resolved, sizing),
-        capabilities=("IPC_LOCK",) if kv_transfer(resolved) == "libfabric" else (),
+        capabilities=capabilities(resolved),
         awaits_weights=mirror_release(resolved.model),
         tolerations=tolerations(resolved),
         sidecars=sidecars,
+        nodes=resolved.nodes,
     )
 
 
@@ -233,6 +239,23 @@ def _serve_arguments(
     return (model, *words(arguments))
 
 
+def _place_of(resolved: ResolvedWorkers, *, leads: bool) -> Mapping[str, Argument]:
+    """Return which of a worker's nodes vLLM runs on: the first has the API, the others follow without one.
+
+    LeaderWorkerSet tells each of its pods where the first is, and how many come before it.
+    """
+    if resolved.nodes == 1:
+        return {}
+    place: dict[str, Argument] = {
+        "distributed-executor-backend": "mp",
+        "nnodes": resolved.nodes,
+        "master-addr": "$(LWS_LEADER_ADDRESS)",
+        "master-port": _MASTER_PORT,
+    }
+    rank: dict[str, Argument] = {"node-rank": "$(LWS_WORKER_INDEX)", "headless": True}
+    return place | ({"node-rank": 0} if leads else rank)
+
+
 def _kv_events(resolved: ResolvedWorkers) -> str:
     """Return where a worker says what it caches, by a topic that names worker and model."""
     settings = {
@@ -254,9 +277,7 @@ def _environment(resolved: ResolvedWorkers) -> Mapping[str, EnvironmentValue]:
         # Where the other role asks for blocks; by default only this very pod would find it.
         environment["VLLM_NIXL_SIDE_CHANNEL_HOST"] = OwnAddress()
         environment["VLLM_NIXL_SIDE_CHANNEL_PORT"] = str(_SIDE_CHANNEL.number)
-    if transfer == "libfabric":
-        environment |= EFA_ENVIRONMENT
-    return environment
+    return {**environment, **network_environment(resolved)}
 
 
 def _ports(resolved: ResolvedWorkers, http: Port) -> tuple[Port, ...]:

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from inference_blueprints.serving.disk import worker_disk_mib
 from inference_blueprints.serving.engines.worker import Sizing
 from inference_blueprints.serving.host_cache import shared_memory_mib
+from inference_blueprints.serving.kv_transfer import kv_transfer
 from inference_blueprints.serving.node_share import efa_interfaces, node_share
 from inference_blueprints.serving.resolved import ResolvedWorkers, WorkerRole
 from inference_blueprints.serving.types import (
@@ -29,6 +30,11 @@ ROLES: Mapping[WorkerRole, Role] = MappingProxyType(
 #: (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-start-nccl.html; NIXL's LIBFABRIC plug-in).
 EFA_ENVIRONMENT: Mapping[str, EnvironmentValue] = MappingProxyType(
     {"FI_PROVIDER": "efa", "FI_EFA_USE_DEVICE_RDMA": "1", "FI_EFA_ENABLE_SHM_TRANSFER": "0"}
+)
+#: What has NCCL say in the log how a worker's nodes talk: where its plug-in for EFA fails to load it takes
+#: TCP without a word (https://github.com/aws/aws-ofi-nccl).
+COLLECTIVE_ENVIRONMENT: Mapping[str, EnvironmentValue] = MappingProxyType(
+    {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET"}
 )
 #: An Application Load Balancer keeps sending for some seconds after a target is deregistered.
 DEREGISTRATION_SECONDS = 15
@@ -102,6 +108,33 @@ def worker_resources(resolved: ResolvedWorkers) -> Resources:
         accelerators=Accelerators(resolved.accelerator.resource_name, resolved.accelerators_per_node),
         efa_interfaces=efa_interfaces(resolved),
     )
+
+
+def network_environment(resolved: ResolvedWorkers) -> Mapping[str, EnvironmentValue]:
+    """Return what workers whose devices talk over the network are told of it.
+
+    Parameters
+    ----------
+    resolved
+        The workers.
+    """
+    efa = EFA_ENVIRONMENT if _uses_efa(resolved) else {}
+    return {**efa, **(COLLECTIVE_ENVIRONMENT if resolved.nodes > 1 else {})}
+
+
+def capabilities(resolved: ResolvedWorkers) -> tuple[str, ...]:
+    """Return the Linux capabilities of a worker: memory that EFA reads and writes is locked.
+
+    Parameters
+    ----------
+    resolved
+        The workers.
+    """
+    return ("IPC_LOCK",) if _uses_efa(resolved) else ()
+
+
+def _uses_efa(resolved: ResolvedWorkers) -> bool:
+    return kv_transfer(resolved) == "libfabric" or (resolved.nodes > 1 and resolved.pool.efa)
 
 
 def startup_seconds(resolved: ResolvedWorkers) -> int:

@@ -108,7 +108,7 @@ class DeploymentPlan:
     def accelerator_count(self) -> int:
         """Accelerators that all its processes hold together."""
         return sum(
-            process.replicas * process.nodes * process.resources.accelerators.count
+            process.pods * process.resources.accelerators.count
             for process in self.processes
             if process.resources.accelerators
         )
@@ -175,6 +175,16 @@ class ServingPlan:
                 yield model.weights_mirror.environment
             for deployment in model.deployments:
                 yield from (process.environment for process in deployment.processes)
+
+    @property
+    def spanning_stacks(self) -> frozenset[str]:
+        """Serving stacks of which a worker spans nodes."""
+        return frozenset(
+            deployment.stack
+            for model in self.models
+            for deployment in model.deployments
+            if any(process.nodes > 1 for process in deployment.processes)
+        )
 
     def model(self, name: str) -> ModelPlan:
         """Return the plan of one model.

@@ -302,6 +302,11 @@ class Process:
     follower_arguments: tuple[str, ...] = ()
 
     @property
+    def pods(self) -> int:
+        """Containers of it on nodes: one a replica, or as many as each replica has nodes."""
+        return self.replicas * self.nodes
+
+    @property
     def is_worker(self) -> bool:
         """Whether it runs an engine."""
         return self.engine is not None

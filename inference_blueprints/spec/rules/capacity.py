@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from inference_blueprints.errors import Finding
 from inference_blueprints.spec.rules.deployments import PlacedWorkers, each_placement
+from inference_blueprints.spec.rules.efa import stays_in_one_zone
 from inference_blueprints.spec.rules.pools import known_instance_types
 from inference_blueprints.spec.types import Model, Pool, Workers
 from inference_blueprints.spec.wording import quote
@@ -77,6 +78,8 @@ def replica_across_nodes_has_a_fast_network(
             yield Finding(path, f"{got}, but they have {several} of them; make a pool of each")
         elif not pool.efa:
             yield Finding(path, f"{got}; layers then wait for TCP: set its efa, on types that have it")
+        elif not stays_in_one_zone(pool):
+            yield Finding(path, f"{got}, which may come up in several zones; set its availabilityZone")
 
 
 def _fits_nodes(size: int, count: int) -> bool:

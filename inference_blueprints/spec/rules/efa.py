@@ -55,13 +55,18 @@ def replica_has_an_interface(models: Mapping[int, Model], pools: Mapping[int, Po
 def efa_stays_in_one_zone(pools: Mapping[int, Pool]) -> Iterator[Finding]:
     """Check that nodes with EFA come up in one zone, for EFA does not leave it."""
     for index, pool in _pools_with_efa(pools):
-        reserved = pool.purchase.reservation or pool.purchase.capacity_block
-        if pool.availability_zone is None and not (reserved and reserved.id):
+        if not stays_in_one_zone(pool):
             message = (
                 f"nodes of {quote(pool.name)} may come up in several zones, and EFA does not leave one; "
                 "name it with 'availabilityZone'"
             )
             yield Finding(("spec", "pools", index, "efa"), message, "warning")
+
+
+def stays_in_one_zone(pool: Pool) -> bool:
+    """Return whether all nodes of a pool come up in one zone."""
+    reserved = pool.purchase.reservation or pool.purchase.capacity_block
+    return pool.availability_zone is not None or bool(reserved and reserved.id)
 
 
 def _pools_with_efa(pools: Mapping[int, Pool]) -> Iterator[tuple[int, Pool]]:

@@ -12,6 +12,7 @@ from inference_blueprints import catalog
 from inference_blueprints.serving.capacity import role_capacity
 from inference_blueprints.serving.engines.sizing import worker_memory, worker_sizing
 from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.serving.pool_quota import pool_quota
 from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
 from inference_blueprints.serving.types import Process
 from inference_blueprints.spec.types import Blueprint
@@ -162,3 +163,62 @@ def test_what_nobody_has_measured_has_no_capacity(split: Make) -> None:
     assert role_capacity(resolved(split({"tensorParallelSize": 4}))) is not None
     for sizes in (STAGES, {"tensorParallelSize": 4, "expertParallel": True}, RANKS):
         assert role_capacity(resolved(split(sizes))) is None
+
+
+@pytest.fixture
+def across(split: Make) -> Make:
+    """Return a maker of two workers over two nodes each."""
+
+    def make(**changes: Any) -> Blueprint:
+        sizes = {"tensorParallelSize": 8, "pipelineParallelSize": 2}
+        return split(sizes, weights={"huggingFace": "deepseek-ai/DeepSeek-R1"}, **changes)
+
+    return make
+
+
+def test_a_worker_across_nodes_takes_whole_ones(across: Make) -> None:
+    blueprint = across()
+    plan = build_plan(blueprint)
+    process = worker(blueprint)
+    accelerators = process.resources.accelerators
+    assert accelerators is not None
+    assert (process.nodes, process.pods, accelerators.count) == (2, 4, 8)
+    assert plan.models[0].deployments[0].accelerator_count == 32
+    assert plan.spanning_stacks == {"dynamo"}
+    [pool] = blueprint.spec.pools
+    left = pool_quota(pool, plan)
+    assert left.accelerators is not None
+    assert left.accelerators.count == 0, "four nodes are all there are"
+
+
+def test_the_operator_tells_the_engine_where_the_nodes_are(across: Make) -> None:
+    process = worker(across())
+    assert process.follower_arguments == ()
+    assert not {"--nnodes", "--master-addr", "--node-rank"} & set(process.arguments)
+
+
+def test_on_llm_d_the_plan_does(across: Make) -> None:
+    blueprint = across(stack={"llmD": {}})
+    process = worker(blueprint)
+    assert process.arguments[-2:] == ("--node-rank", "0")
+    assert process.follower_arguments[-3:] == ("--node-rank", "$(LWS_WORKER_INDEX)", "--headless")
+    assert process.arguments[:-1] == process.follower_arguments[: len(process.arguments) - 1]
+    assert dict(itertools.pairwise(process.arguments))["--nnodes"] == "2"
+    assert build_plan(blueprint).spanning_stacks == {"llmD"}
+
+
+def test_layers_that_nodes_share_go_over_efa_and_say_so(across: Make) -> None:
+    blueprint = across()
+    pool = blueprint.spec.pools[0].model_copy(update={"efa": True})
+    spec = blueprint.spec.model_copy(update={"pools": [pool]})
+    process = worker(blueprint.model_copy(update={"spec": spec}))
+    assert process.resources.efa_interfaces == 16
+    assert process.environment["FI_PROVIDER"] == "efa"
+    assert process.environment["NCCL_DEBUG_SUBSYS"] == "INIT,NET"
+    assert process.capabilities == ("IPC_LOCK",)
+
+
+def test_a_group_is_replaced_beside_the_old_one_only_where_there_are_nodes_for_all_of_it(
+    across: Make,
+) -> None:
+    assert [worker(across(nodes=nodes)).rollout.max_surge for nodes in (4, 5, 6)] == [0, 0, 1]

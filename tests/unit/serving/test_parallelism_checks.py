@@ -156,3 +156,65 @@ def test_stages_between_the_roles_are_the_engines_business(engine: str, role: st
     [finding] = found
     assert finding.path == (*PLACE, "disaggregated", role, "pipelineParallelSize")
     assert f"{engine} moves KV cache of {role} workers of one stage alone" in finding.message
+
+
+ACROSS = {"tensorParallelSize": 8, "pipelineParallelSize": 2}
+
+
+@pytest.fixture
+def across(split: Make) -> Make:
+    """Return a maker of a worker over two nodes."""
+
+    def make(**changes: Any) -> Blueprint:
+        defaults = {"weights": {"huggingFace": "deepseek-ai/DeepSeek-R1"}, "aggregated": ACROSS}
+        return split(**defaults | changes)
+
+    return make
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+@pytest.mark.parametrize(
+    "sizes", [ACROSS, {"tensorParallelSize": 1, "dataParallelSize": 16, "expertParallel": True}]
+)
+def test_a_worker_may_span_nodes(across: Make, engine: str, sizes: dict[str, Any]) -> None:
+    assert list(findings(across(engine={engine: {}}, aggregated=sizes))) == []
+
+
+def test_tensorrt_llm_stays_on_a_node(across: Make) -> None:
+    finding = one(across(engine={"tensorrtLlm": {}}))
+    assert finding.message == (
+        "a worker of 16 accelerators takes 2 nodes, and tensorrtLlm is not set up for that; take fewer "
+        "accelerators, or the engine vllm or sglang"
+    )
+
+
+def test_a_layer_across_nodes_is_warned_of(across: Make) -> None:
+    finding = one(across(aggregated={"tensorParallelSize": 16}))
+    assert (finding.path[-1], finding.severity) == ("tensorParallelSize", "warning")
+    assert finding.message.endswith(
+        "with tensorParallelSize 8 and pipelineParallelSize 2 they do once a stage"
+    )
+
+
+def test_a_rank_stays_on_a_node(across: Make) -> None:
+    sizes = {"tensorParallelSize": 16, "dataParallelSize": 2, "expertParallel": True}
+    finding = one(across(aggregated=sizes, nodes=8))
+    assert finding.message == (
+        "got 2 ranks of 16 accelerators, but a node has 8, and each must lie on one; change "
+        "tensorParallelSize or pipelineParallelSize"
+    )
+
+
+def test_grove_names_pods_by_graph_group_and_clique(across: Make) -> None:
+    name = "m" * 25  # and `-main`
+    assert one(across(name=name)).message == (
+        f"workers across nodes are named '{name}-main', of which 29 characters are allowed; shorten the "
+        "deployment's name or the model's"
+    )
+    assert list(findings(across(name=name[1:]))) == []
+    assert list(findings(across(name=name, stack={"llmD": {}}))) == []
+
+
+def test_kv_cache_in_the_memory_of_one_node_is_not_that_of_two(across: Make) -> None:
+    blueprint = across(aggregated={"tensorParallelSize": 16}, kvCache={"hostMemoryGib": 400})
+    assert [finding.path[-1] for finding in errors(blueprint)] == ["kvCache"]

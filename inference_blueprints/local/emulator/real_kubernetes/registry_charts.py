@@ -33,7 +33,9 @@ MODULE_CHARTS: Mapping[str, tuple[str, str]] = MappingProxyType(
 )
 #: Parts of those charts that are left out, by chart: only a running controller could answer the calls that
 #: they send it, and no pod runs here; the server would refuse whatever they ask about.
-_UNANSWERED: Mapping[str, tuple[str, ...]] = MappingProxyType({"kueue": ("webhook", "visibility")})
+_UNANSWERED: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"kueue": ("webhook", "visibility"), "lws": ("webhook",)}
+)
 #: Chart without a module to the API groups whose definitions it brings, if it brings any. Of karpenter-crd
 #: the module has a folder, with links in place of templates, which a module's archive leaves out.
 STAND_INS: Mapping[str, frozenset[str]] = MappingProxyType(

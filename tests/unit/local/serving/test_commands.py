@@ -89,6 +89,15 @@ def test_blocks_in_the_nodes_memory_are_simulated_too(deployments_of) -> None:
     assert read["kv_cache_bytes_per_token"] == 147_456
 
 
+def test_the_ranks_of_a_worker_are_simulated_too(deployments_of) -> None:
+    workers = deployments_of(("l40s", 1))[0].workers[0].simulated
+    ranked = replace(workers, settings=replace(workers.settings, data_parallel_size=8))
+    command = worker_command(SimulatedEngine("answerer", Path("/model"), ranked, None), 1)
+    assert parse_args(command[3:]).dp_size == 8
+    alone = worker_command(SimulatedEngine("answerer", Path("/model"), workers, None), 1)
+    assert "--data-parallel-size" not in alone
+
+
 def test_roles_apart_are_told_what_they_do_and_how_fast_the_cache_moves(deployments_of) -> None:
     workers = deployments_of(("l40s", 1))[0].workers[0].simulated
     prefill = replace(workers, role="prefill", transfer_bytes_per_second=50e9)
