@@ -14,6 +14,7 @@ from batch.jobs.job import JobError
 _MOST_PAIRS: Final = 16
 _LONGEST_KEY: Final = 64
 _LONGEST_VALUE: Final = 512
+_MOST_TOLD: Final = 50
 # What a message shows of a wrong value.
 _SHOWN: Final = 80
 
@@ -24,12 +25,15 @@ class InvalidError(Exception):
     Parameters
     ----------
     problems
-        Everything that is wrong with it.
+        Everything that is wrong with it; of very many the first, for they must fit into an answer.
     """
 
     def __init__(self, problems: Collection[JobError]) -> None:
-        super().__init__("; ".join(problem.message for problem in problems))
-        self.problems = tuple(problems)
+        told = list(problems)[:_MOST_TOLD]
+        if len(problems) > len(told):
+            told.append(JobError("more", f"and {len(problems) - len(told)} more"))
+        super().__init__("; ".join(problem.message for problem in told))
+        self.problems = tuple(told)
 
 
 def read_object(text: str | bytes) -> dict[str, Any]:

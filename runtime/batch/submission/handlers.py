@@ -28,7 +28,8 @@ _logger.setLevel(logging.INFO)
 
 #: Ending of the keys of manifests.
 ENDING: Final = "manifest.json"
-_MOST_BYTES: Final = 2**20
+# Its inputs become part of a record, which DynamoDB keeps to 400 KB.
+_MOST_BYTES: Final = 256 * 2**10
 
 
 class Submissions:

@@ -74,6 +74,14 @@ def test_everything_that_is_wrong_is_said_at_once(api: Api) -> None:
         assert f"{field}: " in message
 
 
+def test_an_answer_about_very_much_is_short(api: Api) -> None:
+    answer = api.post("/v1/batches", {f"field-{number}": number for number in range(20_000)})
+
+    assert answer.status == 400
+    assert answer.error["message"].endswith("more")
+    assert len(json.dumps(answer.body)) < 20_000
+
+
 def test_metadata_say_where_a_job_waits_and_what_it_may_cost(api: Api) -> None:
     options = {"queue": "nightly", "priority": "55", "budget_usd": "2.5", "skip_invalid": "true", "mine": "x"}
     body = api.post("/v1/batches", batch_body(api, metadata=options, completion_window="3d")).body

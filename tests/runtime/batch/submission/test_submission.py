@@ -200,7 +200,7 @@ def test_a_wrong_manifest_is_a_failed_job_with_every_reason(
         b'{"inputs": []}',
         b'{"inputs": [1]}',
         b"[" * 100_000,
-        b"x" * (2**20 + 1),
+        b"x" * (2**18 + 1),
     ],
     ids=lambda content: repr(content[:20]),
 )
@@ -213,6 +213,23 @@ def test_what_is_no_manifest_is_a_failed_job(
     assert job.state == "failed"
     assert jobs_of(platform_in_process) == [job]
     assert list(platform_in_process.jobs.in_state("failed")) == []
+
+
+def test_as_much_as_a_manifest_may_hold_is_kept(
+    submissions: Submissions, platform_in_process: Platform
+) -> None:
+    inputs = [f"s3://search-data/prompts/{number:04d}{'x' * 160}.jsonl" for number in range(1000)]
+    whole = submissions.of_object(
+        write({"inputs": inputs, "metadata": {str(n): "ä" * 512 for n in range(16)}})
+    )
+    wrong = submissions.of_object(write({"inputs": [each.replace("search", "secret") for each in inputs]}))
+
+    assert whole is not None
+    assert wrong is not None
+    assert (whole.state, len(whole.inputs)) == ("validating", 1000)
+    assert (wrong.state, len(wrong.errors)) == ("failed", 51)
+    assert wrong.errors[-1].message == "and 950 more"
+    assert jobs_of(platform_in_process) == [wrong, whole]
 
 
 @pytest.mark.parametrize(
