@@ -76,8 +76,9 @@ def test_an_objective_that_is_assumed_is_said(blueprint_of, stores, progress):
     ("first", "each", "said"),
     [
         (0.5, 0.5, []),
-        (0.97, 0.98, ["the first token by 3.0%"]),
-        (0.5, 0.995, ["the time per token by 0.5%"]),
+        (0.97, 0.5, ["the first token by 3.0%"]),
+        (0.5, 0.98, ["the time per token by 2.0%"]),
+        (0.99, 0.99, ["the first token by 1.0%", "the time per token by 1.0%"]),
     ],
 )
 def test_an_objective_that_is_kept_by_a_hair_is_said(first, each, said, found):
