@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -12,10 +13,13 @@ from inference_blueprints.deployment.kubectl import Kubectl
 from inference_blueprints.local.control_plane import artefacts, build
 from inference_blueprints.local.control_plane.control_plane import LOOPBACK, ControlPlane
 from inference_blueprints.local.ports import free_ports
+from inference_blueprints.resources import charts_directory
+from inference_blueprints.serving.chart_values import chart_values
+from tests.charts.llm_d import DEPLOYMENTS
 from tests.cluster.controller import controller
 from tests.cluster.nodes import nodes_of
-from tests.cluster.objects import KubernetesObject, component_deployments, manifests, own_objects
-from tests.cluster.state import in_namespace, named_pool, pods, ready_pods
+from tests.cluster.objects import KubernetesObject, component_deployments, manifests, own_objects, rendered
+from tests.cluster.state import in_namespace, named_pool, pods, ready_pods, renamed
 from tests.cluster.webhooks import certificate_folder, on_loopback
 from tests.templates.support import Templates
 
@@ -96,6 +100,33 @@ def test_a_group_of_two_whole_nodes_forms(
         if variable["name"] == "LWS_LEADER_ADDRESS"
     }
     assert addresses == {f"two-nodes-0.two-nodes.{namespace}"}
+
+
+def test_what_the_chart_of_llm_d_renders_becomes_a_group_of_which_one_pod_is_in_the_pool(
+    kubectl: Kubectl, namespace: str, leader_worker_set: None, nodes: list[str]
+) -> None:
+    deployment = DEPLOYMENTS["llm-d-two-nodes"]
+    release = {
+        "Release": deployment.release,
+        "Namespace": namespace,
+        "Values": chart_values("llm-d-model", deployment=deployment),
+    }
+    objects = rendered(release, charts_directory() / "llm-d-model")
+    wanted = [each for each in objects if each["kind"] in ("LeaderWorkerSet", "ServiceAccount")]
+    pool = next(each for each in objects if each["kind"] == "InferencePool")
+
+    kubectl.apply(in_namespace(namespace, renamed("h200", _POOL, wanted)))
+    kubectl.wait_until(lambda: ready_pods(kubectl, namespace) == 2, "both nodes' pods run")
+
+    members = {pod["metadata"]["labels"][_WORKER_INDEX]: pod for pod in pods(kubectl, namespace)}
+    assert {pod["spec"]["nodeName"] for pod in members.values()} == set(nodes)
+    chosen = pool["spec"]["selector"]["matchLabels"].items()
+    assert [chosen <= members[index]["metadata"]["labels"].items() for index in ("0", "1")] == [True, False]
+    for pod in members.values():
+        container = pod["spec"]["containers"][0]
+        # A variable is put into arguments only where it is defined before them.
+        defined = {each["name"] for each in container["env"]}
+        assert set(re.findall(r"\$\((\w+)\)", " ".join(container["args"]))) <= defined
 
 
 def _webhooks(control_plane: ControlPlane, port: int) -> list[KubernetesObject]:

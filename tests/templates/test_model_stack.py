@@ -237,3 +237,33 @@ def test_the_definition_of_inference_pool_comes_with_the_first_model_that_needs_
     needed = synthesise(lambda spec: spec["models"][0].update(stack={"llmD": {}}))
     assert "inference-pool-crd" in needed.charts("Platform")
     assert "inference-pool-crd" not in base_templates.charts("Platform")
+
+
+@pytest.mark.parametrize(("stack", "charts"), [("dynamo", set()), ("llmD", {"lws"})])
+def test_what_makes_groups_of_nodes_comes_with_the_first_worker_that_spans_some(
+    stack: str, charts: set[str], synthesise: Synthesise, base_templates: Templates
+) -> None:
+    def across(spec: dict[str, Any]) -> None:
+        spec["pools"][0] |= {
+            "instanceTypes": ["p5en.48xlarge"],
+            "nodes": {"max": 2},
+            "efa": True,
+            "availabilityZone": "us-west-2a",
+        }
+        model = spec["models"][0]
+        model |= {"stack": {stack: {}}, "weights": {"huggingFace": "deepseek-ai/DeepSeek-R1"}}
+        model["deployments"][0]["aggregated"] |= {
+            "replicas": 1,
+            "tensorParallelSize": 8,
+            "pipelineParallelSize": 2,
+        }
+
+    def grove(templates: Templates) -> bool:
+        values = json.loads(text(templates.charts("Platform")["dynamo-platform"]["Properties"]["Values"]))
+        return bool(values["global"]["grove"]["install"])
+
+    templates = synthesise(across)
+    assert {"lws"} & templates.charts("Platform").keys() == charts
+    assert grove(templates) == (stack == "dynamo")
+    assert "lws" not in base_templates.charts("Platform")
+    assert not grove(base_templates)
