@@ -9,10 +9,11 @@ from typing import Any, Final
 
 from batch.api.errors import ApiError, invalid, not_found
 from batch.api.presentation import batch_object, list_object
+from batch.api.queue_choice import BEGINNING_BYTES, choose_queue
 from batch.api.requests import Request, header, json_fields, query_fields
 from batch.contracts.request import Input
 from batch.jobs import identifiers
-from batch.jobs.configuration import Configuration, Queue
+from batch.jobs.configuration import Queue
 from batch.jobs.fields import Fields
 from batch.jobs.job import Job
 from batch.jobs.job_table import KeyReusedError, Once
@@ -43,6 +44,7 @@ class Batches:
         self._configuration = platform.configuration
         self._jobs = platform.jobs
         self._files = platform.files
+        self._storage = platform.storage
         self._executions = platform.executions
         self._submitter = Submitter(platform.jobs, platform.storage, platform.executions)
 
@@ -118,7 +120,7 @@ class Batches:
         # What a job leaves behind goes by the bucket's own rule, which is the platform's.
         fields.mapping("output_expires_after")
         options = Fields(metadata, prefix="metadata.")
-        queue = _queue(options, self._configuration)
+        queue = choose_queue(options, self._configuration, lambda: self._beginning(inputs))
         most_usd = request.team.monthly_budget_usd
         least, most = PRIORITIES
         manifest = Manifest(
@@ -157,6 +159,12 @@ class Batches:
             fields.wrong("input_file_id", f"its purpose is {file.purpose}, must be batch")
         return (Input(file.bucket, file.key, "jsonl"),)
 
+    def _beginning(self, inputs: tuple[Input, ...]) -> bytes:
+        """Return the beginning of what a job reads; nothing where its file is wrong."""
+        return b"".join(
+            self._storage.read_beginning(each.bucket, each.key, BEGINNING_BYTES) for each in inputs
+        )
+
 
 def _window(fields: Fields) -> tuple[str, int]:
     """Return until when a job must be finished, as it was said and in hours."""
@@ -164,13 +172,6 @@ def _window(fields: Fields) -> tuple[str, int]:
         "completion_window", r"([1-9]\d{0,3})([hd])", meaning="hours or days, such as 24h"
     )
     return (match[0], int(match[1]) * _HOURS[match[2]]) if match else ("", 0)
-
-
-def _queue(options: Fields, configuration: Configuration) -> Queue:
-    """Return where a job waits, which it must say if there are several."""
-    names = [queue.name for queue in configuration.queues]
-    name = options.text("queue", default=names[0] if len(names) == 1 else None, choices=names)
-    return configuration.queue(name) or configuration.queues[0]
 
 
 def _once(request: Request, manifest: Manifest, queue: Queue) -> Once:

@@ -59,14 +59,19 @@ class Storage:
             What it was; a bucket without versions has none.
         """
         which = {"VersionId": version} if version else {}
-        try:
-            answer = self._client.get_object(Bucket=bucket, Key=key, IfMatch=f'"{etag}"', **which)
-        except ClientError as error:
-            if error.response["Error"]["Code"] not in _GONE:
-                raise
-            return None
-        content: bytes = answer["Body"].read()
-        return content
+        return self._content(Bucket=bucket, Key=key, IfMatch=f'"{etag}"', **which)
+
+    def read_beginning(self, bucket: str, key: str, most_bytes: int) -> bytes:
+        """Return the first bytes of an object that is not empty; none if it is gone.
+
+        Parameters
+        ----------
+        bucket, key
+            The object.
+        most_bytes
+            How many, at most.
+        """
+        return self._content(Bucket=bucket, Key=key, Range=f"bytes=0-{most_bytes - 1}") or b""
 
     def sizes(self, prefix: str) -> dict[str, int]:
         """Return bytes by key of every object below a prefix.
@@ -139,6 +144,17 @@ class Storage:
                 "get_object", Params={"Bucket": bucket, "Key": key}, ExpiresIn=ADDRESS_SECONDS
             )
         )
+
+    def _content(self, **request: str) -> bytes | None:
+        """Return what an object holds; None if it is gone."""
+        try:
+            answer = self._client.get_object(**request)
+        except ClientError as error:
+            if error.response["Error"]["Code"] not in _GONE:
+                raise
+            return None
+        content: bytes = answer["Body"].read()
+        return content
 
 
 class _CheckedStream:

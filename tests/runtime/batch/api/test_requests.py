@@ -6,6 +6,7 @@ import json
 import time
 from typing import Any
 
+import boto3
 import pytest
 from botocore.exceptions import ClientError
 from openai.types import Batch
@@ -99,19 +100,47 @@ def test_any_sum_can_be_stored(api: Api, budget: str) -> None:
     assert api.get(f"/v1/batches/{body['id']}").body["budget_usd"] == pytest.approx(float(budget), abs=1e-6)
 
 
-def test_with_several_queues_a_batch_names_one(aws: dict[str, str]) -> None:
-    queues = resources.CONFIGURATION["queues"]
-    several = {
-        **resources.CONFIGURATION,
-        "queues": [*queues, {**queues[0], "name": "weekly", "model": "other"}],
-    }
-    api = Api(read_platform({**aws, "BATCH_CONFIGURATION": json.dumps(several)}))
+@pytest.fixture
+def api_with_queues(aws: dict[str, str]) -> Api:
+    """Two queues of one model, and one of another."""
+    (nightly,) = resources.CONFIGURATION["queues"]
+    more = [{**nightly, "name": "weekly"}, {**nightly, "name": "other", "model": "other-model"}]
+    several = {**resources.CONFIGURATION, "queues": [nightly, *more]}
+    return Api(read_platform({**aws, "BATCH_CONFIGURATION": json.dumps(several)}))
 
-    refused = api.post("/v1/batches", batch_body(api))
-    taken = api.post("/v1/batches", batch_body(api, metadata={"queue": "weekly"}))
 
-    assert refused.error["param"] == "metadata.queue"
-    assert (taken.body["queue"], taken.body["model"]) == ("weekly", "other")
+@pytest.mark.parametrize(
+    ("content", "queue"),
+    [
+        (b'{"body": {"model": "other-model"}}\nnot JSON', "other"),
+        (b'{"body": {"model": "qwen3-8b"}}', None),
+        (b'{"body": {"model": "unknown"}}', None),
+        (b'{"body": {"model": ["other-model"]}}', None),
+        (b'{"body": []}', None),
+        (b"[" * 2**20, None),
+        (b'{"body": {"model": "other-model", "prompt": "' + b"x" * 2**20 + b'"}}', None),
+        (b"\xff", None),
+    ],
+    ids=lambda value: str(value)[:60],
+)
+def test_of_several_queues_a_job_takes_the_only_one_of_its_model(
+    api_with_queues: Api, content: bytes, queue: str | None
+) -> None:
+    api = api_with_queues
+    file = api.post_form("/v1/files", {"purpose": "batch"}, content=content).body["id"]
+    body = batch_body(api, input_file_id=file)
+
+    answer = api.post("/v1/batches", body)
+    named = api.post("/v1/batches", {**body, "metadata": {"queue": "weekly"}})
+
+    boto3.client("s3").delete_object(Bucket=resources.BUCKET, Key=f"files/search/{file}")
+    assert api.post("/v1/batches", body).error["param"] == "metadata.queue"
+    if queue is None:
+        assert (answer.status, answer.error["param"]) == (400, "metadata.queue")
+        assert "nightly, weekly, other" in answer.error["message"]
+    else:
+        assert (answer.body["queue"], answer.body["model"]) == (queue, "other-model")
+    assert named.body["queue"] == "weekly"
 
 
 def test_an_idempotency_key_makes_one_job(api: Api) -> None:
