@@ -122,10 +122,13 @@ def _remedy(resolved: ResolvedWorkers) -> str:
         and (size := _smallest_size(resolved, instance_type.accelerator, instance_type.accelerator_count))
     ]
     if not fitting:
-        return "no instance type of the catalogue holds it on one node; take a smaller model or weight type"
-    return (
-        f"no size fits this pool's nodes; cheapest that do: {', '.join(fitting[:_SUGGESTED_INSTANCE_TYPES])}"
-    )
+        return (
+            "no instance type of the catalogue holds it on one node; take several with pipelineParallelSize, "
+            "or a smaller model or weight type"
+        )
+    several = ", but several may with pipelineParallelSize" if resolved.pool.efa else ""
+    types = ", ".join(fitting[:_SUGGESTED_INSTANCE_TYPES])
+    return f"no size fits one of this pool's nodes{several}; cheapest that do: {types}"
 
 
 def _smallest_size(resolved: ResolvedWorkers, accelerator: catalog.Accelerator, devices: int) -> int | None:

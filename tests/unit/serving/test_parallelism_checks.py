@@ -218,3 +218,14 @@ def test_grove_names_pods_by_graph_group_and_clique(across: Make) -> None:
 def test_kv_cache_in_the_memory_of_one_node_is_not_that_of_two(across: Make) -> None:
     blueprint = across(aggregated={"tensorParallelSize": 16}, kvCache={"hostMemoryGib": 400})
     assert [finding.path[-1] for finding in errors(blueprint)] == ["kvCache"]
+
+
+def test_a_model_too_large_for_a_node_is_told_of_several(across: Make) -> None:
+    blueprint = across(instance_types=["p5.48xlarge"], aggregated={"tensorParallelSize": 8})
+    pool = blueprint.spec.pools[0].model_copy(update={"efa": True})
+    assert "several may" not in one(blueprint).message, "over TCP none does"
+    spec = blueprint.spec.model_copy(update={"pools": [pool]})
+    with_efa = blueprint.model_copy(update={"spec": spec})
+    assert "no size fits one of this pool's nodes, but several may with pipelineParallelSize;" in (
+        one(with_efa).message
+    )
