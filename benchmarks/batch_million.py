@@ -18,7 +18,7 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks.harness.batch.stage import Stage, endpoint, stage, statistics
+from benchmarks.harness.batch.stage import Stage, check_lives, endpoint, stage, statistics
 from benchmarks.harness.figure import Figure
 
 _SHARDS, _LINES = 50, 20_000
@@ -79,6 +79,7 @@ def _memory_of_workers(job: Stage, address: str) -> Iterator[int]:
     try:
         while job.is_running(execution):
             time.sleep(0.5)
+            check_lives(*workers)
             yield max(psutil.Process(worker.pid).memory_info().rss for worker in workers)
             if kills < _KILLS and time.monotonic() > next_kill:
                 victim = chance.randrange(_WORKERS)

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks.harness.batch.stage import Stage, endpoint, shard_lines, stage, statistics
+from benchmarks.harness.batch.stage import Stage, check_lives, endpoint, shard_lines, stage, statistics
 from benchmarks.harness.figure import Figure
 from benchmarks.harness.measure import ROOT, interleaved_medians, run
 
@@ -29,7 +29,7 @@ _LITTLE_SHARDS, _LITTLE_LINES = 8, 7_680
 _GOAL_LITTLE = 1 / 0.98
 
 _SHARDS, _LINES, _ROUNDS = 4, 5_000, 3
-_QUICK_SECONDS, _QUICK_IN_FLIGHT = 0.1, 256
+_QUICK_SECONDS, _QUICK_IN_FLIGHT = 0.01, 64
 _GOAL_BARE = 1 / 0.7
 _GOAL_RAY = 1 / 2
 _RAY = ("ray[data]==2.60.0", "pydantic==2.13.5", "aiohttp==3.14.5", "psutil==7.2.2")
@@ -97,6 +97,7 @@ def _processor_seconds(job: Stage, address: str, in_flight: int) -> float:
         begin = sum(watched.cpu_times()[:2])
         execution = job.submit()
         while job.is_running(execution):
+            check_lives(process)
             time.sleep(0.2)
         return float(sum(watched.cpu_times()[:2]) - begin)
     finally:

@@ -59,6 +59,24 @@ def statistics(address: str) -> dict[str, float]:
         return found
 
 
+def check_lives(*workers: subprocess.Popen[bytes]) -> None:
+    """Make sure that workers run.
+
+    Parameters
+    ----------
+    workers
+        Of `Stage.start_worker`.
+
+    Raises
+    ------
+    BenchmarkError
+        If one has ended.
+    """
+    for worker in workers:
+        if worker.poll() is not None:
+            raise BenchmarkError(f"a worker ended by itself with {worker.returncode}")
+
+
 def shard_lines(count: int, shard: int) -> Iterator[ShardLine]:
     """Yield lines with prompts of some sixty words.
 
