@@ -45,19 +45,19 @@ class NetworkStack(cdk.Stack):
     ) -> None:
         super().__init__(scope, construct_id, env=env)
         if network.existing:
-            cidr = network.existing.vpc_cidr
+            self.vpc_cidr = network.existing.vpc_cidr
             self.vpc = self._existing_vpc(network.existing, availability_zones)
         else:
-            cidr = network.cidr or DEFAULT_CIDR
+            self.vpc_cidr = network.cidr or DEFAULT_CIDR
             self.vpc = ClusterVpc(
-                self, "Vpc", cidr=cidr, availability_zones=availability_zones, log_bucket=log_bucket
+                self, "Vpc", cidr=self.vpc_cidr, availability_zones=availability_zones, log_bucket=log_bucket
             )
         self.models = ModelLoadBalancer(
             self,
             "Models",
             vpc=self.vpc,
             subnets=ec2.SubnetSelection(subnets=self.vpc.private_subnets),
-            source_cidrs=network.source_cidrs or [cidr],
+            source_cidrs=network.source_cidrs or [self.vpc_cidr],
             zone_name=network.domain or f"{platform}.internal",
             certificate_arn=network.certificate_arn,
             log_bucket=log_bucket,

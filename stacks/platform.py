@@ -11,6 +11,7 @@ from inference_blueprints.serving.types import SecretValue, ServingPlan
 from inference_blueprints.spec.types import Blueprint, EksCluster
 from inference_blueprints.spec.zones import platform_zones
 from inference_constructs.serving.model_route import listener_priorities
+from stacks.batch_stack import BatchStack
 from stacks.capacity_stack import CapacityStack
 from stacks.cluster_stack import ClusterStack
 from stacks.data_stack import DataStack
@@ -47,7 +48,13 @@ class Platform:
         self._tags = {**environment.tags, PLATFORM_TAG: self._name}
         for key, value in self._tags.items():
             cdk.Tags.of(app).add(key, value)
-        data = DataStack(app, self._id("Data"), retain=environment.data_removal == "retain", env=self._env)
+        data = DataStack(
+            app,
+            self._id("Data"),
+            retain=environment.data_removal == "retain",
+            batch=self._spec.batch is not None,
+            env=self._env,
+        )
         network = NetworkStack(
             app,
             self._id("Network"),
@@ -63,6 +70,7 @@ class Platform:
                 cluster, network, data, after=self._add_nodes(self._spec.cluster.eks, cluster, network)
             )
             self._add_image_cache(self._spec.cluster.eks, network)
+            self._add_batch(data, network, cluster)
         self._mark_stacks()
 
     def _mark_stacks(self) -> None:
@@ -152,6 +160,25 @@ class Platform:
                 env=self._env,
             )
             stack.add_stack_dependency(after)
+
+    def _add_batch(self, data: DataStack, network: NetworkStack, cluster: ClusterStack) -> None:
+        """Add what runs jobs, where there are queues for them."""
+        if self._spec.batch and data.batch:
+            BatchStack(
+                self._app,
+                self._id("Batch"),
+                platform=self._name,
+                batch=self._spec.batch,
+                teams=self._spec.teams,
+                models=self._spec.models,
+                plan=self._plan,
+                store=data.batch,
+                vpc=network.vpc,
+                vpc_cidr=network.vpc_cidr,
+                access=cluster.access,
+                gateway=network.models.gateway,
+                env=self._env,
+            )
 
     def _add_image_cache(self, eks: EksCluster, network: NetworkStack) -> None:
         """Add what bakes snapshots, where a pool asks for one; no other stack needs it."""

@@ -32,6 +32,9 @@ KUBERNETES_VERSION = r"^1\.[0-9]{2}$"
 HUGGING_FACE_REPOSITORY = r"^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+$"
 REVISION = r"^[A-Za-z0-9_./-]+$"
 S3_PREFIX = r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/([A-Za-z0-9!_.*'()/-]*)$"
+S3_FOLDER = r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/([A-Za-z0-9!_.*'()/-]*/)?$"
+#: No session and no root: a role or a user lasts.
+PRINCIPAL_ARN = r"^arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/[A-Za-z0-9+=,.@_/-]{1,576}$"
 
 #: What a text of each form looks like.
 WORDS: Mapping[str, str] = MappingProxyType(
@@ -55,5 +58,7 @@ WORDS: Mapping[str, str] = MappingProxyType(
         HUGGING_FACE_REPOSITORY: "a Hugging Face repository, ORGANISATION/MODEL",
         REVISION: "a commit, branch or tag of the repository",
         S3_PREFIX: "an S3 prefix such as s3://bucket/folder/",
+        S3_FOLDER: "an S3 prefix with a slash at its end such as s3://bucket/folder/",
+        PRINCIPAL_ARN: "the ARN of an IAM role or user such as arn:aws:iam::111122223333:role/ads",
     }
 )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from inference_blueprints.spec.types import (
     API_VERSION,
     KIND,
+    Batch,
     Blueprint,
     Cluster,
     Environment,
@@ -17,6 +18,7 @@ from inference_blueprints.spec.types import (
     Pool,
     Queueing,
     Spec,
+    Team,
 )
 from inference_blueprints.spec.wording import Path
 
@@ -29,12 +31,14 @@ class Sections:
     ----------
     metadata, environment, network, cluster
         The section; None when it does not fit.
-    queueing
+    queueing, batch
         The section; None when it does not fit, or is not there.
-    pools, models
+    pools, models, teams
         The items that fit, by their index in the file.
-    pool_names
-        Names of all pools, also of those that do not fit otherwise; None when one cannot be told.
+    pool_names, model_names
+        Names of all of them, also of those that do not fit otherwise; None when one cannot be told.
+    team_count
+        How many teams the file has, also such as do not fit.
     about
         The list of which only one item is in here; rules that do not read it have nothing new to say.
     """
@@ -44,9 +48,13 @@ class Sections:
     network: Network | None
     cluster: Cluster | None
     queueing: Queueing | None
+    batch: Batch | None
     pools: Mapping[int, Pool]
     models: Mapping[int, Model]
+    teams: Mapping[int, Team]
     pool_names: tuple[str, ...] | None
+    model_names: tuple[str, ...] | None
+    team_count: int
     about: str | None = None
 
     def blueprint(self) -> Blueprint | None:
@@ -60,6 +68,8 @@ class Sections:
             queueing=self.queueing,
             pools=list(self.pools.values()),
             models=list(self.models.values()),
+            teams=list(self.teams.values()),
+            batch=self.batch,
         )
         return Blueprint.model_construct(
             api_version=API_VERSION, kind=KIND, metadata=self.metadata, spec=spec
@@ -67,7 +77,7 @@ class Sections:
 
     def path_in_file(self, path: Path) -> Path:
         """Return the path in the file of a path in that blueprint, whose lists lack what does not fit."""
-        for name, items in (("pools", self.pools), ("models", self.models)):
+        for name, items in (("pools", self.pools), ("models", self.models), ("teams", self.teams)):
             match path:
                 case ("spec", str(key), int(index), *rest) if key == name:
                     return ("spec", name, list(items)[index], *rest)
@@ -83,7 +93,11 @@ class Sections:
             network=spec.network,
             cluster=spec.cluster,
             queueing=spec.queueing,
+            batch=spec.batch,
             pools=dict(enumerate(spec.pools)),
             models=dict(enumerate(spec.models)),
+            teams=dict(enumerate(spec.teams)),
             pool_names=tuple(pool.name for pool in spec.pools),
+            model_names=tuple(model.name for model in spec.models),
+            team_count=len(spec.teams),
         )

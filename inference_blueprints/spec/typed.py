@@ -17,6 +17,7 @@ from inference_blueprints.spec.sections import Sections
 from inference_blueprints.spec.type_messages import is_about_the_key, message
 from inference_blueprints.spec.types import (
     API_VERSION,
+    Batch,
     Blueprint,
     Cluster,
     Environment,
@@ -26,6 +27,7 @@ from inference_blueprints.spec.types import (
     Pool,
     Queueing,
     Section,
+    Team,
 )
 from inference_blueprints.spec.wording import Path, quote
 
@@ -39,10 +41,14 @@ _SINGLE: Mapping[str, tuple[Path, type[Section]]] = MappingProxyType(
     }
 )
 _OPTIONAL: Mapping[str, tuple[Path, type[Section]]] = MappingProxyType(
-    {"queueing": (("spec", "queueing"), Queueing)}
+    {"queueing": (("spec", "queueing"), Queueing), "batch": (("spec", "batch"), Batch)}
 )
 _LISTS: Mapping[str, tuple[Path, type[Section]]] = MappingProxyType(
-    {"pools": (("spec", "pools"), Pool), "models": (("spec", "models"), Model)}
+    {
+        "pools": (("spec", "pools"), Pool),
+        "models": (("spec", "models"), Model),
+        "teams": (("spec", "teams"), Team),
+    }
 )
 
 
@@ -129,6 +135,10 @@ def _sound_sections(document: Document, faults: Faults) -> Sections:
     def part(path: Path, kind: type[_Part]) -> _Part | None:
         return None if faults.touch(path) else _valid(kind, document.value(path, default={}))
 
+    def optional(name: str) -> Any:
+        path, kind = _OPTIONAL[name]
+        return part(path, kind) if document.value(path) is not None else None
+
     def items(path: Path, kind: type[_Part]) -> Mapping[int, _Part]:
         indexes = range(len(_list(document, path)))
         parts = {index: part((*path, index), kind) for index in indexes}
@@ -139,12 +149,14 @@ def _sound_sections(document: Document, faults: Faults) -> Sections:
         environment=part(("spec", "environment"), Environment),
         network=part(("spec", "network"), Network),
         cluster=part(("spec", "cluster"), Cluster),
-        queueing=part(("spec", "queueing"), Queueing)
-        if document.value(("spec", "queueing")) is not None
-        else None,
+        queueing=optional("queueing"),
+        batch=optional("batch"),
         pools=items(("spec", "pools"), Pool),
         models=items(("spec", "models"), Model),
-        pool_names=_pool_names(document, faults),
+        teams=items(("spec", "teams"), Team),
+        pool_names=_names(document, faults, ("spec", "pools")),
+        model_names=_names(document, faults, ("spec", "models")),
+        team_count=len(_list(document, ("spec", "teams"))),
     )
 
 
@@ -171,9 +183,8 @@ def _partial_sections(document: Document, faults: Faults, sound: Sections) -> It
                 yield replace(everything, **alone)
 
 
-def _pool_names(document: Document, faults: Faults) -> tuple[str, ...] | None:
-    """Return the pools' names, unless one of them, or the list, is at fault."""
-    path: Path = ("spec", "pools")
+def _names(document: Document, faults: Faults, path: Path) -> tuple[str, ...] | None:
+    """Return the names of a list's items, unless one of them, or the list, is at fault."""
     name_paths: list[Path] = [(*path, index, "name") for index in range(len(_list(document, path)))]
     if not name_paths or any(faults.touch(name_path) for name_path in name_paths):
         return None

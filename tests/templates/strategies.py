@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from inference_blueprints import catalog
 from inference_blueprints.spec.rules.cluster import KUBERNETES_VERSIONS
 from inference_blueprints.spec.rules.purchases import CAPACITY_BLOCK_FAMILIES
+from tests.templates.batch_strategies import batches
 from tests.templates.splits import WEIGHT_SHARE, split, topology
 
 Document = dict[str, Any]
@@ -120,6 +121,7 @@ def blueprints_on(draw: Draw, ground: Ground) -> Document:
             "pools": pools,
             "models": models,
             **draw(_some(queueing=st.sampled_from([{"kueue": {}}, {"kueue": {"borrowing": {}}}]))),
+            **draw(batches([model["name"] for model in models], ACCOUNT)),
         },
     }
 
@@ -348,7 +350,7 @@ def _keep_further(draw: Draw, model: Document) -> None:
     """Give a model's KV cache places behind the nodes' memory, or none."""
     further = _some(
         nvme=_some(gib=st.just(2)),
-        shared=st.fixed_dictionaries({"s3": _some(expireDays=st.integers(1, 90))}),
+        shared=st.sampled_from([{"s3": each} for each in ({"expireDays": 1}, {"expireDays": 90}, {})]),
     )
     if model["weights"].get("huggingFace") and "revision" not in model["weights"]:
         further = _some(nvme=_some(gib=st.just(2)))

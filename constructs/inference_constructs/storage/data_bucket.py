@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import aws_cdk as cdk
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
@@ -19,6 +21,8 @@ class DataBucket(s3.Bucket):
         Where access is logged.
     retain
         Whether the bucket outlives its stack; otherwise its objects are deleted with it.
+    sends_events
+        Whether EventBridge is told of new objects.
     """
 
     def __init__(
@@ -29,6 +33,7 @@ class DataBucket(s3.Bucket):
         encryption_key: kms.IKey,
         log_bucket: s3.IBucket,
         retain: bool,
+        sends_events: bool = False,
     ) -> None:
         super().__init__(
             scope,
@@ -50,3 +55,8 @@ class DataBucket(s3.Bucket):
             server_access_logs_prefix=f"s3/{construct_id.lower()}/",
             versioned=True,
         )
+        if sends_events:
+            # The construct's own property brings a function that writes it.
+            cast(s3.CfnBucket, self.node.default_child).add_property_override(
+                "NotificationConfiguration.EventBridgeConfiguration.EventBridgeEnabled", value=True
+            )

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 
 from inference_blueprints.errors import Finding
 from inference_blueprints.spec.rules.deployments import each_deployment
+from inference_blueprints.spec.rules.duplicate_names import duplicate_names
 from inference_blueprints.spec.types import Model, Pool
-from inference_blueprints.spec.wording import Path, duplicates, quote
+from inference_blueprints.spec.wording import Path, quote
 
 #: Dynamo's operator takes graph and service names of 45 characters together (ai-dynamo/dynamo,
 #: `validateServiceNameLength`), and the longest service is called `frontend`. With the hashes of a
@@ -17,12 +18,14 @@ MAXIMUM_RELEASE = 45 - len("frontend")
 
 def pools_differ(pools: Mapping[int, Pool]) -> Iterator[Finding]:
     """Check that pools have different names."""
-    yield from _twice("pool", {("spec", "pools", index, "name"): pool.name for index, pool in pools.items()})
+    yield from duplicate_names(
+        "pool", {("spec", "pools", index, "name"): pool.name for index, pool in pools.items()}
+    )
 
 
 def models_differ(models: Mapping[int, Model]) -> Iterator[Finding]:
     """Check that models have different names."""
-    yield from _twice(
+    yield from duplicate_names(
         "model", {("spec", "models", index, "name"): model.name for index, model in models.items()}
     )
 
@@ -34,7 +37,7 @@ def deployments_differ(models: Mapping[int, Model]) -> Iterator[Finding]:
         names: dict[Path, str] = {
             (*path, place, "name"): item.name for place, item in enumerate(model.deployments)
         }
-        yield from _twice("deployment", names)
+        yield from duplicate_names("deployment", names)
 
 
 def releases_differ(models: Mapping[int, Model]) -> Iterator[Finding]:
@@ -60,10 +63,3 @@ def releases_are_short(models: Mapping[int, Model]) -> Iterator[Finding]:
                 f"{MAXIMUM_RELEASE} are allowed; shorten this name or the model's"
             )
             yield Finding((*deployment.path, "name"), message)
-
-
-def _twice(kind: str, names: Mapping[Path, str]) -> Iterator[Finding]:
-    """Yield a finding for each name that is there already."""
-    paths = list(names)
-    for index, name in duplicates(names.values()):
-        yield Finding(paths[index], f"got {quote(name)}, another {kind} has that name; rename one of them")

@@ -13,6 +13,7 @@ from inference_blueprints.errors import Finding
 from inference_blueprints.spec.partial import Undecidable
 from inference_blueprints.spec.rules import (
     addresses,
+    batch,
     capacity,
     cluster,
     efa,
@@ -45,7 +46,7 @@ class Rule:
     check
         Yields findings; takes the parts as positional arguments.
     reads
-        Names of the parts. Of ``pools`` and ``models`` it gets the items that fit, by their index.
+        Names of the parts. Of ``pools``, ``models`` and ``teams`` it gets the items that fit, by their index.
     """
 
     check: Callable[..., Iterable[Finding]]
@@ -108,6 +109,11 @@ RULES: tuple[Rule, ...] = (
     Rule(queueing.taints_can_be_tolerated, ("queueing", "pools")),
     Rule(queueing.borrowing_fits_a_template, ("queueing", "pools")),
     Rule(queueing.queue_has_something_to_give, ("queueing", "models", "pools")),
+    Rule(batch.teams_differ, ("teams",)),
+    Rule(batch.principals_are_of_one_team, ("teams",)),
+    Rule(batch.batch_has_teams, ("batch", "team_count")),
+    Rule(batch.queues_differ, ("batch",)),
+    Rule(batch.queue_has_a_model, ("batch", "model_names")),
     Rule(weights.one_source, ("models",)),
     Rule(weights.hub_keys_go_with_the_hub, ("models",)),
     Rule(weights.shape_is_known, ("models",)),

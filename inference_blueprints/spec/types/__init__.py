@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from inference_blueprints.spec.types.batch import Batch, BatchQueue, Rates, Team
 from inference_blueprints.spec.types.blueprint import Blueprint, Spec
 from inference_blueprints.spec.types.environment import (
     Cluster,
@@ -88,6 +89,8 @@ __all__ = [
     "AccountId",
     "ArgumentValue",
     "AvailabilityZone",
+    "Batch",
+    "BatchQueue",
     "Blueprint",
     "Borrowing",
     "CapacityReservationId",
@@ -129,6 +132,7 @@ __all__ = [
     "Purchase",
     "QualifiedName",
     "Queueing",
+    "Rates",
     "Region",
     "ReservedCapacity",
     "Revision",
@@ -147,6 +151,7 @@ __all__ = [
     "Stack",
     "SubnetId",
     "Taint",
+    "Team",
     "TensorrtLlmEngine",
     "VllmEngine",
     "VpcId",

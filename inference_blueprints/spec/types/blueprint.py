@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field, PrivateAttr
 
 from inference_blueprints.catalog.releases import Releases, shipped_releases
+from inference_blueprints.spec.types.batch import Batch, Team
 from inference_blueprints.spec.types.environment import Cluster, Environment, Metadata, Network
 from inference_blueprints.spec.types.models import Model
 from inference_blueprints.spec.types.pools import Pool
@@ -31,6 +32,10 @@ class Spec(Section):
     # Each is a rule of the one load balancer, which has a hundred.
     models: list[Model] = Field(min_length=1, max_length=100)
     """Models that are served."""
+    teams: list[Team] = Field(default_factory=list, max_length=200)
+    """Those who submit jobs; needed for batch."""
+    batch: Batch | None = None
+    """Jobs of many requests; without it there is no batch."""
 
 
 class Blueprint(Section):

@@ -29,6 +29,8 @@ KubernetesVersion = Annotated[str, StringConstraints(pattern=formats.KUBERNETES_
 HuggingFaceRepository = Annotated[str, StringConstraints(pattern=formats.HUGGING_FACE_REPOSITORY)]
 Revision = Annotated[str, StringConstraints(pattern=formats.REVISION)]
 S3Prefix = Annotated[str, StringConstraints(pattern=formats.S3_PREFIX)]
+S3Folder = Annotated[str, StringConstraints(pattern=formats.S3_FOLDER)]
+PrincipalArn = Annotated[str, StringConstraints(pattern=formats.PRINCIPAL_ARN)]
 ArgumentValue = str | int | float | bool
 
 

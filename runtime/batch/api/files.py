@@ -98,6 +98,7 @@ class Files:
         record = self._found(request, file_id)
         return Response(
             status_code=HTTPStatus.FOUND,
+            body="",
             headers={
                 "Location": self._storage.address(record.bucket, record.key),
                 "Cache-Control": "no-store",

@@ -8,7 +8,8 @@ Variable                     Meaning
 ``BATCH_CONFIGURATION``      platform and teams (`batch.jobs.settings`)
 ``BATCH_AUTHORIZER_SECONDS`` for how long API Gateway remembers an answer: `authorizerResultTtlInSeconds`
 ``AWS_REGION``               set by Lambda
-``AWS_ENDPOINT_URL_STS``     where STS is, if it is an emulation
+``AWS_ENDPOINT_URL_STS``,    where STS is, if it is an emulation
+``AWS_ENDPOINT_URL``
 ============================ =================================================================================
 
 An answer that is remembered stands for every route, so it allows all that take tokens; and it is forgotten
@@ -122,7 +123,11 @@ def authorizer() -> Authorizer:
     """Return the authorizer of this process."""
     configuration = read_configuration(os.environ)
     region = os.environ["AWS_REGION"]
-    endpoint = os.environ.get("AWS_ENDPOINT_URL_STS", f"https://{sts_host(region)}")
+    endpoint = (
+        os.environ.get("AWS_ENDPOINT_URL_STS")
+        or os.environ.get("AWS_ENDPOINT_URL")
+        or f"https://{sts_host(region)}"
+    )
     return Authorizer(
         configuration,
         CallerIdentity(

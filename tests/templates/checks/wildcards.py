@@ -11,7 +11,7 @@ _EC2_STARTS = "RunInstances|CreateFleet|CreateLaunchTemplate|CreateTags"
 _EC2_ENDS = "TerminateInstances|DeleteLaunchTemplate"
 _BAKES = "RunInstances|CreateTags|(Stop|Terminate)Instances|(Create|Delete)Snapshot"
 _PROFILE = r"arn:aws:iam::.+:instance-profile/\*"
-_BUCKET = r"\$\{(Logs|Weights)\w+\.Arn\}"
+_BUCKET = r"\$\{(Batch|KvCache|Logs|Weights)\w+\.Arn\}"
 _TARGETS = "arn:aws:elasticloadbalancing:.+:targetgroup"
 _COPIES = "GetObject|PutObject|AbortMultipartUpload"
 _REGION = "[a-z0-9-]+"
@@ -40,11 +40,22 @@ REASONS: dict[str, list[tuple[str, str]]] = {
     ],
     "the delivery of logs, whose calls know no resources": [
         ("ImageCache", r"logs:\w+ on \*"),
+        ("Batch", r"logs:\w+ on \*"),
+    ],
+    "jobs, their executions and what teams name have names that nobody knows beforehand": [
+        ("Batch", r"s3:\w+ on arn:aws:s3:::\$\{[\w.-]+\}/(jobs|files|uploads|queue-\d)/\*"),
+        ("Batch", r"s3:GetObject on arn:aws:s3:::(ads-data|search-data|all/a)/\*"),
+        ("Batch", rf"states:\w+ on arn:aws:states:{_REGION}:.+:(execution:.+:\*|mapRun:.+/\*)"),
+    ],
+    "the token of a registry, which knows no resource": [
+        ("Batch", r"ecr:GetAuthorizationToken on \*"),
     ],
     "objects have no names beforehand; the bucket or the prefix bounds them": [
         ("Cluster", r"s3:GetObject on arn:aws:s3:::cdk-hnb659fds-assets-.+/\*\.zip"),
         ("Data", rf"s3:\w+ on {_BUCKET}.*\*"),
         ("Data", rf"s3:(GetBucket|List|DeleteObject)\* on {_BUCKET}.*"),
+        ("Model", rf"s3:\w+ on {_BUCKET}.*\*"),
+        ("Model", rf"s3:(GetBucket|List|DeleteObject)\* on {_BUCKET}.*"),
         ("Model", r"s3:GetObject on arn:aws:s3:::acme-models/[\w./-]+/\*"),
         ("Model", rf"s3:({_COPIES}) on arn:aws:s3:::\$\{{[\w.-]+\}}/huggingface/[\w./-]+/[0-9a-f]{{40}}\*"),
     ],

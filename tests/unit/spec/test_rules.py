@@ -14,6 +14,7 @@ from inference_blueprints.errors import BlueprintError
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.spec.rules import (
     addresses,
+    batch,
     capacity,
     cluster,
     efa,
@@ -42,6 +43,7 @@ BASE = (HERE / "base.yaml").read_text(encoding="utf-8")
 DOUBTFUL = yaml.safe_load((HERE / "doubtful.yaml").read_text(encoding="utf-8"))
 SUBJECTS = (
     addresses,
+    batch,
     capacity,
     cluster,
     efa,

@@ -4,14 +4,18 @@ from collections.abc import Callable
 
 from inference_blueprints.local.emulator.patches import (
     custom_resource_errors,
+    distributed_maps,
     no_docker,
     patient_status,
+    task_tokens,
     worker_lifetime,
 )
 
 PATCHES: tuple[Callable[[], None], ...] = (
     custom_resource_errors.apply,
+    distributed_maps.apply,
     no_docker.apply,
     patient_status.apply,
+    task_tokens.apply,
     worker_lifetime.apply,
 )

@@ -1,0 +1,1 @@
+"""Batch: what runs jobs, from their submission to their results."""

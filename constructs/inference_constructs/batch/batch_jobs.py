@@ -1,0 +1,280 @@
+"""Runs jobs: the functions, the state machine that calls them, and what starts and ends it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import aws_cdk as cdk
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_stepfunctions as sfn
+from constructs import Construct
+
+from inference_constructs.batch.batch_store import BatchStore
+from inference_constructs.batch.function_code import function_code
+from inference_constructs.batch.job_functions import OTHER_FUNCTIONS, STATE_FUNCTIONS, JobFunction
+from inference_constructs.batch.job_states import JobResources, job_definition
+from inference_constructs.batch.shard_queue import ShardQueue
+from inference_constructs.findings import acknowledge, acknowledge_wildcards
+
+#: Of events that this puts on the bus; `batch.bus` of the runtime has the same words.
+_SOURCE = "inference-blueprints.batch"
+_SCHEDULE_MINUTES = 1
+
+
+class BatchJobs(Construct):
+    """Jobs from their submission to their results, but for the workers.
+
+    Parameters
+    ----------
+    code
+        Folder of the package that the functions run.
+    configuration
+        Queues and teams, as the functions read them.
+    models, queues
+        Names of models that have queues, and of the queues.
+    data_prefixes
+        Prefixes in S3, ``s3://bucket/folder/``, that teams let the platform read.
+    store
+        Records and objects.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        code: Path,
+        configuration: Mapping[str, object],
+        models: Sequence[str],
+        queues: Sequence[str],
+        data_prefixes: Sequence[str],
+        store: BatchStore,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self._stack = cdk.Stack.of(self)
+        self._code = function_code(code)
+        self._store = store
+        self._table = dynamodb.Table.from_table_attributes(
+            self, "Table", table_name=store.table_name, global_indexes=["byTeam", "byState"]
+        )
+        self._bucket = s3.Bucket.from_bucket_name(self, "Bucket", store.bucket_name)
+        self.inputs = [
+            f"arn:{self._stack.partition}:s3:::{each.removeprefix('s3://')}*" for each in data_prefixes
+        ]
+        self._queue_names = queues
+        self.shard_queues = {model: ShardQueue(self, f"Shards-{model}") for model in models}
+        environment = {"BATCH_TABLE": store.table_name, "BATCH_BUCKET": store.bucket_name}
+        functions = {name: self._function(name, each, environment) for name, each in STATE_FUNCTIONS.items()}
+        self.state_machine = self._add_state_machine(functions)
+        environment |= {
+            "BATCH_STATE_MACHINE_ARN": self.state_machine.state_machine_arn,
+            "BATCH_CONFIGURATION": self._stack.to_json_string(configuration),
+            "BATCH_QUEUE_URLS": self._stack.to_json_string(
+                {model: queue.queue_url for model, queue in self.shard_queues.items()}
+            ),
+        }
+        others = {name: self._function(name, each, environment) for name, each in OTHER_FUNCTIONS.items()}
+        self.api, self.authorizer = others["api"], others["authorizer"]
+        self._add_triggers(others)
+
+    def _function(
+        self, name: str, properties: JobFunction, environment: Mapping[str, str]
+    ) -> lambda_.Function:
+        """Add a function with a role of its own."""
+        construct_id = name.capitalize()
+        role = iam.Role(self, f"{construct_id}Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+        log = logs.LogGroup(
+            self,
+            f"{construct_id}Log",
+            removal_policy=cdk.RemovalPolicy.DESTROY,
+            retention=logs.RetentionDays.THREE_MONTHS,
+        )
+        function = lambda_.Function(
+            self,
+            construct_id,
+            architecture=lambda_.Architecture.ARM_64,
+            code=self._code,
+            environment={**environment, **properties.environment},
+            handler=properties.handler,
+            log_group=log,
+            memory_size=properties.memory_mib,
+            role=role,
+            runtime=lambda_.Runtime.PYTHON_3_14,
+            timeout=cdk.Duration.seconds(properties.timeout_seconds),
+        )
+        statements = [
+            iam.PolicyStatement(
+                actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log.log_group_arn]
+            ),
+            *self._statements(properties),
+        ]
+        for statement in statements:
+            role.add_to_policy(statement)
+        acknowledge_wildcards(
+            role,
+            [each.to_statement_json() for each in statements],
+            "Objects of jobs and of teams have names that nobody knows before; executions and logs too.",
+        )
+        return function
+
+    def _statements(self, properties: JobFunction) -> Iterable[iam.PolicyStatement]:
+        """Iterate over what a function may do."""
+        bucket = self._bucket.bucket_arn
+        for pattern, actions in properties.objects.items():
+            yield iam.PolicyStatement(actions=list(actions), resources=[f"{bucket}/{pattern}"])
+            yield iam.PolicyStatement(
+                actions=["s3:ListBucket"],
+                conditions={"StringLike": {"s3:prefix": pattern}},
+                resources=[bucket],
+            )
+        if properties.reads_manifests:
+            yield iam.PolicyStatement(
+                actions=["s3:GetObject", "s3:GetObjectVersion"],
+                resources=[f"{bucket}/{queue}/*" for queue in self._queue_names],
+            )
+        if properties.reads_inputs:
+            inputs = [f"{bucket}/files/*", *self.inputs]
+            yield iam.PolicyStatement(actions=["s3:GetObject"], resources=inputs)
+        if properties.records:
+            table = self._table.table_arn
+            yield iam.PolicyStatement(
+                actions=list(properties.records),
+                resources=[table, f"{table}/index/byTeam", f"{table}/index/byState"],
+            )
+        if properties.objects or properties.records:
+            yield iam.PolicyStatement(
+                actions=["kms:Decrypt", "kms:GenerateDataKey"],
+                resources=[self._store.encryption_key.key_arn],
+            )
+        if properties.states:
+            yield from self._state_statements(properties)
+        if properties.tells:
+            bus = self._stack.format_arn(service="events", resource="event-bus", resource_name="default")
+            yield iam.PolicyStatement(actions=["events:PutEvents"], resources=[bus])
+
+    def _state_statements(self, properties: JobFunction) -> Iterable[iam.PolicyStatement]:
+        """Iterate over what a function may do with the state machine and its executions."""
+        machine = self.state_machine
+        resources = {
+            "states:StartExecution": machine.state_machine_arn,
+            "states:StopExecution": self._execution_arn("execution", ":*"),
+            "states:ListMapRuns": self._execution_arn("execution", ":*"),
+            "states:UpdateMapRun": self._execution_arn("mapRun", "/*"),
+            # A task's token is not of an execution that could be named.
+            "states:SendTaskSuccess": machine.state_machine_arn,
+        }
+        for action in properties.states:
+            yield iam.PolicyStatement(actions=[action], resources=[resources[action]])
+
+    def _execution_arn(self, resource: str, ending: str) -> str:
+        """Return ARNs of what an execution is, or has."""
+        name = self.state_machine.state_machine_name
+        return self._stack.format_arn(
+            service="states",
+            resource=resource,
+            resource_name=f"{name}{ending}",
+            arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
+        )
+
+    def _add_state_machine(self, functions: Mapping[str, lambda_.IFunction]) -> sfn.StateMachine:
+        """Add the state machine, whose children are executions of its own."""
+        definition = job_definition(
+            JobResources(
+                functions={name: each.function_arn for name, each in functions.items()},
+                bucket_name=self._store.bucket_name,
+            )
+        )
+        machine = sfn.StateMachine(
+            self,
+            "StateMachine",
+            definition_body=sfn.DefinitionBody.from_string(self._stack.to_json_string(definition)),
+            logs=sfn.LogOptions(
+                destination=logs.LogGroup(
+                    self,
+                    "StateMachineLog",
+                    removal_policy=cdk.RemovalPolicy.DESTROY,
+                    retention=logs.RetentionDays.THREE_MONTHS,
+                ),
+                level=sfn.LogLevel.ERROR,
+            ),
+        )
+        statements = [
+            iam.PolicyStatement(
+                actions=["lambda:InvokeFunction"],
+                resources=[function.function_arn for function in functions.values()],
+            ),
+            iam.PolicyStatement(
+                actions=["sqs:SendMessage"], resources=[each.queue_arn for each in self.shard_queues.values()]
+            ),
+            iam.PolicyStatement(actions=["s3:GetObject"], resources=[f"{self._bucket.bucket_arn}/jobs/*"]),
+            iam.PolicyStatement(actions=["kms:Decrypt"], resources=[self._store.encryption_key.key_arn]),
+        ]
+        for statement in statements:
+            machine.add_to_role_policy(statement)
+        acknowledge_wildcards(
+            machine,
+            [each.to_statement_json() for each in statements],
+            "Jobs have names that nobody knows before.",
+        )
+        acknowledge(
+            machine,
+            {
+                "IAM5[Resource::*]": "Delivery of logs is of no resource (AWS Step Functions, Logging).",
+                "SF1": "What went wrong is logged; a history has the rest, of tens of thousands of shards.",
+                "SF2": "A job takes hours, and its work is the workers'.",
+            },
+        )
+        # Of the machine itself, which a policy of its own role cannot name without a circle.
+        iam.ManagedPolicy(
+            self,
+            "ChildrenPolicy",
+            roles=[machine.role],
+            statements=[
+                iam.PolicyStatement(actions=["states:StartExecution"], resources=[machine.state_machine_arn])
+            ],
+        )
+        return machine
+
+    def _add_triggers(self, functions: Mapping[str, lambda_.IFunction]) -> None:
+        """Let time, jobs, ends of executions and manifests call their functions."""
+        every = events.Schedule.rate(cdk.Duration.minutes(_SCHEDULE_MINUTES))
+        events.Rule(self, "EveryMinute", schedule=every, targets=[_to(functions["schedule"])])
+        patterns = {
+            "JobChanges": (events.EventPattern(source=[_SOURCE]), "schedule"),
+            "ExecutionEnds": (
+                events.EventPattern(
+                    source=["aws.states"],
+                    detail_type=["Step Functions Execution Status Change"],
+                    detail={
+                        "stateMachineArn": [self.state_machine.state_machine_arn],
+                        "status": ["ABORTED", "FAILED", "TIMED_OUT"],
+                    },
+                ),
+                "close",
+            ),
+            "Manifests": (
+                events.EventPattern(
+                    source=["aws.s3"],
+                    detail_type=["Object Created"],
+                    detail={
+                        "bucket": {"name": [self._store.bucket_name]},
+                        "object": {"key": [{"prefix": f"{queue}/"} for queue in self._queue_names]},
+                    },
+                ),
+                "object",
+            ),
+        }
+        for name, (pattern, function) in patterns.items():
+            events.Rule(self, name, event_pattern=pattern, targets=[_to(functions[function])])
+
+
+def _to(function: lambda_.IFunction) -> targets.LambdaFunction:
+    """Return a function as the target of a rule."""
+    return targets.LambdaFunction(function, retry_attempts=8, max_event_age=cdk.Duration.hours(6))

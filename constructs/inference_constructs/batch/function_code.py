@@ -1,0 +1,74 @@
+"""The code of batch's functions: the project's own, and packages of pure Python that Lambda does not bring.
+
+They are copied from where this program itself has them, so their versions are those of the lock file, and
+neither a container engine nor a registry is needed to synthesise.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import jsii
+from aws_cdk import aws_lambda as lambda_
+
+#: Packages beside boto3, which Lambda brings: what they are imported as.
+_PACKAGES = ("aws_lambda_powertools", "jinja2", "markupsafe", "multipart", "typing_extensions", "valkey")
+# Compiled parts are of one Python and one processor; each of the packages works without.
+_LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.so", "*.pyi", "*.c", "py.typed")
+
+
+@jsii.implements(cdk.ILocalBundling)
+class _Copying:
+    """Copies code and packages into the folder of the asset.
+
+    Parameters
+    ----------
+    folders
+        The project's own packages.
+    """
+
+    def __init__(self, folders: tuple[Path, ...]) -> None:
+        self._folders = folders
+
+    def try_bundle(self, output_dir: str, *, image: Any, **_: Any) -> bool:  # noqa: ARG002 - jsii's
+        """Fill the folder."""
+        for folder in self._folders:
+            shutil.copytree(folder, Path(output_dir) / folder.name, ignore=_LEFT_OUT)
+        for name in _PACKAGES:
+            _copy_package(name, Path(output_dir))
+        return True
+
+
+def function_code(*folders: Path) -> lambda_.Code:
+    """Return code for functions in Python.
+
+    Parameters
+    ----------
+    folders
+        The project's own packages.
+    """
+    return lambda_.Code.from_asset(
+        str(folders[0]),
+        asset_hash_type=cdk.AssetHashType.OUTPUT,
+        bundling=cdk.BundlingOptions(
+            # Never pulled: what is copied needs no container.
+            image=cdk.DockerImage.from_registry("none"),
+            local=_Copying(folders),
+        ),
+    )
+
+
+def _copy_package(name: str, directory: Path) -> None:
+    """Copy an installed package, or a module that is one file."""
+    specification = importlib.util.find_spec(name)
+    if specification is None or specification.origin is None:
+        raise ModuleNotFoundError(f"{name} is not installed beside this program")
+    origin = Path(specification.origin)
+    if specification.submodule_search_locations is None:
+        shutil.copy(origin, directory)
+    else:
+        shutil.copytree(origin.parent, directory / name, ignore=_LEFT_OUT)

@@ -1,0 +1,144 @@
+"""The functions of batch: what each runs, and what each may do, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+#: For how long API Gateway remembers an answer about a token; one that ends sooner is refused.
+AUTHORIZER_SECONDS = 300
+
+
+@dataclass(frozen=True)
+class JobFunction:
+    """One function.
+
+    Parameters
+    ----------
+    handler
+        What it runs.
+    timeout_seconds, memory_mib
+        Its limits; Lambda gives processors with memory.
+    objects
+        Actions of S3 on keys of the batch bucket, by the key's pattern.
+    records
+        Actions of DynamoDB on the table.
+    states
+        Actions of Step Functions on executions of the state machine.
+    reads_inputs
+        Whether it reads what teams name: objects below their prefixes.
+    reads_manifests
+        Whether it reads what teams put below their own prefixes of the batch bucket.
+    tells
+        Whether it puts events on the bus.
+    environment
+        Variables of its own.
+    """
+
+    handler: str
+    timeout_seconds: int = 60
+    memory_mib: int = 512
+    objects: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    records: Sequence[str] = ()
+    states: Sequence[str] = ()
+    reads_inputs: bool = False
+    reads_manifests: bool = False
+    tells: bool = False
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+_JOBS = "jobs/*"
+_CHANGE_RECORDS = ("dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:Query")
+_WRITE_LARGE = ("s3:PutObject", "s3:AbortMultipartUpload")
+_START = ("states:StartExecution",)
+_STOP = ("states:StopExecution",)
+
+#: Functions of the state machine, by the name of the state that calls them.
+STATE_FUNCTIONS: Mapping[str, JobFunction] = {
+    "segment": JobFunction(
+        "batch.preparation.handlers.segment",
+        objects={_JOBS: ("s3:GetObject", "s3:PutObject")},
+        reads_inputs=True,
+    ),
+    "check": JobFunction(
+        "batch.preparation.handlers.check",
+        timeout_seconds=900,
+        memory_mib=1769,  # One processor.
+        objects={_JOBS: ("s3:GetObject", "s3:PutObject")},
+        reads_inputs=True,
+    ),
+    "plan": JobFunction(
+        "batch.preparation.handlers.plan",
+        timeout_seconds=900,
+        memory_mib=1769,
+        objects={_JOBS: ("s3:GetObject", *_WRITE_LARGE)},
+    ),
+    "ask": JobFunction(
+        "batch.scheduling.handlers.ask",
+        objects={_JOBS: ("s3:GetObject",)},
+        records=("dynamodb:PutItem",),
+        tells=True,
+    ),
+    "merge": JobFunction(
+        "batch.completion.handlers.merge",
+        timeout_seconds=900,
+        memory_mib=1769,
+        objects={_JOBS: ("s3:GetObject", *_WRITE_LARGE)},
+        records=_CHANGE_RECORDS,
+    ),
+    "finish": JobFunction(
+        "batch.completion.handlers.finish",
+        objects={_JOBS: ("s3:GetObject",)},
+        records=_CHANGE_RECORDS,
+        tells=True,
+    ),
+    "reject": JobFunction(
+        "batch.completion.handlers.reject",
+        timeout_seconds=300,
+        objects={_JOBS: ("s3:GetObject", *_WRITE_LARGE)},
+        records=_CHANGE_RECORDS,
+        tells=True,
+    ),
+}
+
+#: Functions that something else calls, by name.
+OTHER_FUNCTIONS: Mapping[str, JobFunction] = {
+    "schedule": JobFunction(
+        "batch.scheduling.handlers.schedule",
+        objects={_JOBS: ("s3:GetObject",)},
+        records=_CHANGE_RECORDS,
+        states=("states:SendTaskSuccess", "states:ListMapRuns", "states:UpdateMapRun", *_STOP),
+    ),
+    "close": JobFunction(
+        "batch.completion.handlers.close",
+        timeout_seconds=900,
+        memory_mib=1769,
+        objects={_JOBS: ("s3:GetObject", *_WRITE_LARGE)},
+        records=_CHANGE_RECORDS,
+        tells=True,
+    ),
+    "object": JobFunction(
+        "batch.submission.handlers.handle_object",
+        objects={_JOBS: ("s3:PutObject",)},
+        records=_CHANGE_RECORDS,
+        states=_START,
+        reads_manifests=True,
+    ),
+    "api": JobFunction(
+        "batch.api.handler.handle",
+        timeout_seconds=29,  # API Gateway waits no longer.
+        memory_mib=1769,
+        objects={
+            _JOBS: ("s3:GetObject", "s3:PutObject", "s3:DeleteObject"),
+            "files/*": ("s3:GetObject", "s3:DeleteObject", *_WRITE_LARGE),
+            "uploads/*": ("s3:GetObject", "s3:DeleteObject", *_WRITE_LARGE),
+        },
+        records=(*_CHANGE_RECORDS, "dynamodb:DeleteItem"),
+        states=(*_START, *_STOP),
+    ),
+    "authorizer": JobFunction(
+        "batch.authorizer.handler.handle",
+        timeout_seconds=20,
+        environment={"BATCH_AUTHORIZER_SECONDS": str(AUTHORIZER_SECONDS)},
+    ),
+}

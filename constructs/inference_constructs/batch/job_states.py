@@ -1,0 +1,279 @@
+"""How a job goes from its input to its results, as a state machine: data in the Amazon States Language.
+
+An execution is an attempt at a job; its input is ``{"job": …, "attempt": …}``. It catches nothing: whatever
+ends it is told to the function that closes jobs. Children of its maps are one segment or one shard, never one
+request (https://docs.aws.amazon.com/step-functions/latest/dg/state-map-distributed.html).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+State = dict[str, Any]
+
+#: Seconds without a sign of life after which a shard is given to another worker.
+HEARTBEAT_SECONDS = 120
+#: Segments that are checked at once.
+_SEGMENTS_AT_ONCE = 50
+# A worker that says that a shard cannot be done is asked again; one that is gone or has no time yet, always:
+# the job's deadline ends that.
+_FAILED_ATTEMPTS = 4
+_SILENT_ATTEMPTS = 100_000
+_LAMBDA_ERRORS = [
+    "Lambda.ClientExecutionTimeoutException",
+    "Lambda.ServiceException",
+    "Lambda.AWSLambdaException",
+    "Lambda.SdkClientException",
+    "Lambda.TooManyRequestsException",
+]
+
+
+@dataclass(frozen=True)
+class JobResources:
+    """What the state machine works with.
+
+    Parameters
+    ----------
+    functions
+        ARNs by name: ``segment``, ``check``, ``plan``, ``reject``, ``ask``, ``merge``, ``finish``.
+    bucket_name
+        The batch bucket.
+    """
+
+    functions: Mapping[str, str]
+    bucket_name: str
+
+
+def job_definition(resources: JobResources) -> dict[str, Any]:
+    """Return the definition.
+
+    Parameters
+    ----------
+    resources
+        What it works with.
+    """
+    return {
+        "Comment": "Runs an attempt at a batch job",
+        "QueryLanguage": "JSONata",
+        "StartAt": "ReadInput",
+        "States": {
+            **_preparing(resources),
+            **_working(resources),
+            **_ending(resources),
+        },
+    }
+
+
+def _preparing(resources: JobResources) -> dict[str, State]:
+    """Check the input and cut it into shards; an attempt after the first has them already."""
+    return {
+        "ReadInput": {
+            "Type": "Pass",
+            "Assign": {
+                "attempt": "{% $states.input.attempt %}",
+                "job": "{% $states.input.job %}",
+                "shardsKey": (
+                    "{% 'jobs/' & $states.input.job & ($states.input.attempt > 1 "
+                    "? '/undone-' & $states.input.attempt & '.jsonl' : '/shards.jsonl') %}"
+                ),
+            },
+            "Next": "IsFirstAttempt",
+        },
+        "IsFirstAttempt": {
+            "Type": "Choice",
+            "Choices": [{"Condition": "{% $attempt > 1 %}", "Next": "Ask"}],
+            "Default": "Segment",
+        },
+        "Segment": _invoke(
+            resources,
+            "segment",
+            {"job": "{% $job %}"},
+            following="HasSegments",
+            assign={
+                "segments": "{% $states.result.Payload.segments %}",
+                "segmentsKey": "{% $states.result.Payload.key %}",
+            },
+        ),
+        "HasSegments": {
+            "Type": "Choice",
+            "Choices": [{"Condition": "{% $segments > 0 %}", "Next": "Segments"}],
+            "Default": "Plan",
+        },
+        "Segments": _map(
+            resources,
+            key="{% $segmentsKey %}",
+            label="Segments",
+            concurrency=_SEGMENTS_AT_ONCE,
+            selector={"job": "{% $job %}", "segment": "{% $states.context.Map.Item.Value %}"},
+            state={
+                **_invoke(resources, "check", "{% $states.input %}"),
+                # The results of all children together may have 256 KiB.
+                "Output": 0,
+                "End": True,
+            },
+            following="Plan",
+        ),
+        "Plan": _invoke(
+            resources,
+            "plan",
+            {"job": "{% $job %}", "segments": "{% $segments %}"},
+            following="IsAccepted",
+            assign={"accepted": "{% $states.result.Payload.accepted %}"},
+        ),
+        "IsAccepted": {
+            "Type": "Choice",
+            "Choices": [{"Condition": "{% $accepted %}", "Next": "Ask"}],
+            "Default": "Reject",
+        },
+        "Reject": _invoke(resources, "reject", {"job": "{% $job %}"}, following="Done"),
+    }
+
+
+def _working(resources: JobResources) -> dict[str, State]:
+    """Wait for places, then let workers do the shards."""
+    return {
+        "Ask": {
+            "Type": "Task",
+            "Resource": "arn:aws:states:::lambda:invoke.waitForTaskToken",
+            "Arguments": {
+                "FunctionName": resources.functions["ask"],
+                "Payload": {
+                    "job": "{% $job %}",
+                    "attempt": "{% $attempt %}",
+                    "key": "{% $shardsKey %}",
+                    "taskToken": "{% $states.context.Task.Token %}",
+                },
+            },
+            "Assign": {
+                "places": "{% $states.result.places %}",
+                "queueUrl": "{% $states.result.queueUrl %}",
+            },
+            "Retry": [_lambda_retry()],
+            "Next": "Shards",
+        },
+        "Shards": {
+            **_map(
+                resources,
+                key="{% $shardsKey %}",
+                label="Shards",
+                concurrency="{% $places %}",
+                selector={
+                    "job": "{% $job %}",
+                    "queueUrl": "{% $queueUrl %}",
+                    "shard": "{% $states.context.Map.Item.Value.shard %}",
+                },
+                state=_shard(),
+                following="Merge",
+            ),
+            # A shard that cannot be done does not end the others; a redrive runs it.
+            "ToleratedFailurePercentage": 100,
+        },
+    }
+
+
+def _shard() -> State:
+    """Give a shard to whichever worker takes it, and wait until that says that it is done."""
+    return {
+        "Type": "Task",
+        "Resource": "arn:aws:states:::sqs:sendMessage.waitForTaskToken",
+        "Arguments": {
+            "QueueUrl": "{% $states.input.queueUrl %}",
+            "MessageBody": {
+                "job": "{% $states.input.job %}",
+                "shard": "{% $states.input.shard %}",
+                "taskToken": "{% $states.context.Task.Token %}",
+            },
+        },
+        "HeartbeatSeconds": HEARTBEAT_SECONDS,
+        "Retry": [
+            {
+                "ErrorEquals": ["States.HeartbeatTimeout"],
+                "IntervalSeconds": 1,
+                "BackoffRate": 1,
+                "MaxAttempts": _SILENT_ATTEMPTS,
+            },
+            {
+                "ErrorEquals": ["States.ALL"],
+                "IntervalSeconds": 5,
+                "BackoffRate": 2,
+                "MaxAttempts": _FAILED_ATTEMPTS,
+                "JitterStrategy": "FULL",
+            },
+        ],
+        "Output": 0,
+        "End": True,
+    }
+
+
+def _ending(resources: JobResources) -> dict[str, State]:
+    """Join the results and end the job."""
+    return {
+        "Merge": _invoke(
+            resources, "merge", {"job": "{% $job %}", "attempt": "{% $attempt %}"}, following="Finish"
+        ),
+        "Finish": _invoke(resources, "finish", {"job": "{% $job %}"}, following="Done"),
+        "Done": {"Type": "Succeed"},
+    }
+
+
+def _map(
+    resources: JobResources,
+    *,
+    key: str,
+    label: str,
+    concurrency: int | str,
+    selector: Mapping[str, str],
+    state: State,
+    following: str,
+) -> State:
+    """Return a map over the lines of an object of the batch bucket, a child a line."""
+    return {
+        "Type": "Map",
+        "Label": label,
+        "ItemReader": {
+            "Resource": "arn:aws:states:::s3:getObject",
+            "ReaderConfig": {"InputType": "JSONL"},
+            "Arguments": {"Bucket": resources.bucket_name, "Key": key},
+        },
+        "ItemSelector": dict(selector),
+        "ItemProcessor": {
+            "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"},
+            "StartAt": "Work",
+            "States": {"Work": state},
+        },
+        "MaxConcurrency": concurrency,
+        "Output": {},
+        "Next": following,
+    }
+
+
+def _invoke(
+    resources: JobResources,
+    function: str,
+    payload: Mapping[str, str] | str,
+    *,
+    following: str | None = None,
+    assign: Mapping[str, str] | None = None,
+) -> State:
+    """Return a call of a function; what it returns is not kept but for what is assigned."""
+    return {
+        "Type": "Task",
+        "Resource": "arn:aws:states:::lambda:invoke",
+        "Arguments": {"FunctionName": resources.functions[function], "Payload": payload},
+        "Retry": [_lambda_retry()],
+        **({"Assign": dict(assign)} if assign else {}),
+        **({"Output": {}, "Next": following} if following else {}),
+    }
+
+
+def _lambda_retry() -> dict[str, Any]:
+    """Return how a call of a function is tried again that Lambda itself could not answer."""
+    return {
+        "ErrorEquals": _LAMBDA_ERRORS,
+        "IntervalSeconds": 2,
+        "BackoffRate": 2,
+        "MaxAttempts": 6,
+        "JitterStrategy": "FULL",
+    }

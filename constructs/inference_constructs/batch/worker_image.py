@@ -1,0 +1,173 @@
+"""The image of batch workers, built in the account: who deploys needs no container engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import aws_cdk as cdk
+from aws_cdk import aws_codebuild as codebuild
+from aws_cdk import aws_ecr as ecr
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3_assets as s3_assets
+from constructs import Construct
+
+from inference_constructs.findings import acknowledge_wildcards
+
+_BUILD_MINUTES = 20
+_KEPT_IMAGES = 10
+#: One image a content: what is there is not built again, and nothing is ever overwritten.
+_BUILD_SPECIFICATION = {
+    "version": "0.2",
+    "phases": {
+        "build": {
+            "commands": [
+                'if aws ecr describe-images --repository-name "$REPOSITORY" --image-ids imageTag="$TAG"; '
+                "then exit 0; fi",
+                'docker build --pull --file worker/Dockerfile --tag "$REGISTRY/$REPOSITORY:$TAG" .',
+                'aws ecr get-login-password | docker login --username AWS --password-stdin "$REGISTRY"',
+                'docker push "$REGISTRY/$REPOSITORY:$TAG"',
+            ]
+        }
+    },
+}
+
+
+class WorkerImage(Construct):
+    """A repository, and a build that fills it when the workers' code or packages change.
+
+    Deployment starts the build and does not wait: pods ask for the image until it is there, some minutes
+    later, and a build that fails shows in CodeBuild and in the pods, as `ImagePullBackOff`.
+
+    Parameters
+    ----------
+    code, starter
+        Folder of the workers' package, with ``worker/Dockerfile``, and of the one that starts the build.
+    encryption_key
+        Key of the images.
+    """
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, code: Path, starter: Path, encryption_key: kms.IKey
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self._repository = ecr.Repository(
+            self,
+            "Repository",
+            empty_on_delete=True,
+            encryption_key=encryption_key,
+            image_scan_on_push=True,
+            image_tag_mutability=ecr.TagMutability.IMMUTABLE,
+            lifecycle_rules=[ecr.LifecycleRule(max_image_count=_KEPT_IMAGES)],
+            removal_policy=cdk.RemovalPolicy.DESTROY,
+        )
+        source = s3_assets.Asset(self, "Source", path=str(code), exclude=["**/__pycache__"])
+        self._tag = source.asset_hash
+        self._start(self._add_project(source, encryption_key), starter)
+
+    @property
+    def uri(self) -> str:
+        """Address of the image, with its tag."""
+        return self._repository.repository_uri_for_tag(self._tag)
+
+    def _add_project(self, source: s3_assets.Asset, encryption_key: kms.IKey) -> codebuild.Project:
+        """Add what builds and pushes the image."""
+        stack = cdk.Stack.of(self)
+        log = logs.LogGroup(
+            self,
+            "Log",
+            removal_policy=cdk.RemovalPolicy.DESTROY,
+            retention=logs.RetentionDays.THREE_MONTHS,
+        )
+        return codebuild.Project(
+            self,
+            "Build",
+            encryption_key=encryption_key,
+            build_spec=codebuild.BuildSpec.from_object(_BUILD_SPECIFICATION),
+            environment=codebuild.BuildEnvironment(
+                build_image=codebuild.LinuxBuildImage.STANDARD_7_0,
+                compute_type=codebuild.ComputeType.SMALL,
+                environment_variables={
+                    name: codebuild.BuildEnvironmentVariable(value=value)
+                    for name, value in {
+                        "REGISTRY": f"{stack.account}.dkr.ecr.{stack.region}.{stack.url_suffix}",
+                        "REPOSITORY": self._repository.repository_name,
+                    }.items()
+                },
+                privileged=True,
+            ),
+            logging=codebuild.LoggingOptions(cloud_watch=codebuild.CloudWatchLoggingOptions(log_group=log)),
+            role=self._build_role(source, log).without_policy_updates(),
+            source=codebuild.Source.s3(bucket=source.bucket, path=source.s3_object_key),
+            timeout=cdk.Duration.minutes(_BUILD_MINUTES),
+        )
+
+    def _build_role(self, source: s3_assets.Asset, log: logs.LogGroup) -> iam.Role:
+        """Let the build read this very source, write its log, and push to this very repository."""
+        role = iam.Role(self, "BuildRole", assumed_by=iam.ServicePrincipal("codebuild.amazonaws.com"))
+        token = iam.PolicyStatement(actions=["ecr:GetAuthorizationToken"], resources=["*"])
+        statements = [
+            token,
+            iam.PolicyStatement(
+                actions=["s3:GetObject", "s3:GetObjectVersion"],
+                resources=[source.bucket.arn_for_objects(source.s3_object_key)],
+            ),
+            iam.PolicyStatement(
+                actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log.log_group_arn]
+            ),
+            iam.PolicyStatement(
+                actions=[
+                    "ecr:BatchCheckLayerAvailability",
+                    "ecr:BatchGetImage",
+                    "ecr:CompleteLayerUpload",
+                    "ecr:DescribeImages",
+                    "ecr:GetDownloadUrlForLayer",
+                    "ecr:InitiateLayerUpload",
+                    "ecr:PutImage",
+                    "ecr:UploadLayerPart",
+                ],
+                resources=[self._repository.repository_arn],
+            ),
+        ]
+        for statement in statements:
+            role.add_to_policy(statement)
+        acknowledge_wildcards(
+            role,
+            [each.to_statement_json() for each in statements],
+            "The token of a registry is of no resource (Amazon ECR API Reference); a log has streams.",
+        )
+        return role
+
+    def _start(self, project: codebuild.Project, starter: Path) -> None:
+        """Start a build on creation, and when the source changes."""
+        role = iam.Role(self, "StartRole", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+        log = logs.LogGroup(
+            self,
+            "StartLog",
+            removal_policy=cdk.RemovalPolicy.DESTROY,
+            retention=logs.RetentionDays.THREE_MONTHS,
+        )
+        log.grant_write(role)
+        role.add_to_policy(
+            iam.PolicyStatement(actions=["codebuild:StartBuild"], resources=[project.project_arn])
+        )
+        function = lambda_.Function(
+            self,
+            "Starter",
+            architecture=lambda_.Architecture.ARM_64,
+            code=lambda_.Code.from_asset(str(starter.parent), exclude=["*", f"!{starter.name}/*.py"]),
+            handler=f"{starter.name}.handler.handle",
+            log_group=log,
+            role=role,
+            runtime=lambda_.Runtime.PYTHON_3_14,
+            timeout=cdk.Duration.minutes(1),
+        )
+        cdk.CustomResource(
+            self,
+            "Start",
+            resource_type="Custom::ImageBuild",
+            service_token=function.function_arn,
+            properties={"Project": project.project_name, "Tag": self._tag},
+        )

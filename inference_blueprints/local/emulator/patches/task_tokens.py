@@ -1,0 +1,83 @@
+"""Tasks that wait for a token: heartbeats that are missed, and executions that are stopped, end them.
+
+The emulator waits for ever, and goes on to take the token's heartbeats
+(https://docs.aws.amazon.com/step-functions/latest/dg/connect-to-resource.html#connect-wait-token).
+"""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from ministack.services import stepfunctions
+
+_LOOK_SECONDS = 0.25
+
+_invoke_plain = stepfunctions._invoke_with_callback
+_execute_task = stepfunctions._execute_task
+_execution: contextvars.ContextVar[Mapping[str, Any] | None] = contextvars.ContextVar(
+    "execution", default=None
+)
+
+
+def apply() -> None:
+    """Replace the emulator's own."""
+    stepfunctions._execute_task = _execute
+    stepfunctions._invoke_with_callback = _invoke
+
+
+def _execute(state: Any, raw_input: Any, execution: Any, context: Any) -> Any:
+    """Execute a task that knows its execution."""
+    token = _execution.set(execution)
+    try:
+        return _execute_task(state, raw_input, execution, context)
+    finally:
+        _execution.reset(token)
+
+
+def _invoke(resource: str, given: Any, token: str, state: Mapping[str, Any]) -> Any:
+    """Invoke a task and watch over it while it waits."""
+    ended = threading.Event()
+    watch = contextvars.copy_context()
+    watcher = threading.Thread(
+        target=watch.run, args=(_watch, token, state.get("HeartbeatSeconds"), ended), daemon=True
+    )
+    watcher.start()
+    try:
+        return _invoke_plain(resource, given, token, state)
+    finally:
+        ended.set()
+
+
+def _watch(token: str, heartbeat_seconds: float | None, ended: threading.Event) -> None:
+    """End a task whose execution was stopped or that gives no sign of life."""
+    began = time.time()
+    while not ended.wait(_LOOK_SECONDS):
+        waiting = stepfunctions._task_tokens.get(token)
+        if waiting is None:
+            continue
+        beat = waiting["heartbeat"]
+        last = max(began, datetime.fromisoformat(beat).timestamp()) if beat else began
+        if not _is_running():
+            error = {"Error": "States.TaskFailed", "Cause": "The execution was stopped."}
+        elif heartbeat_seconds and time.time() - last > float(heartbeat_seconds):
+            error = {"Error": "States.HeartbeatTimeout", "Cause": ""}
+        else:
+            continue
+        waiting["error"] = error
+        waiting["event"].set()
+        return
+
+
+def _is_running() -> bool:
+    """Return whether the execution of this task runs, and that of which it is a child."""
+    execution = _execution.get()
+    if execution is None:
+        return True
+    run = stepfunctions._map_runs.get(execution.get("mapRunArn", ""))
+    parent = stepfunctions._executions.get(run["executionArn"]) if run else None
+    return execution["status"] == "RUNNING" and (parent is None or parent["status"] == "RUNNING")

@@ -1,0 +1,15 @@
+"""What several rules say of names that are there twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from inference_blueprints.errors import Finding
+from inference_blueprints.spec.wording import Path, duplicates, quote
+
+
+def duplicate_names(kind: str, names: Mapping[Path, str]) -> Iterator[Finding]:
+    """Yield a finding for each name that is there already."""
+    paths = list(names)
+    for index, name in duplicates(names.values()):
+        yield Finding(paths[index], f"got {quote(name)}, another {kind} has that name; rename one of them")

@@ -1,0 +1,162 @@
+"""Batch: jobs of many requests, from their submission to their results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
+from constructs import Construct
+
+from inference_blueprints import resources
+from inference_blueprints.catalog.charts import charts
+from inference_blueprints.serving.chart_values import chart_values
+from inference_blueprints.serving.types import ServingPlan
+from inference_blueprints.spec.types import Batch, BatchQueue, Model, Team
+from inference_constructs.batch.batch_api import BatchApi
+from inference_constructs.batch.batch_jobs import BatchJobs
+from inference_constructs.batch.batch_store import BatchStore
+from inference_constructs.batch.batch_workers import BatchWorkers
+from inference_constructs.batch.worker_image import WorkerImage
+from inference_constructs.eks.cluster_access import ClusterAccess
+from inference_constructs.network.gateway import Gateway
+
+#: Output with the base address of the API, for clients of the OpenAI API.
+API_OUTPUT = "BatchApiAddress"
+# Two, so that a node that goes away stops nothing; each has hundreds of requests in flight.
+_WORKERS = 2
+_SHARDS_A_WORKER = 4
+_WORKER_CHART = charts()["batch-worker"]
+
+
+class BatchStack(cdk.Stack):
+    """What takes jobs, runs them and ends them.
+
+    Parameters
+    ----------
+    platform
+        `metadata.name`.
+    batch, teams, models
+        The blueprint's sections.
+    plan
+        The serving plan.
+    store
+        Records and objects.
+    vpc, vpc_cidr
+        Where the API is reached.
+    access, gateway
+        The cluster where workers run, and the models' load balancer.
+    env
+        Account and region.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        platform: str,
+        batch: Batch,
+        teams: Sequence[Team],
+        models: Sequence[Model],
+        plan: ServingPlan,
+        store: BatchStore,
+        vpc: ec2.IVpc,
+        vpc_cidr: str,
+        access: ClusterAccess,
+        gateway: Gateway,
+        env: cdk.Environment,
+    ) -> None:
+        super().__init__(scope, construct_id, env=env)
+        by_name = {model.name: model for model in models}
+        self.jobs = BatchJobs(
+            self,
+            "Jobs",
+            code=resources.runtime_directory() / "batch",
+            configuration={
+                "platform": platform,
+                "queues": [_queue(queue, by_name[queue.model], plan) for queue in batch.queues],
+                "teams": [team.model_dump(by_alias=True) for team in teams],
+            },
+            models=list(dict.fromkeys(queue.model for queue in batch.queues)),
+            queues=[queue.name for queue in batch.queues],
+            data_prefixes=sorted({prefix for team in teams for prefix in team.data_prefixes}),
+            store=store,
+        )
+        self.api = BatchApi(
+            self,
+            "Api",
+            handler=self.jobs.api,
+            authorizer=self.jobs.authorizer,
+            vpc=vpc,
+            vpc_cidr=vpc_cidr,
+        )
+        self._add_workers(access, gateway, store)
+        cdk.CfnOutput(self, API_OUTPUT, value=f"{self.api.api.url}v1")
+
+    def _add_workers(self, access: ClusterAccess, gateway: Gateway, store: BatchStore) -> None:
+        """Let workers of each model answer its shards by the model's own route."""
+        image = WorkerImage(
+            self,
+            "WorkerImage",
+            code=resources.runtime_directory() / "batch",
+            starter=resources.runtime_directory() / "image_build",
+            encryption_key=store.encryption_key,
+        )
+        cluster = access.cluster_in(self)
+        for model, queue in self.jobs.shard_queues.items():
+            environment = {
+                "AWS_REGION": self.region,
+                "BATCH_BUCKET": store.bucket_name,
+                "BATCH_ENDPOINT": f"{gateway.scheme}://{model}.{gateway.zone_name}",
+                "BATCH_MODEL": model,
+                "BATCH_QUEUE_URL": queue.queue_url,
+                "BATCH_SHARDS_AT_ONCE": str(_SHARDS_A_WORKER),
+            }
+            BatchWorkers(
+                self,
+                f"Workers-{model}",
+                cluster_name=access.cluster_name,
+                cluster=cluster,
+                chart=_WORKER_CHART,
+                # No deployment's release has a point in its name.
+                release=f"{model}.batch",
+                values=chart_values(
+                    _WORKER_CHART.name, image=image.uri, replicas=_WORKERS, environment=environment
+                ),
+                queue=queue,
+                store=store,
+                state_machine_arn=self.jobs.state_machine.state_machine_arn,
+                data_prefixes=self.jobs.inputs,
+            )
+
+
+def _queue(queue: BatchQueue, model: Model, plan: ServingPlan) -> dict[str, Any]:
+    """Return a queue as the functions of batch read it."""
+    peak = model.workload.peak_requests_per_second
+    return {
+        "name": queue.name,
+        "model": queue.model,
+        "priority": queue.priority,
+        "deadlineHours": queue.deadline_hours,
+        "capacity": {
+            # At the peak the workers read prompts and write answers at once: each alone goes twice as fast.
+            "inputTokensPerSecond": 2 * peak * model.workload.input_tokens,
+            "outputTokensPerSecond": 2 * peak * model.workload.output_tokens,
+            "usdPerMillionInputTokens": queue.rates.usd_per_million_input_tokens,
+            "usdPerMillionOutputTokens": queue.rates.usd_per_million_output_tokens,
+            "places": _WORKERS * _SHARDS_A_WORKER,
+        },
+        "limits": {"requestTokens": _longest_request(plan, model)},
+    }
+
+
+def _longest_request(plan: ServingPlan, model: Model) -> int:
+    """Return the tokens of the longest request that every deployment of a model takes."""
+    return min(
+        process.engine.max_model_len
+        for deployment in plan.model(model.name).deployments
+        for process in deployment.workers
+        if process.engine
+    )

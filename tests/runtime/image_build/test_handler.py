@@ -1,0 +1,96 @@
+"""CloudFormation is always told, and a build starts when there is something to build."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from image_build.handler import handle
+
+
+@pytest.fixture
+def answers() -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    received: list[dict[str, Any]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_PUT(self) -> None:
+            received.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002 - its name
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/answer", received
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def project(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "none")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-west-2")
+    with mock_aws():
+        boto3.client("codebuild").create_project(
+            name="image",
+            source={"type": "S3", "location": "bucket/key"},
+            artifacts={"type": "NO_ARTIFACTS"},
+            environment={
+                "type": "LINUX_CONTAINER",
+                "image": "aws/codebuild/standard:7.0",
+                "computeType": "BUILD_GENERAL1_SMALL",
+            },
+            serviceRole="arn:aws:iam::123456789012:role/build",
+        )
+        yield "image"
+
+
+def event(kind: str, url: str, project: str) -> dict[str, Any]:
+    return {
+        "RequestType": kind,
+        "ResponseURL": url,
+        "StackId": "stack",
+        "RequestId": "request",
+        "LogicalResourceId": "Start",
+        "ResourceProperties": {"Project": project, "Tag": "abc"},
+    }
+
+
+@pytest.mark.parametrize(("kind", "builds"), [("Create", 1), ("Update", 1), ("Delete", 0)])
+def test_a_build_starts_unless_the_stack_goes(
+    answers: tuple[str, list[dict[str, Any]]], project: str, kind: str, builds: int
+) -> None:
+    url, received = answers
+    handle(event(kind, url, project), None)
+    assert len(boto3.client("codebuild").list_builds_for_project(projectName=project)["ids"]) == builds
+    assert received == [
+        {
+            "Status": "SUCCESS",
+            "Reason": "",
+            "PhysicalResourceId": "abc",
+            "StackId": "stack",
+            "RequestId": "request",
+            "LogicalResourceId": "Start",
+        }
+    ]
+
+
+def test_a_build_that_does_not_start_fails_the_deployment_at_once(
+    answers: tuple[str, list[dict[str, Any]]], project: str
+) -> None:
+    url, received = answers
+    handle(event("Create", url, f"{project}-gone"), None)
+    assert received[0]["Status"] == "FAILED"
+    assert received[0]["Reason"].startswith("the build of the image did not start: ")

@@ -1,0 +1,154 @@
+"""Batch: what its functions and workers may do, and what starts and ends a job."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.templates.conftest import Synthesise
+from tests.templates.support import Templates, listed, statements, text
+
+RATES = {"usdPerMillionInputTokens": 0.05, "usdPerMillionOutputTokens": 0.4}
+TEAM = {
+    "name": "ads",
+    "principals": ["arn:aws:iam::111122223333:role/Ads"],
+    "monthlyBudgetUsd": 1000,
+    "dataPrefixes": ["s3://acme-ads/pictures/"],
+}
+QUEUES = [
+    {"name": "nightly", "model": "qwen3-8b", "rates": RATES},
+    {"name": "urgent", "model": "qwen3-8b", "rates": RATES, "priority": 90, "deadlineHours": 1},
+]
+
+
+def with_batch(spec: dict[str, Any]) -> None:
+    spec.update(teams=[TEAM], batch={"queues": QUEUES})
+
+
+@pytest.fixture(scope="module")
+def batch(synthesise: Synthesise) -> Templates:
+    return synthesise(with_batch)
+
+
+def functions(templates: Templates) -> dict[str, dict[str, Any]]:
+    return {each["Handler"]: each for each in templates.properties("AWS::Lambda::Function", "Batch")}
+
+
+def definition(templates: Templates) -> dict[str, Any]:
+    machine = templates.only("AWS::StepFunctions::StateMachine", "Batch")
+    found: dict[str, Any] = json.loads(text(machine["DefinitionString"]))
+    return found
+
+
+def states(machine: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Iterate over all states, those of maps too."""
+    for name, state in machine["States"].items():
+        yield name, state
+        if state["Type"] == "Map":
+            yield from states(state["ItemProcessor"])
+
+
+def test_without_the_section_there_is_nothing_of_it(base_templates: Templates) -> None:
+    assert not [name for name in base_templates.by_stack if "Batch" in name]
+    assert not base_templates.resources("AWS::DynamoDB::GlobalTable", "Data")
+
+
+def test_teams_alone_build_nothing(synthesise: Synthesise, base_templates: Templates) -> None:
+    templates = synthesise(lambda spec: spec.update(teams=[TEAM]))
+    assert set(templates.by_stack) == set(base_templates.by_stack)
+
+
+def test_functions_know_queues_and_teams(batch: Templates) -> None:
+    environment = functions(batch)["batch.api.handler.handle"]["Environment"]["Variables"]
+    configuration = json.loads(text(environment["BATCH_CONFIGURATION"]))
+    assert configuration["platform"] == "try"
+    assert configuration["teams"] == [TEAM]
+    [nightly, urgent] = configuration["queues"]
+    # The blueprint's peak is of both kinds at once; each alone goes twice as fast.
+    assert nightly["capacity"]["inputTokensPerSecond"] == 2 * 2 * 3000
+    assert nightly["capacity"]["outputTokensPerSecond"] == 2 * 2 * 200
+    assert nightly["capacity"]["places"] == 8
+    assert nightly["limits"]["requestTokens"] >= 3200
+    assert (urgent["priority"], urgent["deadlineHours"]) == (90, 1)
+
+
+def test_every_state_leads_somewhere_and_only_children_wait_for_workers(batch: Templates) -> None:
+    machine = definition(batch)
+    names = set(machine["States"])
+    for name, state in machine["States"].items():
+        following = {state.get("Next"), state.get("Default"), *(c["Next"] for c in state.get("Choices", ()))}
+        assert following - {None} <= names, name
+        assert following - {None} or state["Type"] == "Succeed", name
+    waiting = {name for name, state in states(machine) if "waitForTaskToken" in state.get("Resource", "")}
+    assert waiting == {"Ask", "Work"}
+
+
+def test_functions_of_the_machine_do_not_know_it(batch: Templates) -> None:
+    """Else the machine and they would wait for each other to be made."""
+    for handler, properties in functions(batch).items():
+        if handler.startswith(("batch.preparation", "batch.completion")) and not handler.endswith("close"):
+            assert "BATCH_STATE_MACHINE_ARN" not in properties["Environment"]["Variables"], handler
+
+
+@pytest.mark.parametrize("stack", ["Batch"])
+def test_no_right_is_of_everything(batch: Templates, stack: str) -> None:
+    allowed = {"ecr:GetAuthorizationToken", "logs:CreateLogDelivery"}
+    found = [
+        statement
+        for kind in ("AWS::IAM::Policy", "AWS::IAM::Role", "AWS::IAM::ManagedPolicy")
+        for resource in batch.resources(kind, stack)
+        for statement in statements(resource)
+    ]
+    assert len(found) > 20
+    for statement in found:
+        assert "*" not in listed(statement["Action"])
+        if "*" in listed(statement["Resource"]):
+            assert set(listed(statement["Action"])) & allowed, statement
+
+
+def test_workers_may_read_what_teams_name_and_write_below_jobs_alone(batch: Templates) -> None:
+    roles = batch.properties("AWS::IAM::Role", "Batch")
+    [worker] = [each for each in roles if "pods.eks.amazonaws.com" in json.dumps(each)]
+    document = worker["Policies"][0]["PolicyDocument"]["Statement"]
+    by_action = {action: each["Resource"] for each in document for action in listed(each["Action"])}
+    assert {re.sub(r".*/", "", text(each)) for each in listed(by_action["s3:PutObject"])} == {"*"}
+    assert all(text(each).endswith("/jobs/*") for each in listed(by_action["s3:PutObject"]))
+    assert set(by_action) >= {"sqs:ReceiveMessage", "states:SendTaskHeartbeat", "s3:GetObject"}
+    assert "s3:DeleteObject" not in by_action
+    reads = [each for each in document if each["Action"] == ["s3:GetObject"]]
+    assert [text(value) for each in reads for value in each["Resource"]] == [
+        "arn:aws:s3:::acme-ads/pictures/*"
+    ]
+
+
+def test_the_api_is_inside_the_vpc_and_never_open(batch: Templates) -> None:
+    api = batch.only("AWS::ApiGateway::RestApi", "Batch")
+    assert api["EndpointConfiguration"]["Types"] == ["PRIVATE"]
+    methods = batch.properties("AWS::ApiGateway::Method", "Batch")
+    assert {each["AuthorizationType"] for each in methods} == {"CUSTOM", "AWS_IAM"}
+    [statement] = api["Policy"]["Statement"]
+    assert "aws:SourceVpce" in statement["Condition"]["StringEquals"]
+
+
+def test_ends_of_executions_manifests_and_jobs_call_their_functions(batch: Templates) -> None:
+    patterns = [each.get("EventPattern", {}) for each in batch.properties("AWS::Events::Rule", "Batch")]
+    by_source = {pattern["source"][0]: pattern for pattern in patterns if pattern}
+    assert set(by_source) == {"aws.s3", "aws.states", "inference-blueprints.batch"}
+    assert by_source["aws.states"]["detail"]["status"] == ["ABORTED", "FAILED", "TIMED_OUT"]
+    prefixes = by_source["aws.s3"]["detail"]["object"]["key"]
+    assert prefixes == [{"prefix": "nightly/"}, {"prefix": "urgent/"}]
+
+
+def test_shards_that_end_every_worker_are_put_aside(batch: Templates) -> None:
+    queues = batch.properties("AWS::SQS::Queue", "Batch")
+    assert sorted("RedrivePolicy" in each for each in queues) == [False, True]
+
+
+def test_what_is_kept_is_kept(batch: Templates) -> None:
+    [properties] = batch.resources("AWS::DynamoDB::GlobalTable", "Data")
+    assert properties["DeletionPolicy"] == "Retain"
+    assert properties["Properties"]["Replicas"][0]["DeletionProtectionEnabled"]
