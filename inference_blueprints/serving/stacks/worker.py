@@ -41,7 +41,8 @@ DEREGISTRATION_SECONDS = 15
 #: What a process may take to end once its streams have.
 EXIT_SECONDS = 25
 
-# Published beside every release since 1.2, as experimental ("Release Artifacts", docs.nvidia.com/dynamo).
+# Documented beside several releases since 1.2, as experimental ("Release Artifacts", docs.nvidia.com/dynamo);
+# not seen for every patch release.
 _EFA_VARIANT = "-efa"
 # Compiling, capturing CUDA graphs and pulling on a bad day, beside fetching the weights at a modest speed.
 _STARTUP_SECONDS = 900
