@@ -12,7 +12,7 @@ import orjson
 from batch.contracts.description import JobDescription
 from batch.contracts.shard import ShardLine
 from batch.worker.images import HeldImages, Images
-from batch.worker.rendering import Prompts, prompt_parts
+from batch.worker.rendering import Prompts, RenderingError, prompt_parts
 
 _CHAT: Final = "/v1/chat/completions"
 #: Where the prompt stands in the bodies of the other endpoints that take one.
@@ -57,13 +57,19 @@ class Requests:
     Raises
     ------
     RenderingError
-        If the job's template is none.
+        If the job's template is none, or not for the job's endpoint.
     """
 
     def __init__(self, description: JobDescription, images: Images, *, most_characters: int) -> None:
         self._description = description
         self._images = images
         template = description.template
+        if template and description.endpoint != _CHAT:
+            if description.endpoint not in _PROMPT_FIELDS:
+                allowed = ", ".join([_CHAT, *_PROMPT_FIELDS])
+                raise RenderingError(f"endpoint {description.endpoint} takes no prompt; these do: {allowed}")
+            if template.image_fields:
+                raise RenderingError(f"images are for {_CHAT} alone, not for {description.endpoint}")
         self._prompts = Prompts(template.text, most_characters=most_characters) if template else None
         self._fields = template.image_fields if template else ()
         self._parameters = template.parameters if template else {}

@@ -93,7 +93,7 @@ class ShardHolder:
             # Another look at the shard finds that it is done.
             await self._give_back(str(error), _AGAIN_SECONDS)
             return
-        await self.queue.delete(self.message)
+        await self._delete()
         self.run.shared.runner.metrics.shards += 1
         self._log("shard_done", completed=done.completed, failed=done.failed, attempts=done.attempts)
 
@@ -101,13 +101,13 @@ class ShardHolder:
         """Deal with what ended the work; what is not known here ends the process."""
         if group.split(TaskGoneError)[0]:
             self._log("task_gone")
-            await self.queue.delete(self.message)
+            await self._delete()
         elif no_use := group.split(_OF_NO_USE)[0]:
             cause = _first(no_use)
             self._log("shard_failed", reason=str(cause))
             with suppress(TaskGoneError):
                 await self.task.fail(type(cause).__name__, str(cause))
-            await self.queue.delete(self.message)
+            await self._delete()
         elif refused := group.split(_AWS)[0]:
             await self._give_back(str(_first(refused)), _AGAIN_SECONDS)
         else:
@@ -116,7 +116,18 @@ class ShardHolder:
 
     async def _give_back(self, reason: str, after_seconds: int) -> None:
         self._log("shard_given_back", reason=reason)
-        await self.queue.give_back(self.message, after_seconds)
+        try:
+            await self.queue.give_back(self.message, after_seconds)
+        except _AWS as error:
+            # It comes back by itself, somewhat later.
+            self._log("queue_failed", reason=str(error))
+
+    async def _delete(self) -> None:
+        try:
+            await self.queue.delete(self.message)
+        except _AWS as error:
+            # It comes back, and whoever gets it finds nothing left to do.
+            self._log("queue_failed", reason=str(error))
 
     def _log(self, event: str, **values: Any) -> None:
         message = self.run.message

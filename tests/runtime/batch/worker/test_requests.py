@@ -153,3 +153,7 @@ def test_a_line_without_body_and_row_is_none(client: Any) -> None:
 def test_a_job_whose_template_is_none_cannot_be_begun(client: Any) -> None:
     with pytest.raises(RenderingError):
         requests(client, text="{{ open")
+    with pytest.raises(RenderingError, match="takes no prompt; these do: /v1/chat/completions, "):
+        requests(client, "/v1/responses", text="x")
+    with pytest.raises(RenderingError, match="images are for /v1/chat/completions alone"):
+        requests(client, "/v1/embeddings", text="x", image_fields=("picture",))
