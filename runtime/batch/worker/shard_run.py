@@ -89,6 +89,8 @@ class ShardRun:
     _drain: Drain = field(default_factory=Drain, init=False)
     _is_read: bool = field(default=False, init=False)
     _lines: int = field(default=0, init=False)
+    #: Bytes of lines whose task was cancelled before its first step: it holds them, and a permit.
+    _unstarted: dict[int, int] = field(default_factory=dict, init=False)
     _is_full: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     @property
@@ -169,6 +171,9 @@ class ShardRun:
             finally:
                 self._nearly_read()
                 committing.cancel()
+                for size in self._unstarted.values():
+                    self.shared.memory.give_back(size)
+                    self.shared.runner.limit.ended()
 
     async def _begin_lines(
         self, reader: ShardReader, terms: ShardTerms, log: ChunkLog, group: asyncio.TaskGroup
@@ -199,16 +204,22 @@ class ShardRun:
         size = len(raw.content) * _COPIES
         await self.shared.memory.take(size)
         limit = self.shared.runner.limit
-        permit = limit.acquire_now() or await _permit_before(terms, limit)
+        try:
+            permit = limit.acquire_now() or await _permit_before(terms, limit)
+        except asyncio.CancelledError:
+            self.shared.memory.give_back(size)
+            raise
         if permit is None:
             self.shared.memory.give_back(size)
             await self._keep(log, raw.ordinal, expired(line, terms))
         else:
+            self._unstarted[raw.ordinal] = size
             group.create_task(self._finish(line, terms, log, permit, size))
 
     async def _finish(
         self, line: ShardLine, terms: ShardTerms, log: ChunkLog, permit: Permit, size: int
     ) -> None:
+        del self._unstarted[line.ordinal]
         try:
             result = await self.shared.runner.run(line, terms, permit)
         finally:

@@ -1,0 +1,121 @@
+"""A shard that is let go at any moment leaves nothing of the process's behind."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import time
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+
+from batch.contracts.description import JobDescription
+from batch.contracts.keys import JobKeys
+from batch.contracts.shard import ShardMessage
+from batch.worker.bucket import Bucket, OpenObject, StoredObject
+from batch.worker.concurrency_limit import ConcurrencyLimit
+from batch.worker.endpoint import Answer, Endpoint, Failure, Fault
+from batch.worker.images import Images
+from batch.worker.line_run import LineRunner
+from batch.worker.memory_budget import MemoryBudget
+from batch.worker.metrics import Metrics
+from batch.worker.retry_budget import RetryBudget
+from batch.worker.settings import read_settings
+from batch.worker.shard_run import ShardRun, Shared
+from tests.runtime.batch.worker.jobs import lines
+from tests.runtime.batch.worker.test_settings import RIGHT
+
+LINES = 40
+MEMORY = 6_000
+
+
+@dataclass
+class HeldObjects:
+    """A bucket in memory, whose calls take a moment."""
+
+    objects: dict[str, bytes] = field(default_factory=dict)
+
+    async def read(self, key: str) -> StoredObject | None:
+        await asyncio.sleep(0)
+        if key not in self.objects:
+            return None
+        return StoredObject(self.objects[key], {"attempts": "0"}, time.time())
+
+    async def open(self, key: str, first: int = 0) -> OpenObject:
+        await asyncio.sleep(0)
+        content = self.objects[key][first:]
+        return OpenObject(io.BytesIO(content), len(content), "")
+
+    async def keys(self, prefix: str) -> list[str]:
+        await asyncio.sleep(0)
+        return sorted(key for key in self.objects if key.startswith(prefix))
+
+    async def create(self, key: str, body: bytes, _: object) -> bool:
+        await asyncio.sleep(0)
+        return self.objects.setdefault(key, body) is body
+
+
+class MoodyEndpoint:
+    """Answers, refuses and breaks in turn."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def ask(self, *_: object, **__: object) -> Answer | Failure:
+        self.asked += 1
+        number = self.asked
+        await asyncio.sleep(0)
+        if number % 7 == 3:
+            return Failure(Fault.REFUSED, "status 429", 0.0)
+        if number % 7 == 5:
+            return Failure(Fault.BROKEN, "status 500")
+        return Answer(200, "", b"{}")
+
+
+def make_run() -> tuple[ShardRun, HeldObjects]:
+    keys, bucket = JobKeys("job"), HeldObjects()
+    description = JobDescription("job", "ads", "qwen", "/v1/chat/completions", time.time() + 1000)
+    bucket.objects[keys.description] = description.to_json().encode()
+    text = "".join(line.to_json() + "\n" for line in lines(LINES))
+    bucket.objects[keys.shard("0").lines] = text.encode()
+    runner = LineRunner(
+        cast("Endpoint", MoodyEndpoint()),
+        ConcurrencyLimit(start=8, least=2, most=8),
+        RetryBudget(0.1),
+        Metrics("qwen"),
+        attempts=5,
+        request_seconds=100,
+    )
+    memory = MemoryBudget(MEMORY)
+    shared = Shared(read_settings(RIGHT), cast("Bucket", bucket), runner, memory, cast("Images", None))
+    return ShardRun(ShardMessage("job", "0", "token"), shared, 0, lambda: None), bucket
+
+
+@pytest.mark.parametrize("way", ["cancel", "drain"])
+def test_a_shard_that_is_let_go_holds_nothing(way: str) -> None:
+    async def let_go(after: int) -> None:
+        run, bucket = make_run()
+        task: asyncio.Task[Any] = asyncio.create_task(run.run())
+        for _ in range(after):
+            await asyncio.sleep(0)
+            if task.done():
+                break
+        if way == "cancel":
+            task.cancel()
+        else:
+            run.drain()
+        await asyncio.wait([task], timeout=20)
+        assert task.done()
+        assert run.shared.runner.limit.in_flight == 0
+        # All of it can be had.
+        await asyncio.wait_for(run.shared.memory.take(MEMORY), 1)
+        chunks = await bucket.keys("jobs/job/chunks/")
+        committed = [row for key in chunks for row in bucket.objects[key].splitlines()]
+        assert len(committed) == run.shared.runner.metrics.rows == len(set(committed))
+
+    async def go() -> None:
+        for after in [*range(60), *range(60, 400, 7)]:
+            await let_go(after)
+
+    asyncio.run(go())
