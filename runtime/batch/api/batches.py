@@ -11,6 +11,7 @@ from batch.api.errors import ApiError, invalid, not_found
 from batch.api.presentation import batch_object, list_object
 from batch.api.queue_choice import BEGINNING_BYTES, choose_queue
 from batch.api.requests import Request, header, json_fields, query_fields
+from batch.completion.redriving import NotRedrivableError, Redriver
 from batch.contracts.request import Input
 from batch.jobs import identifiers
 from batch.jobs.configuration import Queue
@@ -21,6 +22,7 @@ from batch.jobs.manifest import ENDPOINTS, PRIORITIES, Manifest
 from batch.jobs.settings import Platform
 from batch.jobs.submitting import Submission, Submitter
 from batch.jobs.table import StateConflictError, UnknownCursorError
+from batch.objects import Objects
 
 _MOST_LISTED: Final = 100
 _LONGEST_KEY: Final = 255
@@ -47,6 +49,8 @@ class Batches:
         self._storage = platform.storage
         self._executions = platform.executions
         self._submitter = Submitter(platform.jobs, platform.storage, platform.executions)
+        objects = Objects(platform.storage.bucket)
+        self._redriver = Redriver(platform.jobs, platform.files, objects, platform.executions)
 
     def create(self, request: Request) -> dict[str, Any]:
         """Submit a job."""
@@ -90,6 +94,14 @@ class Batches:
         if job.state == "cancelling":
             job = self._stop(job, request)
         return batch_object(job)
+
+    def redrive(self, request: Request, batch_id: str) -> dict[str, Any]:
+        """Run again what is not done of a job that failed or expired; OpenAI's API has nothing like it."""
+        job = self._found(request, batch_id)
+        try:
+            return batch_object(self._redriver.redrive(job, now=int(time.time())))
+        except NotRedrivableError as error:
+            raise invalid(str(error), code="not_redrivable") from error
 
     def _stop(self, job: Job, request: Request) -> Job:
         """Stop what runs a job, whose end will end the job too; where nothing ever ran, end it here."""

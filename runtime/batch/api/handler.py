@@ -91,6 +91,7 @@ def _routes(platform: Platform) -> list[tuple[str, str, _Endpoint]]:
         ("GET", "/v1/batches", batches.list),
         ("GET", "/v1/batches/<batch_id>", batches.retrieve),
         ("POST", "/v1/batches/<batch_id>/cancel", batches.cancel),
+        ("POST", "/v1/batches/<batch_id>/redrive", batches.redrive),
     ]
 
 

@@ -11,7 +11,7 @@ from batch.jobs.job import TIMES, Job
 
 
 def batch_object(job: Job) -> dict[str, Any]:
-    """Return a job as a batch; `queue`, `priority` and the sums in dollars are this platform's own fields.
+    """Return a job as a batch; `team`, `queue`, `priority` and the sums in dollars are this platform's own.
 
     Parameters
     ----------
@@ -43,6 +43,7 @@ def batch_object(job: Job) -> dict[str, Any]:
             "total_tokens": usage.input_tokens + usage.output_tokens,
         },
         "metadata": dict(job.metadata) or None,
+        "team": job.team,
         "queue": job.queue,
         "priority": job.priority,
         "budget_usd": job.budget_usd,

@@ -1,0 +1,134 @@
+"""Runs again what is not done of a job that failed or ran out of time.
+
+A redrive is another attempt at the same job: an execution of its own, which begins where places are asked for
+and does the shards that have no ``done.json``. What is done stays done.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from batch.contracts.description import JobDescription
+from batch.contracts.keys import JobKeys
+from batch.contracts.request import JobRequest
+from batch.contracts.states import JobState
+from batch.jobs.executions import Executions
+from batch.jobs.file_table import FileTable
+from batch.jobs.job import Job
+from batch.jobs.job_table import JobTable
+from batch.jobs.table import StateConflictError
+from batch.objects import Objects
+from batch.preparation.planning import Plan
+
+_BROKEN_OFF: tuple[JobState, ...] = ("failed", "expired")
+
+
+class NotRedrivableError(Exception):
+    """A job that cannot be run again: says why, and what to do."""
+
+
+class Redriver:
+    """Starts further attempts at jobs.
+
+    Parameters
+    ----------
+    jobs, files
+        The records.
+    objects
+        The batch bucket.
+    executions
+        The state machine.
+    """
+
+    def __init__(self, jobs: JobTable, files: FileTable, objects: Objects, executions: Executions) -> None:
+        self._jobs = jobs
+        self._files = files
+        self._objects = objects
+        self._executions = executions
+
+    def redrive(self, job: Job, *, now: int) -> Job:
+        """Start another attempt at a job and return it; one that is under way is the same attempt.
+
+        The attempt has as much time as the job had at first.
+
+        Parameters
+        ----------
+        job
+            The job.
+        now
+            Seconds since 1970.
+
+        Raises
+        ------
+        NotRedrivableError
+            If the job did not fail or expire, or was never cut into shards; or if somebody else moves it at
+            the same moment.
+        """
+        if job.state in _BROKEN_OFF:
+            job = self._begin(job, now)
+        elif job.state != "in_progress" or job.attempt == 1:
+            raise NotRedrivableError(
+                f"Cannot redrive a batch with status '{job.state}': only one that failed or expired."
+            )
+        self._start(job)
+        return job
+
+    def _begin(self, job: Job, now: int) -> Job:
+        """Make the record of a job that of its next attempt."""
+        keys = JobKeys(job.id)
+        self._refuse_unless_planned(keys)
+        request = JobRequest.from_json(self._objects.read(keys.request))
+        changes = {
+            "attempt": job.attempt + 1,
+            "expires_at": now + round(request.deadline) - job.created_at,
+            "errors": [],
+            "output_file_id": None,
+            "error_file_id": None,
+        }
+        try:
+            begun = self._jobs.move(
+                job.id, "in_progress", before=[job.state], now=now, attempt=job.attempt, changes=changes
+            )
+        except StateConflictError as error:
+            raise NotRedrivableError(
+                f"{job.id} was redriven at the same moment: look at it again."
+            ) from error
+        # The end writes them again, with the sizes that they have then.
+        for file_id in filter(None, (job.output_file_id, job.error_file_id)):
+            record = self._files.get(file_id, team=job.team, now=now)
+            if record is not None:
+                self._files.delete(record)
+        return begun
+
+    def _refuse_unless_planned(self, keys: JobKeys) -> None:
+        """Refuse a job that has no shards, for whatever reason."""
+        if keys.plan not in self._objects.sizes(keys.plan):
+            raise NotRedrivableError(
+                f"{keys.job} ended before it was cut into shards, or they are kept no more: submit it again."
+            )
+        plan = Plan.from_json(self._objects.read(keys.plan))
+        if plan.problems:
+            raise NotRedrivableError(
+                f"{keys.job} was refused ({plan.problems[0].message}): mend that and submit it again."
+            )
+
+    def _start(self, job: Job) -> None:
+        """Write what the attempt needs, and start it; doing it again changes nothing."""
+        keys = JobKeys(job.id)
+        description = JobDescription.from_json(self._objects.read(keys.description))
+        description = replace(description, deadline=float(job.expires_at))
+        self._objects.write(keys.description, description.to_json().encode())
+        undone = b"".join(each + b"\n" for each in self._undone(keys))
+        self._objects.write(keys.undone(job.attempt), undone, content_type="application/jsonl")
+        self._executions.start(job)
+
+    def _undone(self, keys: JobKeys) -> list[bytes]:
+        """Return the entries of shards that are not done; the last of all where only the merging is left.
+
+        A map has to have a child, and a worker that is given a shard that is done says so at once.
+        """
+        entries = self._objects.read(keys.shards).splitlines()
+        parts = self._objects.sizes(keys.parts)
+        undone = [each for each in entries if keys.shard(json.loads(each)["shard"]).done not in parts]
+        return undone or entries[-1:]
