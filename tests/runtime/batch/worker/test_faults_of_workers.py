@@ -130,7 +130,9 @@ def test_a_message_that_comes_twice_is_no_second_result(stage: Stage, s3: Any) -
     job.check()
     for worker in workers:
         worker.stop()
-    assert all(worker.logged("shard_taken") for worker in workers)
+    # By two workers, or twice by the one that was quicker.
+    taken = [event for worker in workers for event in worker.events if event.get("event") == "shard_taken"]
+    assert len(taken) == 2
 
 
 def test_sigterm_ends_what_is_in_flight_and_gives_the_shard_back(stage: Stage, s3: Any) -> None:
