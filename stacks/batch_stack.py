@@ -15,7 +15,7 @@ from inference_blueprints.serving.chart_values import chart_values
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Batch, BatchQueue, Model, Team
 from inference_constructs.batch.batch_api import BatchApi
-from inference_constructs.batch.batch_jobs import BatchJobs
+from inference_constructs.batch.batch_jobs import BatchJobs, JobSchedule
 from inference_constructs.batch.batch_store import BatchStore
 from inference_constructs.batch.batch_workers import BatchWorkers
 from inference_constructs.batch.worker_image import WorkerImage
@@ -82,6 +82,18 @@ class BatchStack(cdk.Stack):
             models=list(dict.fromkeys(queue.model for queue in batch.queues)),
             queues=[queue.name for queue in batch.queues],
             data_prefixes=sorted({prefix for team in teams for prefix in team.data_prefixes}),
+            schedules=[
+                JobSchedule(
+                    name=schedule.name,
+                    queue=schedule.queue,
+                    team=schedule.team,
+                    cron=schedule.cron,
+                    manifest=schedule.manifest.model_dump(
+                        by_alias=True, exclude_none=True, exclude_defaults=True
+                    ),
+                )
+                for schedule in batch.schedules
+            ],
             store=store,
         )
         self.api = BatchApi(

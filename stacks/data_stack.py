@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
+from inference_blueprints.spec.types import Batch, Team
 from inference_constructs.batch.batch_store import BatchStore
 from inference_constructs.storage.data_bucket import DataBucket
 from inference_constructs.storage.job_table import JobTable
@@ -19,14 +23,21 @@ class DataStack(cdk.Stack):
     ----------
     retain
         Whether the data outlives the stack.
-    batch
-        Whether there are jobs to keep.
+    batch, teams
+        Queues whose jobs are kept, if there are any, and who writes manifests to them.
     env
         Account and region.
     """
 
     def __init__(
-        self, scope: Construct, construct_id: str, *, retain: bool, batch: bool, env: cdk.Environment
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        retain: bool,
+        batch: Batch | None,
+        teams: Sequence[Team],
+        env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env, termination_protection=True)
         self.encryption_key = kms.Key(
@@ -43,10 +54,10 @@ class DataStack(cdk.Stack):
         output = cdk.CfnOutput(self, "WeightsBucketName", value=self.weights_bucket.bucket_name)
         # By the output's name: what other stacks allow on the bucket has to be spelled before synthesis.
         self.weights_bucket_name = cdk.Fn.get_stack_output(self.stack_name, output.node.id, region=env.region)
-        self.batch = self._add_batch(retain=retain) if batch else None
+        self.batch = self._add_batch(batch, teams, retain=retain) if batch else None
 
-    def _add_batch(self, *, retain: bool) -> BatchStore:
-        """Add where jobs are kept."""
+    def _add_batch(self, batch: Batch, teams: Sequence[Team], *, retain: bool) -> BatchStore:
+        """Add where jobs are kept, and let each team write manifests below its own prefixes."""
         bucket = DataBucket(
             self,
             "Batch",
@@ -55,6 +66,27 @@ class DataStack(cdk.Stack):
             retain=retain,
             sends_events=True,
         )
+        for team in teams:
+            principals = [iam.ArnPrincipal(arn) for arn in team.principals]
+            bucket.add_to_resource_policy(
+                iam.PolicyStatement(
+                    actions=["s3:PutObject"],
+                    principals=principals,
+                    resources=[
+                        bucket.arn_for_objects(f"{queue.name}/{team.name}/*") for queue in batch.queues
+                    ],
+                )
+            )
+            self.encryption_key.add_to_resource_policy(
+                iam.PolicyStatement(
+                    actions=["kms:GenerateDataKey"],
+                    conditions={
+                        "StringEquals": {"kms:ViaService": f"s3.{self.region}.{self.url_suffix}"},
+                    },
+                    principals=principals,
+                    resources=["*"],
+                )
+            )
         table = JobTable(self, "Jobs", encryption_key=self.encryption_key, retain=retain)
         bucket_name = cdk.CfnOutput(self, "BatchBucketName", value=bucket.bucket_name)
         table_name = cdk.CfnOutput(self, "JobTableName", value=table.table_name)

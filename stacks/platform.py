@@ -52,7 +52,8 @@ class Platform:
             app,
             self._id("Data"),
             retain=environment.data_removal == "retain",
-            batch=self._spec.batch is not None,
+            batch=self._spec.batch,
+            teams=self._spec.teams,
             env=self._env,
         )
         network = NetworkStack(

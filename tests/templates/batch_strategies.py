@@ -35,7 +35,41 @@ def batches(draw: Draw, models: Sequence[str], account: str) -> Document:
         }
         for index in range(draw(st.integers(1, 3)))
     ]
-    return {"teams": teams, **draw(_optional(batch=st.just({"queues": queues})))}
+    schedules = draw(_schedules(teams, queues))
+    return {"teams": teams, **draw(_optional(batch=st.just({"queues": queues, **schedules})))}
+
+
+@st.composite
+def _schedules(draw: Draw, teams: Sequence[Document], queues: Sequence[Document]) -> Document:
+    """Return a schedule of a team that has data, or none."""
+    [*prefixes] = [(team["name"], prefix) for team in teams for prefix in team.get("dataPrefixes", ())]
+    if not prefixes:
+        return {}
+    team, prefix = draw(st.sampled_from(prefixes))
+    template = {
+        "text": "Say: {{ text }}",
+        **draw(_optional(imageFields=st.just(["photo"]), parameters=st.just({"max_tokens": 9}))),
+    }
+    manifest = {
+        "inputs": [f"{prefix}{{date}}.jsonl"],
+        **draw(
+            _optional(
+                budgetUsd=st.just(5),
+                deadlineHours=st.just(0.5),
+                priority=st.just(1),
+                skipInvalid=st.booleans(),
+                template=st.just(template),
+            )
+        ),
+    }
+    schedule = {
+        "name": "nightly",
+        "queue": queues[0]["name"],
+        "team": team,
+        "cron": "0 6 * * ? *",
+        "manifest": manifest,
+    }
+    return draw(_optional(schedules=st.just([schedule])))
 
 
 def _optional(**optional: st.SearchStrategy[Any]) -> st.SearchStrategy[Document]:

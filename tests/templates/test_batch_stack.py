@@ -25,8 +25,20 @@ QUEUES = [
 ]
 
 
+SCHEDULE = {
+    "name": "every-morning",
+    "queue": "nightly",
+    "team": "ads",
+    "cron": "0 6 * * ? *",
+    "manifest": {
+        "inputs": ["s3://acme-ads/pictures/{date}.jsonl"],
+        "template": {"text": "What is {{ name }}?", "parameters": {"max_tokens": 9}},
+    },
+}
+
+
 def with_batch(spec: dict[str, Any]) -> None:
-    spec.update(teams=[TEAM], batch={"queues": QUEUES})
+    spec.update(teams=[TEAM], batch={"queues": QUEUES, "schedules": [SCHEDULE]})
 
 
 @pytest.fixture(scope="module")
@@ -152,3 +164,31 @@ def test_what_is_kept_is_kept(batch: Templates) -> None:
     [properties] = batch.resources("AWS::DynamoDB::GlobalTable", "Data")
     assert properties["DeletionPolicy"] == "Retain"
     assert properties["Properties"]["Replicas"][0]["DeletionProtectionEnabled"]
+
+
+def test_a_schedule_makes_the_job_of_its_manifest(batch: Templates) -> None:
+    schedule = batch.only("AWS::Scheduler::Schedule", "Batch")
+    assert schedule["ScheduleExpression"] == "cron(0 6 * * ? *)"
+    given = json.loads(text(schedule["Target"]["Input"]))
+    assert given == {
+        "schedule": "<aws.scheduler.schedule-arn>",
+        "time": "<aws.scheduler.scheduled-time>",
+        "queue": "nightly",
+        "team": "ads",
+        "manifest": SCHEDULE["manifest"],
+    }
+
+
+def test_a_team_writes_manifests_below_its_own_prefixes_alone(batch: Templates) -> None:
+    policies = batch.properties("AWS::S3::BucketPolicy", "Data")
+    [puts] = [
+        statement
+        for policy in policies
+        for statement in policy["PolicyDocument"]["Statement"]
+        if statement["Effect"] == "Allow"
+        and "s3:PutObject" in listed(statement["Action"])
+        and "ads" in str(statement)
+    ]
+    assert puts["Principal"] == {"AWS": "arn:aws:iam::111122223333:role/Ads"}
+    keys = [text(each).split("/", 1)[1] for each in puts["Resource"]]
+    assert keys == ["nightly/ads/*", "urgent/ads/*"]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
@@ -13,6 +15,8 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_scheduler as scheduler
+from aws_cdk import aws_scheduler_targets as scheduler_targets
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
@@ -28,6 +32,29 @@ _SOURCE = "inference-blueprints.batch"
 _SCHEDULE_MINUTES = 1
 
 
+@dataclass(frozen=True)
+class JobSchedule:
+    """A job that comes by itself.
+
+    Parameters
+    ----------
+    name
+        Its name.
+    queue, team
+        Where it waits, and whose it is.
+    cron
+        When, in UTC: the six fields of EventBridge Scheduler.
+    manifest
+        What it is to do, as the functions read it.
+    """
+
+    name: str
+    queue: str
+    team: str
+    cron: str
+    manifest: Mapping[str, Any]
+
+
 class BatchJobs(Construct):
     """Jobs from their submission to their results, but for the workers.
 
@@ -41,6 +68,8 @@ class BatchJobs(Construct):
         Names of models that have queues, and of the queues.
     data_prefixes
         Prefixes in S3, ``s3://bucket/folder/``, that teams let the platform read.
+    schedules
+        Jobs that come by themselves.
     store
         Records and objects.
     """
@@ -55,6 +84,7 @@ class BatchJobs(Construct):
         models: Sequence[str],
         queues: Sequence[str],
         data_prefixes: Sequence[str],
+        schedules: Sequence[JobSchedule],
         store: BatchStore,
     ) -> None:
         super().__init__(scope, construct_id)
@@ -83,6 +113,8 @@ class BatchJobs(Construct):
         others = {name: self._function(name, each, environment) for name, each in OTHER_FUNCTIONS.items()}
         self.api, self.authorizer = others["api"], others["authorizer"]
         self._add_triggers(others)
+        if schedules:
+            self._add_schedules(schedules, others["cron"])
 
     def _function(
         self, name: str, properties: JobFunction, environment: Mapping[str, str]
@@ -241,6 +273,37 @@ class BatchJobs(Construct):
             ],
         )
         return machine
+
+    def _add_schedules(self, schedules: Sequence[JobSchedule], function: lambda_.IFunction) -> None:
+        """Let times make jobs; one time of a schedule makes one, however often it is delivered."""
+        role = iam.Role(self, "SchedulesRole", assumed_by=iam.ServicePrincipal("scheduler.amazonaws.com"))
+        role.add_to_policy(
+            iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[function.function_arn])
+        )
+        for schedule in schedules:
+            given = {
+                "schedule": scheduler.ContextAttribute.schedule_arn,
+                "time": scheduler.ContextAttribute.scheduled_time,
+                "queue": schedule.queue,
+                "team": schedule.team,
+                "manifest": schedule.manifest,
+            }
+            scheduler.Schedule(
+                self,
+                f"Schedule-{schedule.name}",
+                description=f"Batch job {schedule.name}",
+                schedule=scheduler.ScheduleExpression.expression(
+                    f"cron({schedule.cron})", cdk.TimeZone.ETC_UTC
+                ),
+                target=scheduler_targets.LambdaInvoke(
+                    function,
+                    input=scheduler.ScheduleTargetInput.from_object(given),
+                    max_event_age=cdk.Duration.hours(6),
+                    retry_attempts=8,
+                    # Its own right is narrower than the one that the target would add.
+                    role=role.without_policy_updates(),
+                ),
+            )
 
     def _add_triggers(self, functions: Mapping[str, lambda_.IFunction]) -> None:
         """Let time, jobs, ends of executions and manifests call their functions."""

@@ -124,6 +124,12 @@ OTHER_FUNCTIONS: Mapping[str, JobFunction] = {
         states=_START,
         reads_manifests=True,
     ),
+    "cron": JobFunction(
+        "batch.submission.handlers.handle_schedule",
+        objects={_JOBS: ("s3:PutObject",)},
+        records=_CHANGE_RECORDS,
+        states=_START,
+    ),
     "api": JobFunction(
         "batch.api.handler.handle",
         timeout_seconds=29,  # API Gateway waits no longer.

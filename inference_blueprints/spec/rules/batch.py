@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from inference_blueprints.errors import Finding
 from inference_blueprints.spec.rules.duplicate_names import duplicate_names
 from inference_blueprints.spec.types import Batch, Team
 from inference_blueprints.spec.wording import Path, allowed, quote, suggestion
+
+#: Of 20 KB of a bucket's policy, each prefix takes up to 170 bytes, each principal up to 100
+#: (https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucket-policies.html).
+MOST_PREFIXES = 60
+MOST_PRINCIPALS = 60
 
 
 def teams_differ(teams: Mapping[int, Team]) -> Iterator[Finding]:
@@ -46,8 +51,66 @@ def queues_differ(batch: Batch) -> Iterator[Finding]:
 
 def queue_has_a_model(batch: Batch, model_names: Sequence[str]) -> Iterator[Finding]:
     """Check that the model of a queue is one of the blueprint's."""
-    names = list(dict.fromkeys(model_names))
     for index, queue in enumerate(batch.queues):
-        if queue.model not in names:
-            message = f"got {quote(queue.model)}, {allowed('model', names)}{suggestion(queue.model, names)}"
-            yield Finding(("spec", "batch", "queues", index, "model"), message)
+        yield from _unknown("model", queue.model, model_names, ("spec", "batch", "queues", index, "model"))
+
+
+def schedules_differ(batch: Batch) -> Iterator[Finding]:
+    """Check that schedules have different names."""
+    names: dict[Path, str] = {
+        ("spec", "batch", "schedules", index, "name"): each.name for index, each in enumerate(batch.schedules)
+    }
+    yield from duplicate_names("schedule", names)
+
+
+def schedule_has_queue_and_team(batch: Batch, teams: Mapping[int, Team]) -> Iterator[Finding]:
+    """Check that a schedule's queue and team are the blueprint's."""
+    queues = [queue.name for queue in batch.queues]
+    names = [team.name for team in teams.values()]
+    for index, schedule in enumerate(batch.schedules):
+        path = ("spec", "batch", "schedules", index)
+        yield from _unknown("queue", schedule.queue, queues, (*path, "queue"))
+        if names:
+            yield from _unknown("team", schedule.team, names, (*path, "team"))
+
+
+def inputs_are_the_teams(batch: Batch, teams: Mapping[int, Team]) -> Iterator[Finding]:
+    """Check that a schedule reads what its team may read."""
+    prefixes = {team.name: team.data_prefixes for team in teams.values()}
+    for index, schedule in enumerate(batch.schedules):
+        allowed_prefixes = prefixes.get(schedule.team)
+        if allowed_prefixes is None:
+            continue
+        for place, address in enumerate(schedule.manifest.inputs):
+            if not any(address.startswith(prefix) for prefix in allowed_prefixes):
+                message = (
+                    f"got {quote(address)}, team {quote(schedule.team)} reads below "
+                    f"{', '.join(allowed_prefixes) or 'nothing'}; add its prefix to the team's dataPrefixes"
+                )
+                path = ("spec", "batch", "schedules", index, "manifest", "inputs", place)
+                yield Finding(path, message)
+
+
+def manifests_fit_a_policy(batch: Batch, teams: Mapping[int, Team]) -> Iterator[Finding]:
+    """Check that one bucket policy can say which team writes manifests where."""
+    pairs = len(batch.queues) * len(teams)
+    if pairs > MOST_PREFIXES:
+        message = (
+            f"got {len(batch.queues)} queues of {len(teams)} teams, which write manifests below {pairs} "
+            f"prefixes; a bucket's policy has room for {MOST_PREFIXES}: use fewer queues or teams"
+        )
+        yield Finding(("spec", "batch", "queues"), message)
+    principals = sum(len(team.principals) for team in teams.values())
+    if principals > MOST_PRINCIPALS:
+        message = (
+            f"got {principals} principals in all teams, a bucket's policy has room for {MOST_PRINCIPALS}; "
+            "use roles that several people take on"
+        )
+        yield Finding(("spec", "teams"), message)
+
+
+def _unknown(noun: str, name: str, names: Collection[str], path: Path) -> Iterator[Finding]:
+    """Yield a finding for a name that nothing has."""
+    known = list(dict.fromkeys(names))
+    if name not in known:
+        yield Finding(path, f"got {quote(name)}, {allowed(noun, known)}{suggestion(name, known)}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from inference_blueprints.spec.types.batch import Batch, BatchQueue, Rates, Team
+from inference_blueprints.spec.types.batch import Batch, BatchQueue, BatchSchedule, Rates, Team
 from inference_blueprints.spec.types.blueprint import Blueprint, Spec
 from inference_blueprints.spec.types.environment import (
     Cluster,
@@ -91,6 +91,7 @@ __all__ = [
     "AvailabilityZone",
     "Batch",
     "BatchQueue",
+    "BatchSchedule",
     "Blueprint",
     "Borrowing",
     "CapacityReservationId",

@@ -1,13 +1,16 @@
-"""Batch: who may submit jobs, and where they wait."""
+"""Batch: who may submit jobs, where they wait, and which come by themselves."""
 
 from __future__ import annotations
 
 from pydantic import Field
 
 from inference_blueprints.spec.types.section import (
+    ArgumentValue,
+    CronExpression,
     Name,
     PrincipalArn,
     S3Folder,
+    S3Object,
     Section,
 )
 
@@ -49,9 +52,54 @@ class BatchQueue(Section):
     """What its jobs cost."""
 
 
+class PromptTemplate(Section):
+    """How rows become requests."""
+
+    text: str = Field(min_length=1, max_length=65_536)
+    """A Jinja2 template of the prompt; fields of a row are its variables."""
+    image_fields: list[str] = Field(default_factory=list, max_length=20)
+    """Fields of a row that name images in S3, which go before the prompt."""
+    parameters: dict[str, ArgumentValue] = Field(default_factory=dict, max_length=50)
+    """What else a request's body holds, such as `max_tokens: 200`."""
+
+
+class Manifest(Section):
+    """What a job is to do."""
+
+    inputs: list[S3Object] = Field(min_length=1, max_length=1000)
+    """Objects that it reads, `.jsonl` or `.csv`; `{date}` is the day of the schedule's time."""
+    deadline_hours: float | None = Field(default=None, gt=0.0, le=336.0)
+    """Hours until it must be finished; without it the queue's."""
+    priority: int | None = Field(default=None, ge=0, le=100)
+    """Higher goes first; without it the queue's."""
+    budget_usd: float | None = Field(default=None, gt=0.0)
+    """What it may cost, in dollars; without it the team's month."""
+    skip_invalid: bool = False
+    """Whether valid lines run although others are not."""
+    template: PromptTemplate | None = None
+    """How rows become requests; without it lines are requests."""
+
+
+class BatchSchedule(Section):
+    """A job that comes by itself."""
+
+    name: Name
+    """Name of the schedule."""
+    queue: Name
+    """Queue that it waits in."""
+    team: Name
+    """Team whose it is."""
+    cron: CronExpression
+    """When, in UTC: minutes, hours, day, month, weekday and year, such as `0 6 * * ? *`."""
+    manifest: Manifest
+    """What it is to do."""
+
+
 class Batch(Section):
     """Jobs of many requests, which run on whatever capacity is free."""
 
     # Each model that has one gets workers of its own; a queue beside it costs nothing.
     queues: list[BatchQueue] = Field(min_length=1, max_length=50)
     """Where jobs wait."""
+    schedules: list[BatchSchedule] = Field(default_factory=list, max_length=50)
+    """Jobs that come by themselves."""

@@ -30,6 +30,8 @@ HuggingFaceRepository = Annotated[str, StringConstraints(pattern=formats.HUGGING
 Revision = Annotated[str, StringConstraints(pattern=formats.REVISION)]
 S3Prefix = Annotated[str, StringConstraints(pattern=formats.S3_PREFIX)]
 S3Folder = Annotated[str, StringConstraints(pattern=formats.S3_FOLDER)]
+S3Object = Annotated[str, StringConstraints(pattern=formats.S3_OBJECT)]
+CronExpression = Annotated[str, StringConstraints(pattern=formats.CRON_EXPRESSION)]
 PrincipalArn = Annotated[str, StringConstraints(pattern=formats.PRINCIPAL_ARN)]
 ArgumentValue = str | int | float | bool
 
