@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -69,11 +70,12 @@ class BatchStack(cdk.Stack):
         env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env)
+        code = resources.runtime_directory() / "batch"
         by_name = {model.name: model for model in models}
         self.jobs = BatchJobs(
             self,
             "Jobs",
-            code=resources.runtime_directory() / "batch",
+            code=code,
             configuration={
                 "platform": platform,
                 "queues": [_queue(queue, by_name[queue.model], plan) for queue in batch.queues],
@@ -101,6 +103,11 @@ class BatchStack(cdk.Stack):
             "Api",
             handler=self.jobs.api,
             authorizer=self.jobs.authorizer,
+            gateway_responses=json.loads(
+                (resources.runtime_directory() / "batch" / "api" / "gateway_responses.json").read_text(
+                    "utf-8"
+                )
+            ),
             vpc=vpc,
             vpc_cidr=vpc_cidr,
         )

@@ -192,3 +192,11 @@ def test_a_team_writes_manifests_below_its_own_prefixes_alone(batch: Templates) 
     assert puts["Principal"] == {"AWS": "arn:aws:iam::111122223333:role/Ads"}
     keys = [text(each).split("/", 1)[1] for each in puts["Resource"]]
     assert keys == ["nightly/ads/*", "urgent/ads/*"]
+
+
+def test_what_api_gateway_answers_itself_has_the_shape_of_the_api(batch: Templates) -> None:
+    responses = batch.properties("AWS::ApiGateway::GatewayResponse", "Batch")
+    assert {"ACCESS_DENIED", "DEFAULT_4XX", "UNAUTHORIZED"} <= {each["ResponseType"] for each in responses}
+    for each in responses:
+        body = json.loads(each["ResponseTemplates"]["application/json"])
+        assert set(body["error"]) == {"message", "type", "param", "code"}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_apigateway as apigateway
@@ -26,6 +28,8 @@ class BatchApi(Construct):
     ----------
     handler, authorizer
         The functions that answer, and that ask who holds a token.
+    gateway_responses
+        What API Gateway answers itself, by its own words for the reason: ``statusCode`` and ``body``.
     vpc
         Where it is reached: an endpoint of API Gateway in it is the only way in.
     vpc_cidr
@@ -39,6 +43,7 @@ class BatchApi(Construct):
         *,
         handler: lambda_.IFunction,
         authorizer: lambda_.IFunction,
+        gateway_responses: Mapping[str, Mapping[str, Any]],
         vpc: ec2.IVpc,
         vpc_cidr: str,
     ) -> None:
@@ -78,6 +83,13 @@ class BatchApi(Construct):
             ),
             policy=_policy(endpoint),
         )
+        for reason, response in gateway_responses.items():
+            self.api.add_gateway_response(
+                reason,
+                type=apigateway.ResponseType.of(reason),
+                status_code=str(response["statusCode"]) if response["statusCode"] else None,
+                templates={"application/json": json.dumps(response["body"])},
+            )
         integration = apigateway.LambdaIntegration(handler, allow_test_invoke=False)
         tokens = apigateway.RequestAuthorizer(
             self,

@@ -161,15 +161,22 @@ class BatchJobs(Construct):
         bucket = self._bucket.bucket_arn
         for pattern, actions in properties.objects.items():
             yield iam.PolicyStatement(actions=list(actions), resources=[f"{bucket}/{pattern}"])
+        if properties.lists:
             yield iam.PolicyStatement(
                 actions=["s3:ListBucket"],
-                conditions={"StringLike": {"s3:prefix": pattern}},
+                conditions={"StringLike": {"s3:prefix": list(properties.lists)}},
                 resources=[bucket],
             )
         if properties.reads_manifests:
             yield iam.PolicyStatement(
                 actions=["s3:GetObject", "s3:GetObjectVersion"],
                 resources=[f"{bucket}/{queue}/*" for queue in self._queue_names],
+            )
+            # Without it S3 says that a manifest that is gone may not be read.
+            yield iam.PolicyStatement(
+                actions=["s3:ListBucket"],
+                conditions={"StringLike": {"s3:prefix": [f"{queue}/*" for queue in self._queue_names]}},
+                resources=[bucket],
             )
         if properties.reads_inputs:
             inputs = [f"{bucket}/files/*", *self.inputs]

@@ -21,6 +21,8 @@ class JobFunction:
         Its limits; Lambda gives processors with memory.
     objects
         Actions of S3 on keys of the batch bucket, by the key's pattern.
+    lists
+        Patterns of keys that it lists, or asks for although they may not be there.
     records
         Actions of DynamoDB on the table.
     states
@@ -39,6 +41,7 @@ class JobFunction:
     timeout_seconds: int = 60
     memory_mib: int = 512
     objects: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    lists: Sequence[str] = ()
     records: Sequence[str] = ()
     states: Sequence[str] = ()
     reads_inputs: bool = False
@@ -84,11 +87,13 @@ STATE_FUNCTIONS: Mapping[str, JobFunction] = {
         timeout_seconds=900,
         memory_mib=1769,
         objects={_JOBS: ("s3:GetObject", *_WRITE_LARGE)},
+        lists=(_JOBS,),
         records=_CHANGE_RECORDS,
     ),
     "finish": JobFunction(
         "batch.completion.handlers.finish",
         objects={_JOBS: ("s3:GetObject",)},
+        lists=(_JOBS,),
         records=_CHANGE_RECORDS,
         tells=True,
     ),
@@ -96,6 +101,7 @@ STATE_FUNCTIONS: Mapping[str, JobFunction] = {
         "batch.completion.handlers.reject",
         timeout_seconds=300,
         objects={_JOBS: ("s3:GetObject", *_WRITE_LARGE)},
+        lists=(_JOBS,),
         records=_CHANGE_RECORDS,
         tells=True,
     ),
@@ -106,27 +112,29 @@ OTHER_FUNCTIONS: Mapping[str, JobFunction] = {
     "schedule": JobFunction(
         "batch.scheduling.handlers.schedule",
         objects={_JOBS: ("s3:GetObject",)},
+        lists=(_JOBS,),
         records=_CHANGE_RECORDS,
-        states=("states:SendTaskSuccess", "states:ListMapRuns", "states:UpdateMapRun", *_STOP),
+        states=("states:SendTaskSuccess", "states:ListMapRuns", "states:UpdateMapRun", *_START, *_STOP),
     ),
     "close": JobFunction(
         "batch.completion.handlers.close",
         timeout_seconds=900,
         memory_mib=1769,
         objects={_JOBS: ("s3:GetObject", *_WRITE_LARGE)},
+        lists=(_JOBS,),
         records=_CHANGE_RECORDS,
         tells=True,
     ),
     "object": JobFunction(
         "batch.submission.handlers.handle_object",
-        objects={_JOBS: ("s3:PutObject",)},
+        objects={"jobs/*/request.json": ("s3:PutObject",)},
         records=_CHANGE_RECORDS,
         states=_START,
         reads_manifests=True,
     ),
     "cron": JobFunction(
         "batch.submission.handlers.handle_schedule",
-        objects={_JOBS: ("s3:PutObject",)},
+        objects={"jobs/*/request.json": ("s3:PutObject",)},
         records=_CHANGE_RECORDS,
         states=_START,
     ),
@@ -135,10 +143,13 @@ OTHER_FUNCTIONS: Mapping[str, JobFunction] = {
         timeout_seconds=29,  # API Gateway waits no longer.
         memory_mib=1769,
         objects={
-            _JOBS: ("s3:GetObject", "s3:PutObject", "s3:DeleteObject"),
+            "jobs/*/request.json": ("s3:PutObject",),
+            "jobs/*/output.jsonl": ("s3:GetObject", "s3:DeleteObject"),
+            "jobs/*/error.jsonl": ("s3:GetObject", "s3:DeleteObject"),
             "files/*": ("s3:GetObject", "s3:DeleteObject", *_WRITE_LARGE),
-            "uploads/*": ("s3:GetObject", "s3:DeleteObject", *_WRITE_LARGE),
+            "uploads/*": ("s3:GetObject", "s3:PutObject", "s3:DeleteObject"),
         },
+        lists=("uploads/*",),
         records=(*_CHANGE_RECORDS, "dynamodb:DeleteItem"),
         states=(*_START, *_STOP),
     ),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -24,6 +25,8 @@ from batch.scheduling.admissions import Admission, AdmissionTable
 from batch.scheduling.allotment import WaitingOrRunning, allot
 from batch.scheduling.budgets import jobs_since, month_began, spent_usd
 
+# Longer than the request takes that begins a job.
+_BEGUN_SECONDS: Final = 300
 #: Name of the state whose map of shards is run; its map runs carry it.
 MAP_LABEL: Final = "Shards"
 # The execution went on, or ended, before it was told.
@@ -119,11 +122,22 @@ class Scheduler:
         for state in ("validating", "in_progress"):
             for job in self._jobs.in_state(state):
                 if job.expires_at <= now:
-                    self._executions.stop(job, cause="the deadline has passed")
+                    self._expire(job, now)
                     continue
                 admission = self._admissions.of(job)
                 if admission is not None:
                     yield Candidate(job, admission, self._shards_left(admission))
+                elif now - job.created_at > _BEGUN_SECONDS:
+                    # Whoever submitted it may have broken off before this; starting it again changes nothing.
+                    self._executions.start(job)
+
+    def _expire(self, job: Job, now: float) -> None:
+        """Stop a job that is too late, and end it here if it never began: nobody else will."""
+        if not self._executions.stop(job, cause="the deadline has passed"):
+            with suppress(StateConflictError):
+                self._jobs.move(
+                    job.id, "expired", before=["validating", "in_progress"], now=int(now), attempt=job.attempt
+                )
 
     def _shards_left(self, admission: Admission) -> int:
         """Return how many shards of an attempt are not done; one at least, until the map itself has ended."""

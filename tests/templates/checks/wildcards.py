@@ -43,7 +43,8 @@ REASONS: dict[str, list[tuple[str, str]]] = {
         ("Batch", r"logs:\w+ on \*"),
     ],
     "jobs, their executions and what teams name have names that nobody knows beforehand": [
-        ("Batch", r"s3:\w+ on arn:aws:s3:::\$\{[\w.-]+\}/(jobs|files|uploads|queue-\d)/\*"),
+        ("Batch", r"s3:\w+ on arn:aws:s3:::\$\{[\w.-]+\}/(jobs|files|uploads|queue-\d)/.*"),
+        ("Data", rf"s3:PutObject on {_BUCKET}/queue-\d/(ads|search)/\*"),
         ("Batch", r"s3:GetObject on arn:aws:s3:::(ads-data|search-data|all/a)/\*"),
         ("Batch", rf"states:\w+ on arn:aws:states:{_REGION}:.+:(execution:.+:\*|mapRun:.+/\*)"),
     ],
@@ -63,7 +64,7 @@ REASONS: dict[str, list[tuple[str, str]]] = {
         ("Model", rf"kms:(Decrypt|GenerateDataKey) on arn:aws:kms:{_REGION}:.+:key/\*"),
     ],
     "a key policy that leaves the decision to the account's policies; the resource is the key itself": [
-        ("Data", r"kms:\* on \*"),
+        ("Data", r"kms:(\*|GenerateDataKey) on \*"),
     ],
     "versions of one function": [
         ("Cluster", r"lambda:\w+ on \$\{Cluster\w+\.Arn\}:\*"),

@@ -33,6 +33,8 @@ class StepFunctions:
         self.resized: dict[str, int] = {}
         self.stopped: list[str] = []
         self.error: str | None = None
+        self.begun = True
+        self.started: list[str] = []
 
     def send_task_success(self, *, taskToken: str, output: str) -> None:  # noqa: N803 - its parameters
         if self.error:
@@ -52,7 +54,12 @@ class StepFunctions:
 
     def stop_execution(self, *, executionArn: str, error: str, cause: str) -> None:  # noqa: N803
         assert (error, cause) == ("Cancelled", "the deadline has passed")
+        if not self.begun:
+            raise ClientError({"Error": {"Code": "ExecutionDoesNotExist", "Message": ""}}, "StopExecution")
         self.stopped.append(executionArn.rsplit(":", 1)[-1])
+
+    def start_execution(self, *, name: str, **_: str) -> None:
+        self.started.append(name)
 
 
 @pytest.fixture
@@ -219,6 +226,25 @@ def test_a_job_that_is_too_late_is_stopped(
     scheduler.run(now=job.expires_at)
     assert states.stopped == [f"{job.id}-1"]
     assert states.went_on == {}
+
+
+def test_a_job_that_never_began_ends_when_it_is_too_late(
+    scheduler: Scheduler, states: StepFunctions, platform_in_process: Platform
+) -> None:
+    job = make_job(platform_in_process)
+    states.begun = False
+    scheduler.run(now=job.expires_at)
+    assert state_of(platform_in_process, job) == "expired"
+
+
+def test_a_job_whose_submission_broke_off_is_started_after_a_while(
+    scheduler: Scheduler, states: StepFunctions, platform_in_process: Platform
+) -> None:
+    job = make_job(platform_in_process)
+    scheduler.run(now=NOW + 60)
+    assert states.started == []
+    scheduler.run(now=NOW + 600)
+    assert states.started == [f"{job.id}-1"]
 
 
 def test_a_cancelled_job_is_not_let_in(
