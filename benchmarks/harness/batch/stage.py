@@ -47,7 +47,7 @@ def endpoint(seconds: float) -> Iterator[str]:
 
 
 def statistics(address: str) -> dict[str, float]:
-    """Return the requests that an endpoint got since the last call, and the seconds from first to last.
+    """Return the requests that an endpoint got since the last call, and the seconds of the middle ones.
 
     Parameters
     ----------
