@@ -1,4 +1,4 @@
-"""Commands of the platform on this machine: local up, down, status, replay."""
+"""Commands of the platform on this machine: local up, down, status, token, replay."""
 
 from __future__ import annotations
 
@@ -81,8 +81,25 @@ def status(run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY, output: OutputOp
         print(f"{state.blueprint}: {state.phase} (process {state.pid})")
         for model in state.models:
             print(f"{model.name}  {model.base_url}")
+        if state.batch:
+            print(f"batch  {state.batch.base_url}")
     if state is None:
         raise typer.Exit(1)
+
+
+@app.command()
+def token(run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY) -> None:
+    """Print a token for the batch API of what `local up` keeps running; it lasts fifteen minutes."""
+    from inference_blueprints.local import run_state
+    from inference_blueprints.local.batch.entrance import local_token
+
+    state = run_state.live_state(run_directory)
+    if state is None or state.batch is None:
+        raise UserError(
+            f"{run_directory}: no batch API answers there; "
+            "start one with: blueprints local up batch-g6e --keep"
+        )
+    print(local_token(state.batch))
 
 
 @app.command()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from inference_blueprints.errors import UserError
 from inference_blueprints.loading import LoadedBlueprint
+from inference_blueprints.local.batch.outcome import BatchOutcome
 from inference_blueprints.local.parts import Part
 from inference_blueprints.local.replay.open_loop import Progress, ProgressCallback
 from inference_blueprints.local.replay.outcome import ReplayResult
@@ -75,7 +76,9 @@ def write_report(
     runs: list[ModelRun],
     parts: Sequence[Part],
     run_directory: Path,
+    *,
     worker_losses: tuple[WorkerLoss, ...] | None = None,
+    batch: tuple[BatchOutcome, ...] | None = None,
 ) -> Report:
     """Write ``report.json`` and ``report.html``.
 
@@ -91,6 +94,8 @@ def write_report(
         Folder of the run.
     worker_losses
         What became of streams whose worker was killed; None where that was not tried.
+    batch
+        What became of batch jobs; None where none was run.
     """
     report = build_report(
         blueprint=loaded.file,
@@ -99,6 +104,7 @@ def write_report(
         runs=runs,
         parts=parts,
         worker_losses=worker_losses,
+        batch=batch,
     )
     (run_directory / "report.json").write_text(json.dumps(as_dict(report), indent=2), encoding="utf-8")
     (run_directory / "report.html").write_text(render_html(report, runs), encoding="utf-8")

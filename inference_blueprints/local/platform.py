@@ -12,6 +12,8 @@ from typing import Self
 
 from inference_blueprints.deployment.events import ResourceEvent, resource_counts
 from inference_blueprints.loading import LoadedBlueprint
+from inference_blueprints.local.batch.outcome import BatchOutcome
+from inference_blueprints.local.batch.service import LocalBatch
 from inference_blueprints.local.chaos import kill_workers
 from inference_blueprints.local.control_plane import artefacts, build
 from inference_blueprints.local.emulator import description
@@ -19,6 +21,7 @@ from inference_blueprints.local.emulator.deploy import bootstrap, deploy
 from inference_blueprints.local.emulator.emulator import Emulator
 from inference_blueprints.local.parts import Part
 from inference_blueprints.local.processes import ProcessGroup
+from inference_blueprints.local.run_state import RunningBatch
 from inference_blueprints.local.serving.endpoint import Endpoint
 from inference_blueprints.local.serving.service import LocalServing
 from inference_blueprints.local.steps import Step, Steps
@@ -40,10 +43,13 @@ class Deployed:
         Where each model answers.
     parts
         What is real, emulated, simulated and stubbed.
+    batch
+        The batch API, where workers answer jobs.
     """
 
     endpoints: tuple[Endpoint, ...]
     parts: tuple[Part, ...]
+    batch: RunningBatch | None = None
 
 
 class LocalPlatform:
@@ -70,7 +76,9 @@ class LocalPlatform:
         self._control_plane = control_plane
         self._resources = ExitStack()
         self._checks: list[Callable[[], None]] = []
+        self._processes = ProcessGroup()
         self._serving: LocalServing | None = None
+        self._batch: LocalBatch | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -85,8 +93,9 @@ class LocalPlatform:
 
     @property
     def step_count(self) -> int:
-        """How many steps `start` shows."""
-        return _STEP_COUNT + self._control_plane
+        """How many steps `start` and `run_batch_jobs` show."""
+        runs_batch = self._loaded.blueprint.spec.batch is not None and not self._control_plane
+        return _STEP_COUNT + self._control_plane + runs_batch
 
     def start(self, steps: Steps) -> Deployed:
         """Bring everything up.
@@ -94,7 +103,7 @@ class LocalPlatform:
         Parameters
         ----------
         steps
-            Where progress is shown; `step_count` steps.
+            Where progress is shown; the first of `step_count` steps.
 
         Raises
         ------
@@ -111,10 +120,37 @@ class LocalPlatform:
         assembly = self._synthesise(steps)
         emulator = self._deploy(steps, assembly)
         serving, endpoints = self._serve(steps)
+        parts = serving.parts()
+        if self._loaded.blueprint.spec.batch:
+            self._batch = self._start_batch(emulator, endpoints)
+            parts += self._batch.parts()
         described = description.describe(
             assembly, emulator.recorded_releases(), control_plane=self._control_plane
         )
-        return Deployed(endpoints, (*serving.parts(), *described))
+        return Deployed(endpoints, (*parts, *described), self._batch.running if self._batch else None)
+
+    def run_batch_jobs(self, steps: Steps) -> tuple[BatchOutcome, ...] | None:
+        """Run a job in each queue of batch while its workers are killed; None where nothing answers jobs.
+
+        Parameters
+        ----------
+        steps
+            Where progress is shown; one step, if anything answers jobs.
+
+        Raises
+        ------
+        UserError
+            If the batch API refuses a job, or one takes too long.
+        ProcessDied
+            If a process ends that was not meant to.
+        """
+        if self._batch is None or self._batch.running is None:
+            return None
+        with steps.step("Run batch jobs and kill workers meanwhile") as step:
+            outcomes = self._batch.run_jobs(lambda what: step.update(detail=what))
+            requests, whole = sum(each.requests for each in outcomes), all(each.is_whole for each in outcomes)
+            step.result = f"{requests} requests" + ("" if whole else ", not all answered once")
+        return outcomes
 
     def kill_workers(self, steps: Steps, *, replace: bool) -> tuple[WorkerLoss, ...]:
         """Kill a process of workers of each role while streams are under way, and count what became of them.
@@ -191,13 +227,19 @@ class LocalPlatform:
 
     def _serve(self, steps: Steps) -> tuple[LocalServing, tuple[Endpoint, ...]]:
         with steps.step("Start the router and the simulated engines") as step:
-            processes = self._resources.enter_context(ProcessGroup())
+            processes = self._resources.enter_context(self._processes)
             serving = LocalServing(self._plan, self._loaded.blueprint, self._directory / "serving", processes)
             self._serving = self._resources.enter_context(serving)
             self._checks.append(serving.check)
             endpoints = serving.start(lambda what: step.update(detail=what))
             step.result = ", ".join(endpoint.base_url for endpoint in endpoints)
         return serving, endpoints
+
+    def _start_batch(self, emulator: Emulator, endpoints: tuple[Endpoint, ...]) -> LocalBatch:
+        blueprint, directory = self._loaded.blueprint, self._directory / "batch"
+        batch = LocalBatch(blueprint, emulator, endpoints, directory, self._processes)
+        batch.start()
+        return batch
 
     def _log(self, name: str) -> Path:
         return self._directory / "logs" / f"{name}.log"

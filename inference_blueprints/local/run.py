@@ -10,13 +10,14 @@ from rich.console import Console
 
 from inference_blueprints.errors import UserError
 from inference_blueprints.loading import LoadedBlueprint
+from inference_blueprints.local.batch.usage import usage_lines
 from inference_blueprints.local.interruption import Interrupted
 from inference_blueprints.local.measurement import replay, write_report
 from inference_blueprints.local.platform import LocalPlatform
 from inference_blueprints.local.processes import ProcessDied
 from inference_blueprints.local.report.terminal import print_report
 from inference_blueprints.local.report.types import Report
-from inference_blueprints.local.run_state import RunningModel, RunState, claim
+from inference_blueprints.local.run_state import RunningBatch, RunningModel, RunState, claim
 from inference_blueprints.local.serving.readiness import NotReady
 from inference_blueprints.local.steps import Steps
 from inference_blueprints.planning.summary import summarise
@@ -70,11 +71,16 @@ def run(
                 for endpoint in deployed.endpoints
             )
             runs = replay(loaded, models, steps=steps, seconds=seconds)
+            batch = platform.run_batch_jobs(steps)
             losses = platform.kill_workers(steps, replace=keep)
-            _show(write_report(loaded, runs, deployed.parts, run_directory, losses), run_directory, console)
+            report = write_report(
+                loaded, runs, deployed.parts, run_directory, worker_losses=losses, batch=batch
+            )
+            _show(report, run_directory, console, deployed.batch)
             platform.check()
             if keep:
-                right.publish(RunState(os.getpid(), loaded.file, "ready", models, deployed.parts))
+                state = RunState(os.getpid(), loaded.file, "ready", models, deployed.parts, deployed.batch)
+                right.publish(state)
                 console.print("Up until Ctrl-C.")
                 _stay(platform)
         except ProcessDied as error:
@@ -107,8 +113,11 @@ def replay_again(
     return report
 
 
-def _show(report: Report, run_directory: Path, console: Console) -> None:
+def _show(report: Report, run_directory: Path, console: Console, batch: RunningBatch | None = None) -> None:
     print_report(report, console)
+    if batch:
+        for line in usage_lines(batch, run_directory):
+            console.print(line, soft_wrap=True, markup=False, highlight=False)
     console.print(f"report: {run_directory / 'report.html'}", soft_wrap=True, markup=False, highlight=False)
 
 

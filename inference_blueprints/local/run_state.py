@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -39,6 +39,29 @@ class RunningModel:
 
 
 @dataclass(frozen=True, slots=True)
+class RunningBatch:
+    """A batch API that answers.
+
+    Parameters
+    ----------
+    base_url
+        Base URL for clients of the OpenAI API, ending in ``/v1``.
+    platform
+        ``metadata.name``, for which tokens are made.
+    team, role
+        Who submits jobs from this machine: a team, and the ARN of one of its roles.
+    environment
+        Variables that point AWS clients at the emulator; its credentials are no secret.
+    """
+
+    base_url: str
+    platform: str
+    team: str
+    role: str
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class RunState:
     """A run as other commands see it.
 
@@ -54,6 +77,8 @@ class RunState:
         Models that answer.
     parts
         What of the run is real, emulated, simulated and stubbed.
+    batch
+        Its batch API, where workers answer jobs.
     """
 
     pid: int
@@ -61,6 +86,7 @@ class RunState:
     phase: Literal["starting", "ready"] = "starting"
     models: tuple[RunningModel, ...] = ()
     parts: tuple[Part, ...] = ()
+    batch: RunningBatch | None = None
 
 
 class RunClaim:
@@ -132,7 +158,8 @@ def live_state(run_directory: Path) -> RunState | None:
         return None
     models = tuple(RunningModel(**model) for model in document.pop("models"))
     parts = tuple(Part(**part) for part in document.pop("parts"))
-    return RunState(**document, models=models, parts=parts)
+    batch = document.pop("batch")
+    return RunState(**document, models=models, parts=parts, batch=RunningBatch(**batch) if batch else None)
 
 
 def stop(run_directory: Path, timeout_seconds: float = 30.0) -> bool:

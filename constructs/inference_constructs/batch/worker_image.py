@@ -157,7 +157,10 @@ class WorkerImage(Construct):
             self,
             "Starter",
             architecture=lambda_.Architecture.ARM_64,
-            code=lambda_.Code.from_asset(str(starter.parent), exclude=["*", f"!{starter.name}/*.py"]),
+            # A folder that is excluded itself hides whatever is let in below it.
+            code=lambda_.Code.from_asset(
+                str(starter.parent), exclude=["*", ".*", f"!{starter.name}", f"!{starter.name}/*.py"]
+            ),
             handler=f"{starter.name}.handler.handle",
             log_group=log,
             role=role,

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic.alias_generators import to_camel
 
 from inference_blueprints.completions.outcome import Usage
+from inference_blueprints.local.batch.outcome import BatchOutcome
 from inference_blueprints.local.parts import Part
 from inference_blueprints.local.replay.outcome import ReplayResult
 from inference_blueprints.local.report.cost import capacity_of
@@ -39,6 +40,7 @@ def build_report(
     runs: Sequence[ModelRun],
     parts: Sequence[Part],
     worker_losses: tuple[WorkerLoss, ...] | None = None,
+    batch: tuple[BatchOutcome, ...] | None = None,
 ) -> Report:
     """Build the report of a run.
 
@@ -56,6 +58,8 @@ def build_report(
         What is real, emulated, simulated or stubbed; figures are marked simulated where a part is.
     worker_losses
         What became of streams whose worker was killed; None where that was not tried.
+    batch
+        What became of batch jobs; None where none was run.
 
     Returns
     -------
@@ -78,6 +82,7 @@ def build_report(
         models=tuple(_model(run, summary, simulated=simulated) for run in runs),
         plan=plan_as_dict(summary),
         worker_losses=worker_losses,
+        batch=batch,
     )
 
 
@@ -106,6 +111,7 @@ def as_dict(report: Report) -> dict[str, Any]:
         "objectivesMet": _all_met([objective for model in report.models for objective in model.objectives]),
         "models": models,
         "workerLosses": _values(report.worker_losses),
+        "batch": _values(report.batch),
         "parts": _values(report.parts),
         "plan": dict(report.plan),
     }

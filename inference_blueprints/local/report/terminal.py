@@ -12,6 +12,7 @@ from rich.text import Text
 from inference_blueprints.local.parts import Part, State
 from inference_blueprints.local.report.types import ModelReport, Report
 from inference_blueprints.local.report.words import (
+    batch_job,
     cost_lines,
     hit_ratio,
     latency_rows,
@@ -45,6 +46,9 @@ def print_report(report: Report, console: Console) -> None:
         _print_model(model, console, simulated=report.simulated)
     for loss in report.worker_losses or ():
         console.print(Text(worker_loss(loss), style="red" if loss.lost else ""))
+    for outcome in report.batch or ():
+        line = batch_job(outcome, simulated=report.simulated)
+        console.print(Text(line, style="" if outcome.is_whole else "red"))
 
 
 def _parts(parts: Sequence[Part]) -> Table:

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from inference_blueprints.catalog import LatencyProfile
+from inference_blueprints.local.batch.outcome import BatchOutcome
 from inference_blueprints.local.parts import Part
 from inference_blueprints.local.replay.outcome import ReplayResult
 from inference_blueprints.local.replay.scale import ScalingFactors
@@ -230,6 +231,8 @@ class Report:
         The plan's summary as JSON values: pools, accelerators, prices with their date, source and region.
     worker_losses
         What became of streams whose worker was killed; None where that was not tried.
+    batch
+        What became of batch jobs; None where none was run.
     """
 
     blueprint: str
@@ -240,3 +243,4 @@ class Report:
     models: tuple[ModelReport, ...]
     plan: Mapping[str, Any]
     worker_losses: tuple[WorkerLoss, ...] | None = None
+    batch: tuple[BatchOutcome, ...] | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inference_blueprints.local.batch.outcome import BatchOutcome
 from inference_blueprints.local.report.svg import number
 from inference_blueprints.local.report.types import Length, Measurement, ModelReport, Percentiles, Replayed
 from inference_blueprints.local.worker_losses import WorkerLoss
@@ -94,6 +95,17 @@ def worker_loss(loss: WorkerLoss) -> str:
     return (
         f"{loss.killed} of {loss.workers} {kind}s of {loss.deployment} killed with {loss.streams} streams "
         f"under way: {loss.moved} went on at another, {loss.completed} brought every token, {loss.lost} lost."
+    )
+
+
+def batch_job(outcome: BatchOutcome, *, simulated: bool) -> str:
+    """Return what became of a batch job."""
+    return (
+        f"Batch job of team {outcome.team} in queue {outcome.queue}, {outcome.state} after "
+        f"{outcome.seconds:.0f} s{' (simulated)' if simulated else ''}: {outcome.requests} requests of "
+        f"{outcome.model}, {outcome.completed} answered, {outcome.failed} failed, {outcome.lost} lost, "
+        f"{outcome.duplicated} duplicated; {outcome.workers_killed} workers killed and replaced meanwhile; "
+        f"{outcome.cost_usd:.4f} USD by the queue's rates."
     )
 
 

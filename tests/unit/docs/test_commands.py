@@ -40,6 +40,8 @@ KINDS = {
     # Sent by tests/local to an endpoint of their own.
     "request": rf"curl {ENDPOINT}/",
     "emulator": rf"AWS_ENDPOINT_URL={ENDPOINT} (\w+=\S+ )*aws cloudformation describe-stacks$",
+    # The same, to the batch API of a run: tests/local/test_batch.py.
+    "batch": r"export OPENAI_(BASE_URL|API_KEY)=|curl -s \$OPENAI_BASE_URL/batches ",
     "shell": r"export AWS_PROFILE=",
 }
 

@@ -12,7 +12,7 @@ import pytest
 from inference_blueprints.errors import UserError
 from inference_blueprints.local import run_state
 from inference_blueprints.local.parts import Part
-from inference_blueprints.local.run_state import RunningModel, RunState
+from inference_blueprints.local.run_state import RunningBatch, RunningModel, RunState
 
 OWNER = """
 import sys, time
@@ -45,7 +45,8 @@ def test_nothing_runs_in_a_folder_that_is_not_there(tmp_path: Path) -> None:
 def test_what_is_published_is_read_back(tmp_path: Path) -> None:
     models = (RunningModel("m", "http://127.0.0.1:1/v1", 4096),)
     parts = (Part("router", "real", "Dynamo's own"),)
-    state = RunState(os.getpid(), "b.yaml", "ready", models, parts)
+    batch = RunningBatch("http://127.0.0.1:2/v1", "b", "ads", "arn:aws:iam::1:role/Ads", {"AWS_REGION": "r"})
+    state = RunState(os.getpid(), "b.yaml", "ready", models, parts, batch)
     with run_state.claim(tmp_path) as right:
         assert run_state.live_state(tmp_path) is None
         right.publish(state)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from inference_blueprints import catalog
 from inference_blueprints.completions.outcome import Outcome, Usage
+from inference_blueprints.local.batch.outcome import BatchOutcome
 from inference_blueprints.local.parts import Part
 from inference_blueprints.local.replay.outcome import ReplayResult
 from inference_blueprints.local.replay.scale import scale
@@ -19,6 +20,20 @@ PARTS = (
     Part("engine", "simulated", "latencies from a profile"),
     Part("CloudFormation", "emulated", "on this machine"),
     Part("controllers", "stubbed", "rendered and validated"),
+)
+BATCH_OUTCOME = BatchOutcome(
+    queue="nightly",
+    model="qwen3-8b",
+    team="ads",
+    state="completed",
+    requests=200,
+    completed=200,
+    failed=0,
+    lost=0,
+    duplicated=0,
+    cost_usd=0.08,
+    seconds=31.4,
+    workers_killed=2,
 )
 PROMPT, ANSWER, CACHED = 1000, 101, 250
 

@@ -79,6 +79,20 @@ _WORKER_LOSS = _object(
     moved=_COUNT,
     lost=_COUNT,
 )
+_BATCH_OUTCOME = _object(
+    queue=_STRING,
+    model=_STRING,
+    team=_STRING,
+    state={"enum": ["completed", "failed", "expired", "cancelled"]},
+    requests=_COUNT,
+    completed=_COUNT,
+    failed=_COUNT,
+    lost=_COUNT,
+    duplicated=_COUNT,
+    costUsd=_NUMBER,
+    seconds=_NUMBER,
+    workersKilled=_COUNT,
+)
 SCHEMA = _object(
     blueprint=_STRING,
     createdAt={"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT.*[+-]\d\d:\d\d$"},
@@ -89,6 +103,7 @@ SCHEMA = _object(
     objectivesMet={"type": ["boolean", "null"]},
     models={"type": "array", "items": _MODEL, "minItems": 1},
     workerLosses={"anyOf": [{"type": "null"}, {"type": "array", "items": _WORKER_LOSS}]},
+    batch={"anyOf": [{"type": "null"}, {"type": "array", "items": _BATCH_OUTCOME}]},
     parts={"type": "array", "items": _PART},
     plan={"type": "object", "required": ["pools", "processes", "totals", "prices"]},
 )

@@ -12,7 +12,16 @@ from inference_blueprints.local.report import as_dict, curl_line
 from inference_blueprints.local.report.cost import capacity_of
 from inference_blueprints.local.worker_losses import WorkerLoss
 from inference_blueprints.spec.types import Objectives
-from tests.unit.local.report.samples import ANSWER, PROMPT, answered, failed, result_of, run_of, summary_of
+from tests.unit.local.report.samples import (
+    ANSWER,
+    BATCH_OUTCOME,
+    PROMPT,
+    answered,
+    failed,
+    result_of,
+    run_of,
+    summary_of,
+)
 from tests.unit.local.report.schema import SCHEMA
 
 G6E_2XLARGE, NODES, GPUS = 2.24208, 2, 2
@@ -32,6 +41,14 @@ def test_streams_lost_with_a_worker_are_reported_and_absent_where_none_was_kille
     document = as_dict(report_of(run, worker_losses=(loss,)))
     jsonschema.validate(document, SCHEMA)
     assert document["workerLosses"][0]["lost"] == 1
+
+
+def test_batch_jobs_are_reported_and_absent_where_none_ran(report_of) -> None:
+    run = run_of(result_of(answered(0.0, 100.0)))
+    assert as_dict(report_of(run))["batch"] is None
+    document = as_dict(report_of(run, batch=(BATCH_OUTCOME,)))
+    jsonschema.validate(document, SCHEMA)
+    assert document["batch"][0]["costUsd"] == 0.08
 
 
 def test_without_any_answer_figures_are_null_and_the_shape_stays(report_of) -> None:

@@ -10,7 +10,7 @@ from inference_blueprints.local.parts import Part
 from inference_blueprints.local.report import render_html
 from inference_blueprints.local.worker_losses import WorkerLoss
 from inference_blueprints.spec.types import Objectives
-from tests.unit.local.report.samples import PARTS, answered, failed, result_of, run_of
+from tests.unit.local.report.samples import BATCH_OUTCOME, PARTS, answered, failed, result_of, run_of
 
 HOSTILE = "<script>alert('x')</script>\"&"
 #: Attributes that make a browser fetch something.
@@ -50,8 +50,9 @@ class Page(HTMLParser):
 
 @pytest.fixture
 def page_of(report_of):
-    def render(*runs, parts=PARTS, worker_losses=None) -> tuple[str, Page]:
-        text = render_html(report_of(*runs, parts=parts, worker_losses=worker_losses), list(runs))
+    def render(*runs, parts=PARTS, worker_losses=None, batch=None) -> tuple[str, Page]:
+        report = report_of(*runs, parts=parts, worker_losses=worker_losses, batch=batch)
+        text = render_html(report, list(runs))
         return text, Page(text)
 
     return render
@@ -115,6 +116,13 @@ def test_streams_lost_with_a_worker_stand_out(page_of, usual_run) -> None:
     _, bad = page_of(usual_run, worker_losses=(dataclasses.replace(loss, lost=1),))
     assert "7 brought every token, 1 lost" in bad.text
     assert bad.of("li").count({"class": "bad"}) == lines[0].count({"class": "bad"}) + 1
+
+
+def test_batch_jobs_that_lost_something_stand_out(page_of, usual_run) -> None:
+    _, page = page_of(usual_run, batch=(BATCH_OUTCOME,))
+    assert "200 answered, 0 failed, 0 lost, 0 duplicated" in page.text
+    _, bad = page_of(usual_run, batch=(dataclasses.replace(BATCH_OUTCOME, completed=199, lost=1),))
+    assert bad.of("li").count({"class": "bad"}) == page.of("li").count({"class": "bad"}) + 1
 
 
 def test_a_page_without_any_answer_still_shows_the_failures(page_of) -> None:

@@ -1,5 +1,6 @@
 """The report in a terminal of 80 columns, and in a pipe."""
 
+import dataclasses
 import io
 
 import pytest
@@ -8,14 +9,14 @@ from rich.console import Console
 from inference_blueprints.local.report import print_report
 from inference_blueprints.local.worker_losses import WorkerLoss
 from inference_blueprints.spec.types import Objectives
-from tests.unit.local.report.samples import PARTS, answered, failed, result_of, run_of
+from tests.unit.local.report.samples import BATCH_OUTCOME, PARTS, answered, failed, result_of, run_of
 
 
 @pytest.fixture
 def printed(report_of):
-    def run(model_run, *, worker_losses=None, **console) -> str:
+    def run(model_run, *, worker_losses=None, batch=None, **console) -> str:
         output = io.StringIO()
-        report = report_of(model_run, worker_losses=worker_losses)
+        report = report_of(model_run, worker_losses=worker_losses, batch=batch)
         print_report(report, Console(file=output, width=80, **console))
         return output.getvalue()
 
@@ -72,6 +73,16 @@ def test_lost_workers_say_what_became_of_their_streams(printed, usual_run) -> No
         "39 brought every token, 1 lost."
     ) in text
     assert "The one decode worker of a-main was not killed" in text
+
+
+def test_batch_jobs_say_what_became_of_every_request(printed, usual_run) -> None:
+    lossy = dataclasses.replace(BATCH_OUTCOME, completed=196, failed=1, lost=3, duplicated=2)
+    text = " ".join(printed(usual_run, batch=(BATCH_OUTCOME, lossy)).split())
+    assert (
+        "Batch job of team ads in queue nightly, completed after 31 s (simulated): 200 requests of qwen3-8b, "
+        "200 answered, 0 failed, 0 lost, 0 duplicated; 2 workers killed and replaced meanwhile; 0.0800 USD"
+    ) in text
+    assert "196 answered, 1 failed, 3 lost, 2 duplicated" in text
 
 
 def test_what_is_left_out_says_why(printed) -> None:

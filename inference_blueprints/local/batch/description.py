@@ -1,0 +1,44 @@
+"""Says what of batch on this machine is real and what is not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from inference_blueprints.local.parts import Part
+
+
+def describe(workers: Mapping[str, int]) -> tuple[Part, ...]:
+    """Return the lines of the table of parts; the engines that answer have lines of their own.
+
+    Parameters
+    ----------
+    workers
+        How many processes of workers each model has; none where no cluster records its charts.
+    """
+    return (
+        Part(
+            "Batch API",
+            "emulated",
+            "API Gateway and Lambda by ministack, with the functions of the templates; tokens are checked",
+        ),
+        Part(
+            "Batch jobs",
+            "emulated",
+            "Step Functions, SQS, DynamoDB, S3 and EventBridge by ministack, on the templates' state machine",
+        ),
+        _workers(workers),
+        Part(
+            "Batch worker image", "stubbed", "CodeBuild builds none; workers run in this project's own Python"
+        ),
+    )
+
+
+def _workers(workers: Mapping[str, int]) -> Part:
+    if not workers:
+        return Part("Batch workers", "stubbed", "not started beside a control plane: no job is run")
+    listed = ", ".join(f"{count} of {model}" for model, count in workers.items())
+    return Part(
+        "Batch workers",
+        "real",
+        f"{listed}: processes with the chart's environment, but for addresses, credentials and shorter times",
+    )

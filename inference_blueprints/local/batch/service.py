@@ -1,0 +1,108 @@
+"""Batch of a deployed blueprint: its workers, and a job for each of its queues."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from inference_blueprints.local.batch.description import describe
+from inference_blueprints.local.batch.entrance import find_batch
+from inference_blueprints.local.batch.job import BatchJob
+from inference_blueprints.local.batch.outcome import BatchOutcome
+from inference_blueprints.local.batch.releases import worker_releases
+from inference_blueprints.local.batch.workers import LocalBatchWorkers
+from inference_blueprints.local.emulator.emulator import Emulator
+from inference_blueprints.local.parts import Part
+from inference_blueprints.local.processes import ProcessGroup
+from inference_blueprints.local.run_state import RunningBatch
+from inference_blueprints.local.serving.endpoint import Endpoint
+from inference_blueprints.spec.types import BatchQueue, Blueprint
+
+
+class LocalBatch:
+    """Batch on this machine.
+
+    Parameters
+    ----------
+    blueprint
+        The blueprint, which has batch.
+    emulator
+        Where it is deployed.
+    endpoints
+        Where each model answers.
+    directory
+        Where the workers' logs go.
+    processes
+        The group that the workers join.
+
+    Raises
+    ------
+    UserError
+        If no team has a role that jobs could be submitted as.
+    """
+
+    def __init__(
+        self,
+        blueprint: Blueprint,
+        emulator: Emulator,
+        endpoints: Sequence[Endpoint],
+        directory: Path,
+        processes: ProcessGroup,
+    ) -> None:
+        self._queues = blueprint.spec.batch.queues if blueprint.spec.batch else []
+        self._workloads = {model.name: model.workload for model in blueprint.spec.models}
+        self._contexts = {endpoint.model: endpoint.context_length for endpoint in endpoints}
+        self._s3 = emulator.client("s3")
+        self._releases = {release.model: release for release in worker_releases(emulator.recorded_releases())}
+        self._workers = LocalBatchWorkers(
+            list(self._releases.values()), endpoints, emulator.environment(), directory, processes
+        )
+        #: Where the API answers; None where no chart asks for workers, as beside a control plane.
+        self.running = (
+            find_batch(emulator, blueprint.metadata.name, blueprint.spec.teams) if self._releases else None
+        )
+
+    def start(self) -> None:
+        """Start the workers."""
+        self._workers.start()
+
+    def parts(self) -> tuple[Part, ...]:
+        """Return what of this is real, emulated and stubbed."""
+        return describe({model: release.replicas for model, release in self._releases.items()})
+
+    def run_jobs(self, on_progress: Callable[[str], None]) -> tuple[BatchOutcome, ...]:
+        """Run a job in each queue, one after the other, and kill the workers of its model while it runs.
+
+        Parameters
+        ----------
+        on_progress
+            Called with what is being done.
+
+        Raises
+        ------
+        UserError
+            If the API refuses a job, or one takes too long.
+        ProcessDied
+            If a process ends that was not meant to.
+        """
+        if self.running is None:
+            return ()
+        return tuple(self._run_job(self.running, queue, on_progress) for queue in self._queues)
+
+    def _run_job(
+        self, running: RunningBatch, queue: BatchQueue, on_progress: Callable[[str], None]
+    ) -> BatchOutcome:
+        bucket = self._releases[queue.model].environment["BATCH_BUCKET"]
+
+        def has_results(job: str) -> bool:
+            # Chunks are what workers have committed (`runtime/batch/contracts/keys.py`).
+            listed = self._s3.list_objects_v2(Bucket=bucket, Prefix=f"jobs/{job}/chunks/", MaxKeys=1)
+            return bool(listed["KeyCount"])
+
+        def replace() -> int:
+            on_progress(f"{queue.name}: killing and replacing workers")
+            return self._workers.replace(queue.model)
+
+        on_progress(f"{queue.name}: waiting for results")
+        job = BatchJob(running, queue, self._workloads[queue.model], self._contexts[queue.model])
+        return job.run(has_results, replace, self._workers.check)
