@@ -12,6 +12,7 @@ import sys
 import typer
 
 from inference_blueprints.cli import (
+    batch_commands,
     benchmark_command,
     blueprint_commands,
     charts_commands,
@@ -47,6 +48,7 @@ lock_commands.register(app)
 upgrade_command.register(app)
 verify_command.register(app)
 removal_commands.register(app)
+batch_commands.register(app)
 app.add_typer(image_cache_commands.app, name="image-cache")
 app.add_typer(charts_commands.app, name="charts")
 app.add_typer(local_commands.app, name="local")

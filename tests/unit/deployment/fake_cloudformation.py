@@ -24,6 +24,8 @@ class FakeCloudFormation:
         Operations that are not allowed.
     templates
         What stacks were deployed with, by name.
+    outputs
+        What stacks say of themselves, by name.
     """
 
     def __init__(self) -> None:
@@ -33,6 +35,7 @@ class FakeCloudFormation:
         self.denied: set[str] = set()
         self.resources: dict[str, list[str]] = {}
         self.templates: dict[str, dict[str, Any]] = {}
+        self.outputs: dict[str, dict[str, str]] = {}
 
     def add(self, name: str, platform: str = "try", status: str = "CREATE_COMPLETE") -> None:
         self._stacks[name] = {
@@ -62,8 +65,15 @@ class FakeCloudFormation:
 
     def describe_stacks(self, *, StackName: str) -> dict[str, Any]:  # noqa: N803
         """Answer as it is, then let what is under way come to its end."""
+        if StackName.removeprefix("arn:") not in self._stacks:
+            message = f"Stack with id {StackName} does not exist"
+            raise ClientError({"Error": {"Code": "ValidationError", "Message": message}}, "DescribeStacks")
         stack = self._find(StackName)
-        answer = dict(stack)
+        outputs = self.outputs.get(StackName, {})
+        answer = {
+            **stack,
+            "Outputs": [{"OutputKey": key, "OutputValue": value} for key, value in outputs.items()],
+        }
         if stack["StackStatus"] == "DELETE_IN_PROGRESS":
             stack["StackStatus"] = (
                 "DELETE_FAILED" if stack["StackName"] in self.failing else "DELETE_COMPLETE"

@@ -1,0 +1,319 @@
+"""Commands about batch: token, and batch submit, status, watch, cancel, results, redrive, cost."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from inference_blueprints.cli.options import NameOrPath, Output, OutputOption
+from inference_blueprints.errors import UserError
+
+if TYPE_CHECKING:
+    from inference_blueprints.deployment.batch.api import BatchApi
+    from inference_blueprints.deployment.batch.jobs import Job
+    from inference_blueprints.spec.types import Batch, Blueprint
+
+app = typer.Typer(help="Jobs of many requests, on whatever capacity is free.", no_args_is_help=True)
+JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="Identifier of a job, as `status` shows it.")]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        "--address", metavar="URL", help="Another way to the API, /v1 at its end, such as a tunnel's end."
+    ),
+]
+_MOST_LISTED = 1000
+
+
+def register(root: typer.Typer) -> None:
+    """Add this module's commands to the command line.
+
+    Parameters
+    ----------
+    root
+        The command line's root.
+    """
+    root.command("token")(token)
+    root.add_typer(app, name="batch")
+
+
+def token(name_or_path: NameOrPath) -> None:
+    """Print a token for the platform's batch API, as `api_key` of clients of the OpenAI API."""
+    import boto3
+
+    from inference_blueprints.deployment.batch_token import batch_token
+
+    blueprint, _ = _described(name_or_path)
+    region = blueprint.spec.environment.region
+    session = boto3.Session(region_name=region)
+    print(batch_token(session, platform=blueprint.metadata.name, region=region))
+    _say("good for 15 minutes, or until the credentials that signed it end")
+
+
+@app.command()
+def submit(
+    name_or_path: NameOrPath,
+    file: Annotated[Path, typer.Argument(metavar="FILE.jsonl", help="Requests, a JSON object a line.")],
+    *,
+    queue: Annotated[
+        str | None, typer.Option("--queue", help="Where the job waits; without it the model's only queue.")
+    ] = None,
+    window: Annotated[
+        str, typer.Option("--window", help="Hours or days until it must be finished, such as 6h or 2d.")
+    ] = "24h",
+    budget: Annotated[
+        float | None, typer.Option("--budget", metavar="USD", min=0.0, help="What the job may cost.")
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for its end, as `watch` does.")] = False,
+    address: Address = None,
+) -> None:
+    """Send a file and make a job of it; prints the job's identifier."""
+    from inference_blueprints.deployment.batch.submission import Submission
+    from inference_blueprints.deployment.batch.submission import submit as submit_file
+
+    queues = [each.name for each in _described(name_or_path)[1].queues]
+    if queue is not None and queue not in queues:
+        raise UserError(f"got --queue {queue}; the blueprint's queues are {', '.join(queues)}")
+    if not re.fullmatch(r"[1-9]\d{0,3}[hd]", window, re.ASCII):
+        raise UserError(f"got --window {window}; allowed are hours or days, such as 6h or 2d")
+    api = _api(name_or_path, address)
+    job = submit_file(api, Submission(file, window, queue, budget))
+    print(job["id"], flush=True)
+    if wait:
+        _watch(api, job["id"])
+
+
+@app.command()
+def status(
+    name_or_path: NameOrPath,
+    job: Annotated[
+        str | None, typer.Argument(metavar="[JOB]", help="One job; without it the newest.")
+    ] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, max=_MOST_LISTED, help="How many of the newest are listed.")
+    ] = 20,
+    output: OutputOption = Output.TEXT,
+    address: Address = None,
+) -> None:
+    """List the team's jobs, or show one with what went wrong."""
+    from inference_blueprints.deployment.batch.jobs import newest, path
+
+    api = _api(name_or_path, address)
+    jobs = list(newest(api, limit)) if job is None else [api.get(path(job))]
+    if output is Output.JSON:
+        print(json.dumps(jobs if job is None else jobs[0], indent=2))
+    elif not jobs:
+        print("your team has no jobs")
+    else:
+        _print_table(
+            ("job", "queue", "state"),
+            ("requests", "failed", "USD", "deadline (UTC)"),
+            [_row(each) for each in jobs],
+        )
+        if job is not None:
+            _print_errors(jobs[0])
+
+
+@app.command()
+def watch(name_or_path: NameOrPath, job: JobArgument, address: Address = None) -> None:
+    """Follow a job to its end; the exit code is 1 unless it is completed."""
+    _watch(_api(name_or_path, address), job)
+
+
+@app.command()
+def cancel(name_or_path: NameOrPath, job: JobArgument, address: Address = None) -> None:
+    """Stop a job; what is done of it stays."""
+    _act(name_or_path, job, "cancel", address)
+
+
+@app.command()
+def redrive(name_or_path: NameOrPath, job: JobArgument, address: Address = None) -> None:
+    """Run again what is not done of a job that failed or ran out of time."""
+    _act(name_or_path, job, "redrive", address)
+
+
+@app.command()
+def results(
+    name_or_path: NameOrPath,
+    job: JobArgument,
+    *,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Where to write them; without it to the terminal."
+        ),
+    ] = None,
+    errors: Annotated[bool, typer.Option("--errors", help="The lines that failed in their place.")] = False,
+    address: Address = None,
+) -> None:
+    """Read a job's results, a JSON object a line."""
+    from inference_blueprints.deployment.batch.results import copy, save
+    from inference_blueprints.deployment.batch.results import results as read_results
+
+    pieces = read_results(_api(name_or_path, address), job, errors=errors)
+    if file is None:
+        copy(pieces, sys.stdout.buffer)
+    else:
+        _say(f"wrote {save(pieces, file):,} bytes to {file}")
+
+
+@app.command()
+def cost(name_or_path: NameOrPath, output: OutputOption = Output.TEXT, address: Address = None) -> None:
+    """Sum up what the team's jobs of this month cost, by model and queue."""
+    from datetime import UTC, datetime
+
+    from inference_blueprints.deployment.batch.costs import costs_since, month_began
+    from inference_blueprints.deployment.batch.jobs import newest
+
+    since = month_began(datetime.now(UTC))
+    costs = costs_since(newest(_api(name_or_path, address)), since)
+    if output is Output.JSON:
+        print(json.dumps([asdict(each) for each in costs], indent=2))
+    elif not costs:
+        print(f"your team has submitted no jobs since {since:%Y-%m-%d}")
+    else:
+        print(f"jobs submitted since {since:%Y-%m-%d} (UTC)")
+        _print_table(
+            ("team", "model", "queue"),
+            ("jobs", "requests", "input tokens", "output tokens", "USD"),
+            [
+                (
+                    each.team,
+                    each.model,
+                    each.queue,
+                    f"{each.jobs:,}",
+                    f"{each.requests:,}",
+                    f"{each.input_tokens:,}",
+                    f"{each.output_tokens:,}",
+                    f"{each.usd:,.2f}",
+                )
+                for each in costs
+            ],
+        )
+        print(f"{sum(each.usd for each in costs):,.2f} USD in all; jobs count when they have ended")
+
+
+def _described(name_or_path: str) -> tuple[Blueprint, Batch]:
+    """Return a blueprint and what it says of batch; its warnings are for those who deploy it."""
+    from inference_blueprints.deployment.batch.address import batch_section
+    from inference_blueprints.loading import load_blueprint
+
+    blueprint = load_blueprint(name_or_path).blueprint
+    return blueprint, batch_section(blueprint)
+
+
+def _api(name_or_path: str, address: str | None) -> BatchApi:
+    """Return the API of the platform that a blueprint describes."""
+    import boto3
+
+    from inference_blueprints.deployment.account import Account
+    from inference_blueprints.deployment.batch.address import batch_address
+    from inference_blueprints.deployment.batch.api import BatchApi
+    from inference_blueprints.deployment.batch_token import batch_token
+
+    blueprint, _ = _described(name_or_path)
+    platform, environment = blueprint.metadata.name, blueprint.spec.environment
+    account = Account(environment.region)
+    account.demand(environment.account)
+    session = boto3.Session(region_name=environment.region)
+    return BatchApi(
+        address or batch_address(account, platform),
+        lambda: batch_token(session, platform=platform, region=environment.region),
+    )
+
+
+def _act(name_or_path: str, job: str, action: str, address: str | None) -> None:
+    """Ask the API for something that changes a job, and say where the job is then."""
+    from inference_blueprints.deployment.batch.jobs import path
+
+    changed = _api(name_or_path, address).post(f"{path(job)}/{action}")
+    print(f"{changed['id']}: {changed['status']}")
+
+
+def _watch(api: BatchApi, job_id: str) -> None:
+    """Show how far a job is until it has ended, on one line where there is a terminal."""
+    from rich.console import Console
+
+    from inference_blueprints.deployment.batch.jobs import watch as watch_job
+
+    console = Console(stderr=True, highlight=False, markup=False)
+    shown: list[str] = []
+    with console.status("") as progress:
+
+        def show(job: Job) -> None:
+            line = _progress(job)
+            if console.is_terminal:
+                progress.update(line)
+            elif line not in shown[-1:]:
+                _say(line)
+            shown.append(line)
+
+        job = watch_job(api, job_id, show)
+    if console.is_terminal:
+        _say(_progress(job))
+    _print_errors(job)
+    if job["status"] != "completed":
+        raise typer.Exit(1)
+
+
+def _progress(job: Job) -> str:
+    """Return how far a job is, as a line."""
+    counts = job["request_counts"]
+    figures = f", {counts['completed']:,} of {counts['total']:,} requests" if counts["total"] else ""
+    failed = f", {counts['failed']:,} failed" if counts["failed"] else ""
+    spent = f", {job['cost_usd']:,.2f} USD" if job["cost_usd"] else ""
+    return f"{job['id']}: {job['status']}{figures}{failed}{spent}, due {_moment(job['expires_at'])} UTC"
+
+
+def _print_errors(job: Job) -> None:
+    """Say what went wrong with a job as a whole, and where to read of single lines."""
+    for error in (job["errors"] or {}).get("data", []):
+        line = f"line {error['line']:,}: " if error["line"] else ""
+        _say(f"{error['code']}: {line}{error['message']}")
+    if job["error_file_id"] is not None:
+        _say(f"lines that failed: blueprints batch results BLUEPRINT {job['id']} --errors")
+
+
+def _row(job: Job) -> tuple[str, ...]:
+    """Return a job as a row of the table."""
+    counts = job["request_counts"]
+    return (
+        job["id"],
+        job["queue"],
+        job["status"],
+        f"{counts['completed']:,}/{counts['total']:,}" if counts["total"] else "-",
+        f"{counts['failed']:,}",
+        f"{job['cost_usd']:,.2f}",
+        _moment(job["expires_at"]),
+    )
+
+
+def _moment(seconds: int) -> str:
+    """Return a moment for people."""
+    from datetime import UTC, datetime
+
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M}"
+
+
+def _print_table(names: Sequence[str], figures: Sequence[str], rows: Sequence[tuple[str, ...]]) -> None:
+    """Print rows; where nobody sees them they are as wide as they are."""
+    from rich.console import Console
+
+    from inference_blueprints.planning.rows import PlanTable
+    from inference_blueprints.planning.tables import terminal_table
+
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=max(console.width, 160))
+    console.print(terminal_table(PlanTable("", tuple(names), tuple(figures), tuple(rows))))
+
+
+def _say(line: str) -> None:
+    """Show progress and failures beside the result, which a machine may read."""
+    print(line, file=sys.stderr, flush=True)

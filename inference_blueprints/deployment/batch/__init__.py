@@ -1,0 +1,1 @@
+"""Jobs of a platform's batch API: submitted, watched, and their results read."""

@@ -1,0 +1,66 @@
+"""Where a platform's batch API is, and whether the platform has one."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from botocore.exceptions import ClientError
+
+from inference_blueprints.deployment.account import Account, described, readable_errors
+from inference_blueprints.errors import UserError
+from inference_blueprints.spec.types import Batch, Blueprint
+
+#: Output of the stack `<platform>-Batch` with the address, `/v1` at its end.
+API_OUTPUT: Final = "BatchApiAddress"
+
+
+def batch_section(blueprint: Blueprint) -> Batch:
+    """Return what a blueprint says of batch.
+
+    Parameters
+    ----------
+    blueprint
+        The platform's blueprint.
+
+    Raises
+    ------
+    UserError
+        If it says nothing.
+    """
+    section = blueprint.spec.batch
+    if section is None:
+        raise UserError(
+            f"{blueprint.metadata.name}: has no batch; add spec.teams and spec.batch.queues to the "
+            "blueprint, and deploy it"
+        )
+    return section
+
+
+def batch_address(account: Account, platform: str) -> str:
+    """Return the address of a platform's batch API, ``/v1`` at its end.
+
+    Parameters
+    ----------
+    account
+        Where the platform is.
+    platform
+        ``metadata.name``.
+
+    Raises
+    ------
+    UserError
+        If batch is not deployed, or AWS does not answer.
+    """
+    stack = f"{platform}-Batch"
+    absent = UserError(f"{stack}: is not deployed in {account.region}; run `blueprints deploy` first")
+    with readable_errors():
+        try:
+            [found] = account.client("cloudformation").describe_stacks(StackName=stack)["Stacks"]
+        except ClientError as error:
+            if "does not exist" in described(error):
+                raise absent from error
+            raise
+    outputs = {each["OutputKey"]: each["OutputValue"] for each in found.get("Outputs", [])}
+    if API_OUTPUT not in outputs:
+        raise absent
+    return str(outputs[API_OUTPUT])

@@ -1,0 +1,201 @@
+"""A platform's batch API, asked with a token; what it refuses is said with what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from http import HTTPStatus
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import urllib3
+
+from inference_blueprints.errors import UserError
+
+# API Gateway waits 29 s for its function
+# (https://docs.aws.amazon.com/apigateway/latest/developerguide/limits.html).
+_TIMEOUT: Final = urllib3.Timeout(connect=5, read=35)
+# Every request can be sent again: the API takes an idempotency key where that is not so by itself.
+_RETRIES: Final = urllib3.Retry(
+    total=5,
+    connect=1,
+    redirect=0,
+    allowed_methods=None,
+    status_forcelist=(
+        HTTPStatus.TOO_MANY_REQUESTS,
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        HTTPStatus.GATEWAY_TIMEOUT,
+    ),
+    backoff_factor=0.5,
+    raise_on_status=False,
+    raise_on_redirect=False,
+)
+_READ_BYTES: Final = 2**20
+# Connections to S3 that broke one after the other before a byte came.
+_VAIN_READS: Final = 5
+_ADVICE: Final = {
+    "invalid_api_key": "sign in again, and see that this machine's clock is right",
+    "no_team": "ask for your role to be put into a team of spec.teams, and for a deployment",
+    "not_found": "`blueprints batch status BLUEPRINT` lists the jobs of your team",
+}
+
+
+class BatchApi:
+    """The API, as one caller sees it.
+
+    Parameters
+    ----------
+    address
+        Where it is, ``/v1`` at its end.
+    token
+        Makes a token.
+    """
+
+    def __init__(self, address: str, token: Callable[[], str]) -> None:
+        self._address = address.rstrip("/")
+        self._token = token
+        self._pool = urllib3.PoolManager(timeout=_TIMEOUT, retries=_RETRIES)
+
+    def get(self, path: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """Return an object of the API.
+
+        Parameters
+        ----------
+        path
+            What follows ``/v1``.
+        query
+            Parameters.
+
+        Raises
+        ------
+        UserError
+            If it is refused, or the API is not reached.
+        """
+        return self._object(self._send("GET", path, fields=query or {}))
+
+    def post(
+        self, path: str, body: Mapping[str, object] | None = None, headers: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
+        """Send an object, and return what the API makes of it.
+
+        Parameters
+        ----------
+        path
+            What follows ``/v1``.
+        body
+            The object.
+        headers
+            Headers beside the token.
+
+        Raises
+        ------
+        UserError
+            If it is refused, or the API is not reached.
+        """
+        return self._object(self._send("POST", path, json=body or {}, headers=headers))
+
+    def post_data(self, path: str, data: bytes) -> dict[str, Any]:
+        """Send bytes as the field ``data`` of a form, and return what the API makes of it.
+
+        Parameters
+        ----------
+        path
+            What follows ``/v1``.
+        data
+            The bytes.
+
+        Raises
+        ------
+        UserError
+            If it is refused, or the API is not reached.
+        """
+        return self._object(self._send("POST", path, fields={"data": ("data", data)}))
+
+    def content(self, file_id: str) -> Iterator[bytes]:
+        """Iterate over what a file holds; where a connection breaks, it goes on from there.
+
+        Parameters
+        ----------
+        file_id
+            The file.
+
+        Raises
+        ------
+        UserError
+            If it is refused, changes, or cannot be read to its end.
+        """
+        position, failures = 0, 0
+        etag: str | None = None
+        while True:
+            answer = self._send("GET", f"/files/{file_id}/content")
+            if answer.status >= HTTPStatus.BAD_REQUEST:
+                raise _refusal(answer)
+            before = position
+            try:
+                part = self._stored(answer.headers["Location"], position, etag)
+                etag = part.headers.get("ETag")
+                for piece in part.stream(_READ_BYTES):
+                    position += len(piece)
+                    yield piece
+            except urllib3.exceptions.HTTPError as error:
+                failures = failures + 1 if position == before else 0
+                if failures == _VAIN_READS:
+                    raise UserError(
+                        f"{file_id}: cannot be read from byte {position:,} on: {_reason(error)}; try again"
+                    ) from error
+            else:
+                return
+
+    def _stored(self, location: str, position: int, etag: str | None) -> urllib3.BaseHTTPResponse:
+        """Open what S3 holds, from a byte on; without the token, which S3 refuses."""
+        headers = {"Range": f"bytes={position}-", "If-Match": etag} if position and etag else {}
+        part = self._pool.request("GET", location, headers=headers, preload_content=False)
+        if part.status == HTTPStatus.PRECONDITION_FAILED:
+            raise UserError("the file was written anew while it was read; read it again")
+        if part.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+            part.drain_conn()  # Its end had been reached when the connection broke.
+            return urllib3.HTTPResponse(b"", preload_content=False)
+        if part.status >= HTTPStatus.BAD_REQUEST:
+            raise UserError(f"S3 answers {part.status} where results are read: {part.data[:300].decode()}")
+        return part
+
+    def _send(
+        self, method: str, path: str, *, headers: Mapping[str, str] | None = None, **content: Any
+    ) -> urllib3.BaseHTTPResponse:
+        """Send a request with a new token."""
+        sent = {"Authorization": f"Bearer {self._token()}", **(headers or {})}
+        try:
+            return self._pool.request(method, self._address + path, headers=sent, **content)
+        except urllib3.exceptions.HTTPError as error:
+            host = urlsplit(self._address).hostname
+            raise UserError(f"{host}: is not reached: {_reason(error)}; {_WAYS}") from error
+
+    def _object(self, answer: urllib3.BaseHTTPResponse) -> dict[str, Any]:
+        """Return the object that was answered."""
+        if answer.status != HTTPStatus.OK:
+            raise _refusal(answer)
+        found: dict[str, Any] = answer.json()
+        return found
+
+
+_WAYS: Final = (
+    "the batch API is private: run this within the platform's VPC, such as on an instance, in a pod or in a "
+    "CloudShell of that VPC, or name the end of a tunnel with --address"
+)
+
+
+def _refusal(answer: urllib3.BaseHTTPResponse) -> UserError:
+    """Return what a refused request is told, and what to do."""
+    try:
+        error = answer.json()["error"]
+        message, code = str(error["message"]), error["code"]
+    except (ValueError, LookupError, TypeError):
+        # API Gateway itself, which knows nothing of this API where the request comes another way.
+        return UserError(f"the address answers {answer.status}, and not as the batch API does; {_WAYS}")
+    advice = _ADVICE.get(code)
+    return UserError(f"{message.rstrip('.')}; {advice}" if advice else message)
+
+
+def _reason(error: urllib3.exceptions.HTTPError) -> str:
+    """Return why a connection failed, without addresses of objects in memory."""
+    cause = getattr(error, "reason", None) or error
+    return str(cause).rpartition(": ")[2] or type(cause).__name__
