@@ -31,7 +31,7 @@ KINDS = {
     # These need an account, or start much: here only their arguments are checked.
     "parsed": (
         r"blueprints (synth|bootstrap|deploy|diff|charts|image-cache|upgrade|doctor|verify|prune|destroy"
-        r"|local|tune|benchmark)\b"
+        r"|local|tune|benchmark|token|batch)\b"
     ),
     # Targets, checked to exist; the integration run or a person's hands run them.
     "make": r"make (setup|run|test|unit|lint|bench|generate|lock)\b",
@@ -42,7 +42,7 @@ KINDS = {
     "emulator": rf"AWS_ENDPOINT_URL={ENDPOINT} (\w+=\S+ )*aws cloudformation describe-stacks$",
     # The same, to the batch API of a run: tests/local/test_batch.py.
     "batch": r"export OPENAI_(BASE_URL|API_KEY)=|curl -s \$OPENAI_BASE_URL/batches ",
-    "shell": r"export AWS_PROFILE=",
+    "shell": r"export (AWS_PROFILE|OPENAI_API_KEY)=",
 }
 
 
