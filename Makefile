@@ -7,7 +7,7 @@ BLUEPRINT ?= quickstart-g6e
 ONLY ?=
 LIVES ?= 10
 
-.PHONY: help setup run test check-templates check-lives test-cluster unit templates charts runtime local lint bench generate lock clean
+.PHONY: help setup run test test-faults check-templates check-lives test-cluster unit templates charts runtime local lint bench generate lock clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -21,8 +21,11 @@ $(READY): pyproject.toml requirements.lock package-lock.json scripts/setup.sh
 run: $(READY) ## deploy a blueprint to this machine and ask its models: make run BLUEPRINT=NAME_OR_PATH
 	@exec $(BIN)/blueprints local up "$(BLUEPRINT)"
 
-test: $(READY) ## run every layer of tests but that on a control plane
+test: $(READY) ## run every layer of tests but faults and the control plane
 	$(BIN)/pytest --numprocesses 2 --dist loadgroup
+
+test-faults: $(READY) ## kill, hang and cut off batch workers and what they talk to, some minutes long
+	$(BIN)/pytest tests/runtime -m faults --numprocesses 2 --dist loadfile
 
 test-cluster: $(READY) ## build a real Kubernetes control plane once, and try every manifest on it
 	$(BIN)/python -m inference_blueprints.local.control_plane

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import psutil
+import pytest
 from aiohttp import web
 
 from batch.contracts.keys import JobKeys
@@ -16,6 +17,9 @@ from tests.runtime.batch.worker.aws_proxy import AwsProxy, Call, Forward, refuse
 from tests.runtime.batch.worker.conftest import Stage
 from tests.runtime.batch.worker.fake_endpoint import after
 from tests.runtime.batch.worker.jobs import BUCKET, lines, put_job, wait_until
+
+pytestmark = pytest.mark.faults
+
 
 IN_FLIGHT = {"BATCH_IN_FLIGHT_START": "16", "BATCH_IN_FLIGHT_MOST": "16"}
 MIB = 2**20

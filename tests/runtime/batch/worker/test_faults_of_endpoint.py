@@ -25,6 +25,8 @@ from tests.runtime.batch.worker.fake_endpoint import (
 )
 from tests.runtime.batch.worker.jobs import BUCKET, Job, lines, put_job, wait_until
 
+pytestmark = pytest.mark.faults
+
 IN_FLIGHT = {"BATCH_IN_FLIGHT_START": "16", "BATCH_IN_FLIGHT_MOST": "16"}
 POISON = "13"
 

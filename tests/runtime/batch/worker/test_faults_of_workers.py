@@ -17,6 +17,8 @@ from tests.runtime.batch.worker.conftest import Stage
 from tests.runtime.batch.worker.fake_endpoint import after, drip
 from tests.runtime.batch.worker.jobs import Job, lines, put_job, wait_until
 
+pytestmark = pytest.mark.faults
+
 IN_FLIGHT = {"BATCH_IN_FLIGHT_START": "8", "BATCH_IN_FLIGHT_MOST": "8"}
 
 
