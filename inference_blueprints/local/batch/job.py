@@ -19,9 +19,9 @@ from inference_blueprints.local.serving.vocabulary import text_of
 from inference_blueprints.spec.types import BatchQueue, Workload
 
 #: Lines of a job.
-REQUESTS = 200
+REQUESTS = 400
 # A run is no benchmark: its job is over in half a minute.
-_LONGEST_PROMPT, _LONGEST_ANSWER = 1000, 100
+_LONGEST_PROMPT, _LONGEST_ANSWER = 500, 50
 _ENDED = {"completed", "failed", "expired", "cancelled"}
 _LOOK_SECONDS = 0.5
 _LONGEST_SECONDS = 600.0
@@ -38,7 +38,7 @@ class BatchJob:
     queue
         Where the job waits.
     workload
-        Lengths of its prompts and answers, in tokens; those above 1,000 and 100 are cut to them.
+        Lengths of its prompts and answers, in tokens; those above 500 and 50 are cut to them.
     context_length
         What the model takes, prompt and answer together, in tokens.
     """

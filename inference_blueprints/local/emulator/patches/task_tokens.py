@@ -1,6 +1,7 @@
 """Tasks that wait for a token: heartbeats that are missed, and executions that are stopped, end them.
 
-The emulator waits for ever, and goes on to take the token's heartbeats
+The emulator waits for ever, and goes on to take the token's heartbeats; and an error in an execution that was
+stopped makes it a failed one
 (https://docs.aws.amazon.com/step-functions/latest/dg/connect-to-resource.html#connect-wait-token).
 """
 
@@ -19,6 +20,7 @@ _LOOK_SECONDS = 0.25
 
 _invoke_plain = stepfunctions._invoke_with_callback
 _execute_task = stepfunctions._execute_task
+_fail_execution = stepfunctions._fail_execution
 _execution: contextvars.ContextVar[Mapping[str, Any] | None] = contextvars.ContextVar(
     "execution", default=None
 )
@@ -27,6 +29,7 @@ _execution: contextvars.ContextVar[Mapping[str, Any] | None] = contextvars.Conte
 def apply() -> None:
     """Replace the emulator's own."""
     stepfunctions._execute_task = _execute
+    stepfunctions._fail_execution = _fail
     stepfunctions._invoke_with_callback = _invoke
 
 
@@ -37,6 +40,12 @@ def _execute(state: Any, raw_input: Any, execution: Any, context: Any) -> Any:
         return _execute_task(state, raw_input, execution, context)
     finally:
         _execution.reset(token)
+
+
+def _fail(execution: Any, error: str, cause: str) -> None:
+    """Let an execution fail, unless it was stopped."""
+    if execution["status"] != "ABORTED":
+        _fail_execution(execution, error, cause)
 
 
 def _invoke(resource: str, given: Any, token: str, state: Mapping[str, Any]) -> Any:
