@@ -1,0 +1,183 @@
+"""Batch from a client's file to its answers: stacks on the emulator, real workers, simulated engines."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+import urllib3
+from openai.types import Batch
+from rich.console import Console
+
+from inference_blueprints.loading import load_blueprint
+from inference_blueprints.local.batch.entrance import local_token
+from inference_blueprints.local.parts import Part
+from inference_blueprints.local.platform import LocalPlatform
+from inference_blueprints.local.run_state import RunningBatch, RunState, claim
+from inference_blueprints.local.steps import Steps
+from inference_blueprints.serving.plan import build_plan
+from tests.local.conftest import BLUEPRINTS
+
+MODEL = "qwen3-8b"
+PATIENCE_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class Up:
+    platform: LocalPlatform
+    batch: RunningBatch
+    parts: tuple[Part, ...]
+    steps: Steps
+    directory: Path
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    loaded = load_blueprint("batch-g6e")
+    directory = tmp_path_factory.mktemp("batch")
+    with LocalPlatform(loaded, build_plan(loaded.blueprint), directory) as platform:
+        steps = Steps(Console(file=io.StringIO()), platform.step_count)
+        deployed = platform.start(steps)
+        assert deployed.batch
+        yield Up(platform, deployed.batch, deployed.parts, steps, directory)
+        platform.check()  # whatever the tests asked, every process still runs
+
+
+@pytest.fixture(scope="module")
+def client(up: Up) -> openai.OpenAI:
+    return openai.OpenAI(base_url=up.batch.base_url, api_key=lambda: local_token(up.batch), max_retries=0)
+
+
+def line(custom_id: str, *, tokens: int = 5) -> bytes:
+    body = {"model": MODEL, "messages": [{"role": "user", "content": custom_id}], "max_tokens": tokens}
+    request = {"custom_id": custom_id, "method": "POST", "url": "/v1/chat/completions", "body": body}
+    return json.dumps(request).encode()
+
+
+def submit(client: openai.OpenAI, lines: list[bytes], **metadata: str) -> Batch:
+    file = client.files.create(file=("requests.jsonl", b"\n".join(lines)), purpose="batch")
+    return client.batches.create(
+        input_file_id=file.id,
+        endpoint="/v1/chat/completions",
+        completion_window="24h",
+        metadata=metadata,
+    )
+
+
+def wait(client: openai.OpenAI, batch: Batch, until: Callable[[Batch], bool]) -> Batch:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not until(batch):
+        assert time.monotonic() < deadline, batch
+        time.sleep(0.3)
+        batch = client.batches.retrieve(batch.id)
+    return batch
+
+
+def has_ended(batch: Batch) -> bool:
+    return batch.status in {"completed", "failed", "expired", "cancelled"}
+
+
+def rows(client: openai.OpenAI, file: str | None) -> list[dict[str, Any]]:
+    return [json.loads(row) for row in client.files.content(file).text.splitlines()] if file else []
+
+
+def test_a_job_whose_workers_are_killed_answers_every_line_once(up: Up, client: openai.OpenAI) -> None:
+    outcomes = up.platform.run_batch_jobs(up.steps)
+    assert outcomes is not None
+    [outcome] = outcomes
+    assert (outcome.queue, outcome.team, outcome.state) == ("nightly", "ads", "completed")
+    assert outcome.requests == 400
+    assert outcome.is_whole
+    assert outcome.workers_killed == 2
+    assert outcome.cost_usd > 0
+    # The same from what the API has.
+    batch = client.batches.list(limit=1).data[0]
+    answers = rows(client, batch.output_file_id)
+    assert Counter(row["custom_id"] for row in answers) == Counter(f"line-{each}" for each in range(400))
+    assert {row["response"]["body"]["usage"]["completion_tokens"] for row in answers} == {50}
+    assert batch.error_file_id is None
+    assert batch.request_counts is not None
+    assert (batch.request_counts.completed, batch.request_counts.failed) == (400, 0)
+    # The shard was in the middle, and came to another worker.
+    logs = "".join(path.read_text() for path in (up.directory / "batch" / "logs").iterdir())
+    events = [json.loads(event) for event in logs.splitlines() if batch.id in event]
+    assert sorted(each["received"] for each in events if each["event"] == "shard_taken") == [1, 2]
+    (done,) = (each for each in events if each["event"] == "shard_done")
+    assert 0 < done["attempts"] <= 400
+
+
+def test_a_bad_line_fails_the_job_and_names_itself(client: openai.OpenAI) -> None:
+    lines = [line("first"), b'{"custom_id": "second", "method": "GET"}', line("third")]
+    batch = wait(client, submit(client, lines), has_ended)
+    assert batch.status == "failed"
+    assert batch.errors is not None
+    assert batch.output_file_id is None
+    [error] = rows(client, batch.error_file_id)
+    assert (error["custom_id"], error["error"]["line"]) == ("second", 2)
+
+
+def test_a_bad_line_that_may_be_skipped_is_in_the_error_file(client: openai.OpenAI) -> None:
+    lines = [line("first"), b"not JSON", line("third")]
+    batch = wait(client, submit(client, lines, skip_invalid="true"), has_ended)
+    assert batch.status == "completed"
+    assert sorted(row["custom_id"] for row in rows(client, batch.output_file_id)) == ["first", "third"]
+    [error] = rows(client, batch.error_file_id)
+    assert (error["custom_id"], error["error"]["line"]) == (None, 2)
+
+
+def test_a_cancelled_job_lets_its_workers_go(client: openai.OpenAI) -> None:
+    batch = submit(client, [line(f"long-{each}", tokens=2000) for each in range(200)])
+    batch = wait(client, batch, lambda each: each.status == "in_progress" or has_ended(each))
+    assert batch.status == "in_progress"
+    cancelled = wait(client, client.batches.cancel(batch.id), has_ended)
+    assert cancelled.status == "cancelled"
+    following = wait(client, submit(client, [line("after")]), has_ended)
+    assert following.status == "completed"
+
+
+def test_a_printed_token_opens_the_api_and_another_does_not(up: Up, tmp_path: Path) -> None:
+    with claim(tmp_path) as right:
+        right.publish(RunState(os.getpid(), "batch-g6e", "ready", batch=up.batch))
+        printed = subprocess.run(
+            [str(BLUEPRINTS), "local", "token", "--run-directory", str(tmp_path)],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    for token, status in ((printed.stdout.strip(), 200), ("none", 401)):
+        headers = {"Authorization": f"Bearer {token}"}
+        assert urllib3.request("GET", f"{up.batch.base_url}/batches", headers=headers).status == status
+
+
+def test_without_batch_there_is_no_token(tmp_path: Path) -> None:
+    refused = subprocess.run(
+        [str(BLUEPRINTS), "local", "token", "--run-directory", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "no batch API answers there" in refused.stderr
+
+
+def test_the_parts_say_how_real_batch_is(up: Up) -> None:
+    states = {part.name: part.state for part in up.parts if part.name.startswith("Batch")}
+    assert states == {
+        "Batch API": "emulated",
+        "Batch jobs": "emulated",
+        "Batch workers": "real",
+        "Batch worker image": "stubbed",
+    }
+    (workers,) = (part for part in up.parts if part.name == "Batch workers")
+    assert re.match(rf"2 of {MODEL}:", workers.detail)
