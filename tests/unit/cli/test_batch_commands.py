@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -256,6 +257,20 @@ def test_watching_ends_with_the_job(
     assert (ran.code, ran.out) == (code, "")
     assert ran.err.startswith(f"{job_id}: {state}, 9 of 10 requests, 1 failed, 0.30 USD, due 20")
     assert ("redrive it" in ran.err) == bool(code)
+
+
+def test_submitting_can_wait_for_the_end(
+    run: Run, gateway: Gateway, platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def end_while_it_waits(_seconds: float) -> None:
+        [job] = platform.jobs.of_team("search", after=None, limit=1).jobs
+        end(platform, job.id, "completed")
+
+    monkeypatch.setattr(time, "sleep", end_while_it_waits)
+    ran = run("batch", "submit", "chat.yaml", "in.jsonl", "--wait")
+    states = [line.split()[1].rstrip(",") for line in ran.err.splitlines() if line.startswith("batch_")]
+    assert (ran.code, states) == (0, ["validating", "completed"])
+    assert ran.out.startswith("batch_")
 
 
 def test_results_go_to_standard_output_or_a_file(
