@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 import boto3
+import botocore.session
 import pytest
 from moto import mock_aws
 
 from batch.jobs.settings import Platform, read_platform
 from tests.runtime.batch import resources
+
+
+@pytest.fixture(scope="session", autouse=True)
+def models_read_once() -> Iterator[None]:
+    """Keep botocore's models of AWS's services: each session reads them anew, seconds long."""
+    plain = botocore.session.create_loader
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(botocore.session, "create_loader", cache(plain))
+        yield
 
 
 @pytest.fixture
