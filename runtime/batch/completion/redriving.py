@@ -71,17 +71,19 @@ class Redriver:
             raise NotRedrivableError(
                 f"Cannot redrive a batch with status '{job.state}': only one that failed or expired."
             )
-        self._start(job)
+        self._executions.start(job)
         return job
 
     def _begin(self, job: Job, now: int) -> Job:
-        """Make the record of a job that of its next attempt."""
+        """Make the record of a job that of its next attempt, which the scheduler may start from then on."""
         keys = JobKeys(job.id)
         self._refuse_unless_planned(keys)
         request = JobRequest.from_json(self._objects.read(keys.request))
+        attempt, expires_at = job.attempt + 1, now + round(request.deadline) - job.created_at
+        self._write(keys, attempt, expires_at)
         changes = {
-            "attempt": job.attempt + 1,
-            "expires_at": now + round(request.deadline) - job.created_at,
+            "attempt": attempt,
+            "expires_at": expires_at,
             "errors": [],
             "output_file_id": None,
             "error_file_id": None,
@@ -113,15 +115,13 @@ class Redriver:
                 f"{keys.job} was refused ({plan.problems[0].message}): mend that and submit it again."
             )
 
-    def _start(self, job: Job) -> None:
-        """Write what the attempt needs, and start it; doing it again changes nothing."""
-        keys = JobKeys(job.id)
+    def _write(self, keys: JobKeys, attempt: int, expires_at: int) -> None:
+        """Write what the attempt reads."""
         description = JobDescription.from_json(self._objects.read(keys.description))
-        description = replace(description, deadline=float(job.expires_at))
+        description = replace(description, deadline=float(expires_at))
         self._objects.write(keys.description, description.to_json().encode())
         undone = b"".join(each + b"\n" for each in self._undone(keys))
-        self._objects.write(keys.undone(job.attempt), undone, content_type="application/jsonl")
-        self._executions.start(job)
+        self._objects.write(keys.undone(attempt), undone, content_type="application/jsonl")
 
     def _undone(self, keys: JobKeys) -> list[bytes]:
         """Return the entries of shards that are not done; the last of all where only the merging is left.

@@ -14,7 +14,9 @@ from batch.contracts.description import JobDescription
 from batch.contracts.keys import JobKeys
 from batch.contracts.shard import ShardDone, Usage
 from batch.jobs.job import Job
+from batch.jobs.job_table import JobTable
 from batch.jobs.settings import Platform, read_records
+from batch.jobs.table import StateConflictError
 from batch.objects import Objects
 from batch.preparation.planning import Plan, Problem
 from batch.scheduling import handlers
@@ -94,6 +96,22 @@ def test_asking_again_is_the_same_attempt_also_where_the_first_time_broke_off(
     redriver.redrive(again, now=LATER + 99)
     assert (again.attempt, again.expires_at) == (2, LATER + 24 * HOUR)
     assert [each["name"] for each in resources.executions(aws)] == [f"{job.id}-2"]
+
+
+def test_what_the_attempt_reads_is_there_before_anybody_can_start_it(
+    redriver: Redriver, ends: Ends, platform_in_process: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = broken_off(platform_in_process, ends, "s1")
+    seen: list[str] = []
+
+    def look(*_: object, **__: object) -> Job:
+        seen.extend(undone(replace(job, attempt=2)))
+        raise StateConflictError(None)
+
+    monkeypatch.setattr(JobTable, "move", look)
+    with pytest.raises(NotRedrivableError):
+        redriver.redrive(job, now=LATER)
+    assert seen == ["s0", "s2"]
 
 
 def test_of_two_that_redrive_at_once_one_is_told(

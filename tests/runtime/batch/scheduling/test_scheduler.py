@@ -126,6 +126,18 @@ def test_a_job_that_asks_is_let_in(
     assert state_of(platform_in_process, unasked) == "validating"
 
 
+def test_an_attempt_after_the_first_is_let_in_though_its_job_is_in_progress(
+    scheduler: Scheduler, states: StepFunctions, admissions: AdmissionTable, platform_in_process: Platform
+) -> None:
+    job = make_job(platform_in_process, attempt=2, state="in_progress")
+    finish_shard(job, "s1")
+    ask(admissions, job, shards=2, shards_before=1)
+    scheduler.run(now=NOW)
+    assert states.went_on == {job.id: {"places": 2, "queueUrl": "https://queue"}}
+    scheduler.run(now=NOW + 60)
+    assert states.resized == {}, "what was done before is none of what it has to do"
+
+
 def test_running_again_changes_nothing(
     scheduler: Scheduler, states: StepFunctions, admissions: AdmissionTable, platform_in_process: Platform
 ) -> None:
