@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -80,14 +81,18 @@ def test_a_map_begins_with_the_concurrency_of_its_expression_and_follows_its_run
     assert sorted(each["input"]["item"]["number"] for each in sent + rest) == [0, 1, 2, 3, 4]
 
 
-def test_children_of_a_stopped_execution_are_let_go(machines: Machines) -> None:
-    state = distributed_map(waiting_task(), ItemSelector={"queue": "{% $states.input.queue %}"})
+def test_children_of_a_stopped_execution_are_let_go_and_not_tried_again(machines: Machines) -> None:
+    retry = {"ErrorEquals": ["States.ALL"], "IntervalSeconds": 1, "BackoffRate": 1, "MaxAttempts": 9}
+    state = distributed_map(waiting_task(Retry=[retry]), ItemSelector={"queue": "{% $states.input.queue %}"})
     queue = machines.queue()
     execution = machines.start({"Map": state}, {**machines.upload([1, 2]), "queue": queue})
     sent = eventually(lambda: machines.received(queue))
     machines.states.stop_execution(executionArn=execution)
     for message in sent:
         eventually(lambda token=message["token"]: is_let_go(machines, token))
+    time.sleep(1)
+    assert machines.received(queue) == []
+    assert machines.ended(execution)["status"] == "ABORTED"
 
 
 def is_let_go(machines: Machines, token: str) -> bool:

@@ -1,7 +1,7 @@
 """Tasks that wait for a token: heartbeats that are missed, and executions that are stopped, end them.
 
-The emulator waits for ever, and goes on to take the token's heartbeats; and an error in an execution that was
-stopped makes it a failed one
+The emulator waits for ever, and goes on to take the token's heartbeats; in an execution that was stopped it
+tries tasks again, and an error makes it a failed one
 (https://docs.aws.amazon.com/step-functions/latest/dg/connect-to-resource.html#connect-wait-token).
 """
 
@@ -17,10 +17,14 @@ from typing import Any
 from ministack.services import stepfunctions
 
 _LOOK_SECONDS = 0.25
+# No error of Step Functions, so that nothing retries or catches it.
+_STOPPED = "ExecutionStopped"
+_STOPPED_CAUSE = "The execution was stopped."
 
 _invoke_plain = stepfunctions._invoke_with_callback
 _execute_task = stepfunctions._execute_task
 _fail_execution = stepfunctions._fail_execution
+_error_matches = stepfunctions._error_matches
 _execution: contextvars.ContextVar[Mapping[str, Any] | None] = contextvars.ContextVar(
     "execution", default=None
 )
@@ -28,6 +32,7 @@ _execution: contextvars.ContextVar[Mapping[str, Any] | None] = contextvars.Conte
 
 def apply() -> None:
     """Replace the emulator's own."""
+    stepfunctions._error_matches = _matches
     stepfunctions._execute_task = _execute
     stepfunctions._fail_execution = _fail
     stepfunctions._invoke_with_callback = _invoke
@@ -42,6 +47,11 @@ def _execute(state: Any, raw_input: Any, execution: Any, context: Any) -> Any:
         _execution.reset(token)
 
 
+def _matches(error_equals: Any, error: str) -> bool:
+    """Return whether a retrier or a catcher is for an error."""
+    return error != _STOPPED and bool(_error_matches(error_equals, error))
+
+
 def _fail(execution: Any, error: str, cause: str) -> None:
     """Let an execution fail, unless it was stopped."""
     if execution["status"] != "ABORTED":
@@ -49,7 +59,9 @@ def _fail(execution: Any, error: str, cause: str) -> None:
 
 
 def _invoke(resource: str, given: Any, token: str, state: Mapping[str, Any]) -> Any:
-    """Invoke a task and watch over it while it waits."""
+    """Invoke a task and watch over it while it waits; one of an execution that was stopped is not invoked."""
+    if not _is_running():
+        raise stepfunctions._ExecutionError(_STOPPED, _STOPPED_CAUSE)
     ended = threading.Event()
     watch = contextvars.copy_context()
     watcher = threading.Thread(
@@ -72,7 +84,7 @@ def _watch(token: str, heartbeat_seconds: float | None, ended: threading.Event) 
         beat = waiting["heartbeat"]
         last = max(began, datetime.fromisoformat(beat).timestamp()) if beat else began
         if not _is_running():
-            error = {"Error": "States.TaskFailed", "Cause": "The execution was stopped."}
+            error = {"Error": _STOPPED, "Cause": _STOPPED_CAUSE}
         elif heartbeat_seconds and time.time() - last > float(heartbeat_seconds):
             error = {"Error": "States.HeartbeatTimeout", "Cause": ""}
         else:
