@@ -29,6 +29,7 @@ Address = Annotated[
     ),
 ]
 _MOST_LISTED = 1000
+_TABLE_WIDTH = 120
 
 
 def register(root: typer.Typer) -> None:
@@ -302,15 +303,13 @@ def _moment(seconds: int) -> str:
 
 
 def _print_table(names: Sequence[str], figures: Sequence[str], rows: Sequence[tuple[str, ...]]) -> None:
-    """Print rows; where nobody sees them they are as wide as they are."""
+    """Print rows; a narrow terminal wraps them, for an identifier that is folded cannot be copied."""
     from rich.console import Console
 
     from inference_blueprints.planning.rows import PlanTable
     from inference_blueprints.planning.tables import terminal_table
 
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=max(console.width, 160))
+    console = Console(width=max(Console().width, _TABLE_WIDTH))
     console.print(terminal_table(PlanTable("", tuple(names), tuple(figures), tuple(rows))))
 
 
