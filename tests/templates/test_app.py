@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from inference_blueprints.resources import root
 from tests.templates.conftest import CONTEXT
 from tests.templates.support import Templates
@@ -48,6 +50,8 @@ def test_context_goes_before_the_environment(tmp_path: Path) -> None:
     assert "no-such" in result.stderr
 
 
+#: Of all stacks that there are, beside those of a model; a process of its own takes seconds.
+@pytest.mark.parametrize("shipped_name", ["quickstart-g6e", "batch-g6e"], indirect=True)
 def test_it_needs_no_node_on_the_path_and_no_feature_flags_of_the_cli(
     tmp_path: Path, shipped_name: str, shipped_templates: Templates
 ) -> None:

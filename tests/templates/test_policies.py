@@ -33,7 +33,21 @@ def baked(spec: dict[str, Any]) -> None:
     spec["pools"][0]["imageAcceleration"] = {"ebsSnapshot": {}}
 
 
-CHANGES = (None, weights_in_s3, gated, mirrored, destroyed, baked)
+def sharing_kv_cache(spec: dict[str, Any]) -> None:
+    destroyed(spec)
+    spec["pools"][0]["instanceTypes"] = ["g6e.8xlarge"]
+    spec["models"][0]["weights"]["revision"] = "v1"
+    spec["models"][0]["kvCache"] = {"hostMemoryGib": 40, "shared": {"s3": {"expireDays": 5}}}
+
+
+def with_batch(spec: dict[str, Any]) -> None:
+    rates = {"usdPerMillionInputTokens": 0.05, "usdPerMillionOutputTokens": 0.4}
+    team = {"principals": ["arn:aws:iam::111122223333:role/A"], "monthlyBudgetUsd": 1}
+    spec["teams"] = [{**team, "name": "ads", "dataPrefixes": ["s3://ads-data/"]}]
+    spec["batch"] = {"queues": [{"name": "queue-0", "model": "qwen3-8b", "rates": rates}]}
+
+
+CHANGES = (None, weights_in_s3, gated, mirrored, destroyed, baked, sharing_kv_cache, with_batch)
 
 
 @pytest.mark.parametrize("change", CHANGES)

@@ -27,7 +27,7 @@ def _drawn() -> set[str]:
     found: set[str] = set()
 
     @settings(
-        max_examples=1000,
+        max_examples=600,
         database=None,
         deadline=None,
         derandomize=True,
