@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from batch.contracts.keys import JobKeys
 from batch.contracts.request import JobRequest
 from batch.objects import Objects
 from batch.preparation import error_rows
+from batch.preparation.csv_rows import rows
 from batch.preparation.custom_ids import digests
 from batch.preparation.cutting import NumberedLine, cut_shards
-from batch.preparation.line_reader import Line, lines_that_begin_within
+from batch.preparation.line_reader import lines_that_begin_within
 from batch.preparation.request_checks import BadLine, CheckedLine, check_request
+from batch.preparation.row_checks import RowChecks
 from batch.preparation.segment_report import SegmentReport, ShardEntry
 from batch.preparation.segments import Segment
+from batch.rendering import RenderingError
+
+_Checked = tuple[int, CheckedLine | BadLine, str]
 
 
 @dataclass(slots=True)
@@ -44,12 +49,13 @@ def check_segment(request: JobRequest, segment: Segment, objects: Objects) -> Se
     InputChangedError
         If the input is not what it was.
     """
-    source = request.inputs[segment.source]
-    stream = objects.stream(source.bucket, source.key, start=max(segment.start - 1, 0), etag=segment.etag)
-    lines = lines_that_begin_within(
-        stream, start=segment.start, end=segment.end, limit=request.limits.line_bytes
-    )
-    findings = _check(request, lines)
+    findings = _Findings()
+    try:
+        for number, line, code in _checked_lines(request, segment, objects, findings):
+            _sort_in(findings, number, line, code)
+    except RenderingError as error:  # Of the template itself: no row of it can be made a request.
+        findings = _Findings(lines=1)
+        _sort_in(findings, 1, BadLine(None, (str(error),)), "template_error")
     keys = JobKeys(request.job)
     shards = tuple(_write_shards(keys, segment.number, findings.valid, objects))
     objects.write(
@@ -63,23 +69,57 @@ def check_segment(request: JobRequest, segment: Segment, objects: Objects) -> Se
     return report
 
 
-def _check(request: JobRequest, lines: Iterable[Line]) -> _Findings:
-    """Check lines one after another."""
-    findings = _Findings()
+def _checked_lines(
+    request: JobRequest, segment: Segment, objects: Objects, findings: _Findings
+) -> Iterator[_Checked]:
+    """Iterate over the lines of a segment, each with its number, what it is, and a word for what is wrong."""
+    source = request.inputs[segment.source]
+    stream = objects.stream(source.bucket, source.key, start=max(segment.start - 1, 0), etag=segment.etag)
+    if source.format == "csv":
+        yield from _checked_rows(request, segment, stream, findings)
+        return
+    limit = request.limits.line_bytes
+    check = _checker(request, segment)
+    lines = lines_that_begin_within(stream, start=segment.start, end=segment.end, limit=limit)
     for number, line in enumerate(lines, start=1):
         findings.lines = number
         if line.size and line.content is None:
-            reason = f"{line.size:,} bytes; a line has {request.limits.line_bytes:,} at most"
-            findings.errors.append(_row(number, BadLine(None, (reason,)), "line_too_long"))
+            reason = f"{line.size:,} bytes; a line has {limit:,} at most"
+            yield number, BadLine(None, (reason,)), "line_too_long"
         elif line.content and not line.content.isspace():
-            _sort_in(findings, number, check_request(line.content, request))
-    return findings
+            yield number, check(line.content, number), "invalid_line"
 
 
-def _sort_in(findings: _Findings, number: int, line: CheckedLine | BadLine) -> None:
+def _checked_rows(
+    request: JobRequest, segment: Segment, stream: Iterable[bytes], findings: _Findings
+) -> Iterator[_Checked]:
+    """Iterate over the rows of comma-separated values, as `_checked_lines` does."""
+    checks = RowChecks(request)
+    for row in rows(stream, limit=request.limits.line_bytes):
+        findings.lines = row.line
+        if isinstance(row.content, BadLine):
+            yield row.line, row.content, "invalid_line"
+        else:
+            yield row.line, checks.check(row.content, _place(segment, row.line)), "invalid_line"
+
+
+def _checker(request: JobRequest, segment: Segment) -> Callable[[bytes, int], CheckedLine | BadLine]:
+    """Return what checks a line of JSON: a request, or a row for the job's template."""
+    if request.template is None:
+        return lambda content, _: check_request(content, request)
+    checks = RowChecks(request)
+    return lambda content, number: checks.check_json(content, _place(segment, number))
+
+
+def _place(segment: Segment, number: int) -> str:
+    """Return a name for a row that has none; no other row of the job has it."""
+    return f"row-{segment.number}-{number}"
+
+
+def _sort_in(findings: _Findings, number: int, line: CheckedLine | BadLine, code: str) -> None:
     """Put a line with its like."""
     if isinstance(line, BadLine):
-        findings.errors.append(_row(number, line, "invalid_line"))
+        findings.errors.append(_row(number, line, code))
     else:
         findings.valid.append(NumberedLine(number, line))
         findings.ids.append((line.custom_id, number))

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from batch.contracts.shard import ShardLine
+from batch.rendering import RenderingError
 from batch.worker.concurrency_limit import ConcurrencyLimit, Permit
 from batch.worker.drain import Drain
 from batch.worker.endpoint import Answer, Endpoint, Failure, Fault
 from batch.worker.images import ImageError
 from batch.worker.metrics import Metrics
-from batch.worker.rendering import RenderingError
 from batch.worker.requests import InvalidLineError, Request, Requests
 from batch.worker.retry_budget import RetryBudget
 from batch.worker.rows import ErrorCode, RowIdentifier, error_row, response_row

@@ -11,8 +11,8 @@ import orjson
 
 from batch.contracts.description import JobDescription
 from batch.contracts.shard import ShardLine
+from batch.rendering import Prompts, RenderingError, prompt_parts
 from batch.worker.images import HeldImages, Images
-from batch.worker.rendering import Prompts, RenderingError, prompt_parts
 
 _CHAT: Final = "/v1/chat/completions"
 #: Where the prompt stands in the bodies of the other endpoints that take one.

@@ -10,10 +10,10 @@ from typing import Any, Final
 from botocore.exceptions import BotoCoreError, ClientError
 
 from batch.contracts.shard import ShardDone
+from batch.rendering import RenderingError
 from batch.worker.bucket import MissingObjectError
 from batch.worker.metrics import log
 from batch.worker.queue import QueueMessage, ShardQueue
-from batch.worker.rendering import RenderingError
 from batch.worker.shard_run import InvalidJobError, ShardRun
 from batch.worker.task import ShardTask, TaskGoneError
 

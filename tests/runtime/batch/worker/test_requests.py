@@ -14,9 +14,9 @@ import pytest
 
 from batch.contracts.description import JobDescription, PromptTemplate
 from batch.contracts.shard import ShardLine
+from batch.rendering import RenderingError
 from batch.worker.images import ImageError, Images
 from batch.worker.memory_budget import MemoryBudget
-from batch.worker.rendering import RenderingError
 from batch.worker.requests import InvalidLineError, Request, Requests
 
 PICTURE = b"\x89PNG picture"

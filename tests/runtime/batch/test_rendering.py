@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from batch.worker.rendering import Prompts, RenderingError, prompt_parts
+from batch.rendering import Prompts, RenderingError, prompt_parts
 
 MOST = 10_000
 

@@ -1,0 +1,106 @@
+"""What is wrong with a row of a job that has a template: every row is rendered before anything is spent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from batch.contracts.request import JobRequest
+from batch.preparation.request_checks import BadLine, CheckedLine, checked, id_faults
+from batch.rendering import Prompts, RenderingError, prompt_parts
+
+_CHAT = "/v1/chat/completions"
+_PROMPT_FIELDS = {"/v1/completions": "prompt", "/v1/embeddings": "input"}
+_ID_FIELD = "custom_id"
+# Bytes of a token at the most that are looked at: a longer prompt fits no model.
+_CHARACTERS_PER_TOKEN = 16
+
+
+class RowChecks:
+    """Checks the rows of a job.
+
+    Parameters
+    ----------
+    request
+        The job, which has a template.
+
+    Raises
+    ------
+    RenderingError
+        If the template is none.
+    """
+
+    def __init__(self, request: JobRequest) -> None:
+        template = request.template
+        if template is None:
+            raise RenderingError("template: the job has none")
+        self._request = request
+        self._template = template
+        most = request.limits.request_tokens * _CHARACTERS_PER_TOKEN
+        self._prompts = Prompts(template.text, most_characters=most)
+
+    def check_json(self, content: bytes, place: str) -> CheckedLine | BadLine:
+        """Check a row that is a line of JSON.
+
+        Parameters
+        ----------
+        content
+            The line's bytes.
+        place
+            The row's name, where it has no ``custom_id`` of its own.
+        """
+        try:
+            row = json.loads(content, parse_constant=_refuse_constant)
+        except (ValueError, RecursionError) as error:
+            return BadLine(None, (f"not JSON in UTF-8: {error}",))
+        if not isinstance(row, dict):
+            return BadLine(None, (f"must be an object, a value for each field; got {type(row).__name__}",))
+        return self.check(row, place)
+
+    def check(self, row: Mapping[str, Any], place: str) -> CheckedLine | BadLine:
+        """Check a row.
+
+        Parameters
+        ----------
+        row
+            Its values by field.
+        place
+            The row's name, where it has no ``custom_id`` of its own.
+        """
+        custom_id = row.get(_ID_FIELD, place)
+        faults = [*id_faults(custom_id), *self._image_faults(row)]
+        try:
+            prompt = self._prompts.render(row)
+        except RenderingError as error:
+            faults.append(str(error))
+        if faults:
+            return BadLine(custom_id if isinstance(custom_id, str) else None, tuple(faults))
+        line = checked(custom_id, self._body(row, prompt), self._request)
+        if isinstance(line, BadLine):
+            return line
+        return CheckedLine(custom_id, line.input_tokens, line.output_tokens, line.beginning, row=row)
+
+    def _body(self, row: Mapping[str, Any], prompt: str) -> dict[str, Any]:
+        """Return the request that a worker will make of a row, as far as tokens are concerned."""
+        parameters = dict(self._template.parameters)
+        if self._request.endpoint != _CHAT:
+            return {**parameters, _PROMPT_FIELDS[self._request.endpoint]: prompt}
+        images = [str(row[field]) for field in self._template.image_fields if row.get(field)]
+        return {**parameters, "messages": [{"role": "user", "content": prompt_parts(prompt, images)}]}
+
+    def _image_faults(self, row: Mapping[str, Any]) -> Iterator[str]:
+        """Iterate over what is wrong with the images that a row names."""
+        prefixes = self._request.data_prefixes
+        for field in self._template.image_fields:
+            address = row.get(field)
+            if address is None or address == "":
+                yield f"{field}: names no image; the template's imageFields are needed in each row"
+            elif not isinstance(address, str) or not address.startswith(tuple(prefixes)):
+                allowed = ", ".join(prefixes) or "none"
+                yield f"{field}: image {str(address)[:200]!r} must lie below the team's prefixes: {allowed}"
+
+
+def _refuse_constant(name: str) -> None:
+    """Refuse what Python's reader takes and JSON does not have."""
+    raise ValueError(f"{name} is no value of JSON")

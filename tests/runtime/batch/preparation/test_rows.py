@@ -1,0 +1,160 @@
+"""Rows of a job with a template: each is rendered and measured, from JSON and from comma-separated values."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import boto3
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from batch.contracts.description import PromptTemplate
+from batch.contracts.keys import JobKeys
+from batch.contracts.request import Capacity, Input, JobRequest, Limits
+from batch.objects import Objects
+from batch.preparation.checking import check_segment
+from batch.preparation.csv_rows import rows
+from batch.preparation.request_checks import BadLine, CheckedLine
+from batch.preparation.row_checks import RowChecks
+from batch.preparation.segments import Segment
+from tests.runtime.batch import resources
+
+REQUEST = JobRequest(
+    job="j1",
+    team="search",
+    queue="nightly",
+    model="qwen",
+    endpoint="/v1/chat/completions",
+    inputs=(Input(resources.BUCKET, "in.csv", "csv"),),
+    deadline=4e9,
+    budget_usd=100.0,
+    capacity=Capacity(1e6, 1e6, 1.0, 4.0),
+    limits=Limits(request_tokens=500),
+    data_prefixes=("s3://pictures/",),
+    template=PromptTemplate("What is {{ name }}?", (), {"max_tokens": 7}),
+)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=8)
+
+
+def with_images(request: JobRequest = REQUEST) -> JobRequest:
+    return replace(request, template=PromptTemplate("What is {{ name }}?", ("photo",), {}))
+
+
+def test_a_row_is_measured_as_the_request_that_it_becomes() -> None:
+    found = RowChecks(REQUEST).check({"name": "a shoe"}, "row-0-1")
+    assert isinstance(found, CheckedLine)
+    assert (found.custom_id, found.input_tokens, found.output_tokens) == ("row-0-1", 4 + 4, 7)
+    assert (found.body, found.row) == (None, {"name": "a shoe"})
+
+
+def test_images_count() -> None:
+    wide = replace(with_images(), limits=Limits())
+    found = RowChecks(wide).check({"name": "it", "photo": "s3://pictures/1.png"}, "a")
+    assert isinstance(found, CheckedLine)
+    assert found.input_tokens == 4 + 3 + wide.image_tokens
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ({}, "template: 'name' is undefined"),
+        ({"name": "x" * 5000}, "about 1,257 input tokens and up to 7 of output; the model takes 500"),
+        ({"name": "a", "custom_id": ""}, "custom_id: must be a string of 1 to 512 characters"),
+        ({"name": "a", "custom_id": 3}, "custom_id: must be a string of 1 to 512 characters; got 3"),
+    ],
+)
+def test_a_row_that_becomes_no_request_says_why(row: dict[str, Any], reason: str) -> None:
+    found = RowChecks(REQUEST).check(row, "a")
+    assert isinstance(found, BadLine)
+    assert any(each.startswith(reason) for each in found.reasons), found.reasons
+
+
+@pytest.mark.parametrize("photo", [None, "", "https://example.org/1.png", "s3://other/1.png", 7])
+def test_images_lie_below_the_teams_prefixes(photo: Any) -> None:
+    found = RowChecks(with_images()).check({"name": "it", "photo": photo}, "a")
+    assert isinstance(found, BadLine)
+    assert found.reasons[0].startswith("photo: ")
+
+
+@given(st.lists(st.lists(TEXTS, min_size=2, max_size=2), max_size=8), st.integers(1, 30))
+def test_every_row_is_read_however_it_is_quoted_and_cut(values: list[list[str]], piece: int) -> None:
+    written = io.StringIO(newline="")
+    csv.writer(written).writerows([["a", "b"], *values])
+    content = b"\xef\xbb\xbf" + written.getvalue().encode()
+
+    def chunks() -> Iterator[bytes]:
+        return (content[start : start + piece] for start in range(0, len(content), piece))
+
+    assert [row.content for row in rows(chunks(), limit=1000)] == [{"a": a, "b": b} for a, b in values]
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "reason"),
+    [
+        (b"a,b\n1,2\n1\n", 3, "has 1 values; the first line names 2 fields"),
+        (b"a,a\n1,2\n", 1, "the first line names a field twice"),
+        (b'a\n"x"y\n', 3, "no comma-separated values in UTF-8"),
+        (b"a\n\xff\n", 1, "no comma-separated values in UTF-8"),
+        (b"a\n" + b"x" * 2000, 2, "no comma-separated values in UTF-8: field larger than field limit (1000)"),
+    ],
+)
+def test_what_is_no_row_says_why(content: bytes, line: int, reason: str) -> None:
+    bad = [row for row in rows([content], limit=1000) if isinstance(row.content, BadLine)]
+    assert isinstance(bad[0].content, BadLine)
+    assert bad[0].content.reasons[0].startswith(reason)
+    assert abs(bad[0].line - line) <= 1
+
+
+def checked(request: JobRequest, content: bytes) -> tuple[int, list[dict[str, Any]], list[dict[str, Any]]]:
+    """Lines of a segment, lines of its shards, rows of its error file."""
+    [source] = request.inputs
+    client = boto3.client("s3")
+    etag = client.put_object(Bucket=source.bucket, Key=source.key, Body=content)["ETag"]
+    segment = Segment(number=3, source=0, start=0, end=len(content), etag=etag)
+    report = check_segment(request, segment, Objects(resources.BUCKET))
+    keys = JobKeys(request.job)
+    shards = [
+        json.loads(line)
+        for entry in report.shards
+        for line in resources.read_object(keys.shard(entry.shard).lines).splitlines()
+    ]
+    errors = [json.loads(line) for line in resources.read_object(keys.segment_errors(3)).splitlines()]
+    return report.lines, shards, errors
+
+
+@pytest.mark.usefixtures("aws")
+def test_comma_separated_values_become_shards() -> None:
+    lines, shards, errors = checked(REQUEST, b'custom_id,name\na,shoe\n\n,hat\nc,"two\nlines"\n')
+    assert [(each["custom_id"], each["row"]["name"]) for each in shards] == [
+        ("a", "shoe"),
+        ("c", "two\nlines"),
+    ]
+    assert [each["error"]["line"] for each in errors] == [4]
+    assert lines == 6
+
+
+@pytest.mark.usefixtures("aws")
+def test_rows_in_json_become_shards_and_get_names() -> None:
+    request = replace(REQUEST, inputs=(Input(resources.BUCKET, "in.jsonl"),))
+    _, shards, errors = checked(request, b'{"name":"shoe"}\n[]\n{"nam":1}\n{"name":"hat","custom_id":"h"}')
+    assert {each["custom_id"]: each["row"]["name"] for each in shards} == {"row-3-1": "shoe", "h": "hat"}
+    assert [(each["error"]["line"], each["error"]["code"]) for each in errors] == [
+        (2, "invalid_line"),
+        (3, "invalid_line"),
+    ]
+
+
+@pytest.mark.usefixtures("aws")
+def test_a_template_that_is_none_is_said_once() -> None:
+    request = replace(REQUEST, template=PromptTemplate("{% for %}"))
+    _, shards, errors = checked(request, b"name\na\nb\n")
+    assert shards == []
+    [error] = errors
+    assert error["error"]["code"] == "template_error"
+    assert error["error"]["message"].startswith("template: ")
