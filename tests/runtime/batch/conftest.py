@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from functools import cache
+from typing import Any
 
 import boto3
 import botocore.session
 import pytest
+from botocore.client import BaseClient
 from moto import mock_aws
 
 from batch.jobs.settings import Platform, read_platform
@@ -33,11 +36,23 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
     }.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
+    monkeypatch.setattr(BaseClient, "_make_api_call", _one_at_a_time(BaseClient._make_api_call))
     with mock_aws():
         environment = resources.create()
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
         yield environment
+
+
+def _one_at_a_time(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Let one call in after the other: a condition and its write are one in AWS, and two in the emulation."""
+    lock = threading.RLock()
+
+    def locked(*arguments: Any, **values: Any) -> Any:
+        with lock:
+            return call(*arguments, **values)
+
+    return locked
 
 
 @pytest.fixture
