@@ -27,9 +27,14 @@ IDENTIFIERS: Mapping[str, str] = {
     "AWS::ElasticLoadBalancingV2::TargetGroup": (
         "arn:aws:elasticloadbalancing:us-west-2:111122223333:targetgroup/{name}/{hash:016x}"
     ),
+    "AWS::ECR::Repository": "repository-{hash:x}",
     "AWS::IAM::Role": "role-{name}",
     "AWS::SQS::Queue": "queue-{name}",
     "AWS::S3::Bucket": "bucket-{hash:x}",
+}
+#: What stands for a resource's ARN, where that is not the same.
+ARNS: Mapping[str, str] = {
+    "AWS::ECR::Repository": "arn:aws:ecr:us-west-2:111122223333:repository/repository-{hash:x}",
 }
 
 
@@ -157,7 +162,13 @@ def _text(templates: Templates, stack: str, value: Any, identifiers: Mapping[str
         case {"Fn::GetStackOutput": {"StackName": name, "OutputName": output}}:
             other = name.split("-", 1)[1]
             return _text(templates, other, templates.by_stack[other]["Outputs"][output]["Value"], identifiers)
+        case {"Fn::Select": [int() as place, {"Fn::Split": [separator, whole]}]}:
+            return _text(templates, stack, whole, identifiers).split(separator)[place]
+        case {"Ref": "AWS::URLSuffix"}:
+            return "amazonaws.com"
         case {"Ref": name} | {"Fn::GetAtt": [name, _]}:
-            resource = templates.by_stack[stack]["Resources"][name]
-            return identifiers[resource["Type"]].format(name=name[:20], hash=zlib.crc32(name.encode()))
+            kind = templates.by_stack[stack]["Resources"][name]["Type"]
+            arn = ARNS.get(kind) if value.get("Fn::GetAtt", [])[1:] == ["Arn"] else None
+            pattern = arn or identifiers[kind]
+            return pattern.format(name=name[:20], hash=zlib.crc32(name.encode()))
     raise AssertionError(f"{stack}: {value} has no name here")
