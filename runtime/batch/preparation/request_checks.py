@@ -90,6 +90,25 @@ def check_request(content: bytes, request: JobRequest) -> CheckedLine | BadLine:
     return checked(str(custom_id), body, request)
 
 
+def read_object(content: bytes, of: str) -> dict[str, Any] | BadLine:
+    """Read a line that holds an object of JSON.
+
+    Parameters
+    ----------
+    content
+        The line's bytes.
+    of
+        What the object is to have, for the message.
+    """
+    try:
+        value = json.loads(content, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        return BadLine(None, (f"not JSON in UTF-8: {error}",))
+    if not isinstance(value, dict):
+        return BadLine(None, (f"must be an object {of}; got {type(value).__name__}",))
+    return value
+
+
 def checked(custom_id: str, body: Mapping[str, Any], request: JobRequest) -> CheckedLine | BadLine:
     """Return a line whose shape is right, unless it is longer than the model takes.
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from batch.contracts.request import JobRequest
-from batch.preparation.request_checks import BadLine, CheckedLine, checked, id_faults
+from batch.preparation.request_checks import BadLine, CheckedLine, checked, id_faults, read_object
 from batch.rendering import Prompts, RenderingError, prompt_parts
 
 _CHAT = "/v1/chat/completions"
@@ -50,12 +49,9 @@ class RowChecks:
         place
             The row's name, where it has no ``custom_id`` of its own.
         """
-        try:
-            row = json.loads(content, parse_constant=_refuse_constant)
-        except (ValueError, RecursionError) as error:
-            return BadLine(None, (f"not JSON in UTF-8: {error}",))
-        if not isinstance(row, dict):
-            return BadLine(None, (f"must be an object, a value for each field; got {type(row).__name__}",))
+        row = read_object(content, "with a value for each field")
+        if isinstance(row, BadLine):
+            return row
         return self.check(row, place)
 
     def check(self, row: Mapping[str, Any], place: str) -> CheckedLine | BadLine:
@@ -99,8 +95,3 @@ class RowChecks:
             elif not isinstance(address, str) or not address.startswith(tuple(prefixes)):
                 allowed = ", ".join(prefixes) or "none"
                 yield f"{field}: image {str(address)[:200]!r} must lie below the team's prefixes: {allowed}"
-
-
-def _refuse_constant(name: str) -> None:
-    """Refuse what Python's reader takes and JSON does not have."""
-    raise ValueError(f"{name} is no value of JSON")
