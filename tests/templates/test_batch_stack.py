@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from batch.bus import SOURCE
+from batch.contracts.keys import JobKeys
+from batch.scheduling.scheduler import MAP_LABEL
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates, listed, statements, text
 
@@ -86,6 +89,20 @@ def test_functions_know_queues_and_teams(batch: Templates) -> None:
     assert nightly["capacity"]["places"] == 8
     assert nightly["limits"]["requestTokens"] >= 3200
     assert (urgent["priority"], urgent["deadlineHours"]) == (90, 1)
+
+
+def test_the_machine_and_the_functions_have_the_same_words(batch: Templates) -> None:
+    """Constructs cannot import what they deploy."""
+    machine = definition(batch)
+    assert machine["States"]["Shards"]["Label"] == MAP_LABEL
+    expression = machine["States"]["ReadInput"]["Assign"]["shardsKey"]
+    keys = JobKeys("JOB")
+    for key in (keys.shards, keys.undone(2)):
+        head, tail = key.split("JOB")
+        assert f"'{head}'" in expression
+        assert f"'{tail.split('2')[0]}" in expression
+    patterns = [each.get("EventPattern", {}) for each in batch.properties("AWS::Events::Rule", "Batch")]
+    assert [SOURCE] in [pattern.get("source") for pattern in patterns]
 
 
 def test_every_state_leads_somewhere_and_only_children_wait_for_workers(batch: Templates) -> None:

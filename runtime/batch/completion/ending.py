@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from batch.completion.merging import Outcome, merge
 from batch.contracts.keys import JobKeys
-from batch.contracts.request import Capacity
+from batch.contracts.request import Capacity, JobRequest
 from batch.contracts.states import FINAL, JobState
 from batch.jobs import identifiers
 from batch.jobs.files import FileRecord
@@ -190,8 +189,7 @@ class Ends:
 
     def _capacity(self, job: Job) -> Capacity:
         """Return what the job's queue costs, as it was when the job was submitted."""
-        values = json.loads(self._objects.read(JobKeys(job.id).request))
-        return Capacity(**values["capacity"])
+        return JobRequest.from_json(self._objects.read(JobKeys(job.id).request)).capacity
 
     def _files(self, job: Job, *, now: int) -> Mapping[str, str]:
         """Make the records of those files of a job that hold something, and return their identifiers."""
