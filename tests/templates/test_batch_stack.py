@@ -217,3 +217,16 @@ def test_what_api_gateway_answers_itself_has_the_shape_of_the_api(batch: Templat
     for each in responses:
         body = json.loads(each["ResponseTemplates"]["application/json"])
         assert set(body["error"]) == {"message", "type", "param", "code"}
+
+
+def test_the_machine_starts_looks_at_and_stops_its_own_children_alone(batch: Templates) -> None:
+    """What a distributed map needs (AWS Step Functions, Creating IAM policies for state machines)."""
+    [policy] = batch.properties("AWS::IAM::ManagedPolicy", "Batch")
+    rights = {
+        action: text(each["Resource"])
+        for each in policy["PolicyDocument"]["Statement"]
+        for action in listed(each["Action"])
+    }
+    assert set(rights) == {"states:StartExecution", "states:DescribeExecution", "states:StopExecution"}
+    assert all(":execution:" in rights[action] for action in rights.keys() - {"states:StartExecution"})
+    assert "*" not in rights["states:StartExecution"]

@@ -203,22 +203,21 @@ class BatchJobs(Construct):
         machine = self.state_machine
         resources = {
             "states:StartExecution": machine.state_machine_arn,
-            "states:StopExecution": self._execution_arn("execution", ":*"),
-            "states:ListMapRuns": self._execution_arn("execution", ":*"),
-            "states:UpdateMapRun": self._execution_arn("mapRun", "/*"),
+            "states:StopExecution": self._part_arn(machine, "execution", ":*"),
+            "states:ListMapRuns": self._part_arn(machine, "execution", ":*"),
+            "states:UpdateMapRun": self._part_arn(machine, "mapRun", "/*"),
             # A task's token is not of an execution that could be named.
             "states:SendTaskSuccess": machine.state_machine_arn,
         }
         for action in properties.states:
             yield iam.PolicyStatement(actions=[action], resources=[resources[action]])
 
-    def _execution_arn(self, resource: str, ending: str) -> str:
-        """Return ARNs of what an execution is, or has."""
-        name = self.state_machine.state_machine_name
+    def _part_arn(self, machine: sfn.StateMachine, resource: str, ending: str) -> str:
+        """Return ARNs of executions of a machine, or of what they have."""
         return self._stack.format_arn(
             service="states",
             resource=resource,
-            resource_name=f"{name}{ending}",
+            resource_name=f"{machine.state_machine_name}{ending}",
             arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
         )
 
@@ -271,13 +270,18 @@ class BatchJobs(Construct):
             },
         )
         # Of the machine itself, which a policy of its own role cannot name without a circle.
-        iam.ManagedPolicy(
-            self,
-            "ChildrenPolicy",
-            roles=[machine.role],
-            statements=[
-                iam.PolicyStatement(actions=["states:StartExecution"], resources=[machine.state_machine_arn])
-            ],
+        rights = [
+            iam.PolicyStatement(actions=["states:StartExecution"], resources=[machine.state_machine_arn]),
+            iam.PolicyStatement(
+                actions=["states:DescribeExecution", "states:StopExecution"],
+                resources=[self._part_arn(machine, "execution", ":*")],
+            ),
+        ]
+        children = iam.ManagedPolicy(self, "ChildrenPolicy", roles=[machine.role], statements=rights)
+        acknowledge_wildcards(
+            children,
+            [each.to_statement_json() for each in rights],
+            "The machine's own children have names that nobody knows before.",
         )
         return machine
 
