@@ -1,82 +1,127 @@
-"""A client for the cache: TLS, and a token of IAM in place of a password.
+"""A client for the store: plain on a machine of one's own, TLS and a token of IAM for a cache in AWS.
 
-=================== ========================================================= =========
+=================== ========================================================= ================
 Variable            Meaning                                                   Default
-=================== ========================================================= =========
+=================== ========================================================= ================
 ``SIGNALS_HOST``    name of the cache's endpoint                              required
 ``SIGNALS_PORT``    its port                                                  6379
 ``SIGNALS_CACHE``   name of the ElastiCache serverless cache; with it TLS,    none
                     IAM and cluster mode are on
-``SIGNALS_USER``    user of the cache whose authentication is IAM             required
-                                                                              with cache
-=================== ========================================================= =========
-
-The token is a presigned request that is never sent, good for 15 minutes
-(https://docs.aws.amazon.com/AmazonElastiCache/latest/dg/auth-iam.html).
+``SIGNALS_USER``    user of the cache whose authentication is IAM             required with
+                                                                              cache
+``SIGNALS_REGION``  the cache's region                                        that of the
+                                                                              environment
+=================== ========================================================= ================
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
-import boto3
 import valkey
-from botocore.model import ServiceId
-from botocore.signers import RequestSigner
 from valkey.backoff import ExponentialBackoff
-from valkey.credentials import CredentialProvider
+from valkey.exceptions import ConnectionError as ValkeyConnectionError
 from valkey.retry import Retry
 
-_TOKEN_SECONDS: Final = 900
-_TIMEOUT_SECONDS: Final = 5.0
-_ATTEMPTS: Final = 5
+from signals.errors import SettingsError, store_errors
+from signals.iam_token import IamToken
+
+_PORT: Final = 6379
+_LONGEST_PAUSE_SECONDS: Final = 2.0
 
 
-class SettingsError(Exception):
-    """Variables that are missing or wrong, all of them in one message."""
-
-
-class IamToken(CredentialProvider):
-    """User and token for each new connection.
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a store is, and who asks.
 
     Parameters
     ----------
+    host, port
+        Its endpoint.
     cache
-        Name of the serverless cache.
+        Name of the ElastiCache serverless cache; None for a server without TLS and users.
     user
         User of the cache.
+    region
+        The cache's region; None for that of the environment.
     """
 
-    def __init__(self, cache: str, user: str) -> None:
-        self._cache = cache
-        self._user = user
-        session = boto3.Session()
-        self._region = session.region_name
-        self._signer = RequestSigner(
-            ServiceId("elasticache"),
-            self._region,
-            "elasticache",
-            "v4",
-            session.get_credentials(),
-            session.events,
-        )
+    host: str
+    port: int = _PORT
+    cache: str | None = None
+    user: str | None = None
+    region: str | None = None
 
-    def get_credentials(self) -> tuple[str, str]:
-        """Return the user and a fresh token."""
-        url = f"https://{self._cache}/?Action=connect&User={self._user}&ResourceType=ServerlessCache"
-        signed = self._signer.generate_presigned_url(
-            {"method": "GET", "url": url, "body": {}, "headers": {}, "context": {}},
-            operation_name="connect",
-            expires_in=_TOKEN_SECONDS,
-            region_name=self._region,
-        )
-        return self._user, str(signed).removeprefix("https://")
+    def __post_init__(self) -> None:
+        """Make sure that it is whole.
+
+        Raises
+        ------
+        SettingsError
+            If there is a cache and no user.
+        """
+        if self.cache and not self.user:
+            raise SettingsError("SIGNALS_USER: name the cache's user, as SIGNALS_CACHE is set")
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long is waited, and how often tried again.
+
+    Parameters
+    ----------
+    connect_seconds
+        For a new connection, its encryption and the token's check.
+    answer_seconds
+        For an answer.
+    repetitions
+        How often a lost connection is made again before it is an error.
+    pause_seconds
+        Before the first repetition; it doubles with each, to two seconds.
+    """
+
+    connect_seconds: float
+    answer_seconds: float
+    repetitions: int
+    pause_seconds: float
+
+
+#: For loads of many signals, which outlive a restart of the server.
+PATIENT: Final = Patience(connect_seconds=5.0, answer_seconds=5.0, repetitions=5, pause_seconds=0.1)
+#: For reads while a request waits; one repetition replaces a connection that ended since the last read.
+QUICK: Final = Patience(connect_seconds=0.5, answer_seconds=0.1, repetitions=1, pause_seconds=0.0)
+
+
+def read_address(environment: Mapping[str, str] = os.environ) -> Address:
+    """Return the address that variables name.
+
+    Parameters
+    ----------
+    environment
+        Variables as the module's table has them.
+
+    Raises
+    ------
+    SettingsError
+        If variables are missing or wrong, all of them in one message.
+    """
+    host, port = environment.get("SIGNALS_HOST"), environment.get("SIGNALS_PORT", str(_PORT))
+    cache, user = environment.get("SIGNALS_CACHE"), environment.get("SIGNALS_USER")
+    faults = [
+        *([] if host else ["SIGNALS_HOST: name the cache's endpoint"]),
+        *([] if port.isdecimal() else [f"SIGNALS_PORT: must be a number; got {port!r}"]),
+        *(["SIGNALS_USER: name the cache's user, as SIGNALS_CACHE is set"] if cache and not user else []),
+    ]
+    if faults or not host:
+        raise SettingsError("\n".join(faults))
+    return Address(host, int(port), cache, user, environment.get("SIGNALS_REGION"))
 
 
 def connect(environment: Mapping[str, str] = os.environ) -> Any:
-    """Return a client; it connects when it is first used.
+    """Return a patient client, for writing, to the store that variables name.
 
     Parameters
     ----------
@@ -87,23 +132,46 @@ def connect(environment: Mapping[str, str] = os.environ) -> Any:
     ------
     SettingsError
         If variables are missing or wrong.
+    StoreError
+        If a cache cannot be reached, or refuses.
     """
-    host, port = environment.get("SIGNALS_HOST"), environment.get("SIGNALS_PORT", "6379")
-    cache, user = environment.get("SIGNALS_CACHE"), environment.get("SIGNALS_USER")
-    faults = [
-        *([] if host else ["SIGNALS_HOST: name the cache's endpoint"]),
-        *([] if port.isdecimal() else [f"SIGNALS_PORT: must be a number; got {port!r}"]),
-        *(["SIGNALS_USER: name the cache's user, as SIGNALS_CACHE is set"] if cache and not user else []),
-    ]
-    if faults:
-        raise SettingsError("\n".join(faults))
+    return open_client(read_address(environment), PATIENT)
+
+
+def open_client(address: Address, patience: Patience) -> Any:
+    """Return a client with a pool of connections; threads may share it.
+
+    Parameters
+    ----------
+    address
+        Where the store is. The client of a cache connects at once, that of a plain server when it is used.
+    patience
+        How long it waits.
+
+    Raises
+    ------
+    SettingsError
+        If there is no region, or there are no credentials, for a cache.
+    StoreError
+        If a cache cannot be reached, or refuses.
+    """
+    # The client counts from one, and doubles for each.
+    backoff = ExponentialBackoff(cap=_LONGEST_PAUSE_SECONDS, base=patience.pause_seconds / 2)
     common: dict[str, Any] = {
-        "host": host,
-        "port": int(port),
-        "socket_timeout": _TIMEOUT_SECONDS,
-        "socket_connect_timeout": _TIMEOUT_SECONDS,
-        "retry": Retry(ExponentialBackoff(cap=2.0, base=0.05), _ATTEMPTS),
+        "host": address.host,
+        "port": address.port,
+        "socket_timeout": patience.answer_seconds,
+        "socket_connect_timeout": patience.connect_seconds,
+        "retry": Retry(backoff, patience.repetitions),
     }
-    if cache and user:
-        return valkey.ValkeyCluster(**common, ssl=True, credential_provider=IamToken(cache, user))
-    return valkey.Valkey(**common, retry_on_error=[valkey.exceptions.ConnectionError])
+    if address.cache is None or address.user is None:
+        return valkey.Valkey(**common, retry_on_error=[ValkeyConnectionError])
+    token = IamToken(address.cache, address.user, address.region)
+    with store_errors():
+        return valkey.ValkeyCluster(
+            **common,
+            cluster_error_retry_attempts=patience.repetitions,
+            ssl=True,
+            ssl_check_hostname=True,
+            credential_provider=token,
+        )

