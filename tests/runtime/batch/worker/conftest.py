@@ -32,8 +32,9 @@ class Worker:
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """What it logged."""
-        return [json.loads(line) for line in self.log_path.read_text().splitlines() if line.startswith("{")]
+        """What it logged; a line that is being written is not read yet."""
+        whole = self.log_path.read_text().rpartition("\n")[0]
+        return [json.loads(line) for line in whole.splitlines() if line.startswith("{")]
 
     def logged(self, event: str) -> bool:
         return any(entry.get("event") == event for entry in self.events)
@@ -67,6 +68,14 @@ class Stage:
             executionArn=execution
         )
         return answer
+
+    def messages(self) -> int:
+        """Return how many messages the queue has, those included that a worker holds."""
+        attributes = self.emulator.client("sqs").get_queue_attributes(
+            QueueUrl=self.queue_url,
+            AttributeNames=["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"],
+        )["Attributes"]
+        return sum(map(int, attributes.values()))
 
     def wait(self, execution: str) -> dict[str, Any]:
         wait_until(lambda: self.state(execution)["status"] != "RUNNING", f"the end of {execution}")

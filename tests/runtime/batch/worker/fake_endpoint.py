@@ -52,6 +52,23 @@ def after(seconds: float, behaviour: Behaviour = well) -> Behaviour:
     return late
 
 
+@dataclass
+class Gate:
+    """Answers the first requests at once, and the others when it is open: until then nothing changes."""
+
+    first: int
+    behaviour: Behaviour = well
+    _is_open: threading.Event = field(default_factory=threading.Event)
+
+    async def __call__(self, asked: Asked) -> web.StreamResponse:
+        while asked.number >= self.first and not self._is_open.is_set():
+            await asyncio.sleep(0.02)
+        return await self.behaviour(asked)
+
+    def open(self) -> None:
+        self._is_open.set()
+
+
 def status(code: int, body: Body | None = None, **headers: str) -> Behaviour:
     async def refuse(asked: Asked) -> web.StreamResponse:
         words = {name.replace("_", "-"): value for name, value in headers.items()}

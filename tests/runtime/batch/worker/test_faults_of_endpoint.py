@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -53,6 +55,17 @@ def now_and_then(behaviour: Behaviour, every: int) -> Behaviour:
     return mostly_well
 
 
+def within_seconds_of_the_first(seconds: float) -> Callable[[], bool]:
+    """Return what says whether so much time has passed since it was first asked."""
+    begin: list[float] = []
+
+    def is_over() -> bool:
+        begin.append(time.monotonic())
+        return begin[-1] >= begin[0] + seconds
+
+    return is_over
+
+
 def with_poison(behaviour: Behaviour) -> Behaviour:
     async def poisoned(asked: Asked) -> web.StreamResponse:
         return await (behaviour if asked.prompt == POISON else well)(asked)
@@ -76,11 +89,10 @@ def test_what_breaks_now_and_then_is_asked_again(stage: Stage, s3: Any, fault: B
 
 
 def test_a_storm_of_429_is_waited_for_and_then_made_up(stage: Stage, s3: Any) -> None:
-    begin = time.monotonic()
+    is_over = within_seconds_of_the_first(6)
 
     async def storm(asked: Asked) -> web.StreamResponse:
-        refuses = time.monotonic() < begin + 6
-        return await (status(429, Retry_After="1") if refuses else after(0.05))(asked)
+        return await (after(0.05) if is_over() else status(429, Retry_After="1"))(asked)
 
     stage.endpoint.behaviour = storm
     job = put_job(s3, {"00000": lines(400)})
@@ -89,8 +101,8 @@ def test_a_storm_of_429_is_waited_for_and_then_made_up(stage: Stage, s3: Any) ->
     done = job.done()
     assert done is not None
     # Refusals were few: it paused when it was told to, and did not try all lines over and over.
-    assert done["attempts"] < 400 + 100
-    assert stage.endpoint.most_in_flight == 16
+    assert 400 < done["attempts"] < 400 + 100
+    assert stage.endpoint.most_in_flight <= 16
 
 
 def test_retry_after_holds_back_every_line(stage: Stage, s3: Any) -> None:
@@ -109,10 +121,10 @@ def test_retry_after_holds_back_every_line(stage: Stage, s3: Any) -> None:
 
 
 def test_a_burst_of_500_fails_no_line(stage: Stage, s3: Any) -> None:
-    begin = time.monotonic()
+    is_over = within_seconds_of_the_first(5)
 
     async def burst(asked: Asked) -> web.StreamResponse:
-        return await (status(500) if time.monotonic() < begin + 5 else well)(asked)
+        return await (well if is_over() else status(500))(asked)
 
     stage.endpoint.behaviour = burst
     job = put_job(s3, {"00000": lines(200)})
@@ -123,17 +135,32 @@ def test_a_burst_of_500_fails_no_line(stage: Stage, s3: Any) -> None:
 def test_a_slow_drip_does_not_outlive_the_request(stage: Stage, s3: Any) -> None:
     stage.endpoint.behaviour = at_first(drip)
     job = put_job(s3, {"00000": lines(8)})
-    begin = time.monotonic()
-    run(stage, job, BATCH_REQUEST_SECONDS="2")
+    run(stage, job, BATCH_REQUEST_SECONDS="5")
     job.check()
-    assert time.monotonic() - begin < 60
+    assert min(stage.endpoint.asked.values()) >= 2
 
 
 @pytest.mark.parametrize("fault", [reset, truncated, status(500), drip], ids=["reset", "cut", "500", "drip"])
 def test_a_line_that_breaks_the_endpoint_is_given_up(stage: Stage, s3: Any, fault: Behaviour) -> None:
-    stage.endpoint.behaviour = with_poison(after(0.02, fault))
+    answered = broken = 0
+
+    async def poisoned(asked: Asked) -> web.StreamResponse:
+        nonlocal answered, broken
+        if asked.prompt != POISON:
+            answered += 1
+            return await after(0.25 if broken < 2 else 0.0)(asked)
+        # Others are answered meanwhile, or it would be an outage: more of them than are in flight.
+        begin = answered
+        while answered < begin + 3 * 16:
+            await asyncio.sleep(0.02)
+        try:
+            return await fault(asked)
+        finally:
+            broken += 1
+
+    stage.endpoint.behaviour = poisoned
     job = put_job(s3, {"00000": lines(100), "00001": lines(2000, "more/")})
-    run(stage, job, BATCH_ATTEMPTS="2", BATCH_REQUEST_SECONDS="1")
+    run(stage, job, BATCH_ATTEMPTS="2", BATCH_REQUEST_SECONDS="5")
     job.check(failed=["line-13"])
     _, (error,) = job.rows()
     if fault is not drip and error["response"] is None:
@@ -186,8 +213,11 @@ def test_lines_without_an_answer_by_the_deadline_have_expired(stage: Stage, s3: 
         return await (well if int(asked.prompt) < 5 else after(600))(asked)
 
     stage.endpoint.behaviour = some
-    job = put_job(s3, {"00000": lines(40)}, deadline_seconds=10)
-    run(stage, job)
+    # The deadline is for what happens between the worker and the endpoint, not for the start of a process.
+    worker = stage.start(IN_FLIGHT)
+    wait_until(lambda: worker.logged("started"), "the worker")
+    job = put_job(s3, {"00000": lines(40)}, deadline_seconds=15)
+    assert stage.wait(stage.submit(job))["status"] == "SUCCEEDED"
     job.check(failed=[f"line-{number}" for number in range(5, 40)])
     _, errors = job.rows()
     assert {error["error"]["code"] for error in errors} == {"batch_expired"}
@@ -205,7 +235,7 @@ def test_the_deadline_is_by_the_clock_of_s3(stage: Stage, s3: Any) -> None:
     assert stage.wait(execution)["status"] == "SUCCEEDED"
     job.check()
     worker.stop()
-    (metrics,) = [event for event in worker.events if "_aws" in event]
+    *_, metrics = (event for event in worker.events if "_aws" in event)
     assert metrics["_aws"]["Timestamp"] / 1000 > time.time() + 80_000, "the clock was wrong indeed"
 
 

@@ -83,7 +83,7 @@ def make_run() -> tuple[ShardRun, HeldObjects]:
         cast("Endpoint", MoodyEndpoint()),
         ConcurrencyLimit(start=8, least=2, most=8),
         RetryBudget(0.1),
-        Metrics("qwen"),
+        Metrics("chat", "qwen"),
         attempts=5,
         request_seconds=100,
     )
