@@ -17,6 +17,7 @@ from inference_blueprints.spec.types import (
     Network,
     Pool,
     Queueing,
+    SignalStore,
     Spec,
     Team,
 )
@@ -31,14 +32,14 @@ class Sections:
     ----------
     metadata, environment, network, cluster
         The section; None when it does not fit.
-    queueing, batch
+    queueing, batch, signal_store
         The section; None when it does not fit, or is not there.
     pools, models, teams
         The items that fit, by their index in the file.
     pool_names, model_names
         Names of all of them, also of those that do not fit otherwise; None when one cannot be told.
-    team_count
-        How many teams the file has, also such as do not fit.
+    team_count, queue_count
+        How many teams and queues the file has, also such as do not fit.
     about
         The list of which only one item is in here; rules that do not read it have nothing new to say.
     """
@@ -49,12 +50,14 @@ class Sections:
     cluster: Cluster | None
     queueing: Queueing | None
     batch: Batch | None
+    signal_store: SignalStore | None
     pools: Mapping[int, Pool]
     models: Mapping[int, Model]
     teams: Mapping[int, Team]
     pool_names: tuple[str, ...] | None
     model_names: tuple[str, ...] | None
     team_count: int
+    queue_count: int
     about: str | None = None
 
     def blueprint(self) -> Blueprint | None:
@@ -70,6 +73,7 @@ class Sections:
             models=list(self.models.values()),
             teams=list(self.teams.values()),
             batch=self.batch,
+            signal_store=self.signal_store,
         )
         return Blueprint.model_construct(
             api_version=API_VERSION, kind=KIND, metadata=self.metadata, spec=spec
@@ -94,10 +98,12 @@ class Sections:
             cluster=spec.cluster,
             queueing=spec.queueing,
             batch=spec.batch,
+            signal_store=spec.signal_store,
             pools=dict(enumerate(spec.pools)),
             models=dict(enumerate(spec.models)),
             teams=dict(enumerate(spec.teams)),
             pool_names=tuple(pool.name for pool in spec.pools),
             model_names=tuple(model.name for model in spec.models),
             team_count=len(spec.teams),
+            queue_count=len(spec.batch.queues) if spec.batch else 0,
         )

@@ -27,6 +27,7 @@ from inference_blueprints.spec.types import (
     Pool,
     Queueing,
     Section,
+    SignalStore,
     Team,
 )
 from inference_blueprints.spec.wording import Path, quote
@@ -41,7 +42,11 @@ _SINGLE: Mapping[str, tuple[Path, type[Section]]] = MappingProxyType(
     }
 )
 _OPTIONAL: Mapping[str, tuple[Path, type[Section]]] = MappingProxyType(
-    {"queueing": (("spec", "queueing"), Queueing), "batch": (("spec", "batch"), Batch)}
+    {
+        "queueing": (("spec", "queueing"), Queueing),
+        "batch": (("spec", "batch"), Batch),
+        "signal_store": (("spec", "signalStore"), SignalStore),
+    }
 )
 _LISTS: Mapping[str, tuple[Path, type[Section]]] = MappingProxyType(
     {
@@ -151,12 +156,14 @@ def _sound_sections(document: Document, faults: Faults) -> Sections:
         cluster=part(("spec", "cluster"), Cluster),
         queueing=optional("queueing"),
         batch=optional("batch"),
+        signal_store=optional("signal_store"),
         pools=items(("spec", "pools"), Pool),
         models=items(("spec", "models"), Model),
         teams=items(("spec", "teams"), Team),
         pool_names=_names(document, faults, ("spec", "pools")),
         model_names=_names(document, faults, ("spec", "models")),
         team_count=len(_list(document, ("spec", "teams"))),
+        queue_count=len(_list(document, ("spec", "batch", "queues"))),
     )
 
 

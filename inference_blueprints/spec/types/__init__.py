@@ -88,6 +88,7 @@ __all__ = [
     "KIND",
     "AccountId",
     "ArgumentValue",
+from inference_blueprints.spec.types.signals import Signal, SignalStore, ValkeyCache
     "AvailabilityZone",
     "Batch",
     "BatchQueue",
@@ -157,6 +158,9 @@ __all__ = [
     "VllmEngine",
     "VpcId",
     "Weights",
+    "Signal",
+    "SignalStore",
     "Workers",
     "Workload",
 ]
+    "ValkeyCache",

@@ -13,6 +13,7 @@ from inference_blueprints.spec.types.models import Model
 from inference_blueprints.spec.types.pools import Pool
 from inference_blueprints.spec.types.queueing import Queueing
 from inference_blueprints.spec.types.section import Section, default
+from inference_blueprints.spec.types.signals import SignalStore
 
 
 class Spec(Section):
@@ -36,6 +37,8 @@ class Spec(Section):
     """Those who submit jobs; needed for batch."""
     batch: Batch | None = None
     """Jobs of many requests; without it there is no batch."""
+    signal_store: SignalStore | None = None
+    """Where jobs leave answers by key; without it they are in files alone."""
 
 
 class Blueprint(Section):

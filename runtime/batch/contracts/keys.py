@@ -18,6 +18,8 @@ Key                                        Object
 ``jobs/<job>/parts/<shard>/error.jsonl``   all of its lines that failed
 ``jobs/<job>/parts/<shard>/done.json``     counts and usage; written last
 ``jobs/<job>/undone-<attempt>.jsonl``      the shards of an attempt, a line each, that a redrive runs
+``jobs/<job>/publications.jsonl``          the shards whose answers go to the signal store, a line each
+``jobs/<job>/published/<shard>.json``      what became of them there (`contracts.publication`)
 ``jobs/<job>/outcome.json``                what became of the job (`completion.merging`)
 ``jobs/<job>/output.jsonl``                the job's results
 ``jobs/<job>/error.jsonl``                 the job's failed lines, those included that never were valid
@@ -73,6 +75,16 @@ class JobKeys:
     def outcome(self) -> str:
         """What became of the job."""
         return f"{self.prefix}outcome.json"
+
+    @property
+    def publications(self) -> str:
+        """The shards whose answers are still to go to the signal store."""
+        return f"{self.prefix}publications.jsonl"
+
+    @property
+    def published(self) -> str:
+        """Prefix of what became of answers in the signal store, with a slash at its end."""
+        return f"{self.prefix}published/"
 
     def undone(self, attempt: int) -> str:
         """Return the key of the shards that an attempt runs."""
@@ -163,3 +175,8 @@ class ShardKeys:
     def done(self) -> str:
         """Counts and usage."""
         return f"jobs/{self.job}/parts/{self.shard}/done.json"
+
+    @property
+    def published(self) -> str:
+        """What became of its answers in the signal store; there when all of them are."""
+        return f"jobs/{self.job}/published/{self.shard}.json"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from batch.contracts.description import PromptTemplate
 
@@ -78,6 +79,25 @@ class Capacity:
 
 
 @dataclass(frozen=True, slots=True)
+class Publication:
+    """Where the answers of a job go in the signal store; the key of each is its line's custom_id.
+
+    Parameters
+    ----------
+    signal
+        Name of the signal.
+    version
+        When the job was submitted, in milliseconds since 1970: what an earlier job said never wins.
+    ttl_seconds
+        Seconds after which an answer is no longer true.
+    """
+
+    signal: str
+    version: int
+    ttl_seconds: int
+
+
+@dataclass(frozen=True, slots=True)
 class JobRequest:
     """A job as it was submitted.
 
@@ -101,6 +121,8 @@ class JobRequest:
         Prefixes in S3, ``s3://bucket/prefix/``, below which images may be read.
     template
         How rows become requests; None where lines have bodies.
+    publication
+        Where its answers go in the signal store; None where they stay in its files alone.
     """
 
     job: str
@@ -118,6 +140,7 @@ class JobRequest:
     image_tokens: int = 1280
     data_prefixes: tuple[str, ...] = ()
     template: PromptTemplate | None = None
+    publication: Publication | None = None
 
     def to_json(self) -> str:
         """Return the document."""
@@ -143,5 +166,11 @@ class JobRequest:
                 "capacity": Capacity(**values["capacity"]),
                 "data_prefixes": tuple(values["data_prefixes"]),
                 "template": PromptTemplate.from_values(values["template"]),
+                "publication": _publication(values.get("publication")),
             }
         )
+
+
+def _publication(values: Mapping[str, Any] | None) -> Publication | None:
+    """Read where answers go, if they go anywhere."""
+    return None if values is None else Publication(**values)
