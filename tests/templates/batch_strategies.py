@@ -11,6 +11,15 @@ Document = dict[str, Any]
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
 
+_SPOT = st.fixed_dictionaries({}, optional={"spotPercent": st.sampled_from([0, 50, 100])})
+#: Where workers run, and numbers of them that fit whatever else is there; the two of a blueprint may be equal.
+_WORKERS = st.builds(
+    lambda place, numbers: {**place, **numbers},
+    st.one_of(st.just({}), st.just({"eks": {}}), st.fixed_dictionaries({"ecs": _SPOT})),
+    st.fixed_dictionaries({}, optional={"min": st.integers(0, 2), "max": st.sampled_from([2, 3, 25])}),
+)
+
+
 @st.composite
 def batches(draw: Draw, models: Sequence[str], account: str) -> Document:
     """Return teams, and queues of some models, or neither."""
@@ -35,8 +44,8 @@ def batches(draw: Draw, models: Sequence[str], account: str) -> Document:
         }
         for index in range(draw(st.integers(1, 3)))
     ]
-    schedules = draw(_schedules(teams, queues))
-    return {"teams": teams, **draw(_optional(batch=st.just({"queues": queues, **schedules})))}
+    batch = {"queues": queues, **draw(_schedules(teams, queues)), **draw(_optional(workers=_WORKERS))}
+    return {"teams": teams, **draw(_optional(batch=st.just(batch)))}
 
 
 @st.composite

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from inference_blueprints.catalog import system_nodes
 from inference_blueprints.errors import Finding
 from inference_blueprints.spec.rules.duplicate_names import duplicate_names
 from inference_blueprints.spec.types import Batch, Team
@@ -13,6 +14,7 @@ from inference_blueprints.spec.wording import Path, allowed, quote, suggestion
 #: (https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucket-policies.html).
 MOST_PREFIXES = 60
 MOST_PRINCIPALS = 60
+_WORKERS = ("spec", "batch", "workers")
 
 
 def teams_differ(teams: Mapping[int, Team]) -> Iterator[Finding]:
@@ -107,6 +109,32 @@ def manifests_fit_a_policy(batch: Batch, teams: Mapping[int, Team]) -> Iterator[
             "use roles that several people take on"
         )
         yield Finding(("spec", "teams"), message)
+
+
+def workers_run_in_one_place(batch: Batch) -> Iterator[Finding]:
+    """Check that workers are pods or tasks, and not both."""
+    if batch.workers.eks and batch.workers.ecs:
+        yield Finding((*_WORKERS, "ecs"), "got 'eks' and 'ecs', expected one of them; remove the other")
+
+
+def least_workers_are_within_the_most(batch: Batch) -> Iterator[Finding]:
+    """Check that no more workers stay than there may be."""
+    if batch.workers.min > batch.workers.max:
+        message = f"got {batch.workers.min}, 'max' is {batch.workers.max}; lower it, or raise 'max'"
+        yield Finding((*_WORKERS, "min"), message)
+
+
+def workers_fit_the_nodes(batch: Batch) -> Iterator[Finding]:
+    """Check that the platform's own nodes have room for the workers of every model."""
+    models = len({queue.model for queue in batch.queues})
+    most = models * batch.workers.max
+    if not batch.workers.ecs and most > system_nodes.BATCH_WORKERS:
+        message = (
+            f"got {batch.workers.max} workers for each of {models} models, the platform's own nodes have room "
+            f"for {system_nodes.BATCH_WORKERS} in all; lower it to {system_nodes.BATCH_WORKERS // models}, or "
+            "run them on 'ecs'"
+        )
+        yield Finding((*_WORKERS, "max"), message)
 
 
 def _unknown(noun: str, name: str, names: Collection[str], path: Path) -> Iterator[Finding]:

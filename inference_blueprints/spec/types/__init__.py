@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from typing import Literal
 
-from inference_blueprints.spec.types.batch import Batch, BatchQueue, BatchSchedule, Rates, Team
+from inference_blueprints.spec.types.batch import (
+    Batch,
+    BatchQueue,
+    BatchSchedule,
+    BatchWorkers,
+    EcsBatchWorkers,
+    EksBatchWorkers,
+    Rates,
+    Team,
+)
 from inference_blueprints.spec.types.blueprint import Blueprint, Spec
 from inference_blueprints.spec.types.environment import (
     Cluster,
@@ -79,6 +88,7 @@ from inference_blueprints.spec.types.section import (
     SubnetId,
     VpcId,
 )
+from inference_blueprints.spec.types.signals import Signal, SignalStore, ValkeyCache
 
 API_VERSION: Literal["inference-blueprints/v1alpha1"] = "inference-blueprints/v1alpha1"
 KIND: Literal["Blueprint"] = "Blueprint"
@@ -88,11 +98,11 @@ __all__ = [
     "KIND",
     "AccountId",
     "ArgumentValue",
-from inference_blueprints.spec.types.signals import Signal, SignalStore, ValkeyCache
     "AvailabilityZone",
     "Batch",
     "BatchQueue",
     "BatchSchedule",
+    "BatchWorkers",
     "Blueprint",
     "Borrowing",
     "CapacityReservationId",
@@ -106,6 +116,8 @@ from inference_blueprints.spec.types.signals import Signal, SignalStore, ValkeyC
     "Domain",
     "DynamoStack",
     "EbsSnapshot",
+    "EcsBatchWorkers",
+    "EksBatchWorkers",
     "EksCluster",
     "Engine",
     "Environment",
@@ -146,6 +158,8 @@ from inference_blueprints.spec.types.signals import Signal, SignalStore, ValkeyC
     "Section",
     "SglangEngine",
     "SharedKvCache",
+    "Signal",
+    "SignalStore",
     "SnapshotId",
     "SociParallelPull",
     "Spec",
@@ -155,12 +169,10 @@ from inference_blueprints.spec.types.signals import Signal, SignalStore, ValkeyC
     "Taint",
     "Team",
     "TensorrtLlmEngine",
+    "ValkeyCache",
     "VllmEngine",
     "VpcId",
     "Weights",
-    "Signal",
-    "SignalStore",
     "Workers",
     "Workload",
 ]
-    "ValkeyCache",

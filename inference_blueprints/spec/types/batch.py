@@ -12,6 +12,7 @@ from inference_blueprints.spec.types.section import (
     S3Folder,
     S3Object,
     Section,
+    default,
 )
 
 
@@ -95,6 +96,36 @@ class BatchSchedule(Section):
     """What it is to do."""
 
 
+class EksBatchWorkers(Section):
+    """Workers as pods on the platform's own nodes, which KEDA starts and ends."""
+
+
+class EcsBatchWorkers(Section):
+    """Workers as tasks on AWS Fargate, which take no room on the cluster's nodes."""
+
+    spot_percent: int = Field(default=75, ge=0, le=100)
+    """Percent of the tasks on Fargate Spot, beside one that never is: AWS may end them with two minutes' notice."""
+
+
+class BatchWorkers(Section):
+    """What runs the shards of each model that has queues: as many workers as shards wait for."""
+
+    # None at all costs nothing, and the first shard after a rest waits for a worker to start.
+    min: int = Field(default=1, ge=0, le=100)
+    """Workers of a model that stay when there is nothing to do."""
+    max: int = Field(default=4, ge=1, le=100)
+    """Workers of a model at most; where it is `min`, nothing scales them."""
+    eks: EksBatchWorkers | None = None
+    """Pods of the cluster; the way without a key."""
+    ecs: EcsBatchWorkers | None = None
+    """Tasks on AWS Fargate."""
+
+    @property
+    def scale(self) -> bool:
+        """Whether there are more of them at one time than at another."""
+        return self.min < self.max
+
+
 class Batch(Section):
     """Jobs of many requests, which run on whatever capacity is free."""
 
@@ -103,3 +134,5 @@ class Batch(Section):
     """Where jobs wait."""
     schedules: list[BatchSchedule] = Field(default_factory=list, max_length=50)
     """Jobs that come by themselves."""
+    workers: BatchWorkers = default({})
+    """What runs them; without it one worker a model, and up to four as shards wait."""
