@@ -75,6 +75,7 @@ class BatchStack(cdk.Stack):
         self.jobs = BatchJobs(
             self,
             "Jobs",
+            platform=platform,
             code=code,
             configuration={
                 "platform": platform,
@@ -111,10 +112,12 @@ class BatchStack(cdk.Stack):
             vpc=vpc,
             vpc_cidr=vpc_cidr,
         )
-        self._add_workers(access, gateway, store)
+        self._add_workers(platform, access, gateway, store)
         cdk.CfnOutput(self, API_OUTPUT, value=f"{self.api.api.url}v1")
 
-    def _add_workers(self, access: ClusterAccess, gateway: Gateway, store: BatchStore) -> None:
+    def _add_workers(
+        self, platform: str, access: ClusterAccess, gateway: Gateway, store: BatchStore
+    ) -> None:
         """Let workers of each model answer its shards by the model's own route."""
         image = WorkerImage(
             self,
@@ -130,6 +133,7 @@ class BatchStack(cdk.Stack):
                 "BATCH_BUCKET": store.bucket_name,
                 "BATCH_ENDPOINT": f"{gateway.scheme}://{model}.{gateway.zone_name}",
                 "BATCH_MODEL": model,
+                "BATCH_PLATFORM": platform,
                 "BATCH_QUEUE_URL": queue.queue_url,
                 "BATCH_SHARDS_AT_ONCE": str(_SHARDS_A_WORKER),
             }

@@ -60,6 +60,8 @@ class BatchJobs(Construct):
 
     Parameters
     ----------
+    platform
+        `metadata.name`.
     code
         Folder of the package that the functions run.
     configuration
@@ -79,6 +81,7 @@ class BatchJobs(Construct):
         scope: Construct,
         construct_id: str,
         *,
+        platform: str,
         code: Path,
         configuration: Mapping[str, object],
         models: Sequence[str],
@@ -100,7 +103,11 @@ class BatchJobs(Construct):
         ]
         self._queue_names = queues
         self.shard_queues = {model: ShardQueue(self, f"Shards-{model}") for model in models}
-        environment = {"BATCH_TABLE": store.table_name, "BATCH_BUCKET": store.bucket_name}
+        environment = {
+            "BATCH_TABLE": store.table_name,
+            "BATCH_BUCKET": store.bucket_name,
+            "BATCH_PLATFORM": platform,
+        }
         functions = {name: self._function(name, each, environment) for name, each in STATE_FUNCTIONS.items()}
         self.state_machine = self._add_state_machine(functions)
         environment |= {

@@ -18,6 +18,7 @@ from aws_lambda_powertools.event_handler import APIGatewayRestResolver, Response
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 
 from batch.api.batches import Batches
+from batch.api.costs import Costs
 from batch.api.errors import ApiError, all_of
 from batch.api.files import Files
 from batch.api.requests import Request, caller_of
@@ -38,6 +39,7 @@ _PASSING: Final = frozenset(
         "ServiceUnavailable",
         "SlowDown",
         "ThrottlingException",
+        "TransactionConflictException",
     }
 )
 
@@ -77,6 +79,7 @@ def build(platform: Platform) -> APIGatewayRestResolver:
 def _routes(platform: Platform) -> list[tuple[str, str, _Endpoint]]:
     """Return what is answered by whom."""
     files, uploads, batches = Files(platform), Uploads(platform), Batches(platform)
+    costs = Costs(platform)
     return [
         ("POST", "/v1/files", files.create),
         ("GET", "/v1/files", files.list),
@@ -92,6 +95,7 @@ def _routes(platform: Platform) -> list[tuple[str, str, _Endpoint]]:
         ("GET", "/v1/batches/<batch_id>", batches.retrieve),
         ("POST", "/v1/batches/<batch_id>/cancel", batches.cancel),
         ("POST", "/v1/batches/<batch_id>/redrive", batches.redrive),
+        ("GET", "/v1/costs", costs.retrieve),
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from batch.completion.merging import Outcome, merge
 from batch.contracts.keys import JobKeys
@@ -15,6 +15,7 @@ from batch.jobs.files import FileRecord
 from batch.jobs.job import Job, JobError, RequestCounts
 from batch.jobs.job_table import plain
 from batch.jobs.settings import Records
+from batch.jobs.spending import Figures, added, additions
 from batch.jobs.table import StateConflictError
 from batch.objects import Objects
 from batch.preparation.planning import Plan
@@ -54,10 +55,12 @@ class Ends:
     bucket
         Its name.
     tell
-        Takes a job that has ended: metrics, events.
+        Takes a job that has ended, and what it added to its team's month: metrics, events.
     """
 
-    def __init__(self, records: Records, objects: Objects, bucket: str, tell: Callable[[Job], None]) -> None:
+    def __init__(
+        self, records: Records, objects: Objects, bucket: str, tell: Callable[[Job, Figures], None]
+    ) -> None:
         self._records = records
         self._objects = objects
         self._bucket = bucket
@@ -161,25 +164,32 @@ class Ends:
     def _end(self, identifier: str, ending: Ending, outcome: Outcome | None, *, now: int) -> Job:
         """Write how a job ended, once; who comes second finds it so."""
         job = self._job(identifier)
-        changes: dict[str, Any] = {
+        counts, usage, usd = job.counts, job.usage, job.cost_usd
+        if outcome is not None:
+            counts = RequestCounts(self._total(job), outcome.completed, outcome.failed)
+            usage = outcome.usage
+            usd = self._capacity(job).usd(usage.input_tokens, usage.output_tokens)
+        figures = added(job, counts, usage, usd)
+        changes = {
             "errors": [plain(each) for each in ending.errors],
+            "counts": plain(counts),
+            "usage": plain(usage),
+            "cost_usd": usd,
             **self._files(job, now=now),
         }
-        if outcome is not None:
-            total = self._total(job)
-            counts = RequestCounts(total, outcome.completed, outcome.failed)
-            changes |= {
-                "counts": plain(counts),
-                "usage": plain(outcome.usage),
-                "cost_usd": self._capacity(job).usd(outcome.usage.input_tokens, outcome.usage.output_tokens),
-            }
         try:
             ended = self._records.jobs.move(
-                identifier, ending.state, before=ending.before, now=now, attempt=job.attempt, changes=changes
+                identifier,
+                ending.state,
+                before=ending.before,
+                now=now,
+                attempt=job.attempt,
+                changes=changes,
+                additions=additions(job, figures, now=now),
             )
         except StateConflictError:
             return self._job(identifier)
-        self._tell(ended)
+        self._tell(ended, figures)
         return ended
 
     def _total(self, job: Job) -> int:

@@ -2,7 +2,7 @@
 
 `close` gets EventBridge's events of executions that ended otherwise
 (https://docs.aws.amazon.com/step-functions/latest/dg/eventbridge-integration.html). They read the variables
-``BATCH_TABLE`` and ``BATCH_BUCKET`` of `batch.jobs.settings`.
+``BATCH_TABLE`` and ``BATCH_BUCKET`` of `batch.jobs.settings`, and ``BATCH_PLATFORM``, the platform's name.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from aws_lambda_powertools import Metrics
-from aws_lambda_powertools.metrics import MetricUnit
-
 from batch.bus import ENDED, tell
 from batch.completion.ending import Ends
+from batch.embedded_metrics import emit
 from batch.jobs.job import Job
 from batch.jobs.settings import read_records
+from batch.jobs.spending import Figures
 from batch.objects import Objects
 
-_NAMESPACE = "InferenceBlueprints/Batch"
+#: Of a job that broke off for a reason that is neither its own nor the time's.
+_BROKEN = "internal_error"
 
 
 @cache
@@ -33,20 +33,23 @@ def _ends() -> Ends:
     return Ends(read_records(os.environ), Objects(bucket), bucket, _tell)
 
 
-def _tell(job: Job) -> None:
+def _tell(job: Job, figures: Figures) -> None:
     """Write metrics of a job that has ended, and put an event on the bus."""
-    metrics = Metrics(namespace=_NAMESPACE, service="batch")
-    for name, value in (("Team", job.team), ("Model", job.model), ("Queue", job.queue)):
-        metrics.add_dimension(name, value)
-    for metric, unit, figure in (
-        ("CompletedRequests", MetricUnit.Count, job.counts.completed),
-        ("FailedRequests", MetricUnit.Count, job.counts.failed),
-        ("InputTokens", MetricUnit.Count, job.usage.input_tokens),
-        ("OutputTokens", MetricUnit.Count, job.usage.output_tokens),
-        ("CostUsd", MetricUnit.NoUnit, job.cost_usd),
-    ):
-        metrics.add_metric(name=metric, unit=unit, value=figure)
-    metrics.flush_metrics()
+    platform = os.environ["BATCH_PLATFORM"]
+    emit(
+        {
+            "CompletedRequests": figures.requests,
+            "FailedRequests": figures.failed,
+            "InputTokens": figures.input_tokens,
+            "CachedTokens": figures.cached_tokens,
+            "OutputTokens": figures.output_tokens,
+            "CostUsd": figures.usd,
+        },
+        {"Platform": platform, "Team": job.team, "Model": job.model, "Queue": job.queue},
+        also_by=[["Platform", "Team"], ["Platform", "Model"]],
+    )
+    emit({"JobsEnded": 1}, {"Platform": platform, "State": job.state})
+    emit({"JobsBroken": int(any(each.code == _BROKEN for each in job.errors))}, {"Platform": platform})
     detail = {
         "job": job.id,
         "team": job.team,

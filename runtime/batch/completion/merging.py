@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 
-from batch.contracts.keys import JobKeys
+from batch.contracts.keys import JobKeys, ShardKeys
 from batch.contracts.shard import ShardDone, Usage
 from batch.objects import Objects
 
 _READS_AT_ONCE = 16
+_SUCCEEDED = range(200, 300)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class Outcome:
     attempts
         Requests that were sent.
     usage
-        What the endpoint counted over all answers.
+        What the endpoint counted over all answers; those of shards that are not done were given too.
     undone
         Shards that are not done; a redrive runs them.
     """
@@ -72,6 +73,9 @@ def merge(job: str, objects: Objects) -> Outcome:
     with ThreadPoolExecutor(_READS_AT_ONCE) as pool:
         contents = pool.map(lambda shard: objects.read(keys.shard(shard).done), done)
         reports = [ShardDone.from_json(content) for content in contents]
+        undone = [shard for shard in shards if keys.shard(shard).done not in sizes]
+        usages = [report.usage for report in reports]
+        usages += pool.map(lambda shard: _usage_of_log(keys.shard(shard), objects), undone)
     invalid = objects.sizes(keys.invalid)
     objects.join(_sized((keys.shard(shard).output for shard in done), sizes), keys.output)
     objects.join(invalid | _sized((keys.shard(shard).error for shard in done), sizes), keys.error)
@@ -79,9 +83,20 @@ def merge(job: str, objects: Objects) -> Outcome:
         completed=sum(report.completed for report in reports),
         failed=sum(report.failed for report in reports) + _lines(keys.invalid, invalid, objects),
         attempts=sum(report.attempts for report in reports),
-        usage=sum((report.usage for report in reports), Usage()),
-        undone=tuple(shard for shard in shards if keys.shard(shard).done not in sizes),
+        usage=sum(usages, Usage()),
+        undone=tuple(undone),
     )
+
+
+def _usage_of_log(keys: ShardKeys, objects: Objects) -> Usage:
+    """Return what the endpoint counted over the answers that a shard has committed."""
+    usage = Usage()
+    for chunk in objects.sizes(keys.chunks):
+        for row in objects.read(chunk).split(b"\n")[:-1]:
+            response = json.loads(row)["response"]
+            if response is not None and response["status_code"] in _SUCCEEDED:
+                usage += Usage.of_answer(response["body"])
+    return usage
 
 
 def _sized(keys: Iterable[str], sizes: dict[str, int]) -> dict[str, int]:

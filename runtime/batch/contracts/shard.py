@@ -103,6 +103,25 @@ class Usage:
     cached_tokens: int = 0
     output_tokens: int = 0
 
+    @classmethod
+    def of_answer(cls, body: Mapping[str, Any]) -> Usage:
+        """Read what the endpoint counted for one answer; nothing where it says nothing of it.
+
+        Parameters
+        ----------
+        body
+            The answer.
+        """
+        usage = body.get("usage")
+        if not isinstance(usage, dict):
+            return cls()
+        details = usage.get("prompt_tokens_details") or {}
+        return cls(
+            usage.get("prompt_tokens") or 0,
+            details.get("cached_tokens") or 0,
+            usage.get("completion_tokens") or 0,
+        )
+
     def __add__(self, other: Usage) -> Usage:
         return Usage(
             self.input_tokens + other.input_tokens,

@@ -10,7 +10,7 @@ from typing import Any, Final
 from batch.contracts.states import FINAL, JobState, can_follow
 from batch.jobs import identifiers
 from batch.jobs.job import TIMES, Job
-from batch.jobs.table import Table, UnknownCursorError
+from batch.jobs.table import Additions, Table, UnknownCursorError
 
 #: An idempotency key is remembered for this long: longer than any event is delivered again.
 _REMEMBERED_SECONDS: Final = 30 * 24 * 3600
@@ -186,6 +186,7 @@ class JobTable:
         now: int,
         attempt: int | None = None,
         changes: Mapping[str, Any] | None = None,
+        additions: Additions | None = None,
     ) -> Job:
         """Move a job into a state and return it; of two that try at once, one is refused.
 
@@ -204,6 +205,8 @@ class JobTable:
             any may.
         changes
             New values of other fields, as plain values.
+        additions
+            What is added to sums with it: once, for a job is moved once.
 
         Raises
         ------
@@ -223,6 +226,7 @@ class JobTable:
             {"state": after, f"times.{TIMES[after]}": now, **(changes or {})},
             expected=expected,
             open_state=None if after in FINAL else after,
+            additions=additions,
         )
         return Job.from_values(values)
 

@@ -61,8 +61,10 @@ class Platform:
     ----------
     configuration
         Queues and teams.
+    table
+        All records.
     jobs, files, uploads
-        The records.
+        Some of them.
     storage
         The bucket.
     executions
@@ -70,6 +72,7 @@ class Platform:
     """
 
     configuration: Configuration
+    table: Table
     jobs: JobTable
     files: FileTable
     uploads: UploadTable
@@ -139,6 +142,7 @@ def read_platform(environment: Mapping[str, str]) -> Platform:
     records = read_records(environment)
     return Platform(
         configuration=read_configuration(environment),
+        table=records.table,
         jobs=records.jobs,
         files=records.files,
         uploads=UploadTable(records.table),

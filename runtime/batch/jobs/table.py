@@ -3,12 +3,14 @@
 ============== ==========================================================================================
 Attribute      Meaning
 ============== ==========================================================================================
-``id``         partition key: identifier of a job, file or upload, or ``once#<digest>`` of a key of its sender
+``id``         partition key: identifier of a job, file or upload, ``once#<digest>`` of a key of its sender,
+               ``admission#<job>#<attempt>`` or ``spending#<team>#<month>``
 ``record``     the record itself
 ``collection`` partition key of the index ``byTeam``: ``<team>#job`` or ``<team>#file``
 ``openState``  partition key of the index ``byState``: a job's state, until it is final
 ``order``      sort key of both indexes: when it was made, in nanoseconds, and its identifier
 ``expires``    when DynamoDB deletes it (time to live), in seconds since 1970
+others         figures of an item of sums, in place of a record (`batch.jobs.spending`)
 ============== ==========================================================================================
 
 Whatever may be written twice is written under a condition, so of two writers one wins and the other is told
@@ -18,6 +20,8 @@ Whatever may be written twice is written under a condition, so of two writers on
 from __future__ import annotations
 
 import json
+import random
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -30,6 +34,11 @@ BY_TEAM: Final = "byTeam"
 BY_STATE: Final = "byState"
 
 _REFUSED: Final = "ConditionalCheckFailedException"
+# Of a transaction; one that meets another write of the same item is tried again after a moment.
+_CONDITION_FAILED: Final = "ConditionalCheckFailed"
+_CONFLICT: Final = "TransactionConflict"
+_CONFLICTS: Final = 12
+_CONFLICT_SECONDS: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +55,22 @@ class Page:
 
     records: tuple[dict[str, Any], ...]
     has_more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Additions:
+    """What is added to an item of sums.
+
+    Parameters
+    ----------
+    identifier
+        Its partition key; it is made when something is added for the first time.
+    figures
+        What is added, by the sum's name.
+    """
+
+    identifier: str
+    figures: Mapping[str, float]
 
 
 class UnknownCursorError(Exception):
@@ -88,6 +113,17 @@ class Table:
         """
         item = self._item(identifier)
         return None if item is None else _plain(item["record"])
+
+    def sums(self, identifier: str) -> dict[str, float]:
+        """Return the figures of an item of sums as they are now; none if nothing was ever added.
+
+        Parameters
+        ----------
+        identifier
+            Its partition key.
+        """
+        item = self._item(identifier) or {}
+        return {name: value for name, value in _plain(item).items() if name != "id"}
 
     def put_new(self, item: Mapping[str, Any], *, now: int) -> bool:
         """Write an item unless there is one that has not expired; return whether it was written.
@@ -135,6 +171,7 @@ class Table:
         *,
         expected: Mapping[str, Collection[Any]],
         open_state: str | None = None,
+        additions: Additions | None = None,
     ) -> dict[str, Any]:
         """Change fields of a record if others are what the writer thinks, and return its plain values.
 
@@ -148,6 +185,8 @@ class Table:
             Values of which each of these fields must have one.
         open_state
             What the index by state shows from now on; None where the record is in it no more.
+        additions
+            What is added to sums, in the same moment or not at all.
 
         Raises
         ------
@@ -163,21 +202,51 @@ class Table:
         if open_state is not None:
             sets.append(f"openState = {expression.value(open_state)}")
         update = f"SET {', '.join(sets)}" + ("" if open_state else " REMOVE openState")
+        change = {
+            "Key": {"id": identifier},
+            "UpdateExpression": update,
+            "ConditionExpression": " AND ".join(conditions),
+            "ExpressionAttributeNames": expression.names,
+            "ExpressionAttributeValues": expression.values,
+        }
+        if additions is not None:
+            return self._change_and_add(change, additions)
         try:
-            answer = self._table.update_item(
-                Key={"id": identifier},
-                UpdateExpression=update,
-                ConditionExpression=" AND ".join(conditions),
-                ExpressionAttributeNames=expression.names,
-                ExpressionAttributeValues=expression.values,
-                ReturnValues="ALL_NEW",
-            )
+            answer = self._table.update_item(**change, ReturnValues="ALL_NEW")
         except ClientError as error:
             if error.response["Error"]["Code"] != _REFUSED:
                 raise
-            found = self.get(identifier)
-            raise StateConflictError(found) from error
+            raise StateConflictError(self.get(identifier)) from error
         changed: dict[str, Any] = _plain(answer["Attributes"]["record"])
+        return changed
+
+    def _change_and_add(self, change: Mapping[str, Any], additions: Additions) -> dict[str, Any]:
+        """Change a record and add to sums, both or neither, and return the record's plain values."""
+        identifier = change["Key"]["id"]
+        names = list(additions.figures)
+        adding = {
+            "Key": {"id": additions.identifier},
+            "UpdateExpression": "ADD " + ", ".join(f"#{at} :{at}" for at in range(len(names))),
+            "ExpressionAttributeNames": {f"#{at}": name for at, name in enumerate(names)},
+            "ExpressionAttributeValues": {
+                f":{at}": _stored(additions.figures[name]) for at, name in enumerate(names)
+            },
+        }
+        updates = [{"Update": {"TableName": self._table.name, **each}} for each in (change, adding)]
+        for attempt in range(1, _CONFLICTS + 1):
+            try:
+                self._table.meta.client.transact_write_items(TransactItems=updates)
+                break
+            except ClientError as error:
+                reasons = {each["Code"] for each in error.response.get("CancellationReasons", [])}
+                if _CONDITION_FAILED in reasons:
+                    raise StateConflictError(self.get(identifier)) from error
+                if _CONFLICT not in reasons or attempt == _CONFLICTS:
+                    raise
+                time.sleep(random.uniform(0, _CONFLICT_SECONDS * attempt))  # noqa: S311 - no secret
+        changed = self.get(identifier)
+        if changed is None:
+            raise LookupError(f"{identifier}: was there and is not")
         return changed
 
     def page(

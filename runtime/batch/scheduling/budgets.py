@@ -3,57 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
+from dataclasses import dataclass
 
-from batch.contracts.states import FINAL
+from batch.contracts.states import JobState
 from batch.jobs.job import Job
 from batch.jobs.job_table import JobTable
+from batch.scheduling.admissions import Admission, AdmissionTable
 
-_PAGE = 100
-
-
-def month_began(now: float) -> int:
-    """Return when the month began, in seconds since 1970.
-
-    Parameters
-    ----------
-    now
-        Seconds since 1970.
-    """
-    at = datetime.fromtimestamp(now, UTC)
-    return int(at.replace(day=1, hour=0, minute=0, second=0, microsecond=0).timestamp())
+#: States in which a job may be that has not ended and was let in.
+_OPEN: tuple[JobState, ...] = ("in_progress", "finalizing", "cancelling")
 
 
-def jobs_since(jobs: JobTable, team: str, since: int) -> Iterator[Job]:
-    """Iterate over a team's jobs that were submitted since a moment, newest first.
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A job that was let in and has not ended.
 
     Parameters
     ----------
-    jobs
-        All jobs.
-    team
-        The team.
-    since
-        Seconds since 1970.
+    job
+        Its record.
+    admission
+        Its present attempt, with its places and what it costs by the estimate.
     """
-    after = None
-    while True:
-        page = jobs.of_team(team, after=after, limit=_PAGE)
-        for job in page.jobs:
-            if job.created_at < since:
-                return
-            yield job
-        if not page.has_more:
-            return
-        after = page.jobs[-1].id
+
+    job: Job
+    admission: Admission
 
 
-def spent_usd(jobs: Iterable[Job]) -> float:
-    """Return what jobs that have ended cost, in dollars.
+def admitted(
+    jobs: JobTable, admissions: AdmissionTable, states: Iterable[JobState] = _OPEN
+) -> Iterator[Admitted]:
+    """Iterate over jobs of all teams that were let in and have not ended.
 
     Parameters
     ----------
-    jobs
-        A team's jobs of a month.
+    jobs, admissions
+        The records.
+    states
+        Of these jobs.
     """
-    return sum(job.cost_usd for job in jobs if job.state in FINAL)
+    for state in states:
+        for job in jobs.in_state(state):
+            admission = admissions.of(job)
+            if admission is not None and admission.places is not None:
+                yield Admitted(job, admission)

@@ -20,9 +20,11 @@ from batch.bus import ASKS, tell
 from batch.contracts.keys import JobKeys
 from batch.contracts.request import JobRequest
 from batch.jobs.settings import Platform, Records, read_platform, read_records
+from batch.jobs.spending import SpendingTable
 from batch.objects import Objects
 from batch.preparation.planning import Plan
 from batch.scheduling.admissions import Admission, AdmissionTable
+from batch.scheduling.observation import observe, report
 from batch.scheduling.scheduler import Scheduler
 
 _SECONDS_PER_HOUR = 3600
@@ -73,14 +75,18 @@ def ask(event: Mapping[str, Any], _context: object) -> None:
 
 
 def schedule(_event: Mapping[str, Any], _context: object) -> None:
-    """Allot the places of all models anew."""
-    platform = _platform()
+    """Allot the places of all models anew, then say how that leaves the queues."""
+    platform, table, now = _platform(), _records().table, time.time()
+    configuration, admissions = platform.configuration, AdmissionTable(table)
     Scheduler(
-        configuration=platform.configuration,
+        configuration=configuration,
         jobs=platform.jobs,
-        admissions=AdmissionTable(_records().table),
+        admissions=admissions,
+        spending=SpendingTable(table),
         objects=_objects(),
         executions=platform.executions,
         step_functions=boto3.client("stepfunctions"),
         queue_urls=json.loads(os.environ["BATCH_QUEUE_URLS"]),
-    ).run(now=time.time())
+    ).run(now=now)
+    queues = [queue.name for queue in configuration.queues]
+    report(observe(platform.jobs, admissions, queues, now=now), configuration.platform)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -19,11 +19,12 @@ from batch.jobs.configuration import Configuration
 from batch.jobs.executions import Executions
 from batch.jobs.job import Job
 from batch.jobs.job_table import JobTable
+from batch.jobs.spending import SpendingTable, month_of
 from batch.jobs.table import StateConflictError
 from batch.objects import Objects
 from batch.scheduling.admissions import Admission, AdmissionTable
 from batch.scheduling.allotment import WaitingOrRunning, allot
-from batch.scheduling.budgets import jobs_since, month_began, spent_usd
+from batch.scheduling.budgets import admitted
 
 # Longer than the request takes that begins a job.
 _BEGUN_SECONDS: Final = 300
@@ -59,7 +60,7 @@ class Scheduler:
     ----------
     configuration
         Queues and teams.
-    jobs, admissions
+    jobs, admissions, spending
         The records.
     objects
         The batch bucket.
@@ -77,6 +78,7 @@ class Scheduler:
         configuration: Configuration,
         jobs: JobTable,
         admissions: AdmissionTable,
+        spending: SpendingTable,
         objects: Objects,
         executions: Executions,
         step_functions: Any,
@@ -85,6 +87,7 @@ class Scheduler:
         self._configuration = configuration
         self._jobs = jobs
         self._admissions = admissions
+        self._spending = spending
         self._objects = objects
         self._executions = executions
         self._step_functions = step_functions
@@ -99,23 +102,31 @@ class Scheduler:
             Seconds since 1970.
         """
         by_model: dict[str, list[Candidate]] = defaultdict(list)
-        for candidate in self._within_budgets(now):
+        candidates = list(self._candidates(now))
+        for candidate in self._within_budgets(candidates, now):
             by_model[candidate.job.model].append(candidate)
         for model, candidates in by_model.items():
             allotted = allot(map(_wanted, candidates), self._places(model), now=now)
             for candidate in candidates:
                 self._give(candidate, allotted.get(candidate.job.id, 0), now=now)
 
-    def _within_budgets(self, now: float) -> Iterator[Candidate]:
+    def _within_budgets(self, candidates: Iterable[Candidate], now: float) -> Iterator[Candidate]:
         """Iterate over candidates that their teams can pay; those that run are paid first."""
-        candidates = sorted(
-            self._candidates(now),
-            key=lambda each: (each.admission.places is None, _wanted(each).rank(now)),
-        )
-        spent: dict[str, float] = {}
-        for candidate in candidates:
-            if self._is_within_budget(candidate, spent, now):
+        spent = self._spent(now)
+        for candidate in sorted(
+            candidates, key=lambda each: (each.admission.places is None, _wanted(each).rank(now))
+        ):
+            if self._is_within_budget(candidate, spent):
                 yield candidate
+
+    def _spent(self, now: float) -> dict[str, float]:
+        """Return what each team has spent this month, with jobs that are about to end by their estimate."""
+        month = month_of(now)
+        spent = {team.name: self._spending.usd(team.name, month) for team in self._configuration.teams}
+        for each in admitted(self._jobs, self._admissions, ("finalizing", "cancelling")):
+            if each.job.team in spent:
+                spent[each.job.team] += each.admission.usd
+        return spent
 
     def _candidates(self, now: float) -> Iterator[Candidate]:
         """Iterate over jobs that wait or run; those that are too late are stopped."""
@@ -152,17 +163,15 @@ class Scheduler:
         queues = [queue for queue in self._configuration.queues if queue.model == model]
         return max((queue.capacity.places for queue in queues), default=0)
 
-    def _is_within_budget(self, candidate: Candidate, spent: dict[str, float], now: float) -> bool:
+    def _is_within_budget(self, candidate: Candidate, spent: dict[str, float]) -> bool:
         """Return whether the team may still begin this job; what it begins is spent from then on."""
-        team = candidate.job.team
-        if team not in spent:
-            spent[team] = spent_usd(jobs_since(self._jobs, team, month_began(now)))
-        budget = self._configuration.team(team)
+        name, usd = candidate.job.team, candidate.admission.usd
+        team = self._configuration.team(name)
         if candidate.admission.places is None and (
-            budget is None or spent[team] + candidate.admission.usd > budget.monthly_budget_usd
+            team is None or spent[name] + usd > team.monthly_budget_usd
         ):
             return False
-        spent[team] += candidate.admission.usd
+        spent[name] = spent.get(name, 0.0) + usd
         return True
 
     def _give(self, candidate: Candidate, places: int, *, now: float) -> None:

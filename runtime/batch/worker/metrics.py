@@ -1,20 +1,18 @@
 """What the worker says of itself: JSON lines on standard output, of which CloudWatch makes metrics.
 
-Once a minute a line in the embedded metric format
-(https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html),
-and a line for each thing that happened to a shard. Nothing of a prompt, an answer or a row is in any of them.
+Once a minute a line of metrics, and a line for each thing that happened to a shard. Nothing of a prompt, an
+answer or a row is in any of them.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-import time
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
-_NAMESPACE: Final = "InferenceBlueprints/Batch"
+from batch.embedded_metrics import emit
 
 
 @dataclass(slots=True)
@@ -23,8 +21,8 @@ class Metrics:
 
     Parameters
     ----------
-    model
-        The dimension.
+    platform, model
+        The dimensions.
     requests
         Requests that were sent.
     failures
@@ -35,6 +33,7 @@ class Metrics:
         Shards that were finished.
     """
 
+    platform: str
     model: str
     requests: int = 0
     rows: int = 0
@@ -62,13 +61,7 @@ class Metrics:
             "InFlightLimit": limit,
             "ShardsHeld": held,
         }
-        directive = {
-            "Namespace": _NAMESPACE,
-            "Dimensions": [["Model"]],
-            "Metrics": [{"Name": name, "Unit": "Count"} for name in values],
-        }
-        described = {"Timestamp": int(time.time() * 1000), "CloudWatchMetrics": [directive]}
-        _write({"_aws": described, "Model": self.model, **values})
+        emit(values, {"Platform": self.platform, "Model": self.model})
         self.requests, self.rows, self.shards = 0, 0, 0
         self.failures.clear()
 
@@ -83,9 +76,5 @@ def log(event: str, **values: Any) -> None:
     values
         Where and why.
     """
-    _write({"event": event, **values})
-
-
-def _write(values: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(values) + "\n")
+    sys.stdout.write(json.dumps({"event": event, **values}) + "\n")
     sys.stdout.flush()

@@ -7,6 +7,7 @@ Variable                        Meaning                                         
 ``BATCH_BUCKET``                bucket that holds the jobs (`batch.contracts.keys`)                  required
 ``BATCH_ENDPOINT``              base address of the model's endpoint, without ``/v1``                required
 ``BATCH_MODEL``                 the model's name, a dimension of the metrics                         required
+``BATCH_PLATFORM``              the platform's name, the other one                                   local
 ``BATCH_IN_FLIGHT_LEAST``       requests in flight that are tried however often they are refused     4
 ``BATCH_IN_FLIGHT_START``       requests in flight at the start                                      64
 ``BATCH_IN_FLIGHT_MOST``        requests in flight at most, over all shards of the process           512
@@ -23,7 +24,10 @@ Variable                        Meaning                                         
 ``BATCH_HEARTBEAT_SECONDS``     time between two signs of life for a shard                           30
 ``BATCH_VISIBILITY_SECONDS``    time without one after which another worker gets the shard           120
 ``BATCH_POLL_SECONDS``          time that one look at the queue waits, 20 at most                    20
+``BATCH_HOLD_SECONDS``          time after which a shard that is not done is given back, to go on    39600
+                                under a new message: SQS lets nobody hold one for over 12 hours
 ``BATCH_DRAIN_SECONDS``         time for requests in flight after SIGTERM                            60
+``BATCH_PROGRESS_TABLE``        table that is told how far shards are (`batch.contracts.progress`)   none
 ``BATCH_STATUS_FILE``           file that is written every 5 s while the process is well             none
 ``BATCH_SPOT_WARNINGS``         1 to drain on the instance's own warning, where nothing else         0
                                 turns it into a SIGTERM
@@ -41,6 +45,9 @@ from pathlib import Path
 from typing import Any
 
 _KIB, _MIB = 2**10, 2**20
+# From its receipt a message is hidden from others for so long at most
+# (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html).
+_LONGEST_HOLD_SECONDS = 43_200
 
 
 class SettingsError(Exception):
@@ -62,6 +69,7 @@ class Settings:
     bucket: str
     endpoint: str
     model: str
+    platform: str = "local"
     in_flight_least: int = _number("BATCH_IN_FLIGHT_LEAST", 4, least=1)
     in_flight_start: int = _number("BATCH_IN_FLIGHT_START", 64, least=1)
     in_flight_most: int = _number("BATCH_IN_FLIGHT_MOST", 512, least=1)
@@ -79,7 +87,9 @@ class Settings:
     visibility_seconds: int = _number("BATCH_VISIBILITY_SECONDS", 120, least=2, most=43200)
     poll_seconds: int = _number("BATCH_POLL_SECONDS", 20, least=0, most=20)
     drain_seconds: float = _number("BATCH_DRAIN_SECONDS", 60, least=0)
+    hold_seconds: float = _number("BATCH_HOLD_SECONDS", 39_600, least=1, most=_LONGEST_HOLD_SECONDS)
     spot_warnings: int = _number("BATCH_SPOT_WARNINGS", 0, least=0, most=1)
+    progress_table: str | None = None
     status_file: Path | None = None
 
 
@@ -118,6 +128,8 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         bucket=environment["BATCH_BUCKET"],
         endpoint=environment["BATCH_ENDPOINT"].rstrip("/"),
         model=environment["BATCH_MODEL"],
+        platform=environment.get("BATCH_PLATFORM") or "local",
+        progress_table=environment.get("BATCH_PROGRESS_TABLE") or None,
         status_file=Path(status_file) if status_file else None,
         **numbers,  # type: ignore[arg-type]
     )
@@ -142,4 +154,9 @@ def _contradictions(numbers: Mapping[str, float]) -> list[str]:
         )
     if numbers["heartbeat_seconds"] * 2 > numbers["visibility_seconds"]:
         errors.append("BATCH_HEARTBEAT_SECONDS must be at most half of BATCH_VISIBILITY_SECONDS")
+    if numbers["hold_seconds"] + numbers["request_seconds"] > _LONGEST_HOLD_SECONDS:
+        errors.append(
+            "BATCH_HOLD_SECONDS and BATCH_REQUEST_SECONDS must be at most "
+            f"{_LONGEST_HOLD_SECONDS} together: a shard is given back when its last request has ended"
+        )
     return errors

@@ -20,6 +20,7 @@ from batch.worker.images import Images
 from batch.worker.line_run import LineRunner
 from batch.worker.memory_budget import MemoryBudget
 from batch.worker.metrics import Metrics, log
+from batch.worker.progress import ShardReports
 from batch.worker.queue import QueueMessage, ShardQueue
 from batch.worker.retry_budget import RetryBudget
 from batch.worker.settings import Settings
@@ -53,7 +54,7 @@ async def run_worker(settings: Settings, clients: Clients, stop: asyncio.Event) 
             endpoint,
             limit,
             RetryBudget(settings.retry_ratio),
-            Metrics(settings.model),
+            Metrics(settings.platform, settings.model),
             settings.attempts,
             settings.request_seconds,
         )
@@ -135,7 +136,16 @@ class _Worker:
             return
         run = ShardRun(asked, self.shared, next(self._orders), self._changed.set)
         task = ShardTask(self.clients.stepfunctions, asked.task_token)
-        holder = ShardHolder(message, queue, task, run, self.settings.heartbeat_seconds)
+        reports = ShardReports(self.clients.dynamodb, self.settings.progress_table, asked)
+        holder = ShardHolder(
+            message,
+            queue,
+            task,
+            run,
+            reports,
+            heartbeat_seconds=self.settings.heartbeat_seconds,
+            hold_seconds=self.settings.hold_seconds,
+        )
         log("shard_taken", job=asked.job, shard=asked.shard, received=message.received)
         self._held[run] = group.create_task(self._hold(holder))
 

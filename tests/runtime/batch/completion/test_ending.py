@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from batch.contracts.shard import ShardDone, Usage
 from batch.contracts.states import JobState
 from batch.jobs.job import Job, RequestCounts
 from batch.jobs.settings import Platform, read_records
+from batch.jobs.spending import Figures, SpendingTable, month_of
 from batch.jobs.table import StateConflictError
 from batch.objects import Objects
 from batch.preparation.planning import Plan, Problem
@@ -23,13 +25,21 @@ from tests.runtime.batch.job_records import HOUR, NOW, make_job
 
 
 @pytest.fixture
-def told() -> list[Job]:
+def told() -> list[tuple[Job, Figures]]:
     return []
 
 
 @pytest.fixture
-def ends(platform_in_process: Platform, told: list[Job]) -> Ends:
-    return Ends(read_records(os.environ), Objects(resources.BUCKET), resources.BUCKET, told.append)
+def ends(platform_in_process: Platform, told: list[tuple[Job, Figures]]) -> Ends:
+    def tell(job: Job, figures: Figures) -> None:
+        told.append((job, figures))
+
+    return Ends(read_records(os.environ), Objects(resources.BUCKET), resources.BUCKET, tell)
+
+
+def spent(platform: Platform, now: int = NOW) -> dict[tuple[str, str], Figures]:
+    found = SpendingTable(platform.table).of("search", month_of(now))
+    return {(each.model, each.queue): each.figures for each in found}
 
 
 def running(platform: Platform, **changes: Any) -> Job:
@@ -47,8 +57,24 @@ def do(job: Job, *shards: str) -> None:
         objects.write(keys.done, done.to_json().encode())
 
 
+def commit(job: Job, shard: str, *tokens: int) -> None:
+    """Leave answers in the log of a shard that is not done, and a line that failed."""
+    rows = [
+        {"response": {"status_code": 200, "body": {"usage": usage(each)}}, "error": None} for each in tokens
+    ]
+    failed = {"response": {"status_code": 400, "body": {"usage": usage(9)}}, "error": None}
+    broken = {"response": None, "error": {"code": "endpoint_error", "message": ""}}
+    lines = [json.dumps(row).encode() + b"\n" for row in (*rows, failed, broken)]
+    for number, content in enumerate((lines[0], b"".join(lines[1:]))):
+        Objects(resources.BUCKET).write(JobKeys(job.id).shard(shard).chunk(number), content)
+
+
+def usage(tokens: int) -> dict[str, int]:
+    return {"prompt_tokens": tokens, "completion_tokens": tokens // 100}
+
+
 def test_a_job_whose_shards_are_all_done_is_completed(
-    ends: Ends, platform_in_process: Platform, told: list[Job]
+    ends: Ends, platform_in_process: Platform, told: list[tuple[Job, Figures]]
 ) -> None:
     job = running(platform_in_process)
     do(job, "s0", "s1", "s2")
@@ -63,10 +89,15 @@ def test_a_job_whose_shards_are_all_done_is_completed(
         record = platform_in_process.files.get(identifier, team="search", now=NOW)
         assert record is not None
         assert resources.read_object(record.key).count(b"\n") == rows
-    assert [job.state for job in told] == ["completed"]
+    assert [job.state for job, _ in told] == ["completed"]
+    figures = Figures(1, 27, 3, 3_000_000, 1_500_000, 300_000, pytest.approx(0.27))
+    assert told[0][1] == figures
+    assert spent(platform_in_process) == {("qwen3-8b", "nightly"): figures}
 
 
-def test_ending_twice_is_ending_once(ends: Ends, platform_in_process: Platform, told: list[Job]) -> None:
+def test_ending_twice_is_ending_once(
+    ends: Ends, platform_in_process: Platform, told: list[tuple[Job, Figures]]
+) -> None:
     job = running(platform_in_process)
     do(job, "s0", "s1", "s2")
     ends.merge(job.id, 1, now=NOW)
@@ -74,6 +105,58 @@ def test_ending_twice_is_ending_once(ends: Ends, platform_in_process: Platform, 
     assert [ends.finish(job.id, now=NOW).state for _ in range(2)] == ["completed", "completed"]
     assert ends.close(job.id, 1, cause="ABORTED", now=NOW) is None
     assert len(told) == 1
+    assert spent(platform_in_process)["qwen3-8b", "nightly"].requests == 27
+
+
+def test_jobs_that_end_at_once_are_all_summed_up(ends: Ends, platform_in_process: Platform) -> None:
+    jobs = [running(platform_in_process) for _ in range(6)]
+    for job in jobs:
+        do(job, "s0")
+        ends.merge(job.id, 1, now=NOW)
+
+    def end(job: Job) -> None:
+        for _ in range(2):
+            ends.finish(job.id, now=NOW)
+
+    threads = [threading.Thread(target=end, args=(job,)) for job in jobs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert spent(platform_in_process)["qwen3-8b", "nightly"].jobs == 6
+    assert spent(platform_in_process)["qwen3-8b", "nightly"].requests == 6 * 9
+
+
+def test_what_a_shard_had_answered_when_its_job_was_stopped_is_paid_once(
+    ends: Ends, platform_in_process: Platform
+) -> None:
+    job = running(platform_in_process)
+    do(job, "s0")
+    commit(job, "s1", 400_000, 300_000)
+    ended = ends.close(job.id, 1, cause="FAILED", now=NOW)
+    assert ended is not None
+    assert ended.usage == Usage(1_700_000, 500_000, 107_000)
+    assert ended.cost_usd == pytest.approx(1.7 * 0.05 + 0.107 * 0.4)
+    assert ended.counts.completed == 9, "the output file has those of shards that are done"
+    again = platform_in_process.jobs.move(
+        job.id, "in_progress", before=["failed"], now=NOW, changes={"attempt": 2}
+    )
+    do(again, "s1", "s2")
+    ends.merge(job.id, 2, now=NOW)
+    total = ends.finish(job.id, now=NOW)
+    assert total.usage == Usage(3_000_000, 1_500_000, 300_000)
+    assert spent(platform_in_process)["qwen3-8b", "nightly"] == Figures(
+        1, 27, 3, 3_000_000, 1_500_000, 300_000, pytest.approx(0.27)
+    )
+
+
+def test_a_job_dearer_than_its_budget_ends_as_any_other(ends: Ends, platform_in_process: Platform) -> None:
+    job = running(platform_in_process, budget_usd=0.01)
+    do(job, "s0", "s1", "s2")
+    ends.merge(job.id, 1, now=NOW)
+    ended = ends.finish(job.id, now=NOW)
+    assert (ended.state, ended.errors) == ("completed", ())
+    assert ended.cost_usd > ended.budget_usd
 
 
 def test_a_job_with_shards_undone_fails_and_keeps_what_is_done(
@@ -120,7 +203,7 @@ def test_what_ended_by_itself_keeps_what_is_done(
     do(job, "s2")
     if before == "cancelling":
         platform_in_process.jobs.move(job.id, before, before=["in_progress"], now=NOW)
-    ends = Ends(read_records(os.environ), Objects(resources.BUCKET), resources.BUCKET, lambda _: None)
+    ends = Ends(read_records(os.environ), Objects(resources.BUCKET), resources.BUCKET, lambda *_: None)
     ended = ends.close(job.id, 1, cause="ABORTED", now=NOW + hours * HOUR)
     assert ended is not None
     assert (ended.state, ended.counts.completed) == (state, 9)
@@ -150,13 +233,17 @@ def test_whoever_listens_is_told_and_the_figures_are_metrics(
     aws: dict[str, str],
     platform_in_process: Platform,
     capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("BATCH_PLATFORM", "chat")
     handlers._ends.cache_clear()
     job = running(platform_in_process)
     do(job, "s0", "s1", "s2")
     assert handlers.merge({"job": job.id, "attempt": 1}, None)["undone"] == 0
     assert handlers.finish({"job": job.id}, None) == {"job": job.id, "state": "completed"}
     handlers._ends.cache_clear()
-    [written] = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "_aws" in line]
-    assert (written["Team"], written["CompletedRequests"]) == ("search", [27.0])
-    assert written["CostUsd"] == [pytest.approx(0.27)]
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "_aws" in line]
+    [written] = [line for line in lines if "CostUsd" in line]
+    assert (written["Platform"], written["Team"], written["CompletedRequests"]) == ("chat", "search", 27)
+    assert written["CostUsd"] == pytest.approx(0.27)
+    assert [line["State"] for line in lines if "JobsEnded" in line] == ["completed"]

@@ -36,7 +36,7 @@ def redriver(platform_in_process: Platform) -> Redriver:
 
 @pytest.fixture
 def ends(platform_in_process: Platform) -> Ends:
-    return Ends(read_records(os.environ), Objects(resources.BUCKET), resources.BUCKET, lambda _: None)
+    return Ends(read_records(os.environ), Objects(resources.BUCKET), resources.BUCKET, lambda *_: None)
 
 
 def broken_off(platform: Platform, ends: Ends, *done: str, now: int = NOW) -> Job:

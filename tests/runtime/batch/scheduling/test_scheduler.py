@@ -16,6 +16,7 @@ from batch.jobs.configuration import Configuration
 from batch.jobs.executions import Executions
 from batch.jobs.job import Job
 from batch.jobs.settings import Platform
+from batch.jobs.spending import Figures, SpendingTable, additions
 from batch.jobs.table import Table
 from batch.objects import Objects
 from batch.scheduling import handlers
@@ -82,6 +83,7 @@ def scheduler(
         configuration=Configuration.from_json(json.dumps(document)),
         jobs=platform_in_process.jobs,
         admissions=admissions,
+        spending=SpendingTable(platform_in_process.table),
         objects=Objects(resources.BUCKET),
         executions=Executions(states, aws["BATCH_STATE_MACHINE_ARN"]),
         step_functions=states,
@@ -216,11 +218,16 @@ def test_a_budget_stops_admission_and_nothing_that_runs(
 def test_what_ended_this_month_is_spent_and_what_ended_before_is_not(
     scheduler: Scheduler, states: StepFunctions, admissions: AdmissionTable, platform_in_process: Platform
 ) -> None:
-    old = make_job(platform_in_process, team="adverts", created_at=NOW - 40 * 24 * HOUR)
-    recent = make_job(platform_in_process, team="adverts")
-    for job, cost in ((old, 199.0), (recent, 100.0)):
+    month = 40 * 24 * HOUR
+    # When it was submitted is no matter: what ended in this month is spent in it.
+    for created, ended, usd in ((NOW - month, NOW - month, 199.0), (NOW - month, NOW, 100.0)):
+        job = make_job(platform_in_process, team="adverts", created_at=created)
         platform_in_process.jobs.move(
-            job.id, "failed", before=["validating"], now=NOW, changes={"cost_usd": cost}
+            job.id,
+            "failed",
+            before=["validating"],
+            now=ended,
+            additions=additions(job, Figures(usd=usd), now=ended),
         )
     within = make_job(platform_in_process, team="adverts")
     over = make_job(platform_in_process, team="adverts", created_at=NOW + 1)
@@ -228,6 +235,17 @@ def test_what_ended_this_month_is_spent_and_what_ended_before_is_not(
     ask(admissions, over, usd=2.0)
     scheduler.run(now=NOW)
     assert set(states.went_on) == {within.id}
+
+
+def test_what_is_about_to_end_is_spent_by_its_estimate(
+    scheduler: Scheduler, states: StepFunctions, admissions: AdmissionTable, platform_in_process: Platform
+) -> None:
+    ending = make_job(platform_in_process, team="adverts", state="finalizing")
+    ask(admissions, ending, usd=150.0, places=1)
+    waiting = make_job(platform_in_process, team="adverts")
+    ask(admissions, waiting, usd=51.0)
+    scheduler.run(now=NOW)
+    assert states.went_on == {}
 
 
 def test_a_job_that_is_too_late_is_stopped(
