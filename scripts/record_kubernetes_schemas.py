@@ -29,6 +29,7 @@ import yaml
 TARGET = Path(__file__).resolve().parents[1] / "inference_blueprints/local/kubernetes_schemas"
 DEFINITION_CHART = Path(__file__).resolve().parents[1] / "charts/inference-pool-crd/templates"
 KARPENTER = "github.com/aws/karpenter-provider-aws"
+KEDA = "github.com/kedacore/keda/v2"
 KUEUE = "sigs.k8s.io/kueue"
 LOAD_BALANCER_CONTROLLER = "github.com/kubernetes-sigs/aws-load-balancer-controller"
 
@@ -103,6 +104,10 @@ SOURCES = (
         "v0.9.0",
         "config/crd/bases/leaderworkerset.x-k8s.io_leaderworkersets.yaml",
         "Apache-2.0",
+    ),
+    *(
+        Source(KEDA, "v2.20.2", f"config/crd/bases/keda.sh_{plural}.yaml", "Apache-2.0")
+        for plural in ("scaledobjects", "triggerauthentications")
     ),
     # The proxy has no release of it. This commit's file is that of v3.5.0, byte for byte.
     Source(

@@ -17,41 +17,60 @@ from inference_blueprints.local.manifests import validate_manifest
 from inference_blueprints.serving.chart_values import chart_values
 from tests.charts.test_dynamo_model import of_kind
 
-CHART = resources.charts_directory() / "batch-worker"
-REVIEWED = Path(__file__).parent / "rendered" / "qwen3-8b.batch.yaml"
-RELEASE = "qwen3-8b.batch"
-VALUES = chart_values(
-    "batch-worker",
-    image="111122223333.dkr.ecr.us-west-2.amazonaws.com/batch-worker:0a1b2c3d",
-    replicas=2,
-    environment={
-        "BATCH_BUCKET": "batch-of-the-platform",
-        "BATCH_ENDPOINT": "http://qwen3-8b.try.internal",
-        "BATCH_MODEL": "qwen3-8b",
-        "BATCH_QUEUE_URL": "https://sqs.us-west-2.amazonaws.com/111122223333/shards",
-        "BATCH_SHARDS_AT_ONCE": "4",
-    },
-)
-
 Manifest = dict[str, Any]
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
+CHART = resources.charts_directory() / "batch-worker"
+REVIEWED = Path(__file__).parent / "rendered"
+RELEASE = "qwen3-8b.batch"
+QUEUE = "https://sqs.us-west-2.amazonaws.com/111122223333/shards"
+
+
+def values_of(**numbers: Any) -> Manifest:
+    return chart_values(
+        "batch-worker",
+        image="111122223333.dkr.ecr.us-west-2.amazonaws.com/batch-worker:0a1b2c3d",
+        environment={
+            "BATCH_BUCKET": "batch-of-the-platform",
+            "BATCH_ENDPOINT": "http://qwen3-8b.try.internal",
+            "BATCH_MODEL": "qwen3-8b",
+            "BATCH_QUEUE_URL": QUEUE,
+            "BATCH_SHARDS_AT_ONCE": "4",
+        },
+        **numbers,
+    )
+
+
+FIXED = values_of(replicas=2)
+SCALED = values_of(
+    scaling={"min": 0, "max": 12, "messages": 4, "queueUrl": QUEUE, "region": "us-west-2"},
+)
+#: Values by the file of what was reviewed.
+BOTH = {"qwen3-8b.batch": FIXED, "qwen3-8b.batch-scaled": SCALED}
+
+
+@pytest.fixture(params=sorted(BOTH))
+def reviewed(request: pytest.FixtureRequest) -> str:
+    """Return the name of workers of a fixed number, then of scaled ones."""
+    return str(request.param)
+
 
 @pytest.fixture
-def rendered(run_helm: Run) -> list[Manifest]:
+def rendered(run_helm: Run, reviewed: str) -> list[Manifest]:
     words = ("--namespace", "inference", "--kube-version", "1.35")
-    result = run_helm("template", RELEASE, str(CHART), *words, values=VALUES)
+    result = run_helm("template", RELEASE, str(CHART), *words, values=BOTH[reviewed])
     assert result.returncode == 0, result.stderr
     return [manifest for manifest in yaml.safe_load_all(result.stdout) if manifest]
 
 
-def test_helm_finds_nothing_to_complain_of(run_helm: Run) -> None:
-    result = run_helm("lint", "--strict", str(CHART), values=VALUES)
+def test_helm_finds_nothing_to_complain_of(run_helm: Run, reviewed: str) -> None:
+    result = run_helm("lint", "--strict", str(CHART), values=BOTH[reviewed])
     assert result.returncode == 0, result.stdout
 
 
-def test_the_render_is_the_one_that_was_reviewed(rendered: list[Manifest]) -> None:
-    assert rendered == list(yaml.safe_load_all(REVIEWED.read_text(encoding="utf-8")))
+def test_the_render_is_the_one_that_was_reviewed(rendered: list[Manifest], reviewed: str) -> None:
+    text = (REVIEWED / f"{reviewed}.yaml").read_text(encoding="utf-8")
+    assert rendered == list(yaml.safe_load_all(text))
 
 
 def test_every_object_fits_its_schema(rendered: list[Manifest]) -> None:
@@ -86,10 +105,36 @@ def test_pods_keep_off_accelerators_and_hold_no_right_of_the_cluster(rendered: l
     }
 
 
+@pytest.mark.parametrize("reviewed", ["qwen3-8b.batch-scaled"], indirect=True)
+def test_only_keda_says_how_many_scaled_workers_there_are(rendered: list[Manifest]) -> None:
+    [deployment] = of_kind(rendered, "Deployment")
+    assert "replicas" not in deployment["spec"]
+    [scaled] = of_kind(rendered, "ScaledObject")
+    assert scaled["spec"]["scaleTargetRef"] == {"name": deployment["metadata"]["name"]}
+    assert (scaled["spec"]["minReplicaCount"], scaled["spec"]["maxReplicaCount"]) == (0, 12)
+    [trigger] = scaled["spec"]["triggers"]
+    # A worker that still has a shard is needed, although its message is not visible.
+    assert trigger["metadata"]["scaleOnInFlight"] == "true"
+    assert trigger["metadata"]["queueLength"] == "4"
+    environment = deployment["spec"]["template"]["spec"]["containers"][0]["env"]
+    assert {"name": "BATCH_QUEUE_URL", "value": trigger["metadata"]["queueURL"]} in environment
+    [authentication] = of_kind(rendered, "TriggerAuthentication")
+    assert trigger["authenticationRef"] == {"name": authentication["metadata"]["name"]}
+
+
+@pytest.mark.parametrize("reviewed", ["qwen3-8b.batch"], indirect=True)
+def test_nothing_scales_workers_of_a_fixed_number(rendered: list[Manifest]) -> None:
+    assert of_kind(rendered, "ScaledObject") == []
+    [deployment] = of_kind(rendered, "Deployment")
+    assert deployment["spec"]["replicas"] == 2
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         ({"replicas": 0}, "replicas"),
+        ({"scaling": SCALED["scaling"]}, "oneOf"),
+        ({"scaling": {"min": 0}}, "scaling"),
         ({"image": ""}, "image"),
         ({"environment": {}}, "environment"),
         ({"environment": {"lower": "x"}}, "lower"),
@@ -98,7 +143,7 @@ def test_pods_keep_off_accelerators_and_hold_no_right_of_the_cluster(rendered: l
     ],
 )
 def test_values_that_mean_nothing_are_refused(run_helm: Run, change: Manifest, words: str) -> None:
-    values = {**copy.deepcopy(VALUES), **change}
+    values = {**copy.deepcopy(FIXED), **change}
     result = run_helm("template", RELEASE, str(CHART), values=values)
     assert result.returncode != 0
     assert words in result.stderr

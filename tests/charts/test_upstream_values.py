@@ -55,6 +55,26 @@ CHECKED: dict[str, tuple[str, set[str]]] = {
             "managerConfig.controllerManagerConfigYaml",
         },
     ),
+    # kedacore/charts, keda/values.yaml of chart 2.20.2
+    "keda": (
+        "2.20.2",
+        {
+            "clusterName",
+            "watchNamespace",
+            "crds.additionalAnnotations",
+            "rbac.enabledCustomScaledRefKinds",
+            "permissions.operator.restrict.secret",
+            "permissions.metricServer.restrict.secret",
+            "image.pullPolicy",
+            "operator.replicaCount",
+            "metricsServer.replicaCount",
+            "podDisruptionBudget.operator",
+            "podDisruptionBudget.metricServer",
+            "resources.operator",
+            "resources.metricServer",
+            "resources.webhooks",
+        },
+    ),
     # aws/eks-charts, stable/aws-efa-k8s-device-plugin/values.yaml and templates/daemonset.yaml
     "aws-efa-k8s-device-plugin": (
         "v0.5.30",
@@ -75,6 +95,7 @@ CHECKED: dict[str, tuple[str, set[str]]] = {
     "lws": ("0.11.1", {"replicaCount", "resources"}),
 }
 VARIABLES: dict[str, dict[str, Any]] = {
+    "keda": {"cluster_name": "quickstart", "namespace": "inference"},
     "kueue": {"namespace": "inference"},
     "dynamo-platform": {"spans_nodes": True},
     "karpenter": {"cluster_name": "quickstart", "interruption_queue": "queue", "keeps_nodes": True},

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 KUBERNETES_VERSION = "v1.36.3"
 _KARPENTER_VERSION = "v1.14.1"
+_KEDA_VERSION = "v2.20.2"
 _KUEUE_VERSION = "v0.19.2"
 _LWS_VERSION = "v0.9.0"
 
@@ -137,6 +138,9 @@ CUSTOM_RESOURCES = (
         ("pkg/apis/crds/karp*.yaml",),
     ),
     ModuleFiles("lws-crds", "sigs.k8s.io/lws", _LWS_VERSION, ("config/crd/bases/leaderworkerset*.yaml",)),
+    ModuleFiles(
+        "keda-crds", "github.com/kedacore/keda/v2", _KEDA_VERSION, ("config/crd/bases/keda.sh_*.yaml",)
+    ),
     ModuleFiles("kueue-crds", "sigs.k8s.io/kueue", _KUEUE_VERSION, ("config/components/crd/bases/*.yaml",)),
     ModuleFiles(
         "inference-extension-crds",

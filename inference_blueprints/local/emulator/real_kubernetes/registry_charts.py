@@ -43,6 +43,7 @@ STAND_INS: Mapping[str, frozenset[str]] = MappingProxyType(
         "karpenter-crd": frozenset({"karpenter.sh", "karpenter.k8s.aws"}),
         "aws-load-balancer-controller": frozenset({"elbv2.k8s.aws"}),
         "dynamo-platform": frozenset({"nvidia.com"}),
+        "keda": frozenset({"keda.sh"}),
     }
 )
 
