@@ -14,7 +14,7 @@ from inference_blueprints import resources
 from inference_blueprints.catalog.charts import charts
 from inference_blueprints.serving.chart_values import chart_values
 from inference_blueprints.serving.types import ServingPlan
-from inference_blueprints.spec.types import Batch, BatchQueue, Model, Team
+from inference_blueprints.spec.types import Batch, BatchQueue, Model, SignalStore, Team
 from inference_constructs.batch.batch_api import BatchApi
 from inference_constructs.batch.batch_jobs import BatchJobs, JobSchedule
 from inference_constructs.batch.batch_store import BatchStore
@@ -22,6 +22,7 @@ from inference_constructs.batch.batch_workers import BatchWorkers
 from inference_constructs.batch.worker_image import WorkerImage
 from inference_constructs.eks.cluster_access import ClusterAccess
 from inference_constructs.network.gateway import Gateway
+from inference_constructs.signals.signal_access import SignalAccess
 
 #: Output with the base address of the API, for clients of the OpenAI API.
 API_OUTPUT = "BatchApiAddress"
@@ -44,6 +45,8 @@ class BatchStack(cdk.Stack):
         The serving plan.
     store
         Records and objects.
+    signal_store, signals
+        The blueprint's section, and how the store is reached; None where jobs publish nothing.
     vpc, vpc_cidr
         Where the API is reached.
     access, gateway
@@ -63,6 +66,8 @@ class BatchStack(cdk.Stack):
         models: Sequence[Model],
         plan: ServingPlan,
         store: BatchStore,
+        signal_store: SignalStore | None,
+        signals: SignalAccess | None,
         vpc: ec2.IVpc,
         vpc_cidr: str,
         access: ClusterAccess,
@@ -70,17 +75,18 @@ class BatchStack(cdk.Stack):
         env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env)
-        code = resources.runtime_directory() / "batch"
+        runtime = resources.runtime_directory()
         by_name = {model.name: model for model in models}
         self.jobs = BatchJobs(
             self,
             "Jobs",
             platform=platform,
-            code=code,
+            code=[runtime / "batch", runtime / "signals"],
             configuration={
                 "platform": platform,
                 "queues": [_queue(queue, by_name[queue.model], plan) for queue in batch.queues],
                 "teams": [team.model_dump(by_alias=True) for team in teams],
+                **({"signals": _signals(signal_store)} if signal_store else {}),
             },
             models=list(dict.fromkeys(queue.model for queue in batch.queues)),
             queues=[queue.name for queue in batch.queues],
@@ -98,6 +104,7 @@ class BatchStack(cdk.Stack):
                 for schedule in batch.schedules
             ],
             store=store,
+            signals=signals,
         )
         self.api = BatchApi(
             self,
@@ -115,9 +122,7 @@ class BatchStack(cdk.Stack):
         self._add_workers(platform, access, gateway, store)
         cdk.CfnOutput(self, API_OUTPUT, value=f"{self.api.api.url}v1")
 
-    def _add_workers(
-        self, platform: str, access: ClusterAccess, gateway: Gateway, store: BatchStore
-    ) -> None:
+    def _add_workers(self, platform: str, access: ClusterAccess, gateway: Gateway, store: BatchStore) -> None:
         """Let workers of each model answer its shards by the model's own route."""
         image = WorkerImage(
             self,
@@ -173,6 +178,14 @@ def _queue(queue: BatchQueue, model: Model, plan: ServingPlan) -> dict[str, Any]
         },
         "limits": {"requestTokens": _longest_request(plan, model)},
     }
+
+
+def _signals(store: SignalStore) -> list[dict[str, Any]]:
+    """Return the signals as the functions of batch read them."""
+    return [
+        {"name": each.name, "team": each.team, "ttlHours": each.ttl_hours or store.ttl_hours}
+        for each in store.signals
+    ]
 
 
 def _longest_request(plan: ServingPlan, model: Model) -> int:

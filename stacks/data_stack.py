@@ -9,8 +9,9 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from inference_blueprints.spec.types import Batch, Team
+from inference_blueprints.spec.types import Batch, SignalStore, Team
 from inference_constructs.batch.batch_store import BatchStore
+from inference_constructs.signals.signal_history import SignalHistory
 from inference_constructs.storage.data_bucket import DataBucket
 from inference_constructs.storage.job_table import JobTable
 from inference_constructs.storage.log_bucket import LogBucket
@@ -25,6 +26,8 @@ class DataStack(cdk.Stack):
         Whether the data outlives the stack.
     batch, teams
         Queues whose jobs are kept, if there are any, and who writes manifests to them.
+    platform, signal_store
+        `metadata.name`, and signals whose history is kept, if there are any.
     env
         Account and region.
     """
@@ -37,6 +40,8 @@ class DataStack(cdk.Stack):
         retain: bool,
         batch: Batch | None,
         teams: Sequence[Team],
+        platform: str,
+        signal_store: SignalStore | None,
         env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env, termination_protection=True)
@@ -55,6 +60,9 @@ class DataStack(cdk.Stack):
         # By the output's name: what other stacks allow on the bucket has to be spelled before synthesis.
         self.weights_bucket_name = cdk.Fn.get_stack_output(self.stack_name, output.node.id, region=env.region)
         self.batch = self._add_batch(batch, teams, retain=retain) if batch else None
+        self.signal_history = (
+            self._add_signal_history(platform, signal_store, retain=retain) if signal_store else None
+        )
 
     def _add_batch(self, batch: Batch, teams: Sequence[Team], *, retain: bool) -> BatchStore:
         """Add where jobs are kept, and let each team write manifests below its own prefixes."""
@@ -95,3 +103,20 @@ class DataStack(cdk.Stack):
             bucket_name=cdk.Fn.get_stack_output(self.stack_name, bucket_name.node.id, region=self.region),
             encryption_key=self.encryption_key,
         )
+
+    def _add_signal_history(self, platform: str, signal_store: SignalStore, *, retain: bool) -> str:
+        """Add what keeps all values of signals, and return the name of its bucket."""
+        history = SignalHistory(
+            self,
+            "SignalHistory",
+            platform=platform,
+            signals=[signal.name for signal in signal_store.signals],
+            keep_days=signal_store.history_days,
+            encryption_key=self.encryption_key,
+            log_bucket=self.log_bucket,
+            retain=retain,
+        )
+        cdk.CfnOutput(self, "SignalHistoryDatabase", value=history.database)
+        cdk.CfnOutput(self, "SignalHistoryWorkgroup", value=history.workgroup)
+        output = cdk.CfnOutput(self, "SignalHistoryBucketName", value=history.bucket.bucket_name)
+        return cdk.Fn.get_stack_output(self.stack_name, output.node.id, region=self.region)

@@ -11,6 +11,7 @@ from inference_blueprints.serving.types import SecretValue, ServingPlan
 from inference_blueprints.spec.types import Blueprint, EksCluster
 from inference_blueprints.spec.zones import platform_zones
 from inference_constructs.serving.model_route import listener_priorities
+from inference_constructs.signals.signal_access import SignalAccess
 from stacks.batch_stack import BatchStack
 from stacks.capacity_stack import CapacityStack
 from stacks.cluster_stack import ClusterStack
@@ -19,6 +20,7 @@ from stacks.image_cache_stack import ImageCacheStack
 from stacks.model_stack import ModelStack
 from stacks.network_stack import NetworkStack
 from stacks.platform_stack import PlatformStack
+from stacks.stores_stack import StoresStack
 
 
 class Platform:
@@ -54,6 +56,8 @@ class Platform:
             retain=environment.data_removal == "retain",
             batch=self._spec.batch,
             teams=self._spec.teams,
+            platform=self._name,
+            signal_store=self._spec.signal_store,
             env=self._env,
         )
         network = NetworkStack(
@@ -65,13 +69,14 @@ class Platform:
             log_bucket=data.log_bucket,
             env=self._env,
         )
+        signals = self._add_stores(data, network)
         if self._spec.cluster.eks:
             cluster = self._add_cluster(self._spec.cluster.eks, data, network)
             self._add_models(
                 cluster, network, data, after=self._add_nodes(self._spec.cluster.eks, cluster, network)
             )
             self._add_image_cache(self._spec.cluster.eks, network)
-            self._add_batch(data, network, cluster)
+            self._add_batch(data, network, cluster, signals)
         self._mark_stacks()
 
     def _mark_stacks(self) -> None:
@@ -162,7 +167,26 @@ class Platform:
             )
             stack.add_stack_dependency(after)
 
-    def _add_batch(self, data: DataStack, network: NetworkStack, cluster: ClusterStack) -> None:
+    def _add_stores(self, data: DataStack, network: NetworkStack) -> SignalAccess | None:
+        """Add what holds signals, where there are any."""
+        if self._spec.signal_store is None or data.signal_history is None:
+            return None
+        stores = StoresStack(
+            self._app,
+            self._id("Stores"),
+            signal_store=self._spec.signal_store,
+            vpc=network.vpc,
+            vpc_cidr=network.vpc_cidr,
+            encryption_key=data.encryption_key,
+            history_bucket_name=data.signal_history,
+            retain=self._spec.environment.data_removal == "retain",
+            env=self._env,
+        )
+        return stores.signals
+
+    def _add_batch(
+        self, data: DataStack, network: NetworkStack, cluster: ClusterStack, signals: SignalAccess | None
+    ) -> None:
         """Add what runs jobs, where there are queues for them."""
         if self._spec.batch and data.batch:
             BatchStack(
@@ -174,6 +198,8 @@ class Platform:
                 models=self._spec.models,
                 plan=self._plan,
                 store=data.batch,
+                signal_store=self._spec.signal_store,
+                signals=signals,
                 vpc=network.vpc,
                 vpc_cidr=network.vpc_cidr,
                 access=cluster.access,

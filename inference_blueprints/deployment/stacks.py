@@ -9,7 +9,7 @@ from typing import Any
 from inference_blueprints.catalog.tags import PLATFORM_TAG
 
 #: Kinds of stacks on which others stand, the lowest first. Whatever is not named stands on all of them.
-FOUNDATIONS = ("Data", "Network", "Cluster", "Platform", "Capacity")
+FOUNDATIONS = ("Data", "Network", "Stores", "Cluster", "Platform", "Capacity")
 
 
 @dataclass(frozen=True, slots=True)

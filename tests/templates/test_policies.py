@@ -47,7 +47,12 @@ def with_batch(spec: dict[str, Any]) -> None:
     spec["batch"] = {"queues": [{"name": "queue-0", "model": "qwen3-8b", "rates": rates}]}
 
 
-CHANGES = (None, weights_in_s3, gated, mirrored, destroyed, baked, sharing_kv_cache, with_batch)
+def with_signals(spec: dict[str, Any]) -> None:
+    with_batch(spec)
+    spec["signalStore"] = {"valkey": {"maxGb": 1}, "signals": [{"name": "captions", "team": "ads"}]}
+
+
+CHANGES = (None, weights_in_s3, gated, mirrored, destroyed, baked, sharing_kv_cache, with_batch, with_signals)
 
 
 @pytest.mark.parametrize("change", CHANGES)

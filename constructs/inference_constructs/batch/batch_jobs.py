@@ -20,12 +20,15 @@ from aws_cdk import aws_scheduler_targets as scheduler_targets
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
+from inference_constructs.batch.add_function import add_function
 from inference_constructs.batch.batch_store import BatchStore
 from inference_constructs.batch.function_code import function_code
 from inference_constructs.batch.job_functions import OTHER_FUNCTIONS, STATE_FUNCTIONS, JobFunction
 from inference_constructs.batch.job_states import JobResources, job_definition
 from inference_constructs.batch.shard_queue import ShardQueue
 from inference_constructs.findings import acknowledge, acknowledge_wildcards
+from inference_constructs.signals.signal_access import SignalAccess
+from inference_constructs.signals.signal_publisher import SignalPublisher
 
 #: Of events that this puts on the bus; `batch.bus` of the runtime has the same words.
 _SOURCE = "inference-blueprints.batch"
@@ -63,7 +66,7 @@ class BatchJobs(Construct):
     platform
         `metadata.name`.
     code
-        Folder of the package that the functions run.
+        Folders of the packages that the functions run.
     configuration
         Queues and teams, as the functions read them.
     models, queues
@@ -74,6 +77,8 @@ class BatchJobs(Construct):
         Jobs that come by themselves.
     store
         Records and objects.
+    signals
+        Where jobs may publish their answers; None where that is nowhere.
     """
 
     def __init__(
@@ -82,17 +87,18 @@ class BatchJobs(Construct):
         construct_id: str,
         *,
         platform: str,
-        code: Path,
+        code: Sequence[Path],
         configuration: Mapping[str, object],
         models: Sequence[str],
         queues: Sequence[str],
         data_prefixes: Sequence[str],
         schedules: Sequence[JobSchedule],
         store: BatchStore,
+        signals: SignalAccess | None,
     ) -> None:
         super().__init__(scope, construct_id)
         self._stack = cdk.Stack.of(self)
-        self._code = function_code(code)
+        self._code = function_code(*code)
         self._store = store
         self._table = dynamodb.Table.from_table_attributes(
             self, "Table", table_name=store.table_name, global_indexes=["byTeam", "byState"]
@@ -109,6 +115,9 @@ class BatchJobs(Construct):
             "BATCH_PLATFORM": platform,
         }
         functions = {name: self._function(name, each, environment) for name, each in STATE_FUNCTIONS.items()}
+        if signals:
+            publisher = SignalPublisher(self, "Signals", code=self._code, signals=signals, store=store)
+            functions["publish"] = publisher.function
         self.state_machine = self._add_state_machine(functions)
         environment |= {
             "BATCH_STATE_MACHINE_ARN": self.state_machine.state_machine_arn,
@@ -127,41 +136,17 @@ class BatchJobs(Construct):
         self, name: str, properties: JobFunction, environment: Mapping[str, str]
     ) -> lambda_.Function:
         """Add a function with a role of its own."""
-        construct_id = name.capitalize()
-        role = iam.Role(self, f"{construct_id}Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
-        log = logs.LogGroup(
+        return add_function(
             self,
-            f"{construct_id}Log",
-            removal_policy=cdk.RemovalPolicy.DESTROY,
-            retention=logs.RetentionDays.THREE_MONTHS,
-        )
-        function = lambda_.Function(
-            self,
-            construct_id,
-            architecture=lambda_.Architecture.ARM_64,
+            name.capitalize(),
             code=self._code,
-            environment={**environment, **properties.environment},
             handler=properties.handler,
-            log_group=log,
-            memory_size=properties.memory_mib,
-            role=role,
-            runtime=lambda_.Runtime.PYTHON_3_14,
-            timeout=cdk.Duration.seconds(properties.timeout_seconds),
+            timeout_seconds=properties.timeout_seconds,
+            memory_mib=properties.memory_mib,
+            environment={**environment, **properties.environment},
+            statements=self._statements(properties),
+            reason="Objects of jobs and of teams have names that nobody knows before; so have executions.",
         )
-        statements = [
-            iam.PolicyStatement(
-                actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log.log_group_arn]
-            ),
-            *self._statements(properties),
-        ]
-        for statement in statements:
-            role.add_to_policy(statement)
-        acknowledge_wildcards(
-            role,
-            [each.to_statement_json() for each in statements],
-            "Objects of jobs and of teams have names that nobody knows before; executions and logs too.",
-        )
-        return function
 
     def _statements(self, properties: JobFunction) -> Iterable[iam.PolicyStatement]:
         """Iterate over what a function may do."""

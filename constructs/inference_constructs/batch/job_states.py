@@ -15,12 +15,26 @@ State = dict[str, Any]
 
 #: Seconds without a sign of life after which a shard is given to another worker.
 HEARTBEAT_SECONDS = 120
+#: Seconds to wait, at most, before a shard that went silent is given to another again. Each attempt leaves
+#: four events of the 25,000 that an execution may have: so they last for the longest deadline.
+LONGEST_SILENCE_SECONDS = 120
 #: Segments that are checked at once.
-_SEGMENTS_AT_ONCE = 50
+SEGMENTS_AT_ONCE = 50
 # A worker that says that a shard cannot be done is asked again; one that is gone or has no time yet, always:
 # the job's deadline ends that.
 _FAILED_ATTEMPTS = 4
 _SILENT_ATTEMPTS = 100_000
+#: Shards whose answers go to the signal store at once.
+_PUBLISHED_AT_ONCE = 20
+# A store that is not reached, or is restarted, is waited for: twenty minutes, until a redrive has to do it.
+_STORE_RETRY = {
+    "ErrorEquals": ["States.ALL"],
+    "IntervalSeconds": 5,
+    "BackoffRate": 2,
+    "MaxDelaySeconds": 300,
+    "MaxAttempts": 9,
+    "JitterStrategy": "FULL",
+}
 _LAMBDA_ERRORS = [
     "Lambda.ClientExecutionTimeoutException",
     "Lambda.ServiceException",
@@ -37,7 +51,8 @@ class JobResources:
     Parameters
     ----------
     functions
-        ARNs by name: ``segment``, ``check``, ``plan``, ``reject``, ``ask``, ``merge``, ``finish``.
+        ARNs by name: ``segment``, ``check``, ``plan``, ``reject``, ``ask``, ``merge``, ``finish``, and
+        ``publish`` where jobs may publish their answers.
     bucket_name
         The batch bucket.
     """
@@ -105,12 +120,13 @@ def _preparing(resources: JobResources) -> dict[str, State]:
             resources,
             key="{% $segmentsKey %}",
             label="Segments",
-            concurrency=_SEGMENTS_AT_ONCE,
+            child="CheckSegment",
+            concurrency=SEGMENTS_AT_ONCE,
             selector={"job": "{% $job %}", "segment": "{% $states.context.Map.Item.Value %}"},
             state={
                 **_invoke(resources, "check", "{% $states.input %}"),
                 # The results of all children together may have 256 KiB.
-                "Output": 0,
+                "Output": {},
                 "End": True,
             },
             following="Plan",
@@ -158,6 +174,7 @@ def _working(resources: JobResources) -> dict[str, State]:
                 resources,
                 key="{% $shardsKey %}",
                 label="Shards",
+                child="RunShard",
                 concurrency="{% $places %}",
                 selector={
                     "job": "{% $job %}",
@@ -191,7 +208,8 @@ def _shard() -> State:
             {
                 "ErrorEquals": ["States.HeartbeatTimeout"],
                 "IntervalSeconds": 1,
-                "BackoffRate": 1,
+                "BackoffRate": 2,
+                "MaxDelaySeconds": LONGEST_SILENCE_SECONDS,
                 "MaxAttempts": _SILENT_ATTEMPTS,
             },
             {
@@ -202,19 +220,56 @@ def _shard() -> State:
                 "JitterStrategy": "FULL",
             },
         ],
-        "Output": 0,
+        "Output": {},
         "End": True,
     }
 
 
 def _ending(resources: JobResources) -> dict[str, State]:
-    """Join the results and end the job."""
+    """Join the results, publish them where the job asks for that, and end the job."""
+    publishes = "publish" in resources.functions
     return {
         "Merge": _invoke(
-            resources, "merge", {"job": "{% $job %}", "attempt": "{% $attempt %}"}, following="Finish"
+            resources,
+            "merge",
+            {"job": "{% $job %}", "attempt": "{% $attempt %}"},
+            following="HasPublications" if publishes else "Finish",
+            assign={"publications": "{% $states.result.Payload.publications %}"} if publishes else None,
         ),
+        **(_publishing(resources) if publishes else {}),
         "Finish": _invoke(resources, "finish", {"job": "{% $job %}"}, following="Done"),
         "Done": {"Type": "Succeed"},
+    }
+
+
+def _publishing(resources: JobResources) -> dict[str, State]:
+    """Bring the answers of each shard into the signal store."""
+    publish = _invoke(resources, "publish", "{% $states.input %}")
+    return {
+        "HasPublications": {
+            "Type": "Choice",
+            "Choices": [{"Condition": "{% $publications > 0 %}", "Next": "Publications"}],
+            "Default": "Finish",
+        },
+        "Publications": {
+            **_map(
+                resources,
+                key="{% 'jobs/' & $job & '/publications.jsonl' %}",
+                label="Publications",
+                child="PublishShard",
+                concurrency=_PUBLISHED_AT_ONCE,
+                selector={"job": "{% $job %}", "shard": "{% $states.context.Map.Item.Value.shard %}"},
+                state={
+                    **publish,
+                    "Retry": [*publish["Retry"], _STORE_RETRY],
+                    "Output": {},
+                    "End": True,
+                },
+                following="Finish",
+            ),
+            # The job's files are there whatever becomes of its signals; its end says which are not.
+            "ToleratedFailurePercentage": 100,
+        },
     }
 
 
@@ -223,6 +278,7 @@ def _map(
     *,
     key: str,
     label: str,
+    child: str,
     concurrency: int | str,
     selector: Mapping[str, str],
     state: State,
@@ -240,8 +296,9 @@ def _map(
         "ItemSelector": dict(selector),
         "ItemProcessor": {
             "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"},
-            "StartAt": "Work",
-            "States": {"Work": state},
+            # A state's name is the only one of it in the whole machine.
+            "StartAt": child,
+            "States": {child: state},
         },
         "MaxConcurrency": concurrency,
         "Output": {},

@@ -11,7 +11,7 @@ _EC2_STARTS = "RunInstances|CreateFleet|CreateLaunchTemplate|CreateTags"
 _EC2_ENDS = "TerminateInstances|DeleteLaunchTemplate"
 _BAKES = "RunInstances|CreateTags|(Stop|Terminate)Instances|(Create|Delete)Snapshot"
 _PROFILE = r"arn:aws:iam::.+:instance-profile/\*"
-_BUCKET = r"\$\{(Batch|KvCache|Logs|Weights)\w+\.Arn\}"
+_BUCKET = r"\$\{(Batch|KvCache|Logs|SignalHistory|Weights)\w+\.Arn\}"
 _TARGETS = "arn:aws:elasticloadbalancing:.+:targetgroup"
 _COPIES = "GetObject|PutObject|AbortMultipartUpload"
 _REGION = "[a-z0-9-]+"
@@ -42,8 +42,11 @@ REASONS: dict[str, list[tuple[str, str]]] = {
         ("ImageCache", r"logs:\w+ on \*"),
         ("Batch", r"logs:\w+ on \*"),
     ],
+    "network interfaces, which Lambda makes for a function and names itself": [
+        ("Batch", r"ec2:\w+(NetworkInterfaces?|PrivateIpAddresses|Subnets) on \*"),
+    ],
     "jobs, their executions and what teams name have names that nobody knows beforehand": [
-        ("Batch", r"s3:\w+ on arn:aws:s3:::\$\{[\w.-]+\}/(jobs|files|uploads|queue-\d)/.*"),
+        ("Batch", r"s3:\w+ on arn:aws:s3:::\$\{[\w.-]+\}/(jobs|files|uploads|signals|queue-\d)/.*"),
         ("Data", rf"s3:PutObject on {_BUCKET}/queue-\d/(ads|search)/\*"),
         ("Batch", r"s3:GetObject on arn:aws:s3:::(ads-data|search-data|all/a)/\*"),
         ("Batch", rf"states:\w+ on arn:aws:states:{_REGION}:.+:(execution:.+:\*|mapRun:.+/\*)"),

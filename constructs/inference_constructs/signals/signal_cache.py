@@ -1,0 +1,136 @@
+"""The cache that holds the newest value of each signal.
+
+Constructs of CloudFormation's own level: those above it, ``aws-cdk.aws-elasticache-alpha``, may change in any
+release, and would be a package more for four resources.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_elasticache as elasticache
+from aws_cdk import aws_kms as kms
+from constructs import Construct
+
+_ENGINE: Final = "valkey"
+_MAJOR_VERSION: Final = "8"
+# The second answers reads of whoever does not need what was written this very moment
+# (https://docs.aws.amazon.com/AmazonElastiCache/latest/dg/set-up.html).
+PORT: Final = 6379
+READER_PORT: Final = 6380
+_KEPT_SNAPSHOTS: Final = 3
+# A serverless cache has endpoints in two or three zones (CreateServerlessCache, SubnetIds).
+_MOST_SUBNETS: Final = 3
+_LONGEST_NAME: Final = 40 - len("-writer")
+
+# What clients of a cluster ask before anything else (`valkey.cluster.NodesManager`).
+_CONNECT: Final = "+cluster|slots +cluster|shards +command +hello +ping +readonly +client|setinfo"
+_READ: Final = "+hget +hgetall +hmget +exists +ttl +expiretime"
+#: What users may do, in the words of Valkey's access lists (https://valkey.io/topics/acl/). Nobody lists
+#: keys, and what a script does is checked as if its caller did it.
+READER_ACCESS: Final = f"on ~signal:* -@all {_CONNECT} {_READ}"
+WRITER_ACCESS: Final = f"on ~signal:* -@all {_CONNECT} +eval +evalsha +hget +hset +expireat"
+
+
+class SignalCache(Construct):
+    """A serverless cache for Valkey in private subnets, with a user who reads and one who writes.
+
+    Both are users of IAM, who bring a token in place of a password. There is no third: a group of users for
+    Valkey needs no user ``default``, and takes none that has no password
+    (https://docs.aws.amazon.com/AmazonElastiCache/latest/dg/Clusters.RBAC.html).
+
+    Parameters
+    ----------
+    vpc
+        Where it is reached.
+    vpc_cidr
+        The VPC's IPv4 range; users are told apart by IAM, not by their place in it.
+    encryption_key
+        Key of its data and snapshots.
+    max_gb
+        What it may hold.
+    retain
+        Whether a snapshot is left of it when it goes. It cannot stay itself, for its VPC would have to.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        vpc: ec2.IVpc,
+        vpc_cidr: str,
+        encryption_key: kms.IKey,
+        max_gb: int,
+        retain: bool,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        security_group = ec2.SecurityGroup(
+            self, "Access", vpc=vpc, allow_all_outbound=False, description="Valkey from the VPC"
+        )
+        for port in (PORT, READER_PORT):
+            security_group.add_ingress_rule(ec2.Peer.ipv4(vpc_cidr), ec2.Port.tcp(port))
+        # CloudFormation makes no names for these.
+        self.cache_name = cdk.Names.unique_resource_name(
+            self, max_length=_LONGEST_NAME, separator="-"
+        ).lower()
+        self.reader = f"{self.cache_name}-reader"
+        self.writer = f"{self.cache_name}-writer"
+        group = elasticache.CfnUserGroup(
+            self,
+            "Users",
+            engine=_ENGINE,
+            user_group_id=f"{self.cache_name}-users",
+            user_ids=[
+                self._add_user("Reader", self.reader, READER_ACCESS),
+                self._add_user("Writer", self.writer, WRITER_ACCESS),
+            ],
+        )
+        self._cache = elasticache.CfnServerlessCache(
+            self,
+            "Cache",
+            cache_usage_limits=elasticache.CfnServerlessCache.CacheUsageLimitsProperty(
+                data_storage=elasticache.CfnServerlessCache.DataStorageProperty(maximum=max_gb, unit="GB")
+            ),
+            description="Newest values of signals",
+            engine=_ENGINE,
+            final_snapshot_name=f"{self.cache_name}-{_incarnation(self)}" if retain else None,
+            kms_key_id=encryption_key.key_arn,
+            major_engine_version=_MAJOR_VERSION,
+            security_group_ids=[security_group.security_group_id],
+            serverless_cache_name=self.cache_name,
+            snapshot_retention_limit=_KEPT_SNAPSHOTS,
+            subnet_ids=[subnet.subnet_id for subnet in vpc.private_subnets[:_MOST_SUBNETS]],
+            user_group_id=group.ref,
+        )
+
+    @property
+    def host(self) -> str:
+        """Name of the endpoint."""
+        return self._cache.attr_endpoint_address
+
+    @property
+    def port(self) -> str:
+        """Port of the endpoint."""
+        return self._cache.attr_endpoint_port
+
+    def _add_user(self, construct_id: str, name: str, access: str) -> str:
+        """Add a user of IAM, whose identifier has to be its name, and return the reference to it."""
+        user = elasticache.CfnUser(
+            self,
+            construct_id,
+            access_string=access,
+            authentication_mode={"Type": "iam"},
+            engine=_ENGINE,
+            user_id=name,
+            user_name=name,
+        )
+        return user.ref
+
+
+def _incarnation(scope: Construct) -> str:
+    """Return what tells this stack from one of the same name that was deleted before: part of its id."""
+    identifier = cdk.Fn.select(2, cdk.Fn.split("/", cdk.Stack.of(scope).stack_id))
+    return cdk.Fn.select(0, cdk.Fn.split("-", identifier))

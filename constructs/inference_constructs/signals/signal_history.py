@@ -1,0 +1,144 @@
+"""The history of the signal store: every value that was written, in S3, and readable by Athena."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import aws_cdk as cdk
+from aws_cdk import aws_athena as athena
+from aws_cdk import aws_glue as glue
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from inference_constructs.storage.data_bucket import DataBucket
+
+#: Columns of a row and their types; `batch.contracts.publication` of the runtime has the same.
+COLUMNS: Final[Mapping[str, str]] = {
+    "key": "string",
+    "value": "string",
+    "version": "bigint",
+    "model": "string",
+    "prompt_hash": "string",
+    "time": "bigint",
+    "expires": "bigint",
+    "job": "string",
+}
+_FIRST_DAY: Final = "2026-01-01"
+_ROWS: Final = "signals/"
+_RESULTS: Final = "query-results/"
+_RESULT_DAYS: Final = 7
+_JSON: Final = "org.openx.data.jsonserde.JsonSerDe"
+
+
+class SignalHistory(Construct):
+    """A bucket, a table over it whose partitions need no crawler, and a workgroup that queries it.
+
+    Parameters
+    ----------
+    platform
+        `metadata.name`.
+    signals
+        Names of the signals.
+    keep_days
+        Days for which rows are kept.
+    encryption_key
+        Key of rows and of results of queries.
+    log_bucket
+        Where access is logged.
+    retain
+        Whether the bucket outlives its stack.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        platform: str,
+        signals: Sequence[str],
+        keep_days: int,
+        encryption_key: kms.IKey,
+        log_bucket: s3.IBucket,
+        retain: bool,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self.bucket = DataBucket(
+            self, "Signals", encryption_key=encryption_key, log_bucket=log_bucket, retain=retain
+        )
+        self.bucket.add_lifecycle_rule(prefix=_ROWS, expiration=cdk.Duration.days(keep_days))
+        self.bucket.add_lifecycle_rule(prefix=_RESULTS, expiration=cdk.Duration.days(_RESULT_DAYS))
+        catalog = cdk.Stack.of(self).account
+        # A hyphen would have to be quoted in every query.
+        self.database = f"{platform.replace('-', '_')}_signals"
+        database = glue.CfnDatabase(
+            self,
+            "Database",
+            catalog_id=catalog,
+            database_input=glue.CfnDatabase.DatabaseInputProperty(
+                name=self.database, description="Signals that batch jobs wrote"
+            ),
+        )
+        table = glue.CfnTable(
+            self,
+            "Table",
+            catalog_id=catalog,
+            database_name=self.database,
+            table_input=self._table(signals),
+        )
+        table.add_resource_dependency(database)
+        self.workgroup = f"{platform}-signals"
+        self._add_workgroup(encryption_key)
+
+    def _table(self, signals: Sequence[str]) -> glue.CfnTable.TableInputProperty:
+        """Return a table whose partitions follow from their names."""
+        # https://docs.aws.amazon.com/athena/latest/ug/partition-projection.html
+        address = f"s3://{self.bucket.bucket_name}/{_ROWS}"
+        return glue.CfnTable.TableInputProperty(
+            name="signals",
+            parameters={
+                "projection.enabled": "true",
+                "projection.name.type": "enum",
+                "projection.name.values": ",".join(signals),
+                "projection.date.type": "date",
+                "projection.date.format": "yyyy-MM-dd",
+                "projection.date.range": f"{_FIRST_DAY},NOW",
+                "storage.location.template": f"{address}name=${{name}}/date=${{date}}/",
+            },
+            partition_keys=[_column("name", "string"), _column("date", "string")],
+            storage_descriptor=glue.CfnTable.StorageDescriptorProperty(
+                columns=[_column(name, kind) for name, kind in COLUMNS.items()],
+                input_format="org.apache.hadoop.mapred.TextInputFormat",
+                location=address,
+                output_format="org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat",
+                serde_info=glue.CfnTable.SerdeInfoProperty(serialization_library=_JSON),
+            ),
+            table_type="EXTERNAL_TABLE",
+        )
+
+    def _add_workgroup(self, encryption_key: kms.IKey) -> None:
+        """Add a workgroup whose results are encrypted, whatever a client asks for."""
+        athena.CfnWorkGroup(
+            self,
+            "Workgroup",
+            description="Queries of the history of signals",
+            name=self.workgroup,
+            recursive_delete_option=True,
+            work_group_configuration=athena.CfnWorkGroup.WorkGroupConfigurationProperty(
+                enforce_work_group_configuration=True,
+                publish_cloud_watch_metrics_enabled=True,
+                result_configuration=athena.CfnWorkGroup.ResultConfigurationProperty(
+                    encryption_configuration=athena.CfnWorkGroup.EncryptionConfigurationProperty(
+                        encryption_option="SSE_KMS", kms_key=encryption_key.key_arn
+                    ),
+                    expected_bucket_owner=cdk.Stack.of(self).account,
+                    output_location=f"s3://{self.bucket.bucket_name}/{_RESULTS}",
+                ),
+            ),
+        )
+
+
+def _column(name: str, kind: str) -> glue.CfnTable.ColumnProperty:
+    """Return a column."""
+    return glue.CfnTable.ColumnProperty(name=name, type=kind)

@@ -1,0 +1,70 @@
+"""What is read while a request waits, and must survive what fills it."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_kms as kms
+from constructs import Construct
+
+from inference_blueprints.spec.types import SignalStore
+from inference_constructs.signals.signal_access import SignalAccess
+from inference_constructs.signals.signal_cache import SignalCache
+
+
+class StoresStack(cdk.Stack):
+    """The cache of signals.
+
+    Parameters
+    ----------
+    signal_store
+        The blueprint's section.
+    vpc, vpc_cidr
+        Where it is reached.
+    encryption_key
+        Key of what it holds.
+    history_bucket_name
+        Where the history is.
+    retain
+        Whether a snapshot is left when the stack goes.
+    env
+        Account and region.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        signal_store: SignalStore,
+        vpc: ec2.IVpc,
+        vpc_cidr: str,
+        encryption_key: kms.IKey,
+        history_bucket_name: str,
+        retain: bool,
+        env: cdk.Environment,
+    ) -> None:
+        super().__init__(scope, construct_id, env=env, termination_protection=True)
+        cache = SignalCache(
+            self,
+            "Signals",
+            vpc=vpc,
+            vpc_cidr=vpc_cidr,
+            encryption_key=encryption_key,
+            max_gb=signal_store.valkey.max_gb,
+            retain=retain,
+        )
+        cdk.CfnOutput(self, "SignalsHost", value=cache.host)
+        cdk.CfnOutput(self, "SignalsPort", value=cache.port)
+        cdk.CfnOutput(self, "SignalsCache", value=cache.cache_name)
+        cdk.CfnOutput(self, "SignalsReader", value=cache.reader)
+        self.signals = SignalAccess(
+            host=cache.host,
+            port=cache.port,
+            cache_name=cache.cache_name,
+            writer=cache.writer,
+            history_bucket_name=history_bucket_name,
+            encryption_key=encryption_key,
+            vpc=vpc,
+            vpc_cidr=vpc_cidr,
+        )
