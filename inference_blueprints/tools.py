@@ -145,7 +145,7 @@ def _install_node_packages(directory: Path) -> None:
         shutil.copy(resources.root() / name, directory)
     npm = node().parent / "npm"
     environment = {**os.environ, "PATH": f"{node().parent}{os.pathsep}{os.environ.get('PATH', '')}"}
-    command = [str(npm), "ci", "--silent", "--no-audit", "--no-fund"]
+    command = [str(npm), "ci", "--omit=dev", "--silent", "--no-audit", "--no-fund"]
     result = subprocess.run(
         command, cwd=directory, env=environment, capture_output=True, text=True, check=False
     )

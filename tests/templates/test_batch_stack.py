@@ -113,7 +113,7 @@ def test_every_state_leads_somewhere_and_only_children_wait_for_workers(batch: T
         assert following - {None} <= names, name
         assert following - {None} or state["Type"] == "Succeed", name
     waiting = {name for name, state in states(machine) if "waitForTaskToken" in state.get("Resource", "")}
-    assert waiting == {"Ask", "Work"}
+    assert waiting == {"Ask", "RunShard"}
 
 
 def test_functions_of_the_machine_do_not_know_it(batch: Templates) -> None:

@@ -1,0 +1,73 @@
+"""State machines are valid before AWS says that they are not."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.templates.checks.state_language import definition_of, expressions, faults
+from tests.templates.conftest import Synthesise
+from tests.templates.test_batch_stack import with_batch
+from tests.templates.test_image_cache import NOT_YET, accelerated
+
+_EXPRESSIONS_OF_A_JOB = 20
+
+
+@pytest.fixture(scope="module")
+def job(synthesise: Synthesise) -> dict[str, Any]:
+    return definition_of(synthesise(with_batch).only("AWS::StepFunctions::StateMachine", "Batch"))
+
+
+def test_the_machine_of_jobs_is_valid(job: dict[str, Any]) -> None:
+    assert faults(job) == []
+    assert len(list(expressions(job))) > _EXPRESSIONS_OF_A_JOB
+
+
+def test_every_other_machine_is_valid(synthesise: Synthesise) -> None:
+    machines = synthesise(accelerated(NOT_YET)).properties("AWS::StepFunctions::StateMachine")
+    assert machines
+    assert [fault for machine in machines for fault in faults(definition_of(machine))] == []
+
+
+def _misspell_a_transition(machine: dict[str, Any]) -> None:
+    machine["States"]["Merge"]["Next"] = "Finnish"
+
+
+def _forget_a_processor(machine: dict[str, Any]) -> None:
+    del machine["States"]["Shards"]["ItemProcessor"]
+
+
+def _use_a_field_of_the_other_language(machine: dict[str, Any]) -> None:
+    machine["States"]["Plan"]["ResultPath"] = "$.plan"
+
+
+def _break_an_expression_of_a_choice(machine: dict[str, Any]) -> None:
+    machine["States"]["IsFirstAttempt"]["Choices"][0]["Condition"] = "{% $attempt >> 1 %}"
+
+
+def _break_an_expression_that_no_schema_has(machine: dict[str, Any]) -> None:
+    machine["States"]["Shards"]["ItemReader"]["Arguments"]["Key"] = "{% $shardsKey & %}"
+
+
+def _break_a_child(machine: dict[str, Any]) -> None:
+    machine["States"]["Shards"]["ItemProcessor"]["States"]["RunShard"]["End"] = "yes"
+
+
+@pytest.mark.parametrize(
+    "breaks",
+    [
+        _misspell_a_transition,
+        _forget_a_processor,
+        _use_a_field_of_the_other_language,
+        _break_an_expression_of_a_choice,
+        _break_an_expression_that_no_schema_has,
+        _break_a_child,
+    ],
+)
+def test_a_broken_machine_is_found(job: dict[str, Any], breaks: Callable[[dict[str, Any]], None]) -> None:
+    broken = copy.deepcopy(job)
+    breaks(broken)
+    assert faults(broken)
