@@ -24,6 +24,17 @@ SEGMENTS_AT_ONCE = 50
 # the job's deadline ends that.
 _FAILED_ATTEMPTS = 4
 _SILENT_ATTEMPTS = 100_000
+#: Shards whose answers go to the signal store at once.
+_PUBLISHED_AT_ONCE = 20
+# A store that is not reached, or is restarted, is waited for: twenty minutes, until a redrive has to do it.
+_STORE_RETRY = {
+    "ErrorEquals": ["States.ALL"],
+    "IntervalSeconds": 5,
+    "BackoffRate": 2,
+    "MaxDelaySeconds": 300,
+    "MaxAttempts": 9,
+    "JitterStrategy": "FULL",
+}
 _LAMBDA_ERRORS = [
     "Lambda.ClientExecutionTimeoutException",
     "Lambda.ServiceException",
@@ -40,7 +51,8 @@ class JobResources:
     Parameters
     ----------
     functions
-        ARNs by name: ``segment``, ``check``, ``plan``, ``reject``, ``ask``, ``merge``, ``finish``.
+        ARNs by name: ``segment``, ``check``, ``plan``, ``reject``, ``ask``, ``merge``, ``finish``, and
+        ``publish`` where jobs may publish their answers.
     bucket_name
         The batch bucket.
     """
@@ -214,13 +226,50 @@ def _shard() -> State:
 
 
 def _ending(resources: JobResources) -> dict[str, State]:
-    """Join the results and end the job."""
+    """Join the results, publish them where the job asks for that, and end the job."""
+    publishes = "publish" in resources.functions
     return {
         "Merge": _invoke(
-            resources, "merge", {"job": "{% $job %}", "attempt": "{% $attempt %}"}, following="Finish"
+            resources,
+            "merge",
+            {"job": "{% $job %}", "attempt": "{% $attempt %}"},
+            following="HasPublications" if publishes else "Finish",
+            assign={"publications": "{% $states.result.Payload.publications %}"} if publishes else None,
         ),
+        **(_publishing(resources) if publishes else {}),
         "Finish": _invoke(resources, "finish", {"job": "{% $job %}"}, following="Done"),
         "Done": {"Type": "Succeed"},
+    }
+
+
+def _publishing(resources: JobResources) -> dict[str, State]:
+    """Bring the answers of each shard into the signal store."""
+    publish = _invoke(resources, "publish", "{% $states.input %}")
+    return {
+        "HasPublications": {
+            "Type": "Choice",
+            "Choices": [{"Condition": "{% $publications > 0 %}", "Next": "Publications"}],
+            "Default": "Finish",
+        },
+        "Publications": {
+            **_map(
+                resources,
+                key="{% 'jobs/' & $job & '/publications.jsonl' %}",
+                label="Publications",
+                child="PublishShard",
+                concurrency=_PUBLISHED_AT_ONCE,
+                selector={"job": "{% $job %}", "shard": "{% $states.context.Map.Item.Value.shard %}"},
+                state={
+                    **publish,
+                    "Retry": [*publish["Retry"], _STORE_RETRY],
+                    "Output": {},
+                    "End": True,
+                },
+                following="Finish",
+            ),
+            # The job's files are there whatever becomes of its signals; its end says which are not.
+            "ToleratedFailurePercentage": 100,
+        },
     }
 
 
