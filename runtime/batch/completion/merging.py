@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 
-from batch.contracts.keys import JobKeys, ShardKeys
-from batch.contracts.shard import ShardDone, Usage
+from batch.completion.shard_results import read_results
+from batch.contracts.keys import JobKeys
+from batch.contracts.shard import Usage
 from batch.objects import Objects
 
 _READS_AT_ONCE = 16
-_SUCCEEDED = range(200, 300)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +26,9 @@ class Outcome:
     attempts
         Requests that were sent.
     usage
-        What the endpoint counted over all answers; those of shards that are not done were given too.
+        What the endpoint counted over all answers.
     undone
-        Shards that are not done; a redrive runs them.
+        Shards of which lines are left, if only such as the deadline overtook; a redrive runs them.
     """
 
     completed: int
@@ -57,7 +57,7 @@ class Outcome:
 
 
 def merge(job: str, objects: Objects) -> Outcome:
-    """Write a job's output and error files from the shards that are done; doing it again writes the same.
+    """Write a job's output and error files from what its shards have left; doing it again writes the same.
 
     Parameters
     ----------
@@ -68,40 +68,25 @@ def merge(job: str, objects: Objects) -> Outcome:
     """
     keys = JobKeys(job)
     shards = [json.loads(line)["shard"] for line in objects.read(keys.shards).splitlines()]
-    sizes = objects.sizes(keys.parts)
-    done = [shard for shard in shards if keys.shard(shard).done in sizes]
+    parts = objects.sizes(keys.parts)
     with ThreadPoolExecutor(_READS_AT_ONCE) as pool:
-        contents = pool.map(lambda shard: objects.read(keys.shard(shard).done), done)
-        reports = [ShardDone.from_json(content) for content in contents]
-        undone = [shard for shard in shards if keys.shard(shard).done not in sizes]
-        usages = [report.usage for report in reports]
-        usages += pool.map(lambda shard: _usage_of_log(keys.shard(shard), objects), undone)
+        results = list(pool.map(lambda shard: read_results(keys.shard(shard), parts, objects), shards))
     invalid = objects.sizes(keys.invalid)
-    objects.join(_sized((keys.shard(shard).output for shard in done), sizes), keys.output)
-    objects.join(invalid | _sized((keys.shard(shard).error for shard in done), sizes), keys.error)
+    objects.join(_all(each.output for each in results), keys.output)
+    objects.join(invalid | _all(each.error for each in results), keys.error)
+    reports = [each.report for each in results]
     return Outcome(
         completed=sum(report.completed for report in reports),
         failed=sum(report.failed for report in reports) + _lines(keys.invalid, invalid, objects),
         attempts=sum(report.attempts for report in reports),
-        usage=sum(usages, Usage()),
-        undone=tuple(undone),
+        usage=sum((report.usage for report in reports), Usage()),
+        undone=tuple(each.report.shard for each in results if not each.is_done),
     )
 
 
-def _usage_of_log(keys: ShardKeys, objects: Objects) -> Usage:
-    """Return what the endpoint counted over the answers that a shard has committed."""
-    usage = Usage()
-    for chunk in objects.sizes(keys.chunks):
-        for row in objects.read(chunk).split(b"\n")[:-1]:
-            response = json.loads(row)["response"]
-            if response is not None and response["status_code"] in _SUCCEEDED:
-                usage += Usage.of_answer(response["body"])
-    return usage
-
-
-def _sized(keys: Iterable[str], sizes: dict[str, int]) -> dict[str, int]:
-    """Return bytes by key of those objects that are there."""
-    return {key: sizes[key] for key in keys if key in sizes}
+def _all(sizes: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Return bytes by key of those objects that hold something."""
+    return {key: size for each in sizes for key, size in each.items() if size}
 
 
 def _lines(key: str, sizes: dict[str, int], objects: Objects) -> int:

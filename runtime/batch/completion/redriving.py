@@ -1,21 +1,24 @@
 """Runs again what is not done of a job that failed or ran out of time.
 
 A redrive is another attempt at the same job: an execution of its own, which begins where places are asked for
-and does the shards that have no ``done.json``. What is done stays done.
+and does the shards that are not done, and of those that are done the lines that the deadline overtook. What
+has an answer or failed stays as it is.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
+from batch.completion.merging import Outcome
 from batch.contracts.description import JobDescription
 from batch.contracts.keys import JobKeys
 from batch.contracts.request import JobRequest
 from batch.contracts.states import JobState
 from batch.jobs.executions import Executions
 from batch.jobs.file_table import FileTable
-from batch.jobs.job import Job
+from batch.jobs.job import TIMES, Job
 from batch.jobs.job_table import JobTable
 from batch.jobs.table import StateConflictError
 from batch.objects import Objects
@@ -81,12 +84,14 @@ class Redriver:
         request = JobRequest.from_json(self._objects.read(keys.request))
         attempt, expires_at = job.attempt + 1, now + round(request.deadline) - job.created_at
         self._write(keys, attempt, expires_at)
-        changes = {
+        changes: dict[str, Any] = {
             "attempt": attempt,
             "expires_at": expires_at,
             "errors": [],
             "output_file_id": None,
             "error_file_id": None,
+            # It has come this far once, and is not there now.
+            **{f"times.{TIMES[state]}": None for state in ("finalizing", *_BROKEN_OFF)},
         }
         try:
             begun = self._jobs.move(
@@ -105,7 +110,7 @@ class Redriver:
 
     def _refuse_unless_planned(self, keys: JobKeys) -> None:
         """Refuse a job that has no shards, for whatever reason."""
-        if keys.plan not in self._objects.sizes(keys.plan):
+        if not self._has(keys.plan):
             raise NotRedrivableError(
                 f"{keys.job} ended before it was cut into shards, or they are kept no more: submit it again."
             )
@@ -118,7 +123,7 @@ class Redriver:
     def _write(self, keys: JobKeys, attempt: int, expires_at: int) -> None:
         """Write what the attempt reads."""
         description = JobDescription.from_json(self._objects.read(keys.description))
-        description = replace(description, deadline=float(expires_at))
+        description = replace(description, deadline=float(expires_at), attempt=attempt)
         self._objects.write(keys.description, description.to_json().encode())
         undone = b"".join(each + b"\n" for each in self._undone(keys))
         self._objects.write(keys.undone(attempt), undone, content_type="application/jsonl")
@@ -128,7 +133,17 @@ class Redriver:
 
         A map has to have a child, and a worker that is given a shard that is done says so at once.
         """
-        entries = self._objects.read(keys.shards).splitlines()
         parts = self._objects.sizes(keys.parts)
-        undone = [each for each in entries if keys.shard(json.loads(each)["shard"]).done not in parts]
-        return undone or entries[-1:]
+        # The end of the attempt before has read which of the shards that are done have lines left.
+        left: tuple[str, ...] = ()
+        if self._has(keys.outcome):
+            left = Outcome.from_json(self._objects.read(keys.outcome)).undone
+        entries = {json.loads(each)["shard"]: each for each in self._objects.read(keys.shards).splitlines()}
+        undone = [
+            entry for shard, entry in entries.items() if shard in left or keys.shard(shard).done not in parts
+        ]
+        return undone or list(entries.values())[-1:]
+
+    def _has(self, key: str) -> bool:
+        """Return whether an object is there."""
+        return key in self._objects.sizes(key)

@@ -1,4 +1,4 @@
-"""What a worker needs to know of a job; written once, when the job is admitted, and never changed."""
+"""What a worker needs to know of a job; written when the job is planned, and anew when it is redriven."""
 
 from __future__ import annotations
 
@@ -60,6 +60,8 @@ class JobDescription:
         Prefixes in S3, ``s3://bucket/prefix/``, below which images may be read.
     template
         How rows become requests; None where lines have bodies.
+    attempt
+        Attempt at the job that runs until the deadline.
     """
 
     job: str
@@ -69,6 +71,7 @@ class JobDescription:
     deadline: float
     data_prefixes: tuple[str, ...] = ()
     template: PromptTemplate | None = None
+    attempt: int = 1
 
     def to_json(self) -> str:
         """Return the document."""

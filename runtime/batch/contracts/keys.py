@@ -16,14 +16,20 @@ Key                                        Object
 ``jobs/<job>/chunks/<shard>/<n>.jsonl``    results in the order in which they were finished; the commit
 ``jobs/<job>/parts/<shard>/output.jsonl``  all results of a shard that succeeded
 ``jobs/<job>/parts/<shard>/error.jsonl``   all of its lines that failed
+``jobs/<job>/parts/<shard>/expired.jsonl`` all of its lines that the deadline overtook
 ``jobs/<job>/parts/<shard>/done.json``     counts and usage; written last
+``jobs/<job>/rest/<shard>.output.jsonl``   what a shard that was not done had answered when the job ended
+``jobs/<job>/rest/<shard>.error.jsonl``    what of it had failed then
 ``jobs/<job>/undone-<attempt>.jsonl``      the shards of an attempt, a line each, that a redrive runs
-``jobs/<job>/publications.jsonl``          the shards whose answers go to the signal store, a line each
-``jobs/<job>/published/<shard>.json``      what became of them there (`contracts.publication`)
+``jobs/<job>/publications.jsonl``          the parts whose answers go to the signal store, a line each
+``jobs/<job>/published/<part>.json``       what became of them there (`contracts.publication`)
 ``jobs/<job>/outcome.json``                what became of the job (`completion.merging`)
 ``jobs/<job>/output.jsonl``                the job's results
 ``jobs/<job>/error.jsonl``                 the job's failed lines, those included that never were valid
 ========================================== ===================================================================
+
+Lines that the deadline overtook are done again by a redrive: in another turn of their shard, whose chunks and
+parts lie below ``<shard>.<turn>`` in place of ``<shard>``. A turn that is done never changes.
 
 A job's identifier begins at random, so that S3 spreads jobs over partitions of their own
 (https://docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance.html).
@@ -31,7 +37,7 @@ A job's identifier begins at random, so that S3 spreads jobs over partitions of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +84,17 @@ class JobKeys:
 
     @property
     def publications(self) -> str:
-        """The shards whose answers are still to go to the signal store."""
+        """The parts whose answers are still to go to the signal store."""
         return f"{self.prefix}publications.jsonl"
 
     @property
     def published(self) -> str:
         """Prefix of what became of answers in the signal store, with a slash at its end."""
         return f"{self.prefix}published/"
+
+    def part(self, name: str) -> PartKeys:
+        """Return the keys of one part."""
+        return PartKeys(self.job, name)
 
     def undone(self, attempt: int) -> str:
         """Return the key of the shards that an attempt runs."""
@@ -142,10 +152,23 @@ class ShardKeys:
         The job's identifier.
     shard
         The shard's name within the job.
+    turn
+        0 for all its lines; each further one is for those that the one before had no time for.
     """
 
     job: str
     shard: str
+    turn: int = 0
+
+    @property
+    def next_turn(self) -> ShardKeys:
+        """The keys of the shard's next turn."""
+        return replace(self, turn=self.turn + 1)
+
+    @property
+    def _folder(self) -> str:
+        """Where the turn is, among those of all shards."""
+        return f"{self.shard}.{self.turn}" if self.turn else self.shard
 
     @property
     def lines(self) -> str:
@@ -155,7 +178,7 @@ class ShardKeys:
     @property
     def chunks(self) -> str:
         """Prefix of the committed chunks, with a slash at its end."""
-        return f"jobs/{self.job}/chunks/{self.shard}/"
+        return f"jobs/{self.job}/chunks/{self._folder}/"
 
     def chunk(self, sequence: int) -> str:
         """Return the key of a chunk; keys sort as their numbers do."""
@@ -164,19 +187,65 @@ class ShardKeys:
     @property
     def output(self) -> str:
         """All results that succeeded."""
-        return f"jobs/{self.job}/parts/{self.shard}/output.jsonl"
+        return f"jobs/{self.job}/parts/{self._folder}/output.jsonl"
 
     @property
     def error(self) -> str:
         """All lines that failed."""
-        return f"jobs/{self.job}/parts/{self.shard}/error.jsonl"
+        return f"jobs/{self.job}/parts/{self._folder}/error.jsonl"
+
+    @property
+    def expired(self) -> str:
+        """All lines that the deadline overtook."""
+        return f"jobs/{self.job}/parts/{self._folder}/expired.jsonl"
 
     @property
     def done(self) -> str:
         """Counts and usage."""
-        return f"jobs/{self.job}/parts/{self.shard}/done.json"
+        return f"jobs/{self.job}/parts/{self._folder}/done.json"
+
+    @property
+    def rest_output(self) -> str:
+        """What was answered of a turn that was not done when the job ended."""
+        return f"jobs/{self.job}/rest/{self._folder}.output.jsonl"
+
+    @property
+    def rest_error(self) -> str:
+        """What had failed of such a turn, and what had expired before it."""
+        return f"jobs/{self.job}/rest/{self._folder}.error.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class PartKeys:
+    """Keys of what a turn of a shard has left, by which its answers are published.
+
+    Parameters
+    ----------
+    job
+        The job's identifier.
+    part
+        The part's name within the job: the shard's, and the turn's where there were several.
+    """
+
+    job: str
+    part: str
+
+    @property
+    def lines(self) -> str:
+        """The requests of the shard."""
+        return f"jobs/{self.job}/shards/{self.part.partition('.')[0]}.jsonl"
+
+    @property
+    def output(self) -> str:
+        """All results that succeeded."""
+        return f"jobs/{self.job}/parts/{self.part}/output.jsonl"
+
+    @property
+    def done(self) -> str:
+        """Counts and usage; what else there is of the part never changes when this is there."""
+        return f"jobs/{self.job}/parts/{self.part}/done.json"
 
     @property
     def published(self) -> str:
         """What became of its answers in the signal store; there when all of them are."""
-        return f"jobs/{self.job}/published/{self.shard}.json"
+        return f"jobs/{self.job}/published/{self.part}.json"

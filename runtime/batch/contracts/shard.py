@@ -132,7 +132,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class ShardDone:
-    """What became of a shard; `done.json`, and the output of its task.
+    """What became of a shard; `done.json` says it of a turn, and the output of its task of all turns.
 
     Parameters
     ----------
@@ -144,6 +144,8 @@ class ShardDone:
         Requests that were sent, those sent again included.
     usage
         What the endpoint counted over all answers that are in the output.
+    expired
+        Those of the failed that the deadline overtook.
     """
 
     shard: str
@@ -151,6 +153,24 @@ class ShardDone:
     failed: int
     attempts: int
     usage: Usage = field(default_factory=Usage)
+    expired: int = 0
+
+    def followed_by(self, turn: ShardDone) -> ShardDone:
+        """Return what became of the shard with another turn, which was for those that had expired.
+
+        Parameters
+        ----------
+        turn
+            What became of that.
+        """
+        return ShardDone(
+            self.shard,
+            self.completed + turn.completed,
+            self.failed - self.expired + turn.failed,
+            self.attempts + turn.attempts,
+            self.usage + turn.usage,
+            turn.expired,
+        )
 
     def to_json(self) -> str:
         """Return the document."""

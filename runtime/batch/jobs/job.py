@@ -142,6 +142,8 @@ class Job:
                 "inputs": tuple(Input(**each) for each in values["inputs"]),
                 "counts": RequestCounts(**values["counts"]),
                 "usage": Usage(**values["usage"]),
+                # A redrive takes back that the job had come to a state.
+                "times": {name: at for name, at in values["times"].items() if at is not None},
                 "errors": tuple(JobError(**each) for each in values["errors"]),
                 "budget_usd": float(values["budget_usd"]),
                 "cost_usd": float(values["cost_usd"]),

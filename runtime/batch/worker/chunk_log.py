@@ -16,7 +16,7 @@ from typing import Final, Protocol
 from batch.contracts.keys import ShardKeys
 from batch.worker.bucket import Bucket
 from batch.worker.ordinals import Ordinals
-from batch.worker.rows import RowIdentifier
+from batch.worker.rows import RowIdentifier, Tally
 
 _ATTEMPTS: Final = "attempts"
 #: Entries that are read at the same time when a shard is taken up again.
@@ -132,6 +132,8 @@ class ChunkLog:
         self._most = most_bytes
         self._next = 0
         self._committed = Ordinals()
+        #: What the rows add up to that are in the log.
+        self.tally = Tally()
         self._rows: dict[int, bytes] = {}
         self._bytes = 0
         self._attempts = 0
@@ -190,7 +192,8 @@ class ChunkLog:
         """Take note of the next entry."""
         for row in chunk.rows:
             ordinal = self._identifier.ordinal(row)
-            self._committed.add(ordinal)
+            if self._committed.add(ordinal):
+                self.tally.add(row)
             own = self._rows.pop(ordinal, b"")
             self._bytes -= len(own)
         # It may be this writer's own, though the answer to its writing was lost.

@@ -36,19 +36,20 @@ class Clients:
 
     Parameters
     ----------
-    s3, sqs, stepfunctions
+    s3, sqs, stepfunctions, dynamodb
         boto3 clients.
     """
 
     s3: Any
     sqs: Any
     stepfunctions: Any
+    dynamodb: Any
 
 
 def make_clients() -> Clients:
     """Return clients by boto3's own settings."""
     session = boto3.session.Session()
-    services = ("s3", "sqs", "stepfunctions")
+    services = ("s3", "sqs", "stepfunctions", "dynamodb")
     return Clients(*(session.client(service, config=_CONFIGURATION) for service in services))
 
 

@@ -50,6 +50,8 @@ class ShardTerms:
         The shard's place among those of the process: the lowest goes first.
     drain
         Ends lines that wait to be sent again.
+    attempt
+        Attempt at the job.
     """
 
     identifier: RowIdentifier
@@ -58,6 +60,12 @@ class ShardTerms:
     deadline: float
     order: int
     drain: Drain
+    attempt: int = 1
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the deadline has passed."""
+        return asyncio.get_running_loop().time() >= self.deadline
 
 
 @dataclass(frozen=True, slots=True)

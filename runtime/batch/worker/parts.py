@@ -1,19 +1,19 @@
-"""The end of a shard: its log as two files, and what became of it."""
+"""The end of a shard's turn: its log as three files, and what became of it."""
 
 from __future__ import annotations
 
 from batch.contracts.keys import ShardKeys
 from batch.contracts.shard import ShardDone
-from batch.worker.bucket import Bucket
+from batch.worker.bucket import Bucket, PartWriter
 from batch.worker.chunk_log import ChunkStore, CorruptLogError, read_chunks
 from batch.worker.ordinals import Ordinals
-from batch.worker.rows import RowIdentifier, Tally
+from batch.worker.rows import Part, RowIdentifier, Tally
 
 
 async def write_parts(
     bucket: Bucket, keys: ShardKeys, store: ChunkStore, identifier: RowIdentifier, lines: int
 ) -> ShardDone:
-    """Write the output, the error file and, last, that they are done.
+    """Write the output, what failed, what expired and, last, that they are done.
 
     A log that is complete never changes, so whoever does this again writes the same.
 
@@ -22,13 +22,13 @@ async def write_parts(
     bucket
         The batch bucket.
     keys
-        The shard's keys.
+        The turn's keys.
     store
         Its log.
     identifier
         Reads rows' identifiers.
     lines
-        Lines that the shard has.
+        Lines that the turn has.
 
     Raises
     ------
@@ -39,16 +39,18 @@ async def write_parts(
     async with (
         bucket.written_in_parts(keys.output) as output,
         bucket.written_in_parts(keys.error) as error,
+        bucket.written_in_parts(keys.expired) as expired,
     ):
+        parts: dict[Part, PartWriter] = {"output": output, "error": error, "expired": expired}
         async for chunk in read_chunks(store, 0, await store.count()):
             attempts += chunk.attempts
             for row in chunk.rows:
                 ordinal = identifier.ordinal(row)
                 if not seen.add(ordinal):
                     raise CorruptLogError(f"{keys.chunks} has line {ordinal} twice")
-                await (output if tally.add(row) else error).add(row + b"\n")
+                await parts[tally.add(row)].add(row + b"\n")
         if len(seen) != lines:
             raise CorruptLogError(f"{keys.chunks} has {len(seen)} of {lines} lines")
-    done = ShardDone(keys.shard, tally.completed, lines - tally.completed, attempts, tally.usage)
+    done = tally.report(keys.shard, attempts=attempts)
     await bucket.write(keys.done, done.to_json().encode())
     return done

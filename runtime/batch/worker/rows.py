@@ -6,16 +6,19 @@ instead (https://platform.openai.com/docs/api-reference/batch/request-output).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 import orjson
 
-from batch.contracts.shard import Usage
+from batch.contracts.shard import ShardDone, Usage
 
 ErrorCode = Literal[
     "batch_expired", "endpoint_error", "image_error", "invalid_line", "line_too_long", "template_error"
 ]
+
+#: The part of a shard that a row belongs to.
+Part = Literal["output", "error", "expired"]
 
 _SUCCEEDED: Final = range(200, 300)
 
@@ -106,38 +109,47 @@ class Tally:
 
     Parameters
     ----------
-    completed
-        Rows that belong to the output.
-    input_tokens, cached_tokens, output_tokens
+    completed, failed
+        Rows that belong to the output, and all others.
+    expired
+        Those of the failed that the deadline overtook.
+    usage
         What the endpoint counted for them.
     """
 
     completed: int = 0
-    input_tokens: int = 0
-    cached_tokens: int = 0
-    output_tokens: int = 0
+    failed: int = 0
+    expired: int = 0
+    usage: Usage = field(default_factory=Usage)
 
-    @property
-    def usage(self) -> Usage:
-        """What the endpoint counted."""
-        return Usage(self.input_tokens, self.cached_tokens, self.output_tokens)
-
-    def add(self, row: bytes) -> bool:
-        """Count a row, and return whether it belongs to the output.
+    def add(self, row: bytes) -> Part:
+        """Count a row, and return the part that it belongs to.
 
         Parameters
         ----------
         row
             A row of `response_row` or `error_row`.
         """
-        response = orjson.loads(row)["response"]
+        values = orjson.loads(row)
+        response, error = values["response"], values["error"]
         if response is None or response["status_code"] not in _SUCCEEDED:
-            return False
+            self.failed += 1
+            if error is None or error["code"] != "batch_expired":
+                return "error"
+            self.expired += 1
+            return "expired"
         self.completed += 1
-        usage = response["body"].get("usage")
-        if isinstance(usage, dict):
-            details = usage.get("prompt_tokens_details") or {}
-            self.input_tokens += usage.get("prompt_tokens") or 0
-            self.cached_tokens += details.get("cached_tokens") or 0
-            self.output_tokens += usage.get("completion_tokens") or 0
-        return True
+        self.usage += Usage.of_answer(response["body"])
+        return "output"
+
+    def report(self, shard: str, *, attempts: int) -> ShardDone:
+        """Return what the rows say of their shard.
+
+        Parameters
+        ----------
+        shard
+            Its name.
+        attempts
+            Requests that were sent for them.
+        """
+        return ShardDone(shard, self.completed, self.failed, attempts, self.usage, self.expired)

@@ -13,6 +13,7 @@ from batch.contracts.shard import ShardDone
 from batch.rendering import RenderingError
 from batch.worker.bucket import MissingObjectError
 from batch.worker.metrics import log
+from batch.worker.progress import ShardReports
 from batch.worker.queue import QueueMessage, ShardQueue
 from batch.worker.shard_run import InvalidJobError, ShardRun
 from batch.worker.task import ShardTask, TaskGoneError
@@ -37,15 +38,21 @@ class ShardHolder:
         Whoever waits for it.
     run
         The work.
+    reports
+        Who looks at the shard's job.
     heartbeat_seconds
         Time between two signs of life.
+    hold_seconds
+        Time after which the message is given back though the shard is not done.
     """
 
     message: QueueMessage
     queue: ShardQueue
     task: ShardTask
     run: ShardRun
+    reports: ShardReports
     heartbeat_seconds: float
+    hold_seconds: float
 
     async def hold(self) -> None:
         """Work on the shard until it is done, given back or taken away.
@@ -66,9 +73,12 @@ class ShardHolder:
         async with asyncio.TaskGroup() as group:
             await self.task.heartbeat()
             beating = group.create_task(self._beat())
+            # The queue lets nobody have a message for longer; who takes it next goes on where this ends.
+            letting_go = asyncio.get_running_loop().call_later(self.hold_seconds, self.run.drain)
             try:
                 return await self.run.run()
             finally:
+                letting_go.cancel()
                 beating.cancel()
 
     async def _beat(self) -> None:
@@ -80,11 +90,13 @@ class ShardHolder:
             except _AWS as error:
                 # The next one may come through; if none does, another worker gets the shard.
                 self._log("heartbeat_failed", reason=str(error))
+            await self.reports.send(self.run.progress)
 
     async def _end(self, done: ShardDone | None) -> None:
         if done is None:
             await self._give_back("drained", 0)
             return
+        await self.reports.send(self.run.progress)
         try:
             await self.task.succeed(done)
         except TaskGoneError:

@@ -13,6 +13,7 @@ import orjson
 
 from batch.contracts.description import JobDescription
 from batch.contracts.keys import JobKeys, ShardKeys
+from batch.contracts.progress import ShardProgress
 from batch.contracts.shard import ShardDone, ShardLine, ShardMessage
 from batch.worker.bucket import Bucket, MissingObjectError
 from batch.worker.chunk_log import BucketChunks, ChunkLog
@@ -21,6 +22,7 @@ from batch.worker.drain import Drain
 from batch.worker.images import Images
 from batch.worker.line_run import LineRunner, Result, ShardTerms, expired
 from batch.worker.memory_budget import MemoryBudget
+from batch.worker.ordinals import Ordinals
 from batch.worker.parts import write_parts
 from batch.worker.requests import Requests
 from batch.worker.rows import ErrorCode, RowIdentifier, error_row
@@ -87,11 +89,34 @@ class ShardRun:
     on_nearly_read: Callable[[], None]
     _is_nearly_read: bool = field(default=False, init=False)
     _drain: Drain = field(default_factory=Drain, init=False)
+    #: What became of the turns that are done.
+    _done: ShardDone = field(init=False)
+    _terms: ShardTerms | None = field(default=None, init=False)
+    #: The log of the turn that is in work, and which lines it has; None where it has all.
+    _log: ChunkLog | None = field(default=None, init=False)
+    _wanted: Ordinals | None = field(default=None, init=False)
     _is_read: bool = field(default=False, init=False)
     _lines: int = field(default=0, init=False)
     #: Bytes of lines whose task was cancelled before its first step: it holds them, and a permit.
     _unstarted: dict[int, int] = field(default_factory=dict, init=False)
     _is_full: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+
+    def __post_init__(self) -> None:
+        self._done = ShardDone(self.message.shard, 0, 0, 0)
+
+    @property
+    def progress(self) -> ShardProgress | None:
+        """How far the shard is; None until its job was read."""
+        if self._terms is None:
+            return None
+        now = self._done
+        if self._log is not None:
+            now = now.followed_by(self._log.tally.report(self.message.shard, attempts=0))
+        # What an earlier attempt had no time for is done again, and has not ended yet.
+        again = 0 if self._terms.is_over else now.expired
+        return ShardProgress(
+            self._terms.attempt, now.completed, now.failed - again, now.expired - again, now.usage
+        )
 
     @property
     def is_nearly_read(self) -> bool:
@@ -103,7 +128,7 @@ class ShardRun:
         self._drain.begin()
 
     async def run(self) -> ShardDone | None:
-        """Ask for every line that nobody has a result of, and write the parts.
+        """Do every turn of the shard that there is time for.
 
         Returns
         -------
@@ -116,13 +141,24 @@ class ShardRun:
             If the job or the shard cannot be read, now or ever.
         """
         keys = JobKeys(self.message.job).shard(self.message.shard)
-        if done := await self._done(keys):
-            return done
-        terms = await self._terms()
+        self._terms = terms = await self._read_terms()
+        while True:
+            turn = await self._finished(keys) or await self._take_turn(keys, terms)
+            if turn is None:
+                return None
+            self._done, self._log = self._done.followed_by(turn), None
+            if not turn.expired or terms.is_over:
+                return self._done
+            self._wanted = await self._expired(keys, terms)
+            keys = keys.next_turn
+
+    async def _take_turn(self, keys: ShardKeys, terms: ShardTerms) -> ShardDone | None:
+        """Ask for every line of a turn that nobody has a result of, and write the parts."""
         store = BucketChunks(self.shared.bucket, keys)
         flush_bytes = self.shared.settings.flush_bytes
         log = ChunkLog(store, terms.identifier, most_bytes=flush_bytes * _COMMITS_WAITING)
         await log.catch_up()
+        self._log, self._is_read, self._lines = log, False, 0
         try:
             await self._ask(keys, terms, log)
         finally:
@@ -132,12 +168,22 @@ class ShardRun:
             return None
         return await write_parts(self.shared.bucket, keys, store, terms.identifier, self._lines)
 
-    async def _done(self, keys: ShardKeys) -> ShardDone | None:
-        """Return what became of the shard, if another finished it."""
+    async def _finished(self, keys: ShardKeys) -> ShardDone | None:
+        """Return what became of a turn, if it is done."""
         found = await self.shared.bucket.read(keys.done)
         return ShardDone.from_json(found.body) if found else None
 
-    async def _terms(self) -> ShardTerms:
+    async def _expired(self, keys: ShardKeys, terms: ShardTerms) -> Ordinals:
+        """Return the lines that the deadline overtook in a turn that is done."""
+        found = await self.shared.bucket.read(keys.expired)
+        if found is None:
+            raise MissingObjectError(f"{keys.expired} is not there")
+        ordinals = Ordinals()
+        for row in found.body.split(b"\n")[:-1]:
+            ordinals.add(terms.identifier.ordinal(row))
+        return ordinals
+
+    async def _read_terms(self) -> ShardTerms:
         key = JobKeys(self.message.job).description
         found = await self.shared.bucket.read(key)
         if found is None:
@@ -157,6 +203,7 @@ class ShardRun:
             deadline=asyncio.get_running_loop().time() + left,
             order=self.order,
             drain=self._drain,
+            attempt=description.attempt,
         )
 
     async def _ask(self, keys: ShardKeys, terms: ShardTerms, log: ChunkLog) -> None:
@@ -184,7 +231,9 @@ class ShardRun:
                 if reader.remaining <= _NEXT_AT:
                     self._nearly_read()
                 for raw in lines:
-                    self._lines = raw.ordinal + 1
+                    if self._wanted is not None and raw.ordinal not in self._wanted:
+                        continue
+                    self._lines += 1
                     if raw.ordinal not in log.committed:
                         await self._begin(raw, terms, log, group)
         self._is_read = True

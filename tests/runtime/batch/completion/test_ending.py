@@ -64,7 +64,10 @@ def commit(job: Job, shard: str, *tokens: int) -> None:
     ]
     failed = {"response": {"status_code": 400, "body": {"usage": usage(9)}}, "error": None}
     broken = {"response": None, "error": {"code": "endpoint_error", "message": ""}}
-    lines = [json.dumps(row).encode() + b"\n" for row in (*rows, failed, broken)]
+    lines = [
+        json.dumps({"id": f"batch_req_{job.id}_{shard}_{ordinal}", **row}).encode() + b"\n"
+        for ordinal, row in enumerate((*rows, failed, broken))
+    ]
     for number, content in enumerate((lines[0], b"".join(lines[1:]))):
         Objects(resources.BUCKET).write(JobKeys(job.id).shard(shard).chunk(number), content)
 
@@ -137,7 +140,7 @@ def test_what_a_shard_had_answered_when_its_job_was_stopped_is_paid_once(
     assert ended is not None
     assert ended.usage == Usage(1_700_000, 500_000, 107_000)
     assert ended.cost_usd == pytest.approx(1.7 * 0.05 + 0.107 * 0.4)
-    assert ended.counts.completed == 9, "the output file has those of shards that are done"
+    assert ended.counts.completed == 11, "the output file has those of shards that are not done too"
     again = platform_in_process.jobs.move(
         job.id, "in_progress", before=["failed"], now=NOW, changes={"attempt": 2}
     )

@@ -68,9 +68,9 @@ class Job:
     def rows(self, shard: str = "00000") -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """Return the rows of the output and of the error file."""
         keys = self.keys.shard(shard)
-        output, error = self.object(keys.output), self.object(keys.error)
+        output = self.object(keys.output)
+        error = b"".join(self.object(key) or b"" for key in (keys.error, keys.expired))
         assert output is not None
-        assert error is not None
         return [json.loads(row) for row in output.splitlines()], [
             json.loads(row) for row in error.splitlines()
         ]
