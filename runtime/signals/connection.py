@@ -1,17 +1,19 @@
 """A client for the store: plain on a machine of one's own, TLS and a token of IAM for a cache in AWS.
 
-=================== ========================================================= ================
-Variable            Meaning                                                   Default
-=================== ========================================================= ================
-``SIGNALS_HOST``    name of the cache's endpoint                              required
-``SIGNALS_PORT``    its port                                                  6379
-``SIGNALS_CACHE``   name of the ElastiCache serverless cache; with it TLS,    none
-                    IAM and cluster mode are on
-``SIGNALS_USER``    user of the cache whose authentication is IAM             required with
+===================== ======================================================= ================
+Variable              Meaning                                                 Default
+===================== ======================================================= ================
+``SIGNALS_HOST``      name of the cache's endpoint                            required
+``SIGNALS_PORT``      its port                                                6379
+``SIGNALS_CACHE``     name of the ElastiCache serverless cache; with it TLS,  none
+                      IAM and cluster mode are on
+``SIGNALS_USER``      user of the cache whose authentication is IAM           required with
                                                                               cache
-``SIGNALS_REGION``  the cache's region                                        that of the
+``SIGNALS_REGION``    the cache's region                                      that of the
                                                                               environment
-=================== ========================================================= ================
+``SIGNALS_AUTHORITY`` file with the certificate that the cache's is signed    those that the
+                      by                                                      system trusts
+===================== ======================================================= ================
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from typing import Any, Final
 
 import valkey
 from valkey.backoff import ExponentialBackoff
+from valkey.connection import SSLConnection
 from valkey.exceptions import ConnectionError as ValkeyConnectionError
 from valkey.retry import Retry
 
@@ -31,6 +34,13 @@ from signals.iam_token import IamToken
 
 _PORT: Final = 6379
 _LONGEST_PAUSE_SECONDS: Final = 2.0
+
+
+class _CacheConnection(SSLConnection):
+    """An encrypted connection to whom the certificate names; the cluster client drops the option for it."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(ssl_check_hostname=True, **options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +57,8 @@ class Address:
         User of the cache.
     region
         The cache's region; None for that of the environment.
+    authority
+        File with the certificate that the cache's is signed by; None for those that the system trusts.
     """
 
     host: str
@@ -54,6 +66,7 @@ class Address:
     cache: str | None = None
     user: str | None = None
     region: str | None = None
+    authority: str | None = None
 
     def __post_init__(self) -> None:
         """Make sure that it is whole.
@@ -117,7 +130,9 @@ def read_address(environment: Mapping[str, str] = os.environ) -> Address:
     ]
     if faults or not host:
         raise SettingsError("\n".join(faults))
-    return Address(host, int(port), cache, user, environment.get("SIGNALS_REGION"))
+    return Address(
+        host, int(port), cache, user, environment.get("SIGNALS_REGION"), environment.get("SIGNALS_AUTHORITY")
+    )
 
 
 def connect(environment: Mapping[str, str] = os.environ) -> Any:
@@ -158,20 +173,21 @@ def open_client(address: Address, patience: Patience) -> Any:
     # The client counts from one, and doubles for each.
     backoff = ExponentialBackoff(cap=_LONGEST_PAUSE_SECONDS, base=patience.pause_seconds / 2)
     common: dict[str, Any] = {
-        "host": address.host,
-        "port": address.port,
         "socket_timeout": patience.answer_seconds,
         "socket_connect_timeout": patience.connect_seconds,
         "retry": Retry(backoff, patience.repetitions),
     }
     if address.cache is None or address.user is None:
-        return valkey.Valkey(**common, retry_on_error=[ValkeyConnectionError])
+        errors = [ValkeyConnectionError]
+        return valkey.Valkey(host=address.host, port=address.port, retry_on_error=errors, **common)
     token = IamToken(address.cache, address.user, address.region)
     with store_errors():
         return valkey.ValkeyCluster(
-            **common,
+            # Of what makes connections the client takes a class of them only beside an address of this form.
+            url=f"valkey://{address.host}:{address.port}",
+            connection_class=_CacheConnection,
             cluster_error_retry_attempts=patience.repetitions,
-            ssl=True,
-            ssl_check_hostname=True,
+            ssl_ca_certs=address.authority,
             credential_provider=token,
+            **common,
         )

