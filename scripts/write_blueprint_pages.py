@@ -17,7 +17,8 @@ from pathlib import Path
 
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.planning.picture import picture
-from inference_blueprints.planning.rows import PlanTable, plan_notes, plan_tables
+from inference_blueprints.planning.plan_table import PlanTable
+from inference_blueprints.planning.rows import plan_notes, plan_tables
 from inference_blueprints.planning.summary import summarise
 from inference_blueprints.planning.types import MemorySummary, PlanSummary, ProcessSummary
 from inference_blueprints.resources import root

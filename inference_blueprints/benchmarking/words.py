@@ -8,7 +8,7 @@ from typing import Any
 from inference_blueprints.benchmarking.benchmark import Benchmark
 from inference_blueprints.benchmarking.tuned import Tuned
 from inference_blueprints.local.report.words import hit_ratio, latency_rows, milliseconds
-from inference_blueprints.planning.rows import PlanTable
+from inference_blueprints.planning.plan_table import PlanTable
 from inference_blueprints.spec.types import Deployment
 
 _MILLION, _SECONDS_AN_HOUR = 1e6, 3600.0

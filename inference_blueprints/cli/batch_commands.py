@@ -306,7 +306,7 @@ def _print_table(names: Sequence[str], figures: Sequence[str], rows: Sequence[tu
     """Print rows; a narrow terminal wraps them, for an identifier that is folded cannot be copied."""
     from rich.console import Console
 
-    from inference_blueprints.planning.rows import PlanTable
+    from inference_blueprints.planning.plan_table import PlanTable
     from inference_blueprints.planning.tables import terminal_table
 
     console = Console(width=max(Console().width, _TABLE_WIDTH))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from inference_blueprints.benchmarking.asking import Access, Asker
     from inference_blueprints.benchmarking.job import InCluster
     from inference_blueprints.benchmarking.questions import Questions
-    from inference_blueprints.planning.rows import PlanTable
+    from inference_blueprints.planning.plan_table import PlanTable
     from inference_blueprints.serving.types import ModelPlan
     from inference_blueprints.spec.types import Blueprint
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from inference_blueprints.catalog.image_cache import INITIALIZATION_MIB_PER_SECOND
+from inference_blueprints.planning.plan_table import PlanTable
 from inference_blueprints.planning.types import (
     ColdStart,
     MemorySummary,
@@ -22,29 +22,6 @@ from inference_blueprints.planning.types import (
 _GIB = 1024**3
 _GB = 1e9
 _UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class PlanTable:
-    """A table of the plan.
-
-    Parameters
-    ----------
-    title
-        What it shows.
-    names, figures
-        Heads of the columns with names, and of those with figures after them.
-    rows
-        Names, then figures.
-    notes
-        Sentences on what the columns mean.
-    """
-
-    title: str
-    names: tuple[str, ...]
-    figures: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...] = ()
 
 
 def plan_tables(summary: PlanSummary) -> list[PlanTable]:

@@ -7,7 +7,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from inference_blueprints.planning.rows import PlanTable, plan_notes, plan_tables
+from inference_blueprints.planning.plan_table import PlanTable
+from inference_blueprints.planning.rows import plan_notes, plan_tables
 from inference_blueprints.planning.types import PlanSummary
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from inference_blueprints.local.report.svg import number
-from inference_blueprints.planning.rows import PlanTable
+from inference_blueprints.planning.plan_table import PlanTable
 from inference_blueprints.tuning.candidates import Candidate
 from inference_blueprints.tuning.evaluation import Evaluation
 from inference_blueprints.tuning.tune import Tuning
