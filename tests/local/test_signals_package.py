@@ -1,0 +1,75 @@
+"""The package for those who read signals is enough: built, installed where nothing else is, and reading."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from inference_blueprints.local.emulator.serverless_cache.valkey_server import LOOPBACK, ValkeyServer
+from inference_blueprints.resources import root
+from signals.connection import PATIENT, Address, open_client
+from signals.record import Signal
+from signals.store import SignalStore
+from tests.local.test_wheel import UV, run
+
+NOW = int(time.time())
+SIGNAL = Signal("intent", "shopper-1", "shoes", 5, "qwen", "abc", NOW, NOW + 3600)
+PROGRAM = """
+import importlib.metadata, json, sys
+from signals.connection import PATIENT
+from signals.reading import open_reader
+
+with open_reader(patience=PATIENT) as reader:
+    found = reader.get("intent", "shopper-1")
+    print(json.dumps([found.value, found.model, reader.get("intent", "shopper-2")]))
+print(json.dumps(sorted(each.name for each in importlib.metadata.distributions())))
+"""
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment with the built package and what it asks for."""
+    directory = tmp_path_factory.mktemp("signals")
+    package = root() / "runtime" / "signals"
+    run(
+        sys.executable,
+        "-m",
+        "build",
+        "--wheel",
+        "--no-isolation",
+        "--outdir",
+        directory,
+        package,
+        directory=root(),
+    )
+    [wheel] = directory.glob("inference_signals-*.whl")
+    run(*UV, "venv", "--python", sys.executable, directory / "venv", directory=directory)
+    found = directory / "venv/bin/python"
+    lock = root() / "requirements.lock"
+    run(*UV, "pip", "install", "--python", found, "--constraint", lock, wheel, directory=directory)
+    return found
+
+
+def test_an_application_reads_with_it_alone(python: Path, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM, encoding="utf-8")
+    with ValkeyServer(tmp_path / "valkey") as server:
+        with SignalStore(open_client(Address(LOOPBACK, server.port), PATIENT)) as store:
+            store.write([SIGNAL])
+        environment = {"SIGNALS_HOST": LOOPBACK, "SIGNALS_PORT": str(server.port)}
+        printed = run(python, "-I", program, directory=tmp_path, environment=environment)
+    read, packages = map(json.loads, printed.splitlines())
+    assert read == ["shoes", "qwen", None]
+    assert packages == [
+        "botocore",
+        "inference-signals",
+        "jmespath",
+        "python-dateutil",
+        "six",
+        "urllib3",
+        "valkey",
+    ]
