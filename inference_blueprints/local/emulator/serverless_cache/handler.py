@@ -14,11 +14,11 @@ from ministack.services import elasticache
 
 from inference_blueprints.local.control_plane.certificates import Authority
 from inference_blueprints.local.emulator.resource_handlers.registry import Made, Request, register
+from inference_blueprints.local.emulator.serverless_cache import AUTHORITY_FILE, RESOURCE_TYPE
 from inference_blueprints.local.emulator.serverless_cache.front import LOOPBACK, Front
 from inference_blueprints.local.emulator.serverless_cache.token_check import TokenCheck
 from inference_blueprints.local.emulator.serverless_cache.valkey_server import ValkeyServer
 
-RESOURCE_TYPE: Final = "AWS::ElastiCache::ServerlessCache"
 #: Read by `signals.connection` in the functions, which have this process's environment.
 AUTHORITY_VARIABLE: Final = "SIGNALS_AUTHORITY"
 
@@ -29,7 +29,7 @@ class ServerlessCacheHandler:
     Parameters
     ----------
     directory
-        Where they run. The certificate of who vouches for them is in `authority.crt` below it.
+        Where they run, and where the certificate of who vouches for them is.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -118,5 +118,5 @@ def register_serverless_caches(directory: Path) -> None:
     directory
         Where they run.
     """
-    os.environ[AUTHORITY_VARIABLE] = str(directory / "authority.crt")
+    os.environ[AUTHORITY_VARIABLE] = str(directory / AUTHORITY_FILE)
     register(RESOURCE_TYPE, ServerlessCacheHandler(directory))

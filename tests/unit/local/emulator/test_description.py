@@ -39,6 +39,15 @@ def test_with_a_control_plane_the_api_is_real_and_the_nodes_are_not(assembly: Pa
     assert found["Charts without a package"][1].endswith(": dynamo-platform")
 
 
+def test_a_cache_is_a_real_valkey_behind_an_emulated_entrance(assembly: Path) -> None:
+    assert "Signal store" not in states(assembly, control_plane=False)
+    resources = {"Cache": {"Type": "AWS::ElastiCache::ServerlessCache", "Properties": {}}}
+    (assembly / "stores.template.json").write_text(json.dumps({"Resources": resources}))
+    found = states(assembly, control_plane=False)
+    assert found["Signal store"][0] == "real"
+    assert found["Signal store's entrance"][0] == "emulated"
+
+
 def test_without_one_kubernetes_and_access_entries_are_stubbed(assembly: Path) -> None:
     found = states(assembly, control_plane=False)
     assert found["Kubernetes"][0] == "stubbed"

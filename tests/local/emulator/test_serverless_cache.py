@@ -1,0 +1,98 @@
+"""A stack's cache is a Valkey that lets users in with tokens, each with its rights, and goes with the stack."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from inference_blueprints.local.emulator.emulator import Emulator
+from signals.connection import PATIENT, Address, open_client
+from signals.errors import StoreRefusedError, StoreUnreachableError
+from signals.record import Signal
+from signals.store import SignalStore, Written
+from tests.local.emulator.conftest import REGION, Resources, StackEnd
+
+NOW = int(time.time())
+SIGNAL = Signal("intent", "shopper-1", "shoes", 5, "qwen", "abc", NOW, NOW + 3600)
+CONNECT = "on ~signal:* -@all +cluster|slots +command +ping"
+
+
+def resources(writer_access: str = "+hget +hset +eval +evalsha +expireat") -> Resources:
+    def user(name: str, access: str) -> tuple[str, dict[str, Any]]:
+        return "AWS::ElastiCache::User", {
+            "Engine": "valkey",
+            "UserId": name,
+            "UserName": name,
+            "AccessString": f"{CONNECT} {access}",
+            "AuthenticationMode": {"Type": "iam"},
+        }
+
+    return {
+        "Reader": user("cached-reader", "+hget"),
+        "Writer": user("cached-writer", writer_access),
+        "Stranger": user("stranger", "+hget"),
+        "Users": (
+            "AWS::ElastiCache::UserGroup",
+            {"Engine": "valkey", "UserGroupId": "users", "UserIds": [{"Ref": "Reader"}, {"Ref": "Writer"}]},
+        ),
+        "Cache": (
+            "AWS::ElastiCache::ServerlessCache",
+            {"Engine": "valkey", "ServerlessCacheName": "cached", "UserGroupId": {"Ref": "Users"}},
+        ),
+        "Port": (
+            "AWS::SSM::Parameter",
+            {"Name": "cache-port", "Type": "String", "Value": {"Fn::GetAtt": ["Cache", "Endpoint.Port"]}},
+        ),
+    }
+
+
+@pytest.fixture
+def address(
+    emulator: Emulator,
+    client: Callable[[str], Any],
+    apply_stack: Callable[[str, Resources], StackEnd],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Address:
+    for name, value in emulator.environment().items():
+        monkeypatch.setenv(name, value)
+    assert apply_stack("cached", resources()) == StackEnd("CREATE_COMPLETE", ())
+    port = client("ssm").get_parameter(Name="cache-port")["Parameter"]["Value"]
+    authority = str(emulator.cache_authority)
+    return Address("127.0.0.1", int(port), "cached", "cached-reader", REGION, authority)
+
+
+def test_users_come_in_with_their_rights_as_they_are_then(
+    address: Address,
+    client: Callable[[str], Any],
+    apply_stack: Callable[[str, Resources], StackEnd],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def store(**changes: Any) -> SignalStore:
+        return SignalStore(open_client(replace(address, **changes), PATIENT))
+
+    with store() as reader, store(user="cached-writer") as writer:
+        assert writer.write([SIGNAL]) == Written(1, 0)
+        assert reader.get("intent", "shopper-1") == SIGNAL
+        with pytest.raises(StoreRefusedError, match="no permissions"):
+            reader.write([SIGNAL])
+    for wrong in ({"user": "stranger"}, {"cache": "another"}):
+        with pytest.raises(StoreRefusedError):
+            store(**wrong)
+    assert apply_stack("cached", resources("+hget")).status == "UPDATE_COMPLETE"
+    with store(user="cached-writer") as writer, pytest.raises(StoreRefusedError, match="no permissions"):
+        writer.write([SIGNAL])
+    with store() as reader:
+        assert reader.get("intent", "shopper-1") == SIGNAL
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "guessed")
+    with pytest.raises(StoreRefusedError):
+        store()
+    client("cloudformation").delete_stack(StackName="cached")
+    client("cloudformation").get_waiter("stack_delete_complete").wait(
+        StackName="cached", WaiterConfig={"Delay": 1}
+    )
+    with pytest.raises(StoreUnreachableError):
+        store()
