@@ -1,4 +1,4 @@
-"""A stack's cache is a Valkey that lets users in with tokens, each with its rights, and goes with the stack."""
+"""A stack's cache is a Valkey that lets users in with tokens, each with its rights; it goes with the stack."""
 
 from __future__ import annotations
 
