@@ -71,6 +71,9 @@ def submit(
     budget: Annotated[
         float | None, typer.Option("--budget", metavar="USD", min=0.0, help="What the job may cost.")
     ] = None,
+    signal: Annotated[
+        str | None, typer.Option("--signal", help="Signal of your team that the answers become.")
+    ] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for its end, as `watch` does.")] = False,
     address: Address = None,
 ) -> None:
@@ -78,13 +81,19 @@ def submit(
     from inference_blueprints.deployment.batch.submission import Submission
     from inference_blueprints.deployment.batch.submission import submit as submit_file
 
-    queues = [each.name for each in _described(name_or_path)[1].queues]
+    blueprint, batch = _described(name_or_path)
+    queues = [each.name for each in batch.queues]
     if queue is not None and queue not in queues:
         raise UserError(f"got --queue {queue}; the blueprint's queues are {', '.join(queues)}")
     if not re.fullmatch(r"[1-9]\d{0,3}[hd]", window, re.ASCII):
         raise UserError(f"got --window {window}; allowed are hours or days, such as 6h or 2d")
+    store = blueprint.spec.signal_store
+    signals = [each.name for each in store.signals] if store else []
+    if signal is not None and signal not in signals:
+        known = f"signals are {', '.join(signals)}" if signals else "the blueprint has no signals"
+        raise UserError(f"got --signal {signal}; {known}")
     api = _api(name_or_path, address)
-    job = submit_file(api, Submission(file, window, queue, budget))
+    job = submit_file(api, Submission(file, window, queue, budget, signal))
     print(job["id"], flush=True)
     if wait:
         _watch(api, job["id"])

@@ -40,6 +40,8 @@ class Sections:
         Names of all of them, also of those that do not fit otherwise; None when one cannot be told.
     team_count, queue_count
         How many teams and queues the file has, also such as do not fit.
+    signal_owners
+        Teams by the names of their signals, of which there may be none; None when they cannot be told.
     about
         The list of which only one item is in here; rules that do not read it have nothing new to say.
     """
@@ -58,6 +60,7 @@ class Sections:
     model_names: tuple[str, ...] | None
     team_count: int
     queue_count: int
+    signal_owners: Mapping[str, str] | None
     about: str | None = None
 
     def blueprint(self) -> Blueprint | None:
@@ -106,4 +109,10 @@ class Sections:
             model_names=tuple(model.name for model in spec.models),
             team_count=len(spec.teams),
             queue_count=len(spec.batch.queues) if spec.batch else 0,
+            signal_owners=_owners(spec.signal_store),
         )
+
+
+def _owners(store: SignalStore | None) -> Mapping[str, str]:
+    """Return teams by the names of their signals."""
+    return {signal.name: signal.team for signal in store.signals} if store else {}

@@ -164,6 +164,7 @@ def _sound_sections(document: Document, faults: Faults) -> Sections:
         model_names=_names(document, faults, ("spec", "models")),
         team_count=len(_list(document, ("spec", "teams"))),
         queue_count=len(_list(document, ("spec", "batch", "queues"))),
+        signal_owners=_signal_owners(document, faults),
     )
 
 
@@ -196,6 +197,18 @@ def _names(document: Document, faults: Faults, path: Path) -> tuple[str, ...] | 
     if not name_paths or any(faults.touch(name_path) for name_path in name_paths):
         return None
     return tuple(document.value(name_path) for name_path in name_paths)
+
+
+def _signal_owners(document: Document, faults: Faults) -> Mapping[str, str] | None:
+    """Return teams by the names of their signals, unless one of them, or the list, is at fault."""
+    path: Path = ("spec", "signalStore", "signals")
+    if document.value(path) is None:
+        return {}
+    names = _names(document, faults, path)
+    teams = [(*path, index, "team") for index in range(len(names or ()))]
+    if names is None or any(faults.touch(team) for team in teams):
+        return None
+    return dict(zip(names, map(document.value, teams), strict=True))
 
 
 def _list(document: Document, path: Path) -> list[Any]:

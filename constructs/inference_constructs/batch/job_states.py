@@ -24,7 +24,7 @@ SEGMENTS_AT_ONCE = 50
 # the job's deadline ends that.
 _FAILED_ATTEMPTS = 4
 _SILENT_ATTEMPTS = 100_000
-#: Shards whose answers go to the signal store at once.
+#: Parts whose answers go to the signal store at once.
 _PUBLISHED_AT_ONCE = 20
 # A store that is not reached, or is restarted, is waited for: twenty minutes, until a redrive has to do it.
 _STORE_RETRY = {
@@ -243,7 +243,7 @@ def _ending(resources: JobResources) -> dict[str, State]:
 
 
 def _publishing(resources: JobResources) -> dict[str, State]:
-    """Bring the answers of each shard into the signal store."""
+    """Bring the answers of each part of the results into the signal store."""
     publish = _invoke(resources, "publish", "{% $states.input %}")
     return {
         "HasPublications": {
@@ -256,9 +256,9 @@ def _publishing(resources: JobResources) -> dict[str, State]:
                 resources,
                 key="{% 'jobs/' & $job & '/publications.jsonl' %}",
                 label="Publications",
-                child="PublishShard",
+                child="PublishPart",
                 concurrency=_PUBLISHED_AT_ONCE,
-                selector={"job": "{% $job %}", "shard": "{% $states.context.Map.Item.Value.shard %}"},
+                selector={"job": "{% $job %}", "part": "{% $states.context.Map.Item.Value.part %}"},
                 state={
                     **publish,
                     "Retry": [*publish["Retry"], _STORE_RETRY],

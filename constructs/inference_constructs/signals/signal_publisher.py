@@ -1,4 +1,4 @@
-"""The function that brings the answers of a shard into the signal store."""
+"""The function that brings the answers of a part of a job's results into the signal store."""
 
 from __future__ import annotations
 

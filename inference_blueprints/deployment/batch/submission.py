@@ -33,12 +33,15 @@ class Submission:
         Where it waits; None for the only one that it can mean.
     budget_usd
         What it may cost, in dollars; None for the team's budget of a month.
+    signal
+        Signal that its answers become; None where they stay in its files alone.
     """
 
     file: Path
     window: str
     queue: str | None = None
     budget_usd: float | None = None
+    signal: str | None = None
 
 
 def submit(api: BatchApi, submission: Submission) -> dict[str, Any]:
@@ -63,6 +66,8 @@ def submit(api: BatchApi, submission: Submission) -> dict[str, Any]:
         metadata["queue"] = submission.queue
     if submission.budget_usd is not None:
         metadata["budget_usd"] = f"{submission.budget_usd:.6f}"
+    if submission.signal is not None:
+        metadata["signal"] = submission.signal
     body = {
         "input_file_id": file_id,
         "endpoint": endpoint,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from inference_blueprints.errors import Finding
 from inference_blueprints.spec.rules.duplicate_names import duplicate_names
-from inference_blueprints.spec.types import SignalStore, Team
+from inference_blueprints.spec.types import Batch, SignalStore, Team
 from inference_blueprints.spec.wording import Path, allowed, quote, suggestion
 
 _SIGNALS: Path = ("spec", "signalStore", "signals")
@@ -36,3 +36,20 @@ def signal_has_a_team(signal_store: SignalStore, teams: Mapping[int, Team]) -> I
         if known and signal.team not in known:
             message = f"got {quote(signal.team)}, {allowed('team', known)}{suggestion(signal.team, known)}"
             yield Finding((*_SIGNALS, index, "team"), message)
+
+
+def schedules_write_signals_of_their_team(
+    batch: Batch, signal_owners: Mapping[str, str]
+) -> Iterator[Finding]:
+    """Check that a schedule's signal is one of its team's."""
+    for index, schedule in enumerate(batch.schedules):
+        name = schedule.manifest.signal
+        if name is None or signal_owners.get(name) == schedule.team:
+            continue
+        owned = [each for each, team in signal_owners.items() if team == schedule.team]
+        known = allowed("signal", owned) if owned else f"team {quote(schedule.team)} has none"
+        message = (
+            f"got {quote(name)}, {known}{suggestion(name, owned)}; declare it under spec.signalStore.signals "
+            f"with team {quote(schedule.team)}"
+        )
+        yield Finding(("spec", "batch", "schedules", index, "manifest", "signal"), message)

@@ -125,6 +125,7 @@ RULES: tuple[Rule, ...] = (
     Rule(signals.something_fills_the_store, ("signal_store", "queue_count")),
     Rule(signals.signals_differ, ("signal_store",)),
     Rule(signals.signal_has_a_team, ("signal_store", "teams")),
+    Rule(signals.schedules_write_signals_of_their_team, ("batch", "signal_owners")),
     Rule(weights.one_source, ("models",)),
     Rule(weights.hub_keys_go_with_the_hub, ("models",)),
     Rule(weights.shape_is_known, ("models",)),

@@ -79,6 +79,8 @@ class Manifest(Section):
     """Whether valid lines run although others are not."""
     template: PromptTemplate | None = None
     """How rows become requests; without it lines are requests."""
+    signal: Name | None = None
+    """Signal of the team that answers become, by their `custom_id`; without it they are in files alone."""
 
 
 class BatchSchedule(Section):

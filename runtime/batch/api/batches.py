@@ -20,6 +20,7 @@ from batch.jobs.job import Job
 from batch.jobs.job_table import KeyReusedError, Once
 from batch.jobs.manifest import ENDPOINTS, PRIORITIES, Manifest
 from batch.jobs.settings import Platform
+from batch.jobs.signals import read_signal
 from batch.jobs.submitting import Submission, Submitter
 from batch.jobs.table import StateConflictError, UnknownCursorError
 from batch.objects import Objects
@@ -144,6 +145,7 @@ class Batches:
             deadline_hours=min(hours, queue.deadline_hours),
             budget_usd=options.number("budget_usd", default=most_usd, least=0, most=most_usd),
             skip_invalid=options.flag("skip_invalid"),
+            signal=read_signal(options, self._configuration.signals_of(request.team.name), endpoint=endpoint),
             metadata=metadata,
         )
         fields.problems += options.problems

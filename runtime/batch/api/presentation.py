@@ -11,7 +11,7 @@ from batch.jobs.job import TIMES, Job
 
 
 def batch_object(job: Job) -> dict[str, Any]:
-    """Return a job as a batch; `team`, `queue`, `priority` and the sums in dollars are this platform's own.
+    """Return a job as a batch; `team`, `queue`, `priority`, `signal` and dollars are this platform's own.
 
     Parameters
     ----------
@@ -48,6 +48,7 @@ def batch_object(job: Job) -> dict[str, Any]:
         "priority": job.priority,
         "budget_usd": job.budget_usd,
         "cost_usd": job.cost_usd,
+        "signal": job.publication and {"name": job.publication.signal, **asdict(job.published)},
     }
 
 

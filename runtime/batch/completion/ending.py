@@ -19,6 +19,7 @@ from batch.jobs.spending import Figures, added, additions
 from batch.jobs.table import StateConflictError
 from batch.objects import Objects
 from batch.preparation.planning import Plan
+from batch.publication.listing import published, unpublished, write_publications
 
 # Of a batch's errors; the error file has them all.
 _SHOWN_ERRORS = 100
@@ -88,6 +89,18 @@ class Ends:
             )
         return self._outcome(identifier)
 
+    def list_publications(self, identifier: str) -> int:
+        """List the parts of a job whose answers are to be published, and return how many they are.
+
+        Parameters
+        ----------
+        identifier
+            The job.
+        """
+        if self._job(identifier).publication is None:
+            return 0
+        return write_publications(identifier, self._objects)
+
     def finish(self, identifier: str, *, now: int) -> Job:
         """End a job whose results are merged: completed, or failed where shards are not done.
 
@@ -100,7 +113,9 @@ class Ends:
         """
         outcome = Outcome.from_json(self._objects.read(JobKeys(identifier).outcome))
         if not outcome.undone:
-            return self._end(identifier, Ending("completed", ("finalizing",)), outcome, now=now)
+            return self._end(identifier, self._done(identifier), outcome, now=now)
+        if now >= self._job(identifier).expires_at:
+            return self._end(identifier, Ending("expired", ("finalizing",), (_TOO_LATE,)), outcome, now=now)
         message = (
             f"{len(outcome.undone):,} shards could not be done; the output file has the others: "
             "redrive the job to run them again"
@@ -148,6 +163,17 @@ class Ends:
         outcome = self._outcome(identifier) if has_shards else None
         return self._end(identifier, _ending(job, cause, now), outcome, now=now)
 
+    def _done(self, identifier: str) -> Ending:
+        """Return how a job ends whose requests are done: well, if its answers are where they were to go."""
+        is_published = self._job(identifier).publication is None or not unpublished(identifier, self._objects)
+        if is_published:
+            return Ending("completed", ("finalizing",))
+        message = (
+            "the output file is whole, but not all of its answers are in the signal store: redrive the job "
+            "to publish the rest"
+        )
+        return Ending("failed", ("finalizing",), (JobError("signals_failed", message),))
+
     def _job(self, identifier: str) -> Job:
         """Return a job."""
         job = self._records.jobs.get(identifier)
@@ -177,6 +203,8 @@ class Ends:
             "cost_usd": usd,
             **self._files(job, now=now),
         }
+        if job.publication is not None:
+            changes["published"] = plain(published(job.id, self._objects))
         try:
             ended = self._records.jobs.move(
                 identifier,

@@ -74,7 +74,8 @@ def merge(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``job`` and the number of its lines that are ``completed`` and ``failed``, and of ``undone`` shards.
+        ``job`` and the number of its lines that are ``completed`` and ``failed``, of ``undone`` shards, and
+        of ``publications``: parts whose answers are to be published.
     """
     outcome = _ends().merge(event["job"], int(event["attempt"]), now=int(time.time()))
     return {
@@ -82,6 +83,7 @@ def merge(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
         "completed": outcome.completed,
         "failed": outcome.failed,
         "undone": len(outcome.undone),
+        "publications": _ends().list_publications(event["job"]),
     }
 
 

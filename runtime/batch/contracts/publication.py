@@ -1,7 +1,7 @@
 """What became of answers in the signal store, and where their history lies.
 
-The history is one object a shard, ``signals/name=<signal>/date=<day>/<job>-<shard>.jsonl.gz`` in a bucket of
-its own. The day is that on which the job was submitted, in UTC. Each row has the columns of `HISTORY_COLUMNS`.
+The history is one object a part, ``signals/name=<signal>/date=<day>/<job>-<part>.jsonl.gz`` in a bucket of
+its own; the day is that on which the job was submitted, in UTC. Each row has the columns of `HISTORY_COLUMNS`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ HISTORY_COLUMNS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What became of the answers of a shard, or of all shards of a job.
+    """What became of the answers of a part, or of all parts of a job.
 
     Parameters
     ----------
@@ -67,15 +67,15 @@ class Published:
         return cls(**json.loads(text))
 
 
-def history_key(publication: Publication, job: str, shard: str) -> str:
-    """Return the key of the history of a shard.
+def history_key(publication: Publication, job: str, part: str) -> str:
+    """Return the key of the history of a part.
 
     Parameters
     ----------
     publication
         Where the job's answers go.
-    job, shard
-        The job's identifier and the shard's name.
+    job, part
+        The job's identifier and the part's name.
     """
     day = datetime.fromtimestamp(publication.version / 1000, UTC).date().isoformat()
-    return f"signals/name={publication.signal}/date={day}/{job}-{shard}.jsonl.gz"
+    return f"signals/name={publication.signal}/date={day}/{job}-{part}.jsonl.gz"

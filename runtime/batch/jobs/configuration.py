@@ -8,7 +8,10 @@
                              "usdPerMillionInputTokens": 0.05, "usdPerMillionOutputTokens": 0.4},
                 "limits": {"lines": 1000000}}],
     "teams": [{"name": "search", "principals": ["arn:aws:iam::111122223333:role/Search"],
-               "monthlyBudgetUsd": 1000, "dataPrefixes": ["s3://search-data/prompts/"]}]}
+               "monthlyBudgetUsd": 1000, "dataPrefixes": ["s3://search-data/prompts/"]}],
+    "signals": [{"name": "product-captions", "team": "search", "ttlHours": 72}]}
+
+Signals may be left out, where answers go nowhere but into files.
 """
 
 from __future__ import annotations
@@ -79,6 +82,23 @@ class Team:
 
 
 @dataclass(frozen=True, slots=True)
+class DeclaredSignal:
+    """A signal that jobs of one team may write.
+
+    Parameters
+    ----------
+    name, team
+        Its name, and whose it is.
+    ttl_hours
+        Hours after which a value is no longer true.
+    """
+
+    name: str
+    team: str
+    ttl_hours: float
+
+
+@dataclass(frozen=True, slots=True)
 class Configuration:
     """The document.
 
@@ -86,13 +106,14 @@ class Configuration:
     ----------
     platform
         The platform's name; tokens are made for it alone.
-    queues, teams
-        Its queues and teams.
+    queues, teams, signals
+        Its queues, teams and signals.
     """
 
     platform: str
     queues: tuple[Queue, ...]
     teams: tuple[Team, ...]
+    signals: tuple[DeclaredSignal, ...] = ()
 
     def queue(self, name: str) -> Queue | None:
         """Return a queue by its name; None if there is none."""
@@ -101,6 +122,10 @@ class Configuration:
     def team(self, name: str) -> Team | None:
         """Return a team by its name; None if there is none."""
         return next((team for team in self.teams if team.name == name), None)
+
+    def signals_of(self, team: str) -> dict[str, DeclaredSignal]:
+        """Return the signals that a team's jobs may write, by name."""
+        return {signal.name: signal for signal in self.signals if signal.team == team}
 
     def team_of(self, arn: str) -> Team | None:
         """Return the team that a caller belongs to; None if there is none.
@@ -132,6 +157,7 @@ class Configuration:
                 platform=values["platform"],
                 queues=tuple(map(_queue, values["queues"])),
                 teams=tuple(_part(Team, each) for each in values["teams"]),
+                signals=tuple(_part(DeclaredSignal, each) for each in values.get("signals", [])),
             )
         except (ValueError, TypeError, KeyError) as error:
             raise ConfigurationError(f"the queues and teams cannot be read: {error!r}") from error
@@ -171,6 +197,7 @@ def _problems(configuration: Configuration) -> list[str]:
         for what, names in (
             ("queue", [queue.name for queue in configuration.queues]),
             ("team", [team.name for team in configuration.teams]),
+            ("signal", [signal.name for signal in configuration.signals]),
         )
         for name, number in Counter(names).items()
         if number > 1

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
-from batch.contracts.request import Input
+from batch.contracts.publication import Published
+from batch.contracts.request import Input, Publication
 from batch.contracts.shard import Usage
 from batch.contracts.states import JobState
 
@@ -94,6 +95,8 @@ class Job:
         Its files; a job that came in as an object has no input file.
     errors
         Why it failed.
+    publication, published
+        Where its answers go in the signal store, and what became of them there.
     metadata
         The team's own notes.
     """
@@ -121,6 +124,8 @@ class Job:
     output_file_id: str | None = None
     error_file_id: str | None = None
     errors: tuple[JobError, ...] = ()
+    publication: Publication | None = None
+    published: Published = field(default_factory=Published)
     metadata: Mapping[str, str] = field(default_factory=dict)
 
     def to_values(self) -> dict[str, Any]:
@@ -136,9 +141,12 @@ class Job:
         TypeError
             If it is not such a record.
         """
+        publication = values.get("publication")
         return cls(
             **{
                 **values,
+                "publication": None if publication is None else Publication(**publication),
+                "published": Published(**values.get("published", {})),
                 "inputs": tuple(Input(**each) for each in values["inputs"]),
                 "counts": RequestCounts(**values["counts"]),
                 "usage": Usage(**values["usage"]),

@@ -7,6 +7,7 @@
     "deadlineHours": 12, "priority": 20, "budgetUsd": 50,
     "template": {"text": "Summarise: {{ text }}", "imageFields": ["photo"],
                  "parameters": {"max_tokens": 200}},
+    "signal": "product-captions",
     "metadata": {"run": "nightly"}}
 
 Only `inputs` must be there. Its queue and team are those of the prefix that it lies below, or of the schedule
@@ -22,9 +23,10 @@ from typing import Final, cast, get_args
 
 from batch.contracts.description import PromptTemplate
 from batch.contracts.request import Input, InputFormat
-from batch.jobs.configuration import Queue, Team
+from batch.jobs.configuration import DeclaredSignal, Queue, Team
 from batch.jobs.fields import Fields, read_object
 from batch.jobs.job import JobError
+from batch.jobs.signals import read_signal
 
 #: Paths of the API that a job's lines may ask for.
 ENDPOINTS: Final = ("/v1/chat/completions", "/v1/completions", "/v1/embeddings")
@@ -57,6 +59,8 @@ class Manifest:
         What makes two manifests one job; empty where the object itself does.
     template
         How rows become requests; None where lines have bodies.
+    signal
+        Where answers go beside the output file; None where nowhere.
     metadata
         The team's own notes.
     """
@@ -69,10 +73,13 @@ class Manifest:
     skip_invalid: bool = False
     idempotency_key: str = ""
     template: PromptTemplate | None = None
+    signal: DeclaredSignal | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
 
 
-def read_manifest(text: str | bytes, *, queue: Queue, team: Team) -> Manifest:
+def read_manifest(
+    text: str | bytes, *, queue: Queue, team: Team, signals: Mapping[str, DeclaredSignal]
+) -> Manifest:
     """Read and check a manifest.
 
     Parameters
@@ -81,6 +88,8 @@ def read_manifest(text: str | bytes, *, queue: Queue, team: Team) -> Manifest:
         The object's content.
     queue, team
         Where it waits, and whose it is.
+    signals
+        Signals that the team may write, by name.
 
     Raises
     ------
@@ -92,9 +101,11 @@ def read_manifest(text: str | bytes, *, queue: Queue, team: Team) -> Manifest:
     fields.problems += template_problems
     fields.text("queue", default=queue.name, choices=(queue.name,))
     fields.text("model", default=queue.model, choices=(queue.model,))
+    inputs = _inputs(fields, team)
+    endpoint = fields.text("endpoint", default=ENDPOINTS[0], choices=ENDPOINTS)
     manifest = Manifest(
-        inputs=_inputs(fields, team),
-        endpoint=fields.text("endpoint", default=ENDPOINTS[0], choices=ENDPOINTS),
+        inputs=inputs,
+        endpoint=endpoint,
         priority=int(
             fields.number(
                 "priority", default=queue.priority, least=PRIORITIES[0], most=PRIORITIES[1], whole=True
@@ -109,6 +120,7 @@ def read_manifest(text: str | bytes, *, queue: Queue, team: Team) -> Manifest:
         skip_invalid=fields.flag("skipInvalid"),
         idempotency_key=fields.text("idempotencyKey", default="", longest=255),
         template=template,
+        signal=read_signal(fields, signals, endpoint=endpoint),
         metadata=fields.metadata(),
     )
     fields.finish()

@@ -10,9 +10,9 @@ import time
 from dataclasses import dataclass
 
 from batch.contracts.keys import JobKeys
-from batch.contracts.request import JobRequest
+from batch.contracts.request import JobRequest, Publication
 from batch.jobs import identifiers
-from batch.jobs.configuration import Queue, Team
+from batch.jobs.configuration import DeclaredSignal, Queue, Team
 from batch.jobs.executions import Executions
 from batch.jobs.job import Job, JobError, Source
 from batch.jobs.job_table import JobTable, Once, plain
@@ -134,8 +134,14 @@ def _job(submission: Submission, *, now: int) -> Job:
         priority=manifest.priority,
         budget_usd=manifest.budget_usd,
         input_file_id=submission.input_file_id,
+        publication=None if manifest.signal is None else _publication(manifest.signal),
         metadata=manifest.metadata,
     )
+
+
+def _publication(signal: DeclaredSignal) -> Publication:
+    """Return where the answers of a job that is submitted now go."""
+    return Publication(signal.name, time.time_ns() // 1_000_000, round(signal.ttl_hours * _SECONDS_PER_HOUR))
 
 
 def _request(job: Job, submission: Submission) -> JobRequest:
@@ -154,4 +160,5 @@ def _request(job: Job, submission: Submission) -> JobRequest:
         skip_invalid=submission.manifest.skip_invalid,
         data_prefixes=submission.team.data_prefixes,
         template=submission.manifest.template,
+        publication=job.publication,
     )

@@ -104,11 +104,19 @@ class Submissions:
         queue, team = self._configuration.queue(queue_name), self._configuration.team(team_name)
         return (queue, team) if queue and team and name.endswith(ENDING) else None
 
+    def _manifest(self, content: bytes | None, queue: Queue, team: Team) -> Manifest:
+        """Read a manifest; None is one that is too large to be read."""
+        if content is None:
+            problem = JobError("manifest_too_large", f"the manifest has more than {_MOST_BYTES} bytes")
+            raise InvalidError([problem])
+        signals = self._configuration.signals_of(team.name)
+        return read_manifest(content, queue=queue, team=team, signals=signals)
+
     def _submit(self, content: bytes | None, queue: Queue, team: Team, *, source: Source, once: Once) -> Job:
         """Make the job of a manifest, or the record of one that is wrong."""
         problems: tuple[JobError, ...]
         try:
-            manifest = _manifest(content, queue, team)
+            manifest = self._manifest(content, queue, team)
             return self._submitter.submit(_submission(manifest, queue, team, source, _once(manifest, once)))
         except InvalidError as error:
             problems = error.problems
@@ -164,14 +172,6 @@ def build(platform: Platform) -> Submissions:
     """
     submitter = Submitter(platform.jobs, platform.storage, platform.executions)
     return Submissions(platform.configuration, platform.storage, submitter)
-
-
-def _manifest(content: bytes | None, queue: Queue, team: Team) -> Manifest:
-    """Read a manifest; None is one that is too large to be read."""
-    if content is None:
-        problem = JobError("manifest_too_large", f"the manifest has more than {_MOST_BYTES} bytes")
-        raise InvalidError([problem])
-    return read_manifest(content, queue=queue, team=team)
 
 
 def _once(manifest: Manifest, once: Once) -> Once:

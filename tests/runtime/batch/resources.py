@@ -40,6 +40,10 @@ CONFIGURATION: dict[str, Any] = {
             "dataPrefixes": ["s3://adverts-data/"],
         },
     ],
+    "signals": [
+        {"name": "product-captions", "team": "search", "ttlHours": 72},
+        {"name": "topics", "team": "adverts", "ttlHours": 1.5},
+    ],
 }
 #: As the stack makes it (`batch.jobs.table`).
 TABLE_PROPERTIES: dict[str, Any] = {

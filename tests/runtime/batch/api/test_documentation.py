@@ -95,10 +95,13 @@ def test_the_manifest_is_one() -> None:
     configuration = Configuration.from_json(resources.configuration_text())
     (text,) = fences("json")
 
-    manifest = read_manifest(text, queue=configuration.queues[0], team=configuration.teams[0])
+    [queue], [team, _] = configuration.queues, configuration.teams
+    signals = configuration.signals_of(team.name)
+    manifest = read_manifest(text, queue=queue, team=team, signals=signals)
 
     assert (manifest.priority, manifest.deadline_hours, manifest.budget_usd) == (20, 12, 50)
     assert manifest.template is not None
+    assert manifest.signal == signals["product-captions"]
 
 
 def test_the_states_are_those_of_the_platform() -> None:

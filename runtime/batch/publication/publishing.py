@@ -1,0 +1,131 @@
+"""Brings the answers of a part into the signal store and its history, in bounded memory."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Final, Protocol
+
+from batch.contracts.keys import JobKeys
+from batch.contracts.publication import Published, history_key
+from batch.contracts.request import JobRequest
+from batch.objects import Objects
+from batch.preparation.line_reader import read_lines
+from batch.publication.answers import read_signals
+from batch.publication.prompts import PromptDigests
+from signals.record import Signal
+from signals.store import Written
+
+_AT_ONCE: Final = 1000
+#: A row holds an answer, which the worker took whole into its memory.
+_LONGEST_LINE: Final = 256 * 2**20
+# Of zlib: gzip's own frame, with nothing in it that tells the time.
+_GZIP: Final = 31
+
+
+class Store(Protocol):
+    """What is used of a signal store."""
+
+    def write(self, signals: Iterable[Signal]) -> Written:
+        """Write signals; doing it again changes nothing."""
+
+
+class Publisher:
+    """Publishes parts.
+
+    Parameters
+    ----------
+    store
+        The signal store.
+    objects
+        The batch bucket.
+    history
+        The bucket of the history.
+    """
+
+    def __init__(self, store: Store, objects: Objects, history: Objects) -> None:
+        self._store = store
+        self._objects = objects
+        self._history = history
+
+    def publish(self, job: str, part: str) -> Published:
+        """Publish the answers of a part; doing it again writes the same.
+
+        Parameters
+        ----------
+        job, part
+            The job's identifier and the part's name.
+
+        Raises
+        ------
+        LookupError
+            If the job does not publish.
+        signals.errors.StoreError
+            If the store cannot be reached or refuses; what went before stays, and the history is not there.
+        """
+        keys = JobKeys(job).part(part)
+        request = JobRequest.from_json(self._objects.read(JobKeys(job).request))
+        publication = request.publication
+        if publication is None:
+            raise LookupError(f"{job}: it does not publish its answers")
+        digests = PromptDigests(self._lines(keys.lines), request.template)
+        answers = read_signals(self._lines(keys.output), request, publication, digests)
+        tally = _Tally()
+        self._history.write_stream(
+            history_key(publication, job, part), _compressed(self._written(answers, job, tally))
+        )
+        self._objects.write(keys.published, tally.published.to_json().encode())
+        return tally.published
+
+    def _lines(self, key: str) -> Iterator[bytes]:
+        """Iterate over the lines of an object of the batch bucket."""
+        for line in read_lines(self._objects.pieces(key), first_offset=0, limit=_LONGEST_LINE):
+            if line.content is None:
+                raise ValueError(f"{key}: a line has {line.size} bytes, at most {_LONGEST_LINE} are read")
+            yield line.content
+
+    def _written(self, answers: Iterator[Signal | None], job: str, tally: _Tally) -> Iterator[bytes]:
+        """Write signals into the store, and iterate over their rows of the history."""
+        while group := list(islice(answers, _AT_ONCE)):
+            signals = [signal for signal in group if signal is not None]
+            tally.add(self._store.write(signals), unfit=len(group) - len(signals))
+            yield _rows(signals, job)
+
+
+class _Tally:
+    """What has become of answers so far."""
+
+    def __init__(self) -> None:
+        self.published = Published()
+
+    def add(self, written: Written, *, unfit: int) -> None:
+        """Add what became of a group."""
+        self.published += Published(written.written, written.superseded, unfit)
+
+
+def _rows(signals: Sequence[Signal], job: str) -> bytes:
+    """Return signals as rows of the history, whose columns are `HISTORY_COLUMNS`."""
+    rows = (
+        {
+            "key": signal.key,
+            "value": signal.value,
+            "version": signal.version,
+            "model": signal.model,
+            "prompt_hash": signal.prompt_hash,
+            "time": signal.time,
+            "expires": signal.expires,
+            "job": job,
+        }
+        for signal in signals
+    )
+    return b"".join(json.dumps(row, separators=(",", ":")).encode() + b"\n" for row in rows)
+
+
+def _compressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Iterate over pieces as a file of gzip; the same pieces make the same file."""
+    compressor = zlib.compressobj(wbits=_GZIP)
+    for piece in pieces:
+        yield compressor.compress(piece)
+    yield compressor.flush()
