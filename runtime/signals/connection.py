@@ -13,14 +13,17 @@ Variable              Meaning                                                 De
                                                                               environment
 ``SIGNALS_AUTHORITY`` file with the certificate that the cache's is signed    those that the
                       by                                                      system trusts
+``SIGNALS_TUNNEL``    host:port that leads to the endpoint                    none
 ===================== ======================================================= ================
 """
 
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import valkey
@@ -37,10 +40,19 @@ _LONGEST_PAUSE_SECONDS: Final = 2.0
 
 
 class _CacheConnection(SSLConnection):
-    """An encrypted connection to whom the certificate names; the cluster client drops the option for it."""
+    """An encrypted connection to whom a certificate names; the cluster client drops the option for it."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, *, certificate_host: str, **options: Any) -> None:
         super().__init__(ssl_check_hostname=True, **options)
+        self._certificate_host = certificate_host
+
+    def _wrap_socket_with_ssl(self, sock: socket.socket) -> Any:
+        # The name that is checked is the client's `host`, which at a tunnel is the tunnel's end.
+        reached, self.host = self.host, self._certificate_host
+        try:
+            return super()._wrap_socket_with_ssl(sock)
+        finally:
+            self.host = reached
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +71,8 @@ class Address:
         The cache's region; None for that of the environment.
     authority
         File with the certificate that the cache's is signed by; None for those that the system trusts.
+    tunnel
+        Host and port that lead to the cache's endpoint; None where that is reached itself.
     """
 
     host: str
@@ -67,6 +81,7 @@ class Address:
     user: str | None = None
     region: str | None = None
     authority: str | None = None
+    tunnel: tuple[str, int] | None = None
 
     def __post_init__(self) -> None:
         """Make sure that it is whole.
@@ -123,15 +138,27 @@ def read_address(environment: Mapping[str, str] = os.environ) -> Address:
     """
     host, port = environment.get("SIGNALS_HOST"), environment.get("SIGNALS_PORT", str(_PORT))
     cache, user = environment.get("SIGNALS_CACHE"), environment.get("SIGNALS_USER")
+    tunnel_host, _, tunnel_port = environment.get("SIGNALS_TUNNEL", "").rpartition(":")
     faults = [
         *([] if host else ["SIGNALS_HOST: name the cache's endpoint"]),
         *([] if port.isdecimal() else [f"SIGNALS_PORT: must be a number; got {port!r}"]),
         *(["SIGNALS_USER: name the cache's user, as SIGNALS_CACHE is set"] if cache and not user else []),
+        *(
+            ["SIGNALS_TUNNEL: must be HOST:PORT"]
+            if "SIGNALS_TUNNEL" in environment and not (tunnel_host and tunnel_port.isdecimal())
+            else []
+        ),
     ]
     if faults or not host:
         raise SettingsError("\n".join(faults))
     return Address(
-        host, int(port), cache, user, environment.get("SIGNALS_REGION"), environment.get("SIGNALS_AUTHORITY")
+        host,
+        int(port),
+        cache,
+        user,
+        region=environment.get("SIGNALS_REGION"),
+        authority=environment.get("SIGNALS_AUTHORITY"),
+        tunnel=(tunnel_host, int(tunnel_port)) if tunnel_host else None,
     )
 
 
@@ -182,10 +209,13 @@ def open_client(address: Address, patience: Patience) -> Any:
         return valkey.Valkey(host=address.host, port=address.port, retry_on_error=errors, **common)
     token = IamToken(address.cache, address.user, address.region)
     with store_errors():
+        host, port = address.tunnel or (address.host, address.port)
         return valkey.ValkeyCluster(
             # Of what makes connections the client takes a class of them only beside an address of this form.
-            url=f"valkey://{address.host}:{address.port}",
-            connection_class=_CacheConnection,
+            url=f"valkey://{host}:{port}",
+            # A serverless cache speaks of nodes under the name of its endpoint.
+            connection_class=partial(_CacheConnection, certificate_host=address.host),
+            address_remap=(lambda _: address.tunnel) if address.tunnel else None,
             cluster_error_retry_attempts=patience.repetitions,
             ssl_ca_certs=address.authority,
             credential_provider=token,

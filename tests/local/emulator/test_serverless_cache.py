@@ -1,4 +1,4 @@
-"""A stack's cache is a Valkey that lets users in with tokens, each with its rights; it goes with the stack."""
+"""A stack's cache is a Valkey that lets users in with tokens; it goes with its stack."""
 
 from __future__ import annotations
 

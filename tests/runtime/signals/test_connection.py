@@ -17,7 +17,7 @@ from signals.iam_token import IamToken
 from signals.reading import open_reader
 from signals.record import Signal
 from signals.store import SignalStore, Written
-from tests.runtime.signals.conftest import Cache
+from tests.runtime.signals.conftest import LOOPBACK, Cache
 
 NOW = int(time.time())
 SIGNAL = Signal("intent", "shopper-1", "shoes", 5, "qwen", "abc", NOW, NOW + 3600)
@@ -29,11 +29,12 @@ def test_a_plain_server_is_reached(server: ValkeyServer) -> None:
 
 def test_everything_that_is_missing_is_said_at_once() -> None:
     with pytest.raises(SettingsError) as caught:
-        connect({"SIGNALS_PORT": "x", "SIGNALS_CACHE": "signals"})
+        connect({"SIGNALS_PORT": "x", "SIGNALS_CACHE": "signals", "SIGNALS_TUNNEL": "localhost"})
     assert [line.split(":")[0] for line in str(caught.value).splitlines()] == [
         "SIGNALS_HOST",
         "SIGNALS_PORT",
         "SIGNALS_USER",
+        "SIGNALS_TUNNEL",
     ]
 
 
@@ -122,3 +123,14 @@ def test_a_certificate_of_another_name_is_no_cache(cache: Cache, authority: Auth
         address = replace(cache.address, host="127.0.0.2", port=elsewhere.port)
         with pytest.raises(StoreUnreachableError, match="IP address mismatch"):
             open_reader(address, PATIENT)
+
+
+def test_a_tunnel_leads_to_the_cache_that_the_certificate_names(cache: Cache) -> None:
+    # One of the certificate's names, which leads nowhere; and the cache speaks of itself by another address.
+    through = replace(cache.address, host="kubernetes", port=1, tunnel=(LOOPBACK, cache.front.port))
+    with SignalStore(open_client(replace(through, user="writer"), PATIENT)) as store:
+        store.write([SIGNAL])
+        cache.front.end_connections()
+        assert store.get("intent", "shopper-1") == SIGNAL
+    with pytest.raises(StoreUnreachableError, match="Hostname mismatch"):
+        open_reader(replace(through, host="another.example"), PATIENT)

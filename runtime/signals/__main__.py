@@ -1,0 +1,58 @@
+"""Reads signals from a shell: ``python -m signals NAME [KEY …]``; without keys they are read a line each.
+
+Prints a JSON object a line for each key that has a value: ``name``, ``key`` and the record. The store is
+where the variables of `signals.connection` say. The exit code is 1 when a key has no value, and 2 when the
+store gives no answer.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+
+from signals.connection import PATIENT
+from signals.errors import SettingsError, StoreError, StoreRefusedError
+from signals.reading import open_reader
+from signals.record import InvalidSignalError
+
+MISSING, NO_ANSWER = 1, 2
+
+
+def main(name: str, keys: Sequence[str]) -> int:
+    """Print signals.
+
+    Parameters
+    ----------
+    name
+        Their name.
+    keys
+        Their keys.
+
+    Returns
+    -------
+    int
+        The exit code.
+    """
+    try:
+        with open_reader(patience=PATIENT) as reader:
+            found = reader.get_many(name, keys)
+    except (SettingsError, InvalidSignalError) as error:
+        return _fail(str(error))
+    except StoreRefusedError as error:
+        return _fail(f"the store refuses: {error}")
+    except StoreError as error:
+        return _fail(f"the store does not answer: {error}")
+    for key, signal in found.items():
+        print(json.dumps({"name": name, "key": key, **json.loads(signal.to_json())}))
+    return MISSING if any(key not in found for key in keys) else 0
+
+
+def _fail(reason: str) -> int:
+    print(reason, file=sys.stderr)
+    return NO_ANSWER
+
+
+if __name__ == "__main__":
+    NAME, *KEYS = sys.argv[1:]
+    sys.exit(main(NAME, KEYS or [line for line in sys.stdin.read().split("\n") if line]))
