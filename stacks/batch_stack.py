@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import aws_cdk as cdk
@@ -11,25 +11,23 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
 from inference_blueprints import resources
-from inference_blueprints.catalog.charts import charts
-from inference_blueprints.serving.chart_values import chart_values
+from inference_blueprints.catalog.charts import Chart
 from inference_blueprints.serving.types import ServingPlan
-from inference_blueprints.spec.types import Batch, BatchQueue, Model, SignalStore, Team
+from inference_blueprints.spec.types import Batch, BatchQueue, BatchWorkers, Model, SignalStore, Team
 from inference_constructs.batch.batch_api import BatchApi
 from inference_constructs.batch.batch_jobs import BatchJobs, JobSchedule
 from inference_constructs.batch.batch_store import BatchStore
-from inference_constructs.batch.batch_workers import BatchWorkers
+from inference_constructs.batch.model_worker import ModelWorker, WorkerCount, worker_statements
 from inference_constructs.batch.worker_image import WorkerImage
 from inference_constructs.eks.cluster_access import ClusterAccess
 from inference_constructs.network.gateway import Gateway
 from inference_constructs.signals.signal_access import SignalAccess
+from stacks.batch_workers import add_pods, add_tasks
 
 #: Output with the base address of the API, for clients of the OpenAI API.
 API_OUTPUT = "BatchApiAddress"
-# Two, so that a node that goes away stops nothing; each has hundreds of requests in flight.
-_WORKERS = 2
+# Some end or begin while another is sent; a worker has hundreds of requests in flight.
 _SHARDS_A_WORKER = 4
-_WORKER_CHART = charts()["batch-worker"]
 
 
 class BatchStack(cdk.Stack):
@@ -49,8 +47,10 @@ class BatchStack(cdk.Stack):
         The blueprint's section, and how the store is reached; None where jobs publish nothing.
     vpc, vpc_cidr
         Where the API is reached.
-    access, gateway
-        The cluster where workers run, and the models' load balancer.
+    access, cluster_security_group_id, charts
+        The cluster where workers run as pods, the group that these carry, and what is installed, by name.
+    gateway
+        The models' load balancer.
     env
         Account and region.
     """
@@ -71,6 +71,8 @@ class BatchStack(cdk.Stack):
         vpc: ec2.IVpc,
         vpc_cidr: str,
         access: ClusterAccess,
+        cluster_security_group_id: str,
+        charts: Mapping[str, Chart],
         gateway: Gateway,
         env: cdk.Environment,
     ) -> None:
@@ -84,7 +86,9 @@ class BatchStack(cdk.Stack):
             code=[runtime / "batch", runtime / "signals"],
             configuration={
                 "platform": platform,
-                "queues": [_queue(queue, by_name[queue.model], plan) for queue in batch.queues],
+                "queues": [
+                    _queue(queue, by_name[queue.model], plan, batch.workers) for queue in batch.queues
+                ],
                 "teams": [team.model_dump(by_alias=True) for team in teams],
                 **({"signals": _signals(signal_store)} if signal_store else {}),
             },
@@ -119,48 +123,84 @@ class BatchStack(cdk.Stack):
             vpc=vpc,
             vpc_cidr=vpc_cidr,
         )
-        self._add_workers(platform, access, gateway, store)
+        self._add_workers(
+            batch.workers,
+            self._model_workers(platform, gateway, store),
+            store=store,
+            vpc=vpc,
+            access=access,
+            cluster_security_group_id=cluster_security_group_id,
+            charts=charts,
+            gateway=gateway,
+        )
         cdk.CfnOutput(self, API_OUTPUT, value=f"{self.api.api.url}v1")
 
-    def _add_workers(self, platform: str, access: ClusterAccess, gateway: Gateway, store: BatchStore) -> None:
-        """Let workers of each model answer its shards by the model's own route."""
+    def _model_workers(self, platform: str, gateway: Gateway, store: BatchStore) -> list[ModelWorker]:
+        """Return what answers each model's shards by the model's own route."""
+        return [
+            ModelWorker(
+                model=model,
+                queue=queue,
+                environment={
+                    "AWS_REGION": self.region,
+                    "BATCH_BUCKET": store.bucket_name,
+                    "BATCH_ENDPOINT": f"{gateway.scheme}://{model}.{gateway.zone_name}",
+                    "BATCH_MODEL": model,
+                    "BATCH_PLATFORM": platform,
+                    "BATCH_PROGRESS_TABLE": store.progress_table_name,
+                    "BATCH_QUEUE_URL": queue.queue_url,
+                    "BATCH_SHARDS_AT_ONCE": str(_SHARDS_A_WORKER),
+                },
+                statements=worker_statements(
+                    self,
+                    queue,
+                    store,
+                    state_machine_arn=self.jobs.state_machine.state_machine_arn,
+                    data_prefixes=self.jobs.inputs,
+                ),
+            )
+            for model, queue in self.jobs.shard_queues.items()
+        ]
+
+    def _add_workers(
+        self,
+        workers: BatchWorkers,
+        models: Sequence[ModelWorker],
+        *,
+        store: BatchStore,
+        vpc: ec2.IVpc,
+        access: ClusterAccess,
+        cluster_security_group_id: str,
+        charts: Mapping[str, Chart],
+        gateway: Gateway,
+    ) -> None:
+        """Run workers of each model where the blueprint wants them."""
+        runtime = resources.runtime_directory()
         image = WorkerImage(
             self,
             "WorkerImage",
-            code=resources.runtime_directory() / "batch",
-            starter=resources.runtime_directory() / "image_build",
+            code=runtime / "batch",
+            starter=runtime / "image_build",
             encryption_key=store.encryption_key,
+            wait=workers.ecs is not None,
         )
-        cluster = access.cluster_in(self)
-        for model, queue in self.jobs.shard_queues.items():
-            environment = {
-                "AWS_REGION": self.region,
-                "BATCH_BUCKET": store.bucket_name,
-                "BATCH_ENDPOINT": f"{gateway.scheme}://{model}.{gateway.zone_name}",
-                "BATCH_MODEL": model,
-                "BATCH_PLATFORM": platform,
-                "BATCH_QUEUE_URL": queue.queue_url,
-                "BATCH_SHARDS_AT_ONCE": str(_SHARDS_A_WORKER),
-            }
-            BatchWorkers(
+        count = WorkerCount(workers.min, workers.max, _SHARDS_A_WORKER)
+        if workers.ecs:
+            add_tasks(self, models, count, workers.ecs, image=image, vpc=vpc, gateway=gateway)
+        else:
+            add_pods(
                 self,
-                f"Workers-{model}",
-                cluster_name=access.cluster_name,
-                cluster=cluster,
-                chart=_WORKER_CHART,
-                # No deployment's release has a point in its name.
-                release=f"{model}.batch",
-                values=chart_values(
-                    _WORKER_CHART.name, image=image.uri, replicas=_WORKERS, environment=environment
-                ),
-                queue=queue,
-                store=store,
-                state_machine_arn=self.jobs.state_machine.state_machine_arn,
-                data_prefixes=self.jobs.inputs,
+                models,
+                count,
+                image=image,
+                access=access,
+                security_group_id=cluster_security_group_id,
+                charts=charts,
+                gateway=gateway,
             )
 
 
-def _queue(queue: BatchQueue, model: Model, plan: ServingPlan) -> dict[str, Any]:
+def _queue(queue: BatchQueue, model: Model, plan: ServingPlan, workers: BatchWorkers) -> dict[str, Any]:
     """Return a queue as the functions of batch read it."""
     peak = model.workload.peak_requests_per_second
     return {
@@ -174,7 +214,8 @@ def _queue(queue: BatchQueue, model: Model, plan: ServingPlan) -> dict[str, Any]
             "outputTokensPerSecond": 2 * peak * model.workload.output_tokens,
             "usdPerMillionInputTokens": queue.rates.usd_per_million_input_tokens,
             "usdPerMillionOutputTokens": queue.rates.usd_per_million_output_tokens,
-            "places": _WORKERS * _SHARDS_A_WORKER,
+            # Of as many workers as there may be: what has no worker yet waits in the queue and brings one.
+            "places": workers.max * _SHARDS_A_WORKER,
         },
         "limits": {"requestTokens": _longest_request(plan, model)},
     }

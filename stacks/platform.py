@@ -72,11 +72,10 @@ class Platform:
         signals = self._add_stores(data, network)
         if self._spec.cluster.eks:
             cluster = self._add_cluster(self._spec.cluster.eks, data, network)
-            self._add_models(
-                cluster, network, data, after=self._add_nodes(self._spec.cluster.eks, cluster, network)
-            )
+            nodes = self._add_nodes(self._spec.cluster.eks, cluster, network)
+            self._add_models(cluster, network, data, after=nodes)
             self._add_image_cache(self._spec.cluster.eks, network)
-            self._add_batch(data, network, cluster, signals)
+            self._add_batch(data, network, cluster, signals, after=nodes)
         self._mark_stacks()
 
     def _mark_stacks(self) -> None:
@@ -185,11 +184,17 @@ class Platform:
         return stores.signals
 
     def _add_batch(
-        self, data: DataStack, network: NetworkStack, cluster: ClusterStack, signals: SignalAccess | None
+        self,
+        data: DataStack,
+        network: NetworkStack,
+        cluster: ClusterStack,
+        signals: SignalAccess | None,
+        *,
+        after: cdk.Stack,
     ) -> None:
         """Add what runs jobs, where there are queues for them."""
         if self._spec.batch and data.batch:
-            BatchStack(
+            stack = BatchStack(
                 self._app,
                 self._id("Batch"),
                 platform=self._name,
@@ -203,9 +208,12 @@ class Platform:
                 vpc=network.vpc,
                 vpc_cidr=network.vpc_cidr,
                 access=cluster.access,
+                cluster_security_group_id=cluster.security_group_id,
+                charts=self._releases.charts,
                 gateway=network.models.gateway,
                 env=self._env,
             )
+            stack.add_stack_dependency(after)
 
     def _add_image_cache(self, eks: EksCluster, network: NetworkStack) -> None:
         """Add what bakes snapshots, where a pool asks for one; no other stack needs it."""

@@ -1,38 +1,60 @@
 """The function `image_build.handler.handle`: a custom resource that starts a build in CodeBuild.
 
 Its properties are ``Project``, the project's name, and ``Tag``, the tag of the image; a build is started when
-the resource is made and when its tag changes. It answers at once: deployment does not wait for the image
+the resource is made and when its tag changes. It answers at once, and deployment does not wait for the image,
+unless ``Wait`` is ``true``: then it answers when the build has ended, or shortly before its own time does
 (https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref.html).
 """
 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import boto3
 import urllib3
 from botocore.exceptions import BotoCoreError, ClientError
 
 _RETRIES = urllib3.Retry(total=5, backoff_factor=0.5, allowed_methods=["PUT"], status_forcelist=[500, 503])
+_LOOK_SECONDS = 5.0
+#: Of the function's own time, for the answer.
+_LEFT_MILLISECONDS = 30_000
 
 
-def handle(event: Mapping[str, Any], _context: object) -> None:
-    """Start a build, and tell CloudFormation.
+class BuildError(Exception):
+    """A build that made no image."""
+
+
+class Context(Protocol):
+    """What Lambda says of the call."""
+
+    def get_remaining_time_in_millis(self) -> int:
+        """Return how long the function may still run."""
+
+
+def handle(event: Mapping[str, Any], context: Context) -> None:
+    """Start a build, wait for it if that is asked for, and tell CloudFormation.
 
     Parameters
     ----------
     event
         CloudFormation's request.
+    context
+        Lambda's.
     """
     properties = event["ResourceProperties"]
     answer = {"Status": "SUCCESS", "Reason": ""}
     if event["RequestType"] != "Delete":
         try:
-            _start(properties["Project"], properties["Tag"])
+            build = _start(properties["Project"], properties["Tag"])
+            if properties.get("Wait") == "true":
+                _wait(build, context)
         except (BotoCoreError, ClientError) as error:
             answer = {"Status": "FAILED", "Reason": f"the build of the image did not start: {error}"}
+        except BuildError as error:
+            answer = {"Status": "FAILED", "Reason": str(error)}
     body = {
         **answer,
         "PhysicalResourceId": properties["Tag"],
@@ -48,9 +70,21 @@ def handle(event: Mapping[str, Any], _context: object) -> None:
     )
 
 
-def _start(project: str, tag: str) -> None:
-    """Start a build of one tag."""
-    boto3.client("codebuild").start_build(
+def _start(project: str, tag: str) -> str:
+    """Start a build of one tag, and return its identifier."""
+    answer = boto3.client("codebuild").start_build(
         projectName=project,
         environmentVariablesOverride=[{"name": "TAG", "value": tag, "type": "PLAINTEXT"}],
     )
+    return str(answer["build"]["id"])
+
+
+def _wait(build: str, context: Context) -> None:
+    """Wait until a build has ended well."""
+    client = boto3.client("codebuild")
+    while (status := client.batch_get_builds(ids=[build])["builds"][0]["buildStatus"]) == "IN_PROGRESS":
+        if context.get_remaining_time_in_millis() < _LEFT_MILLISECONDS:
+            raise BuildError(f"the build {build} of the image takes too long; deploy again when it has ended")
+        time.sleep(_LOOK_SECONDS)
+    if status != "SUCCEEDED":
+        raise BuildError(f"the build {build} of the image ended with {status}; its log in CodeBuild says why")

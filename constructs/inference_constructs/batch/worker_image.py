@@ -17,6 +17,8 @@ from constructs import Construct
 from inference_constructs.findings import acknowledge_wildcards
 
 _BUILD_MINUTES = 20
+#: As long as a function may run; a build takes about three.
+_WAIT_MINUTES = 15
 _KEPT_IMAGES = 10
 #: One image a content: what is there is not built again, and nothing is ever overwritten.
 _BUILD_SPECIFICATION = {
@@ -38,8 +40,8 @@ _BUILD_SPECIFICATION = {
 class WorkerImage(Construct):
     """A repository, and a build that fills it when the workers' code or packages change.
 
-    Deployment starts the build and does not wait: pods ask for the image until it is there, some minutes
-    later, and a build that fails shows in CodeBuild and in the pods, as `ImagePullBackOff`.
+    Pods ask for the image until it is there, some minutes later, so their deployment does not wait; a build
+    that fails shows in CodeBuild and in the pods, as `ImagePullBackOff`. A service of ECS gives up earlier.
 
     Parameters
     ----------
@@ -47,13 +49,22 @@ class WorkerImage(Construct):
         Folder of the workers' package, with ``worker/Dockerfile``, and of the one that starts the build.
     encryption_key
         Key of the images.
+    wait
+        Whether deployment waits for the end of the build.
     """
 
     def __init__(
-        self, scope: Construct, construct_id: str, *, code: Path, starter: Path, encryption_key: kms.IKey
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        code: Path,
+        starter: Path,
+        encryption_key: kms.IKey,
+        wait: bool,
     ) -> None:
         super().__init__(scope, construct_id)
-        self._repository = ecr.Repository(
+        self.repository = ecr.Repository(
             self,
             "Repository",
             empty_on_delete=True,
@@ -64,13 +75,14 @@ class WorkerImage(Construct):
             removal_policy=cdk.RemovalPolicy.DESTROY,
         )
         source = s3_assets.Asset(self, "Source", path=str(code), exclude=["**/__pycache__"])
-        self._tag = source.asset_hash
-        self._start(self._add_project(source, encryption_key), starter)
+        self.tag = source.asset_hash
+        #: What depends on it comes after the build's start or, where deployment waits, after its end.
+        self.build = self._start(self._add_project(source, encryption_key), starter, wait=wait)
 
     @property
     def uri(self) -> str:
         """Address of the image, with its tag."""
-        return self._repository.repository_uri_for_tag(self._tag)
+        return self.repository.repository_uri_for_tag(self.tag)
 
     def _add_project(self, source: s3_assets.Asset, encryption_key: kms.IKey) -> codebuild.Project:
         """Add what builds and pushes the image."""
@@ -93,7 +105,7 @@ class WorkerImage(Construct):
                     name: codebuild.BuildEnvironmentVariable(value=value)
                     for name, value in {
                         "REGISTRY": f"{stack.account}.dkr.ecr.{stack.region}.{stack.url_suffix}",
-                        "REPOSITORY": self._repository.repository_name,
+                        "REPOSITORY": self.repository.repository_name,
                     }.items()
                 },
                 privileged=True,
@@ -128,7 +140,7 @@ class WorkerImage(Construct):
                     "ecr:PutImage",
                     "ecr:UploadLayerPart",
                 ],
-                resources=[self._repository.repository_arn],
+                resources=[self.repository.repository_arn],
             ),
         ]
         for statement in statements:
@@ -140,7 +152,7 @@ class WorkerImage(Construct):
         )
         return role
 
-    def _start(self, project: codebuild.Project, starter: Path) -> None:
+    def _start(self, project: codebuild.Project, starter: Path, *, wait: bool) -> cdk.CustomResource:
         """Start a build on creation, and when the source changes."""
         role = iam.Role(self, "StartRole", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
         log = logs.LogGroup(
@@ -151,7 +163,10 @@ class WorkerImage(Construct):
         )
         log.grant_write(role)
         role.add_to_policy(
-            iam.PolicyStatement(actions=["codebuild:StartBuild"], resources=[project.project_arn])
+            iam.PolicyStatement(
+                actions=["codebuild:StartBuild", *(["codebuild:BatchGetBuilds"] if wait else [])],
+                resources=[project.project_arn],
+            )
         )
         function = lambda_.Function(
             self,
@@ -165,12 +180,16 @@ class WorkerImage(Construct):
             log_group=log,
             role=role,
             runtime=lambda_.Runtime.PYTHON_3_14,
-            timeout=cdk.Duration.minutes(1),
+            timeout=cdk.Duration.minutes(_WAIT_MINUTES if wait else 1),
         )
-        cdk.CustomResource(
+        return cdk.CustomResource(
             self,
             "Start",
             resource_type="Custom::ImageBuild",
             service_token=function.function_arn,
-            properties={"Project": project.project_name, "Tag": self._tag},
+            properties={
+                "Project": project.project_name,
+                "Tag": self.tag,
+                **({"Wait": "true"} if wait else {}),
+            },
         )

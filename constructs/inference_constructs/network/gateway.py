@@ -19,9 +19,17 @@ class Gateway:
         Private zone, every name of which is an alias of the load balancer.
     scheme
         ``http`` or ``https``.
+    security_group_id
+        Who may call.
     """
 
     vpc_id: str
     listener_arn: str
     zone_name: str
     scheme: str
+    security_group_id: str
+
+    @property
+    def port(self) -> int:
+        """TCP port of the listener."""
+        return 443 if self.scheme == "https" else 80

@@ -94,6 +94,7 @@ class ModelLoadBalancer(Construct):
             listener_arn=self.listener.listener_arn,
             zone_name=zone_name,
             scheme="https" if certificate_arn else "http",
+            security_group_id=self.security_group.security_group_id,
         )
         if "0.0.0.0/0" in source_cidrs:
             acknowledge(

@@ -28,6 +28,12 @@ def describe(workers: Mapping[str, int]) -> tuple[Part, ...]:
         ),
         _workers(workers),
         Part(
+            "Batch worker scaling",
+            "stubbed",
+            "neither KEDA nor Application Auto Scaling runs, nor a task of ECS: as many workers as stay when "
+            "there is nothing to do, and one at least",
+        ),
+        Part(
             "Batch worker image", "stubbed", "CodeBuild builds none; workers run in this project's own Python"
         ),
     )
@@ -40,5 +46,6 @@ def _workers(workers: Mapping[str, int]) -> Part:
     return Part(
         "Batch workers",
         "real",
-        f"{listed}: processes with the chart's environment, but for addresses, credentials and shorter times",
+        f"{listed}: processes with the environment of the chart or the task, but for addresses, credentials "
+        "and shorter times",
     )

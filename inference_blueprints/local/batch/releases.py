@@ -1,11 +1,15 @@
-"""What the deployed charts say of batch workers."""
+"""What is deployed of batch workers: releases of their chart, or services of ECS."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from inference_blueprints.local.emulator.records import RecordedRelease
+
+# By which workers are told from whatever else is deployed.
+_QUEUE = "BATCH_QUEUE_URL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,9 +21,9 @@ class WorkerRelease:
     model
         The model.
     replicas
-        How many there are.
+        How many run here, where nothing scales them: as many as stay without work, and one at least.
     environment
-        What the chart tells them.
+        What they are told.
     """
 
     model: str
@@ -36,8 +40,47 @@ def worker_releases(releases: Iterable[RecordedRelease]) -> list[WorkerRelease]:
         What the emulator recorded.
     """
     return [
-        WorkerRelease(environment["BATCH_MODEL"], release.values["replicas"], environment)
+        _workers(environment, _replicas(release.values))
         for release in releases
         for environment in [release.values.get("environment", {})]
-        if "BATCH_QUEUE_URL" in environment
+        if _QUEUE in environment
     ]
+
+
+def worker_services(ecs: Any) -> list[WorkerRelease]:
+    """Return those of the services of ECS that are batch workers.
+
+    Parameters
+    ----------
+    ecs
+        boto3's client of ECS, of the emulator.
+    """
+    return [
+        _workers(environment, service["desiredCount"])
+        for service in _services(ecs)
+        for environment in _environments(ecs, service["taskDefinition"])
+        if _QUEUE in environment
+    ]
+
+
+def _workers(environment: Mapping[str, str], count: int) -> WorkerRelease:
+    return WorkerRelease(environment["BATCH_MODEL"], max(1, count), environment)
+
+
+def _replicas(values: Mapping[str, Any]) -> int:
+    """Return the chart's number of workers or, where KEDA has it, the least of them."""
+    return int(values["scaling"]["min"] if "scaling" in values else values["replicas"])
+
+
+def _services(ecs: Any) -> Iterator[Mapping[str, Any]]:
+    for cluster in ecs.list_clusters()["clusterArns"]:
+        names = ecs.list_services(cluster=cluster)["serviceArns"]
+        if names:
+            yield from ecs.describe_services(cluster=cluster, services=names)["services"]
+
+
+def _environments(ecs: Any, task_definition: str) -> Iterator[dict[str, str]]:
+    """Yield what each container of a task is told."""
+    described = ecs.describe_task_definition(taskDefinition=task_definition)["taskDefinition"]
+    for container in described["containerDefinitions"]:
+        yield {each["name"]: each["value"] for each in container.get("environment", [])}

@@ -9,7 +9,7 @@ from inference_blueprints.local.batch.description import describe
 from inference_blueprints.local.batch.entrance import find_batch
 from inference_blueprints.local.batch.job import BatchJob
 from inference_blueprints.local.batch.outcome import BatchOutcome
-from inference_blueprints.local.batch.releases import worker_releases
+from inference_blueprints.local.batch.releases import worker_releases, worker_services
 from inference_blueprints.local.batch.workers import LocalBatchWorkers
 from inference_blueprints.local.emulator.emulator import Emulator
 from inference_blueprints.local.parts import Part
@@ -53,7 +53,8 @@ class LocalBatch:
         self._workloads = {model.name: model.workload for model in blueprint.spec.models}
         self._contexts = {endpoint.model: endpoint.context_length for endpoint in endpoints}
         self._s3 = emulator.client("s3")
-        self._releases = {release.model: release for release in worker_releases(emulator.recorded_releases())}
+        found = [*worker_releases(emulator.recorded_releases()), *worker_services(emulator.client("ecs"))]
+        self._releases = {release.model: release for release in found}
         self._workers = LocalBatchWorkers(
             list(self._releases.values()), endpoints, emulator.environment(), directory, processes
         )

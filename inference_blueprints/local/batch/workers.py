@@ -33,10 +33,10 @@ class _Worker:
 
 
 class LocalBatchWorkers:
-    """The workers that releases of the chart ``batch-worker`` ask for.
+    """The workers that releases of the chart ``batch-worker`` or services of ECS ask for.
 
-    They run with the chart's own environment, but for the address of the model, the emulator's address and
-    credentials, and shorter times.
+    They run with the environment of pods or tasks, but for the address of the model, the emulator's address
+    and credentials, and shorter times.
 
     Parameters
     ----------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
+from image_build import handler
 from image_build.handler import handle
 
 
@@ -57,14 +59,27 @@ def project(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         yield "image"
 
 
-def event(kind: str, url: str, project: str) -> dict[str, Any]:
+class Time:
+    """What Lambda says: so many milliseconds are left at each question."""
+
+    def __init__(self, *left: int) -> None:
+        self._left = iter(left)
+
+    def get_remaining_time_in_millis(self) -> int:
+        return next(self._left)
+
+
+NO_QUESTION = Time()
+
+
+def event(kind: str, url: str, project: str, **properties: str) -> dict[str, Any]:
     return {
         "RequestType": kind,
         "ResponseURL": url,
         "StackId": "stack",
         "RequestId": "request",
         "LogicalResourceId": "Start",
-        "ResourceProperties": {"Project": project, "Tag": "abc"},
+        "ResourceProperties": {"Project": project, "Tag": "abc", **properties},
     }
 
 
@@ -73,7 +88,7 @@ def test_a_build_starts_unless_the_stack_goes(
     answers: tuple[str, list[dict[str, Any]]], project: str, kind: str, builds: int
 ) -> None:
     url, received = answers
-    handle(event(kind, url, project), None)
+    handle(event(kind, url, project), NO_QUESTION)
     assert len(boto3.client("codebuild").list_builds_for_project(projectName=project)["ids"]) == builds
     assert received == [
         {
@@ -91,6 +106,52 @@ def test_a_build_that_does_not_start_fails_the_deployment_at_once(
     answers: tuple[str, list[dict[str, Any]]], project: str
 ) -> None:
     url, received = answers
-    handle(event("Create", url, f"{project}-gone"), None)
+    handle(event("Create", url, f"{project}-gone"), NO_QUESTION)
     assert received[0]["Status"] == "FAILED"
     assert received[0]["Reason"].startswith("the build of the image did not start: ")
+
+
+class Builds:
+    """CodeBuild, whose build is in one state after the other."""
+
+    def __init__(self, *states: str) -> None:
+        self._states = iter(states)
+
+    def start_build(self, **_: Any) -> dict[str, Any]:
+        return {"build": {"id": "image:1"}}
+
+    def batch_get_builds(self, *, ids: list[str]) -> dict[str, Any]:
+        assert ids == ["image:1"]
+        return {"builds": [{"buildStatus": next(self._states)}]}
+
+
+@pytest.mark.parametrize(
+    ("states", "status", "words"),
+    [
+        (["IN_PROGRESS", "IN_PROGRESS", "SUCCEEDED"], "SUCCESS", ""),
+        (["IN_PROGRESS", "FAILED"], "FAILED", "the build image:1 of the image ended with FAILED"),
+        (itertools.repeat("IN_PROGRESS"), "FAILED", "the build image:1 of the image takes too long"),
+    ],
+)
+def test_where_it_has_to_wait_the_end_of_the_build_is_the_answer(
+    answers: tuple[str, list[dict[str, Any]]],
+    monkeypatch: pytest.MonkeyPatch,
+    states: list[str],
+    status: str,
+    words: str,
+) -> None:
+    builds = Builds(*itertools.islice(states, 10))
+    monkeypatch.setattr(handler.boto3, "client", lambda _: builds)
+    monkeypatch.setattr(handler, "_LOOK_SECONDS", 0)
+    url, received = answers
+    handle(event("Update", url, "image", Wait="true"), Time(600_000, 300_000, 20_000))
+    assert received[0]["Status"] == status
+    assert received[0]["Reason"].startswith(words)
+
+
+def test_a_build_that_there_is_none_of_is_waited_for_by_nobody(
+    answers: tuple[str, list[dict[str, Any]]], project: str
+) -> None:
+    url, received = answers
+    handle(event("Delete", url, project, Wait="true"), NO_QUESTION)
+    assert received[0]["Status"] == "SUCCESS"

@@ -79,6 +79,24 @@ STUBS: Mapping[str, Stub] = MappingProxyType(
             {"AssociationArn": "{id}", "AssociationId": "a-{unique}"},
             ("ClusterName", "Namespace", "RoleArn", "ServiceAccount"),
         ),
+        "AWS::ECS::ClusterCapacityProviderAssociations": Stub(
+            "a cluster's capacity providers are recorded; no task runs on Fargate",
+            "{Cluster}",
+            {},
+            ("Cluster",),
+        ),
+        "AWS::ApplicationAutoScaling::ScalableTarget": Stub(
+            "a scalable target is recorded; nothing is scaled",
+            "{ResourceId}|{ScalableDimension}|{ServiceNamespace}",
+            {"Id": "{id}"},
+            ("MaxCapacity", "MinCapacity", "ResourceId", "ScalableDimension", "ServiceNamespace"),
+        ),
+        "AWS::ApplicationAutoScaling::ScalingPolicy": Stub(
+            "a policy is recorded; nothing is scaled",
+            "arn:aws:autoscaling:{region}:{account}:scalingPolicy:{unique}:policyName/{PolicyName}",
+            {"Arn": "{id}"},
+            ("PolicyName", "PolicyType"),
+        ),
         "AWS::SSM::Document": Stub(
             "a document is recorded; no instance runs that an agent could read it on",
             "document-{unique}",

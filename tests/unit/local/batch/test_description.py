@@ -11,6 +11,7 @@ def test_workers_are_real_and_what_is_around_them_is_not():
         "Batch API": "emulated",
         "Batch jobs": "emulated",
         "Batch workers": "real",
+        "Batch worker scaling": "stubbed",
         "Batch worker image": "stubbed",
     }
     assert "2 of qwen3-8b" in parts["Batch workers"].detail

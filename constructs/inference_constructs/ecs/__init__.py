@@ -1,0 +1,1 @@
+"""Workers that run as tasks of Amazon ECS."""
