@@ -15,6 +15,7 @@ from inference_constructs.signals.signal_history import SignalHistory
 from inference_constructs.storage.data_bucket import DataBucket
 from inference_constructs.storage.job_table import JobTable
 from inference_constructs.storage.log_bucket import LogBucket
+from inference_constructs.storage.progress_table import ProgressTable
 
 
 class DataStack(cdk.Stack):
@@ -96,10 +97,15 @@ class DataStack(cdk.Stack):
                 )
             )
         table = JobTable(self, "Jobs", encryption_key=self.encryption_key, retain=retain)
+        progress = ProgressTable(self, "Progress", encryption_key=self.encryption_key)
+        progress_name = cdk.CfnOutput(self, "ProgressTableName", value=progress.table_name)
         bucket_name = cdk.CfnOutput(self, "BatchBucketName", value=bucket.bucket_name)
         table_name = cdk.CfnOutput(self, "JobTableName", value=table.table_name)
         return BatchStore(
             table_name=cdk.Fn.get_stack_output(self.stack_name, table_name.node.id, region=self.region),
+            progress_table_name=cdk.Fn.get_stack_output(
+                self.stack_name, progress_name.node.id, region=self.region
+            ),
             bucket_name=cdk.Fn.get_stack_output(self.stack_name, bucket_name.node.id, region=self.region),
             encryption_key=self.encryption_key,
         )

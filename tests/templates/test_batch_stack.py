@@ -150,6 +150,8 @@ def test_workers_may_read_what_teams_name_and_write_below_jobs_alone(batch: Temp
     by_action = {action: each["Resource"] for each in document for action in listed(each["Action"])}
     assert {re.sub(r".*/", "", text(each)) for each in listed(by_action["s3:PutObject"])} == {"*"}
     assert all(text(each).endswith("/jobs/*") for each in listed(by_action["s3:PutObject"]))
+    assert "ProgressTableName" in json.dumps(by_action["dynamodb:PutItem"])
+    assert {action for action in by_action if action.startswith("dynamodb:")} == {"dynamodb:PutItem"}
     assert set(by_action) >= {"sqs:ReceiveMessage", "states:SendTaskHeartbeat", "s3:GetObject"}
     assert "s3:DeleteObject" not in by_action
     reads = [each for each in document if each["Action"] == ["s3:GetObject"]]
@@ -182,7 +184,12 @@ def test_shards_that_end_every_worker_are_put_aside(batch: Templates) -> None:
 
 
 def test_what_is_kept_is_kept(batch: Templates) -> None:
-    [properties] = batch.resources("AWS::DynamoDB::GlobalTable", "Data")
+    tables = {
+        resource["Properties"]["KeySchema"][0]["AttributeName"]: resource
+        for resource in batch.resources("AWS::DynamoDB::GlobalTable", "Data")
+    }
+    assert set(tables) == {"id", "job"}
+    properties = tables["id"]
     assert properties["DeletionPolicy"] == "Retain"
     assert properties["Properties"]["Replicas"][0]["DeletionProtectionEnabled"]
 

@@ -112,6 +112,7 @@ class BatchJobs(Construct):
         environment = {
             "BATCH_TABLE": store.table_name,
             "BATCH_BUCKET": store.bucket_name,
+            "BATCH_PROGRESS_TABLE": store.progress_table_name,
             "BATCH_PLATFORM": platform,
         }
         functions = {name: self._function(name, each, environment) for name, each in STATE_FUNCTIONS.items()}
@@ -183,6 +184,10 @@ class BatchJobs(Construct):
             yield iam.PolicyStatement(
                 actions=["kms:Decrypt", "kms:GenerateDataKey"],
                 resources=[self._store.encryption_key.key_arn],
+        if properties.progress:
+            yield iam.PolicyStatement(
+                actions=list(properties.progress), resources=[self._store.progress_table_arn(self._stack)]
+            )
             )
         if properties.states:
             yield from self._state_statements(properties)

@@ -23,8 +23,8 @@ class JobFunction:
         Actions of S3 on keys of the batch bucket, by the key's pattern.
     lists
         Patterns of keys that it lists, or asks for although they may not be there.
-    records
-        Actions of DynamoDB on the table.
+    records, progress
+        Actions of DynamoDB on the table of records, and on that of how far jobs are.
     states
         Actions of Step Functions on executions of the state machine.
     reads_inputs
@@ -45,6 +45,7 @@ class JobFunction:
     records: Sequence[str] = ()
     states: Sequence[str] = ()
     reads_inputs: bool = False
+    progress: Sequence[str] = ()
     reads_manifests: bool = False
     tells: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -86,7 +87,9 @@ STATE_FUNCTIONS: Mapping[str, JobFunction] = {
         "batch.completion.handlers.merge",
         timeout_seconds=900,
         memory_mib=1769,
+        lists=(_JOBS,),
         objects={_JOBS: ("s3:GetObject", *_WRITE_LARGE)},
+        progress=("dynamodb:PutItem",),
         lists=(_JOBS,),
         records=_CHANGE_RECORDS,
     ),
@@ -143,13 +146,19 @@ OTHER_FUNCTIONS: Mapping[str, JobFunction] = {
         timeout_seconds=29,  # API Gateway waits no longer.
         memory_mib=1769,
         objects={
-            "jobs/*/request.json": ("s3:PutObject",),
+            "jobs/*/request.json": ("s3:GetObject", "s3:PutObject"),
+            # What a redrive reads and writes.
+            "jobs/*/plan.json": ("s3:GetObject",),
+            "jobs/*/outcome.json": ("s3:GetObject",),
+            "jobs/*/shards.jsonl": ("s3:GetObject",),
+            "jobs/*/job.json": ("s3:GetObject", "s3:PutObject"),
+            "jobs/*/undone-*.jsonl": ("s3:PutObject",),
             "jobs/*/output.jsonl": ("s3:GetObject", "s3:DeleteObject"),
             "jobs/*/error.jsonl": ("s3:GetObject", "s3:DeleteObject"),
             "files/*": ("s3:GetObject", "s3:DeleteObject", *_WRITE_LARGE),
             "uploads/*": ("s3:GetObject", "s3:PutObject", "s3:DeleteObject"),
         },
-        lists=("uploads/*",),
+        lists=("uploads/*", _JOBS),
         records=(*_CHANGE_RECORDS, "dynamodb:DeleteItem"),
         states=(*_START, *_STOP),
     ),
@@ -158,4 +167,5 @@ OTHER_FUNCTIONS: Mapping[str, JobFunction] = {
         timeout_seconds=20,
         environment={"BATCH_AUTHORIZER_SECONDS": str(AUTHORIZER_SECONDS)},
     ),
+        progress=("dynamodb:Query",),
 }

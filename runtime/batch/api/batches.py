@@ -13,6 +13,7 @@ from batch.api.queue_choice import BEGINNING_BYTES, choose_queue
 from batch.api.requests import Request, header, json_fields, query_fields
 from batch.completion.redriving import NotRedrivableError, Redriver
 from batch.contracts.request import Input
+from batch.contracts.states import FINAL
 from batch.jobs import identifiers
 from batch.jobs.configuration import Queue
 from batch.jobs.fields import Fields
@@ -47,6 +48,7 @@ class Batches:
         self._configuration = platform.configuration
         self._jobs = platform.jobs
         self._files = platform.files
+        self._progress = platform.progress
         self._storage = platform.storage
         self._executions = platform.executions
         self._submitter = Submitter(platform.jobs, platform.storage, platform.executions)
@@ -56,7 +58,7 @@ class Batches:
     def create(self, request: Request) -> dict[str, Any]:
         """Submit a job."""
         try:
-            return batch_object(self._submitter.submit(self._submission(request)))
+            return self._shown(self._submitter.submit(self._submission(request)))
         except KeyReusedError as error:
             raise ApiError(
                 HTTPStatus.UNPROCESSABLE_ENTITY,
@@ -74,11 +76,11 @@ class Batches:
             page = self._jobs.of_team(request.team.name, after=after, limit=limit)
         except UnknownCursorError as error:
             raise not_found("batch", str(error)) from error
-        return list_object([batch_object(job) for job in page.jobs], has_more=page.has_more)
+        return list_object([self._shown(job) for job in page.jobs], has_more=page.has_more)
 
     def retrieve(self, request: Request, batch_id: str) -> dict[str, Any]:
         """Return a job."""
-        return batch_object(self._found(request, batch_id))
+        return self._shown(self._found(request, batch_id))
 
     def cancel(self, request: Request, batch_id: str) -> dict[str, Any]:
         """Stop a job; stopping it again stops what the first time might have left running."""
@@ -94,15 +96,19 @@ class Batches:
                     raise _not_cancellable(job) from error
         if job.state == "cancelling":
             job = self._stop(job, request)
-        return batch_object(job)
+        return self._shown(job)
 
     def redrive(self, request: Request, batch_id: str) -> dict[str, Any]:
         """Run again what is not done of a job that failed or expired; OpenAI's API has nothing like it."""
         job = self._found(request, batch_id)
         try:
-            return batch_object(self._redriver.redrive(job, now=int(time.time())))
+            return self._shown(self._redriver.redrive(job, now=int(time.time())))
         except NotRedrivableError as error:
             raise invalid(str(error), code="not_redrivable") from error
+
+    def _shown(self, job: Job) -> dict[str, Any]:
+        """Return a job as the API shows it, with how far it is by now."""
+        return batch_object(job, None if job.state in FINAL else self._progress.of(job))
 
     def _stop(self, job: Job, request: Request) -> Job:
         """Stop what runs a job, whose end will end the job too; where nothing ever ran, end it here."""

@@ -8,17 +8,21 @@ from typing import Any
 
 from batch.jobs.files import FileRecord, UploadRecord
 from batch.jobs.job import TIMES, Job
+from batch.jobs.progress import Progress
 
 
-def batch_object(job: Job) -> dict[str, Any]:
+def batch_object(job: Job, progress: Progress | None) -> dict[str, Any]:
     """Return a job as a batch; `team`, `queue`, `priority`, `signal` and dollars are this platform's own.
 
     Parameters
     ----------
     job
         The job.
+    progress
+        How far it is; None where its end says that.
     """
-    usage = job.usage
+    far = progress or Progress(job.counts, job.usage, job.cost_usd)
+    usage = far.usage
     return {
         "id": job.id,
         "object": "batch",
@@ -33,7 +37,7 @@ def batch_object(job: Job) -> dict[str, Any]:
         "created_at": job.created_at,
         "expires_at": job.expires_at,
         **{name: job.times.get(name) for name in TIMES.values()},
-        "request_counts": asdict(job.counts),
+        "request_counts": asdict(far.counts),
         "usage": {
             "input_tokens": usage.input_tokens,
             "input_tokens_details": {"cached_tokens": usage.cached_tokens},
@@ -47,7 +51,7 @@ def batch_object(job: Job) -> dict[str, Any]:
         "queue": job.queue,
         "priority": job.priority,
         "budget_usd": job.budget_usd,
-        "cost_usd": job.cost_usd,
+        "cost_usd": far.cost_usd,
         "signal": job.publication and {"name": job.publication.signal, **asdict(job.published)},
     }
 

@@ -48,10 +48,14 @@ class JobSize:
         Its requests, those included that are not valid.
     invalid
         Those that are not.
+    usd_per_million_input_tokens, usd_per_million_output_tokens
+        What a million tokens cost its team.
     """
 
-    total: int
-    invalid: int
+    total: int = 0
+    invalid: int = 0
+    usd_per_million_input_tokens: float = 0.0
+    usd_per_million_output_tokens: float = 0.0
 
     def item(self, job: str, *, now: float) -> dict[str, Any]:
         """Return the item.
@@ -66,7 +70,7 @@ class JobSize:
         return {
             **_key(job, WHOLE_JOB),
             **_numbers(asdict(self)),
-            **_numbers({"expires": now + _KEPT_SECONDS}),
+            **_numbers({"expires": int(now) + _KEPT_SECONDS}),
         }
 
     @classmethod
@@ -78,7 +82,12 @@ class JobSize:
         item
             One of `item`.
         """
-        return cls(_number(item, "total"), _number(item, "invalid"))
+        return cls(
+            total=_number(item, "total"),
+            invalid=_number(item, "invalid"),
+            usd_per_million_input_tokens=float(item["usd_per_million_input_tokens"]["N"]),
+            usd_per_million_output_tokens=float(item["usd_per_million_output_tokens"]["N"]),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +130,7 @@ class ShardProgress:
         values = {**asdict(self), **asdict(self.usage), "answered": self.answered}
         del values["usage"]
         return {
-            "Item": {**_key(job, shard), **_numbers({**values, "expires": now + _KEPT_SECONDS})},
+            "Item": {**_key(job, shard), **_numbers({**values, "expires": int(now) + _KEPT_SECONDS})},
             "ConditionExpression": _LATER,
             "ExpressionAttributeNames": _NAMES,
             "ExpressionAttributeValues": _numbers({":attempt": self.attempt, ":answered": self.answered}),
@@ -151,7 +160,7 @@ def _key(job: str, shard: str) -> dict[str, Any]:
 
 
 def _numbers(values: Mapping[str, float]) -> dict[str, Any]:
-    return {name: {"N": str(int(value))} for name, value in values.items()}
+    return {name: {"N": str(value)} for name, value in values.items()}
 
 
 def _number(item: Item, name: str) -> int:

@@ -17,12 +17,13 @@ class Progress:
 
     Parameters
     ----------
-    counts, usage
-        Its requests, and tokens of those that are answered.
+    counts, usage, cost_usd
+        Its requests, tokens of those that are answered, and what they cost in dollars.
     """
 
     counts: RequestCounts
     usage: Usage
+    cost_usd: float
 
 
 class ProgressTable:
@@ -62,7 +63,7 @@ class ProgressTable:
         job
             The job.
         """
-        size, completed, failed, usage = JobSize(0, 0), 0, 0, Usage()
+        size, completed, failed, usage = JobSize(), 0, 0, Usage()
         for item in self._items(job.id):
             if item["shard"]["S"] == WHOLE_JOB:
                 size = JobSize.of(item)
@@ -72,7 +73,12 @@ class ProgressTable:
             # Those that an earlier attempt had no time for are run again by this one.
             failed += shard.failed - (shard.expired if shard.attempt < job.attempt else 0)
             usage += shard.usage
-        return Progress(RequestCounts(size.total, completed, size.invalid + failed), usage)
+        million = 1_000_000
+        cost = (
+            usage.input_tokens * size.usd_per_million_input_tokens
+            + usage.output_tokens * size.usd_per_million_output_tokens
+        ) / million
+        return Progress(RequestCounts(size.total, completed, size.invalid + failed), usage, cost)
 
     def _items(self, job: str) -> Iterator[Item]:
         """Iterate over the items of a job, as they are now: a count that went back would be no count."""

@@ -4,6 +4,7 @@
 Variable                    Meaning
 =========================== ==============================================================================
 ``BATCH_TABLE``             name of the DynamoDB table (`batch.jobs.table`)
+``BATCH_PROGRESS_TABLE``    name of the DynamoDB table of how far jobs are (`batch.contracts.progress`)
 ``BATCH_BUCKET``            bucket of files and jobs (`batch.contracts.keys`)
 ``BATCH_STATE_MACHINE_ARN`` ARN of the state machine that runs a job
 ``BATCH_CONFIGURATION``     queues and teams (`batch.jobs.configuration`): the document itself, or where
@@ -24,6 +25,7 @@ from batch.jobs.configuration import Configuration
 from batch.jobs.executions import Executions
 from batch.jobs.file_table import FileTable, UploadTable
 from batch.jobs.job_table import JobTable
+from batch.jobs.progress import ProgressTable
 from batch.jobs.storage import Storage
 from batch.jobs.table import Table
 
@@ -65,6 +67,8 @@ class Platform:
         All records.
     jobs, files, uploads
         Some of them.
+    progress
+        How far jobs are.
     storage
         The bucket.
     executions
@@ -76,6 +80,7 @@ class Platform:
     jobs: JobTable
     files: FileTable
     uploads: UploadTable
+    progress: ProgressTable
     storage: Storage
     executions: Executions
 
@@ -123,6 +128,24 @@ def read_records(environment: Mapping[str, str]) -> Records:
     return Records(table, JobTable(table), FileTable(table))
 
 
+def read_progress(environment: Mapping[str, str]) -> ProgressTable:
+    """Read where it is written how far jobs are.
+
+    Parameters
+    ----------
+    environment
+        The process's environment.
+
+    Raises
+    ------
+    SettingsError
+        If the variable is missing.
+    """
+    _require(environment, "BATCH_PROGRESS_TABLE")
+    client = boto3.client("dynamodb", config=_RETRIES)
+    return ProgressTable(client, environment["BATCH_PROGRESS_TABLE"])
+
+
 def read_platform(environment: Mapping[str, str]) -> Platform:
     """Read what the functions work with.
 
@@ -146,6 +169,7 @@ def read_platform(environment: Mapping[str, str]) -> Platform:
         jobs=records.jobs,
         files=records.files,
         uploads=UploadTable(records.table),
+        progress=read_progress(environment),
         storage=Storage(boto3.client("s3", config=_PRESIGNED), environment["BATCH_BUCKET"]),
         executions=Executions(
             boto3.client("stepfunctions", config=_RETRIES), environment["BATCH_STATE_MACHINE_ARN"]

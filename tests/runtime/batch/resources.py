@@ -11,6 +11,7 @@ REGION = "us-west-2"
 ACCOUNT = "123456789012"
 BUCKET = "batch-of-the-platform"
 TABLE = "batch-jobs"
+PROGRESS_TABLE = "batch-progress"
 SEARCH = f"arn:aws:sts::{ACCOUNT}:assumed-role/Search/anna"
 ADVERTS = f"arn:aws:sts::{ACCOUNT}:assumed-role/Adverts/otto"
 NOBODY = f"arn:aws:sts::{ACCOUNT}:assumed-role/Nobody/eve"
@@ -67,9 +68,22 @@ TABLE_PROPERTIES: dict[str, Any] = {
 }
 
 
+#: As the stack makes it (`batch.contracts.progress`).
+PROGRESS_PROPERTIES: dict[str, Any] = {
+    "TableName": PROGRESS_TABLE,
+    "BillingMode": "PAY_PER_REQUEST",
+    "KeySchema": [
+        {"AttributeName": "job", "KeyType": "HASH"},
+        {"AttributeName": "shard", "KeyType": "RANGE"},
+    ],
+    "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in ("job", "shard")],
+}
+
+
 def create(configuration: dict[str, Any] = CONFIGURATION) -> dict[str, str]:
     """Make the table, the bucket and a state machine, and return the functions' environment."""
-    boto3.client("dynamodb").create_table(**TABLE_PROPERTIES)
+    for properties in (TABLE_PROPERTIES, PROGRESS_PROPERTIES):
+        boto3.client("dynamodb").create_table(**properties)
     boto3.client("s3").create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
     machine = boto3.client("stepfunctions").create_state_machine(
         name="batch",
@@ -78,6 +92,7 @@ def create(configuration: dict[str, Any] = CONFIGURATION) -> dict[str, str]:
     )
     return {
         "BATCH_TABLE": TABLE,
+        "BATCH_PROGRESS_TABLE": PROGRESS_TABLE,
         "BATCH_BUCKET": BUCKET,
         "BATCH_STATE_MACHINE_ARN": machine["stateMachineArn"],
         "BATCH_CONFIGURATION": json.dumps(configuration),
