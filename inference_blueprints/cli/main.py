@@ -22,6 +22,7 @@ from inference_blueprints.cli import (
     local_commands,
     lock_commands,
     removal_commands,
+    signal_commands,
     tune_command,
     upgrade_command,
     verify_command,
@@ -49,6 +50,7 @@ upgrade_command.register(app)
 verify_command.register(app)
 removal_commands.register(app)
 batch_commands.register(app)
+app.add_typer(signal_commands.app, name="signals")
 app.add_typer(image_cache_commands.app, name="image-cache")
 app.add_typer(charts_commands.app, name="charts")
 app.add_typer(local_commands.app, name="local")

@@ -1,4 +1,4 @@
-"""The stacks of a platform in an account: which there are, and in which order they go."""
+"""The stacks of a platform in an account: which there are, in which order they go, and what they say."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from botocore.exceptions import ClientError
+
 from inference_blueprints.catalog.tags import PLATFORM_TAG
+from inference_blueprints.deployment.account import Account, described, readable_errors
+from inference_blueprints.errors import UserError
 
 #: Kinds of stacks on which others stand, the lowest first. Whatever is not named stands on all of them.
 FOUNDATIONS = ("Data", "Network", "Stores", "Cluster", "Platform", "Capacity")
@@ -102,3 +106,34 @@ def physical_ids(cloudformation: Any, stacks: Iterable[DeployedStack]) -> set[st
         for resource in page["StackResourceSummaries"]
         if "PhysicalResourceId" in resource
     }
+
+
+def stack_outputs(account: Account, stack: str, *needed: str) -> dict[str, str]:
+    """Return what a deployed stack says of itself.
+
+    Parameters
+    ----------
+    account
+        Where it is.
+    stack
+        Its name.
+    needed
+        Outputs that it must have.
+
+    Raises
+    ------
+    UserError
+        If it is not deployed, or by a release without these outputs, or AWS does not answer.
+    """
+    absent = UserError(f"{stack}: is not deployed in {account.region}; run `blueprints deploy` first")
+    with readable_errors():
+        try:
+            [found] = account.client("cloudformation").describe_stacks(StackName=stack)["Stacks"]
+        except ClientError as error:
+            if "does not exist" in described(error):
+                raise absent from error
+            raise
+    outputs = {each["OutputKey"]: str(each["OutputValue"]) for each in found.get("Outputs", [])}
+    if not outputs.keys() >= set(needed):
+        raise absent
+    return outputs

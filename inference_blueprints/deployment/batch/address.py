@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from botocore.exceptions import ClientError
-
-from inference_blueprints.deployment.account import Account, described, readable_errors
+from inference_blueprints.deployment.account import Account
+from inference_blueprints.deployment.stacks import stack_outputs
 from inference_blueprints.errors import UserError
 from inference_blueprints.spec.types import Batch, Blueprint
 
@@ -51,16 +50,4 @@ def batch_address(account: Account, platform: str) -> str:
     UserError
         If batch is not deployed, or AWS does not answer.
     """
-    stack = f"{platform}-Batch"
-    absent = UserError(f"{stack}: is not deployed in {account.region}; run `blueprints deploy` first")
-    with readable_errors():
-        try:
-            [found] = account.client("cloudformation").describe_stacks(StackName=stack)["Stacks"]
-        except ClientError as error:
-            if "does not exist" in described(error):
-                raise absent from error
-            raise
-    outputs = {each["OutputKey"]: each["OutputValue"] for each in found.get("Outputs", [])}
-    if API_OUTPUT not in outputs:
-        raise absent
-    return str(outputs[API_OUTPUT])
+    return stack_outputs(account, f"{platform}-Batch", API_OUTPUT)[API_OUTPUT]

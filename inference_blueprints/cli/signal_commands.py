@@ -1,0 +1,112 @@
+"""The command about signals: signals get."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from inference_blueprints.cli.options import NameOrPath, Output, OutputOption
+from inference_blueprints.errors import UserError
+
+if TYPE_CHECKING:
+    from inference_blueprints.deployment.signals.reading import Record
+
+app = typer.Typer(help="What models said of things, readable while a request waits.", no_args_is_help=True)
+SignalArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of a signal.")]
+KeysArgument = Annotated[list[str], typer.Argument(metavar="KEY", help="Keys, such as a product's.")]
+
+
+@app.command()
+def get(
+    name_or_path: NameOrPath,
+    name: SignalArgument,
+    keys: KeysArgument,
+    *,
+    output: OutputOption = Output.TEXT,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            "--address", metavar="HOST:PORT", help="Another way to the store, such as a tunnel's end."
+        ),
+    ] = None,
+) -> None:
+    """Print the newest values of keys; the exit code is 1 if one has none that is still true."""
+    from inference_blueprints.deployment.account import Account
+    from inference_blueprints.deployment.signals.address import (
+        STORE_OUTPUTS,
+        demand_signal,
+        store_address,
+        stores_stack,
+    )
+    from inference_blueprints.deployment.signals.reading import read_signals
+    from inference_blueprints.deployment.stacks import stack_outputs
+    from inference_blueprints.loading import load_blueprint
+
+    blueprint = load_blueprint(name_or_path).blueprint
+    demand_signal(blueprint, name)
+    if address is not None and not re.fullmatch(r"\S+:\d{1,5}", address, re.ASCII):
+        raise UserError(f"got --address {address}; allowed is HOST:PORT, such as localhost:6379")
+    environment = blueprint.spec.environment
+    account = Account(environment.region)
+    account.demand(environment.account)
+    outputs = stack_outputs(account, stores_stack(blueprint.metadata.name), *STORE_OUTPUTS)
+    found = read_signals(store_address(outputs, environment.region, tunnel=address), name, keys)
+    show_signals(found, keys, output)
+
+
+def show_signals(found: Mapping[str, Record], keys: Sequence[str], output: Output) -> None:
+    """Print signals, and end with 1 if one is missing.
+
+    Parameters
+    ----------
+    found
+        Records by key.
+    keys
+        What was asked for.
+    output
+        Who reads it.
+
+    Raises
+    ------
+    typer.Exit
+        If a key has no value.
+    """
+    missing = [key for key in dict.fromkeys(keys) if key not in found]
+    if output is Output.JSON:
+        print(json.dumps(list(found.values()), indent=2))
+    else:
+        for record in found.values():
+            _print_record(record)
+    for key in missing:
+        print(f"{key}: has no value, or none that is still true", file=sys.stderr)
+    if missing:
+        raise typer.Exit(1)
+
+
+def _print_record(record: Record) -> None:
+    """Print a signal for people."""
+    rows = {
+        "value": record["value"],
+        "model": record["model"],
+        "said": _moment(record["time"]),
+        "true until": _moment(record["expires"]),
+        "version": record["version"],
+        "prompt hash": record["promptHash"],
+    }
+    print(record["key"])
+    for title, value in rows.items():
+        first, *others = str(value).splitlines() or [""]
+        print(f"  {title:<11}  {first}")
+        for line in others:
+            print(f"  {'':<11}  {line}")
+
+
+def _moment(seconds: int) -> str:
+    from datetime import UTC, datetime
+
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
