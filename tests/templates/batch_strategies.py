@@ -18,6 +18,10 @@ _WORKERS = st.builds(
     st.one_of(st.just({}), st.just({"eks": {}}), st.fixed_dictionaries({"ecs": _SPOT})),
     st.fixed_dictionaries({}, optional={"min": st.integers(0, 2), "max": st.sampled_from([2, 3, 25])}),
 )
+#: Within the peak of any model, whose queues add up.
+_LOAD = st.fixed_dictionaries(
+    {"requestsPerDay": st.sampled_from([1, 100])}, optional={"requestsPerJob": st.sampled_from([1, 7])}
+)
 
 
 @st.composite
@@ -40,7 +44,11 @@ def batches(draw: Draw, models: Sequence[str], account: str) -> Document:
             "name": f"queue-{index}",
             "model": draw(st.sampled_from(models)),
             "rates": rates,
-            **draw(_optional(priority=st.integers(0, 100), deadlineHours=st.sampled_from([0.5, 336]))),
+            **draw(
+                _optional(
+                    priority=st.integers(0, 100), deadlineHours=st.sampled_from([0.5, 336]), load=_LOAD
+                )
+            ),
         }
         for index in range(draw(st.integers(1, 3)))
     ]
@@ -50,15 +58,15 @@ def batches(draw: Draw, models: Sequence[str], account: str) -> Document:
 
 @st.composite
 def _schedules(draw: Draw, teams: Sequence[Document], queues: Sequence[Document]) -> Document:
-    """Return a schedule of a team that has data, or none."""
+    """Return a schedule of a team that has data; none where no team has."""
     [*prefixes] = [(team["name"], prefix) for team in teams for prefix in team.get("dataPrefixes", ())]
     if not prefixes:
         return {}
     team, prefix = draw(st.sampled_from(prefixes))
-    template = {
-        "text": "Say: {{ text }}",
-        **draw(_optional(imageFields=st.just(["photo"]), parameters=st.just({"max_tokens": 9}))),
-    }
+    text = {"text": "Say: {{ text }}"}
+    template = draw(
+        st.sampled_from([text, {**text, "imageFields": ["photo"], "parameters": {"max_tokens": 9}}])
+    )
     manifest = {
         "inputs": [f"{prefix}{{date}}.jsonl"],
         **draw(
@@ -78,7 +86,7 @@ def _schedules(draw: Draw, teams: Sequence[Document], queues: Sequence[Document]
         "cron": "0 6 * * ? *",
         "manifest": manifest,
     }
-    return draw(_optional(schedules=st.just([schedule])))
+    return {"schedules": [schedule]}
 
 
 def _optional(**optional: st.SearchStrategy[Any]) -> st.SearchStrategy[Document]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.templates.checks.lint import lint
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates, listed, text
 from tests.templates.test_batch_stack import with_batch
@@ -150,6 +151,10 @@ def test_tasks_are_told_and_may_do_what_pods_are_and_may(pods: Templates, tasks:
     pulls = {"ecr:GetAuthorizationToken", "ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage"}
     pulls |= {"ecr:GetDownloadUrlForLayer", "logs:CreateLogStream", "logs:PutLogEvents"}
     assert actions(of_tasks) == actions(of_pods) | pulls
+
+
+def test_tasks_are_what_cloudformation_takes(tasks: Templates) -> None:
+    assert lint(tasks, "us-west-2") == []
 
 
 def test_a_task_has_time_to_give_its_shards_back(tasks: Templates) -> None:

@@ -47,12 +47,28 @@ def with_batch(spec: dict[str, Any]) -> None:
     spec["batch"] = {"queues": [{"name": "queue-0", "model": "qwen3-8b", "rates": rates}]}
 
 
+def with_tasks(spec: dict[str, Any]) -> None:
+    with_batch(spec)
+    spec["batch"]["workers"] = {"ecs": {}}
+
+
 def with_signals(spec: dict[str, Any]) -> None:
     with_batch(spec)
     spec["signalStore"] = {"valkey": {"maxGb": 1}, "signals": [{"name": "captions", "team": "ads"}]}
 
 
-CHANGES = (None, weights_in_s3, gated, mirrored, destroyed, baked, sharing_kv_cache, with_batch, with_signals)
+CHANGES = (
+    None,
+    weights_in_s3,
+    gated,
+    mirrored,
+    destroyed,
+    baked,
+    sharing_kv_cache,
+    with_batch,
+    with_tasks,
+    with_signals,
+)
 
 
 @pytest.mark.parametrize("change", CHANGES)
