@@ -21,7 +21,7 @@ $(READY): pyproject.toml requirements.lock package-lock.json scripts/setup.sh
 run: $(READY) ## deploy a blueprint to this machine and ask its models: make run BLUEPRINT=NAME_OR_PATH
 	@exec $(BIN)/blueprints local up "$(BLUEPRINT)"
 
-test: $(READY) ## run every layer of tests but faults and the control plane
+test: $(READY) ## run every layer of tests but faults, lives and the control plane
 	$(BIN)/pytest --numprocesses 2 --dist loadgroup
 
 test-faults: $(READY) ## kill, hang and cut off batch workers and what they talk to, some minutes long
@@ -35,8 +35,8 @@ check-templates: $(READY) ## check templates further: checkov, and a hundred gen
 	PYTHONPATH=.:constructs $(BIN)/python -m tests.templates.checkov.run
 	TEMPLATE_EXAMPLES=100 $(BIN)/pytest tests/templates/generated --timeout 0
 
-check-lives: $(READY) ## deploy random lives of a platform to the emulator: make check-lives LIVES=10
-	LIVES=$(LIVES) $(BIN)/pytest tests/local/test_sequences.py --timeout 0
+check-lives: $(READY) ## deploy, change and destroy platforms on the emulator, some at random: make check-lives LIVES=10
+	LIVES=$(LIVES) $(BIN)/pytest tests/local -m lives --timeout 0
 
 unit templates charts runtime local: $(READY) ## run one layer of tests
 	$(BIN)/pytest tests/$@
@@ -52,6 +52,7 @@ generate: $(READY) ## write again what is generated from the code: JSON Schema, 
 	$(BIN)/python scripts/write_blueprint_reference.py
 	$(BIN)/python scripts/write_blueprint_pages.py
 	$(BIN)/python scripts/write_choosing_figures.py
+	$(BIN)/python scripts/write_batch_quotas.py
 
 lock: $(READY) ## write requirements.lock and package-lock.json again after a change of pyproject.toml or package.json
 	$(BIN)/uv pip compile pyproject.toml --group batch --group local --group dev --generate-hashes --no-header --no-annotate \

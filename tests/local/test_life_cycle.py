@@ -19,6 +19,7 @@ from tests.local.conftest import BLUEPRINTS
 REGION = "us-west-2"
 SEED = 4
 STEPS = 1
+pytestmark = pytest.mark.lives
 FOUNDATIONS = {"Data", "Network", "Cluster", "Platform", "Capacity"}
 
 

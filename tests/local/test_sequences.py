@@ -31,6 +31,7 @@ REGION = "us-west-2"
 LIVES = int(os.environ.get("LIVES", "1"))
 STEPS = 3
 SAVED = "huggingface/saved"
+pytestmark = pytest.mark.lives
 
 
 class Life:
