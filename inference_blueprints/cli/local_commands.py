@@ -1,4 +1,4 @@
-"""Commands of the platform on this machine: local up, down, status, token, replay."""
+"""Commands of the platform on this machine: local up, down, status, token, signals, replay."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from inference_blueprints.cli.options import (
     OutputOption,
     RunDirectory,
 )
+from inference_blueprints.cli.signal_commands import KeysArgument, SignalArgument, show_signals
 from inference_blueprints.errors import UserError
 
 app = typer.Typer(
@@ -83,6 +84,8 @@ def status(run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY, output: OutputOp
             print(f"{model.name}  {model.base_url}")
         if state.batch:
             print(f"batch  {state.batch.base_url}")
+        if state.signals:
+            print(f"signals  {state.signals.address.host}:{state.signals.address.port}")
     if state is None:
         raise typer.Exit(1)
 
@@ -100,6 +103,27 @@ def token(run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY) -> None:
             "start one with: blueprints local up batch-g6e --keep"
         )
     print(local_token(state.batch))
+
+
+@app.command()
+def signals(
+    name: SignalArgument,
+    keys: KeysArgument,
+    run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Print the newest values of keys from the signal store of what `local up` keeps running."""
+    from inference_blueprints.deployment.signals.reading import read_signals
+    from inference_blueprints.local import run_state
+
+    state = run_state.live_state(run_directory)
+    if state is None or state.signals is None:
+        raise UserError(
+            f"{run_directory}: no signal store answers there; "
+            "start one with: blueprints local up batch-g6e --keep"
+        )
+    store = state.signals
+    show_signals(read_signals(store.address, name, keys, environment=store.environment), keys, output)
 
 
 @app.command()

@@ -21,7 +21,7 @@ from inference_blueprints.local.emulator.deploy import bootstrap, deploy
 from inference_blueprints.local.emulator.emulator import Emulator
 from inference_blueprints.local.parts import Part
 from inference_blueprints.local.processes import ProcessGroup
-from inference_blueprints.local.run_state import RunningBatch
+from inference_blueprints.local.run_state import RunningBatch, RunningSignals
 from inference_blueprints.local.serving.endpoint import Endpoint
 from inference_blueprints.local.serving.service import LocalServing
 from inference_blueprints.local.steps import Step, Steps
@@ -45,11 +45,14 @@ class Deployed:
         What is real, emulated, simulated and stubbed.
     batch
         The batch API, where workers answer jobs.
+    signals
+        The signal store, where the blueprint has one.
     """
 
     endpoints: tuple[Endpoint, ...]
     parts: tuple[Part, ...]
     batch: RunningBatch | None = None
+    signals: RunningSignals | None = None
 
 
 class LocalPlatform:
@@ -127,7 +130,13 @@ class LocalPlatform:
         described = description.describe(
             assembly, emulator.recorded_releases(), control_plane=self._control_plane
         )
-        return Deployed(endpoints, (*parts, *described), self._batch.running if self._batch else None)
+        batch = self._batch
+        return Deployed(
+            endpoints,
+            (*parts, *described),
+            batch.running if batch else None,
+            batch.running_signals if batch else None,
+        )
 
     def run_batch_jobs(self, steps: Steps) -> tuple[BatchOutcome, ...] | None:
         """Run a job in each queue of batch while its workers are killed; None where nothing answers jobs.

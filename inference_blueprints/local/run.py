@@ -79,7 +79,15 @@ def run(
             _show(report, run_directory, console, deployed.batch)
             platform.check()
             if keep:
-                state = RunState(os.getpid(), loaded.file, "ready", models, deployed.parts, deployed.batch)
+                state = RunState(
+                    os.getpid(),
+                    loaded.file,
+                    "ready",
+                    models,
+                    deployed.parts,
+                    deployed.batch,
+                    deployed.signals,
+                )
                 right.publish(state)
                 console.print("Up until Ctrl-C.")
                 _stay(platform)

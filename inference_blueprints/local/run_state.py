@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Literal
 
+from inference_blueprints.deployment.signals.address import StoreAddress
 from inference_blueprints.errors import UserError
 from inference_blueprints.local.parts import Part
 
@@ -62,6 +63,22 @@ class RunningBatch:
 
 
 @dataclass(frozen=True, slots=True)
+class RunningSignals:
+    """A signal store that answers.
+
+    Parameters
+    ----------
+    address
+        How it is read.
+    environment
+        Variables with the credentials that its tokens are signed with, which are no secret.
+    """
+
+    address: StoreAddress
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class RunState:
     """A run as other commands see it.
 
@@ -79,6 +96,8 @@ class RunState:
         What of the run is real, emulated, simulated and stubbed.
     batch
         Its batch API, where workers answer jobs.
+    signals
+        Its signal store, where the blueprint has one.
     """
 
     pid: int
@@ -87,6 +106,7 @@ class RunState:
     models: tuple[RunningModel, ...] = ()
     parts: tuple[Part, ...] = ()
     batch: RunningBatch | None = None
+    signals: RunningSignals | None = None
 
 
 class RunClaim:
@@ -158,8 +178,16 @@ def live_state(run_directory: Path) -> RunState | None:
         return None
     models = tuple(RunningModel(**model) for model in document.pop("models"))
     parts = tuple(Part(**part) for part in document.pop("parts"))
-    batch = document.pop("batch")
-    return RunState(**document, models=models, parts=parts, batch=RunningBatch(**batch) if batch else None)
+    batch, signals = document.pop("batch"), document.pop("signals")
+    return RunState(
+        **document,
+        models=models,
+        parts=parts,
+        batch=RunningBatch(**batch) if batch else None,
+        signals=RunningSignals(StoreAddress(**signals["address"]), signals["environment"])
+        if signals
+        else None,
+    )
 
 
 def stop(run_directory: Path, timeout_seconds: float = 30.0) -> bool:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from inference_blueprints.errors import UserError
-from inference_blueprints.spec.types import Blueprint
+
+if TYPE_CHECKING:
+    from inference_blueprints.spec.types import Blueprint
 
 # Outputs of the stack `<platform>-Stores`, as `stacks/stores_stack.py` names them.
 _HOST, _PORT, _CACHE, _READER = "SignalsHost", "SignalsPort", "SignalsCache", "SignalsReader"

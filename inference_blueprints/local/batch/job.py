@@ -16,6 +16,7 @@ from inference_blueprints.local.batch.entrance import local_token
 from inference_blueprints.local.batch.outcome import BatchOutcome, count
 from inference_blueprints.local.run_state import RunningBatch
 from inference_blueprints.local.serving.vocabulary import text_of
+from inference_blueprints.local.signals.read_back import Read, read_back
 from inference_blueprints.spec.types import BatchQueue, Workload
 
 #: Lines of a job.
@@ -41,20 +42,32 @@ class BatchJob:
         Lengths of its prompts and answers, in tokens; those above 500 and 50 are cut to them.
     context_length
         What the model takes, prompt and answer together, in tokens.
+    signal
+        Name of the signal that its answers become; None where the team has none.
     """
 
     def __init__(
-        self, batch: RunningBatch, queue: BatchQueue, workload: Workload, context_length: int
+        self,
+        batch: RunningBatch,
+        queue: BatchQueue,
+        workload: Workload,
+        context_length: int,
+        signal: str | None = None,
     ) -> None:
         self._batch = batch
         self._queue = queue
+        self._signal = signal
         self._prompt = min(workload.input_tokens, _LONGEST_PROMPT, context_length // 2)
         self._answer = min(workload.output_tokens, _LONGEST_ANSWER, context_length // 4)
         self._ids = [f"line-{number}" for number in range(REQUESTS)]
         self._client = openai.OpenAI(base_url=batch.base_url, api_key=lambda: local_token(batch))
 
     def run(
-        self, has_begun: Callable[[str], bool], disturb: Callable[[], int], check: Callable[[], None]
+        self,
+        has_begun: Callable[[str], bool],
+        disturb: Callable[[], int],
+        check: Callable[[], None],
+        read_signals: Read,
     ) -> BatchOutcome:
         """Submit the job, disturb it once it has begun, wait for its end, and count its lines.
 
@@ -66,6 +79,8 @@ class BatchJob:
             Kills and replaces workers, and returns how many.
         check
             Called while the job runs; raises if something has died.
+        read_signals
+            Reads the signal store, where there is one.
 
         Raises
         ------
@@ -87,7 +102,8 @@ class BatchJob:
                 time.sleep(_LOOK_SECONDS)
                 batch = self._client.batches.retrieve(batch.id)
             seconds = time.monotonic() - began
-            counts = count(self._ids, self._content(batch.output_file_id), self._content(batch.error_file_id))
+            output = self._content(batch.output_file_id)
+            counts = count(self._ids, output, self._content(batch.error_file_id))
         except openai.APIError as error:
             raise UserError(f"the batch API at {self._batch.base_url}: {error}") from error
         return BatchOutcome(
@@ -99,6 +115,9 @@ class BatchJob:
             cost_usd=batch.to_dict()["cost_usd"],  # type: ignore[arg-type]  # this platform's own field
             seconds=seconds,
             workers_killed=killed,
+            signals=read_back(self._signal, self._queue.model, output, read_signals)
+            if self._signal
+            else None,
         )
 
     def _submit(self) -> Batch:
@@ -107,7 +126,7 @@ class BatchJob:
             input_file_id=file.id,
             endpoint="/v1/chat/completions",
             completion_window="24h",
-            metadata={"queue": self._queue.name},
+            metadata={"queue": self._queue.name} | ({"signal": self._signal} if self._signal else {}),
         )
 
     def _lines(self) -> bytes:

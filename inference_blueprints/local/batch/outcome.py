@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from inference_blueprints.local.signals.read_back import SignalCounts
+
 
 @dataclass(frozen=True, slots=True)
 class BatchOutcome:
@@ -31,6 +33,8 @@ class BatchOutcome:
         From its submission to its end.
     workers_killed
         Workers that were killed and replaced while it ran.
+    signals
+        What became of its answers in the signal store; None where its team has no signal.
     """
 
     queue: str
@@ -45,11 +49,13 @@ class BatchOutcome:
     cost_usd: float
     seconds: float
     workers_killed: int
+    signals: SignalCounts | None = None
 
     @property
     def is_whole(self) -> bool:
-        """Whether every line was answered once."""
-        return self.completed == self.requests and not (self.failed or self.lost or self.duplicated)
+        """Whether every line was answered once, and every answer is a signal where it should be."""
+        answered_once = self.completed == self.requests and not (self.failed or self.lost or self.duplicated)
+        return answered_once and (self.signals is None or self.signals.is_whole)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from inference_blueprints.deployment.signals.reading import Record, read_signals
 from inference_blueprints.local.batch.description import describe
 from inference_blueprints.local.batch.entrance import find_batch
 from inference_blueprints.local.batch.job import BatchJob
@@ -16,6 +17,7 @@ from inference_blueprints.local.parts import Part
 from inference_blueprints.local.processes import ProcessGroup
 from inference_blueprints.local.run_state import RunningBatch
 from inference_blueprints.local.serving.endpoint import Endpoint
+from inference_blueprints.local.signals.running import find_signals
 from inference_blueprints.spec.types import BatchQueue, Blueprint
 
 
@@ -50,6 +52,8 @@ class LocalBatch:
         processes: ProcessGroup,
     ) -> None:
         self._queues = blueprint.spec.batch.queues if blueprint.spec.batch else []
+        store = blueprint.spec.signal_store
+        self._signals = store.signals if store else []
         self._workloads = {model.name: model.workload for model in blueprint.spec.models}
         self._contexts = {endpoint.model: endpoint.context_length for endpoint in endpoints}
         self._s3 = emulator.client("s3")
@@ -58,10 +62,11 @@ class LocalBatch:
         self._workers = LocalBatchWorkers(
             list(self._releases.values()), endpoints, emulator.environment(), directory, processes
         )
+        platform = blueprint.metadata.name
         #: Where the API answers; None where no chart asks for workers, as beside a control plane.
-        self.running = (
-            find_batch(emulator, blueprint.metadata.name, blueprint.spec.teams) if self._releases else None
-        )
+        self.running = find_batch(emulator, platform, blueprint.spec.teams) if self._releases else None
+        #: Where the signal store answers; None where the blueprint has none.
+        self.running_signals = find_signals(emulator, platform) if store else None
 
     def start(self) -> None:
         """Start the workers."""
@@ -105,5 +110,12 @@ class LocalBatch:
             return self._workers.replace(queue.model)
 
         on_progress(f"{queue.name}: waiting for results")
-        job = BatchJob(running, queue, self._workloads[queue.model], self._contexts[queue.model])
-        return job.run(has_results, replace, self._workers.check)
+        signal = next((each.name for each in self._signals if each.team == running.team), None)
+        job = BatchJob(running, queue, self._workloads[queue.model], self._contexts[queue.model], signal)
+        return job.run(has_results, replace, self._workers.check, self._read_signals)
+
+    def _read_signals(self, name: str, keys: Sequence[str]) -> Mapping[str, Record]:
+        if self.running_signals is None:
+            raise RuntimeError("the blueprint has no signal store")
+        store = self.running_signals
+        return read_signals(store.address, name, keys, environment=store.environment)

@@ -99,13 +99,20 @@ def worker_loss(loss: WorkerLoss) -> str:
 
 
 def batch_job(outcome: BatchOutcome, *, simulated: bool) -> str:
-    """Return what became of a batch job."""
+    """Return what became of a batch job, and of its answers in the signal store."""
+    signals = outcome.signals
+    read_back = (
+        f" Signal {signals.name}, read back: {signals.written} written, {signals.missing} missing, "
+        f"{signals.wrong} wrong."
+        if signals
+        else ""
+    )
     return (
         f"Batch job of team {outcome.team} in queue {outcome.queue}, {outcome.state} after "
         f"{outcome.seconds:.0f} s{' (simulated)' if simulated else ''}: {outcome.requests} requests of "
         f"{outcome.model}, {outcome.completed} answered, {outcome.failed} failed, {outcome.lost} lost, "
         f"{outcome.duplicated} duplicated; {outcome.workers_killed} workers killed and replaced meanwhile; "
-        f"{outcome.cost_usd:.4f} USD by the queue's rates."
+        f"{outcome.cost_usd:.4f} USD by the queue's rates.{read_back}"
     )
 
 

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from inference_blueprints.deployment.signals.address import StoreAddress
 from inference_blueprints.errors import UserError
 from inference_blueprints.local import run_state
 from inference_blueprints.local.parts import Part
-from inference_blueprints.local.run_state import RunningBatch, RunningModel, RunState
+from inference_blueprints.local.run_state import RunningBatch, RunningModel, RunningSignals, RunState
 
 OWNER = """
 import sys, time
@@ -46,7 +47,9 @@ def test_what_is_published_is_read_back(tmp_path: Path) -> None:
     models = (RunningModel("m", "http://127.0.0.1:1/v1", 4096),)
     parts = (Part("router", "real", "Dynamo's own"),)
     batch = RunningBatch("http://127.0.0.1:2/v1", "b", "ads", "arn:aws:iam::1:role/Ads", {"AWS_REGION": "r"})
-    state = RunState(os.getpid(), "b.yaml", "ready", models, parts, batch)
+    address = StoreAddress("127.0.0.1", "3", "cache", "reader", "us-west-2", "/run/authority.crt")
+    signals = RunningSignals(address, {"AWS_ACCESS_KEY_ID": "1"})
+    state = RunState(os.getpid(), "b.yaml", "ready", models, parts, batch, signals)
     with run_state.claim(tmp_path) as right:
         assert run_state.live_state(tmp_path) is None
         right.publish(state)

@@ -30,7 +30,7 @@ def layer(**files: int) -> bytes:
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LambdaPrograms:
     layers = {"tools": layer(helm=EXECUTABLE, kubectl=EXECUTABLE, notes=PLAIN)}
-    monkeypatch.setattr(lambda_svc, "_resolve_layer_zip", lambda reference: layers[reference["Arn"]])
+    monkeypatch.setattr(lambda_svc, "_resolve_layer_zip", lambda reference: layers.get(reference["Arn"]))
     monkeypatch.setattr(lambda_programs, "_PLAIN_CREDENTIALS", lambda _: {"AWS_ACCESS_KEY_ID": "role"})
     monkeypatch.setenv("MINISTACK_REGION", "us-west-2")
     return LambdaPrograms(tmp_path, tmp_path / "charts")
@@ -51,3 +51,7 @@ def test_two_workers_share_layers_and_no_folder(programs: LambdaPrograms, tmp_pa
 
 def test_a_function_without_layers_has_its_credentials_only(programs: LambdaPrograms) -> None:
     assert programs.environment({}) == {"AWS_ACCESS_KEY_ID": "role"}
+
+
+def test_a_layer_that_is_not_here_is_left_out(programs: LambdaPrograms) -> None:
+    assert programs.environment({"Layers": [{"Arn": "another account's"}]}) == {"AWS_ACCESS_KEY_ID": "role"}

@@ -10,6 +10,7 @@ from inference_blueprints.local.replay.outcome import ReplayResult
 from inference_blueprints.local.replay.scale import scale
 from inference_blueprints.local.replay.trace import shipped_trace
 from inference_blueprints.local.report import ModelRun
+from inference_blueprints.local.signals.read_back import SignalCounts
 from inference_blueprints.planning.summary import summarise
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint, Objectives, Workload
@@ -34,6 +35,7 @@ BATCH_OUTCOME = BatchOutcome(
     cost_usd=0.08,
     seconds=31.4,
     workers_killed=2,
+    signals=SignalCounts("captions", written=200, missing=0, wrong=0),
 )
 PROMPT, ANSWER, CACHED = 1000, 101, 250
 

@@ -92,6 +92,12 @@ _BATCH_OUTCOME = _object(
     costUsd=_NUMBER,
     seconds=_NUMBER,
     workersKilled=_COUNT,
+    signals={
+        "anyOf": [
+            {"type": "null"},
+            _object(name=_STRING, written=_COUNT, missing=_COUNT, wrong=_COUNT),
+        ]
+    },
 )
 SCHEMA = _object(
     blueprint=_STRING,

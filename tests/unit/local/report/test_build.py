@@ -1,6 +1,7 @@
 """Figures of the report against figures worked out by hand."""
 
 import copy
+import dataclasses
 import json
 import shlex
 
@@ -49,6 +50,10 @@ def test_batch_jobs_are_reported_and_absent_where_none_ran(report_of) -> None:
     document = as_dict(report_of(run, batch=(BATCH_OUTCOME,)))
     jsonschema.validate(document, SCHEMA)
     assert document["batch"][0]["costUsd"] == 0.08
+    assert document["batch"][0]["signals"] == {"name": "captions", "written": 200, "missing": 0, "wrong": 0}
+    plain = as_dict(report_of(run, batch=(dataclasses.replace(BATCH_OUTCOME, signals=None),)))
+    jsonschema.validate(plain, SCHEMA)
+    assert plain["batch"][0]["signals"] is None
 
 
 def test_without_any_answer_figures_are_null_and_the_shape_stays(report_of) -> None:

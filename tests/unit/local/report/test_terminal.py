@@ -83,6 +83,9 @@ def test_batch_jobs_say_what_became_of_every_request(printed, usual_run) -> None
         "200 answered, 0 failed, 0 lost, 0 duplicated; 2 workers killed and replaced meanwhile; 0.0800 USD"
     ) in text
     assert "196 answered, 1 failed, 3 lost, 2 duplicated" in text
+    assert text.count("Signal captions, read back: 200 written, 0 missing, 0 wrong.") == 2
+    plain = dataclasses.replace(BATCH_OUTCOME, signals=None)
+    assert "Signal" not in printed(usual_run, batch=(plain,))
 
 
 def test_what_is_left_out_says_why(printed) -> None:

@@ -1,0 +1,24 @@
+"""Where the emulator's signal store answers."""
+
+from __future__ import annotations
+
+from inference_blueprints.deployment.signals.address import store_address, stores_stack
+from inference_blueprints.local.emulator.emulator import Emulator
+from inference_blueprints.local.run_state import RunningSignals
+
+
+def find_signals(emulator: Emulator, platform: str) -> RunningSignals:
+    """Return where the deployed signal store answers.
+
+    Parameters
+    ----------
+    emulator
+        Where the platform is deployed.
+    platform
+        ``metadata.name``, of a platform with a signal store.
+    """
+    client = emulator.client("cloudformation")
+    (stack,) = client.describe_stacks(StackName=stores_stack(platform))["Stacks"]
+    outputs = {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
+    address = store_address(outputs, emulator.region, authority=str(emulator.cache_authority))
+    return RunningSignals(address, emulator.environment())
