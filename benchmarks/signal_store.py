@@ -1,0 +1,115 @@
+"""The signal store: what a versioned write costs beside a plain one, and a read of many beside many reads.
+
+One real Valkey that speaks as a cluster does, on this machine, one client in one thread, and signals of a few
+hundred bytes. Each figure is the time for one signal, the network's but for loopback left out.
+
+`_write` loads signals in pipelines, each newer than what is there; the baseline puts the same records in by
+`HSET` in pipelines of the same length by the same client, which keeps no promise. The goal is half its speed.
+`_get` is one read beside the client's own `HGET`, and `_get_many` one of a thousand beside a single read.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import valkey
+
+from benchmarks.harness.figure import Figure
+from benchmarks.harness.measure import ROOT, BenchmarkError, interleaved_medians
+from inference_blueprints.local.emulator.serverless_cache.valkey_server import LOOPBACK, ValkeyServer
+
+sys.path.append(str(ROOT / "runtime"))
+
+from signals.reading import PIPELINE_SIZE
+from signals.record import Signal, storage_key
+from signals.store import SignalStore
+
+_LOADED, _READ, _ROUNDS = 50_000, 2_000, 5
+_GOAL_WRITE, _GOAL_GET, _GOAL_GET_MANY = 2.0, 2.0, 0.5
+_VALUE = (
+    '{"intent": "running shoes", "size": 43, "confidence": 0.93, "because": "looked at four pairs today"}'
+)
+_DAY_SECONDS = 86_400
+_MICROSECONDS = 1e6
+_NAME, _PLAIN = "intent", "plain"
+
+
+def measure() -> list[Figure]:
+    """Take the measurements."""
+    with tempfile.TemporaryDirectory() as directory:
+        server = ValkeyServer(Path(directory), {"cluster-enabled": "yes"})
+        with server:
+            server.take_all_slots()
+            with valkey.ValkeyCluster(host=LOOPBACK, port=server.port) as client:
+                return [*_writes(client), *_reads(client)]
+
+
+def _writes(client: Any) -> Iterator[Figure]:
+    store = SignalStore(client)
+    versions = iter(range(1, _ROUNDS + 1))
+
+    def versioned() -> None:
+        written = store.write(_signals(_NAME, next(versions)))
+        if written.written != _LOADED:
+            raise BenchmarkError(f"{written.superseded} of {_LOADED} signals lost against nothing")
+
+    def plain() -> None:
+        signals = list(_signals(_PLAIN, 0))
+        for start in range(0, _LOADED, PIPELINE_SIZE):
+            pipeline = client.pipeline(transaction=False)
+            for each in signals[start : start + PIPELINE_SIZE]:
+                fields = {"v": each.version, "d": each.to_json()}
+                pipeline.hset(storage_key(each.name, each.key), mapping=fields)
+            pipeline.execute()
+
+    ours, baseline = interleaved_medians([_timed(versioned, _LOADED), _timed(plain, _LOADED)], _ROUNDS)
+    yield Figure("signal_store_write", ours, "us", baseline=baseline, goal=_GOAL_WRITE)
+
+
+def _reads(client: Any) -> Iterator[Figure]:
+    store = SignalStore(client)
+    keys = [_key(number) for number in range(_READ)]
+
+    def many() -> None:
+        if len(store.get_many(_NAME, keys)) != _READ:
+            raise BenchmarkError("signals are missing")
+
+    def single() -> None:
+        for key in keys:
+            store.get(_NAME, key)
+
+    def bare() -> None:
+        for key in keys:
+            client.hget(storage_key(_NAME, key), "d")
+
+    measures = [_timed(each, _READ) for each in (many, single, bare)]
+    of_many, one, of_client = interleaved_medians(measures, _ROUNDS)
+    yield Figure("signal_store_get", one, "us", baseline=of_client, goal=_GOAL_GET)
+    yield Figure("signal_store_get_many", of_many, "us", baseline=one, goal=_GOAL_GET_MANY)
+
+
+def _signals(name: str, version: int) -> Iterator[Signal]:
+    """Iterate over as many signals as are loaded."""
+    now = int(time.time())
+    for number in range(_LOADED):
+        yield Signal(name, _key(number), _VALUE, version, "qwen3-8b", "ab" * 16, now, now + _DAY_SECONDS)
+
+
+def _key(number: int) -> str:
+    return f"shopper-{number:09}"
+
+
+def _timed(work: Callable[[], None], count: int) -> Callable[[], float]:
+    """Return what measures the microseconds of one of so many."""
+
+    def measure_once() -> float:
+        start = time.perf_counter()
+        work()
+        return (time.perf_counter() - start) / count * _MICROSECONDS
+
+    return measure_once
