@@ -1,4 +1,4 @@
-"""Generated teams and queues."""
+"""Generated teams, queues and signals."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LOAD = st.fixed_dictionaries(
 
 @st.composite
 def batches(draw: Draw, models: Sequence[str], account: str) -> Document:
-    """Return teams, and queues of some models, or neither."""
+    """Return teams, and queues of some models with signals or without, or nothing of it."""
     if not draw(st.booleans()):
         return {}
     teams = [
@@ -45,30 +45,55 @@ def batches(draw: Draw, models: Sequence[str], account: str) -> Document:
             "model": draw(st.sampled_from(models)),
             "rates": rates,
             **draw(
-                _optional(
-                    priority=st.integers(0, 100), deadlineHours=st.sampled_from([0.5, 336]), load=_LOAD
-                )
+                _optional(priority=st.integers(0, 100), deadlineHours=st.sampled_from([0.5, 336]), load=_LOAD)
             ),
         }
         for index in range(draw(st.integers(1, 3)))
     ]
-    batch = {"queues": queues, **draw(_schedules(teams, queues)), **draw(_optional(workers=_WORKERS))}
-    return {"teams": teams, **draw(_optional(batch=st.just(batch)))}
+    if not draw(st.booleans()):
+        return {"teams": teams}
+    store = draw(_stores(teams))
+    schedules = draw(_schedules(teams, queues, store.get("signals", ())))
+    batch = {"queues": queues, **schedules, **draw(_optional(workers=_WORKERS))}
+    return {"teams": teams, "batch": batch, **({"signalStore": store} if store else {})}
 
 
 @st.composite
-def _schedules(draw: Draw, teams: Sequence[Document], queues: Sequence[Document]) -> Document:
+def _stores(draw: Draw, teams: Sequence[Document]) -> Document:
+    """Return a store with signals of some teams, or none."""
+    names = draw(st.sampled_from([(), ("captions",), ("captions", "topics")]))
+    signals = [
+        {
+            "name": name,
+            "team": draw(st.sampled_from([team["name"] for team in teams])),
+            **draw(_optional(ttlHours=st.sampled_from([0.5, 24]))),
+        }
+        for name in names
+    ]
+    if not signals:
+        return {}
+    optional = _optional(ttlHours=st.sampled_from([1, 8784]), historyDays=st.sampled_from([1, 3650]))
+    return {"valkey": {"maxGb": draw(st.sampled_from([1, 5000]))}, "signals": signals, **draw(optional)}
+
+
+@st.composite
+def _schedules(
+    draw: Draw, teams: Sequence[Document], queues: Sequence[Document], signals: Sequence[Document]
+) -> Document:
     """Return a schedule of a team that has data; none where no team has."""
     [*prefixes] = [(team["name"], prefix) for team in teams for prefix in team.get("dataPrefixes", ())]
     if not prefixes:
         return {}
     team, prefix = draw(st.sampled_from(prefixes))
+    owned = [signal["name"] for signal in signals if signal["team"] == team]
+    signal = draw(_optional(signal=st.sampled_from(owned))) if owned else {}
     text = {"text": "Say: {{ text }}"}
     template = draw(
         st.sampled_from([text, {**text, "imageFields": ["photo"], "parameters": {"max_tokens": 9}}])
     )
     manifest = {
         "inputs": [f"{prefix}{{date}}.jsonl"],
+        **signal,
         **draw(
             _optional(
                 budgetUsd=st.just(5),
