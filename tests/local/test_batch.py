@@ -185,6 +185,7 @@ def test_the_parts_say_how_real_batch_is(up: Up) -> None:
         "Batch API": "emulated",
         "Batch jobs": "emulated",
         "Batch workers": "real",
+        "Batch worker scaling": "stubbed",
         "Batch worker image": "stubbed",
     }
     (workers,) = (part for part in up.parts if part.name == "Batch workers")
