@@ -6,7 +6,6 @@ import json
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -174,39 +173,38 @@ def results(
 
 
 @app.command()
-def cost(name_or_path: NameOrPath, output: OutputOption = Output.TEXT, address: Address = None) -> None:
-    """Sum up what the team's jobs of this month cost, by model and queue."""
-    from datetime import UTC, datetime
+def cost(
+    name_or_path: NameOrPath,
+    month: Annotated[
+        str | None, typer.Option("--month", metavar="YYYY-MM", help="By UTC; without it this month.")
+    ] = None,
+    output: OutputOption = Output.TEXT,
+    address: Address = None,
+) -> None:
+    """Show what the team's jobs of a month cost, by model and queue, and what is left of its budget."""
+    from inference_blueprints.deployment.batch.costs import costs_of
 
-    from inference_blueprints.deployment.batch.costs import costs_since, month_began
-    from inference_blueprints.deployment.batch.jobs import newest
-
-    since = month_began(datetime.now(UTC))
-    costs = costs_since(newest(_api(name_or_path, address)), since)
+    costs = costs_of(_api(name_or_path, address), month)
     if output is Output.JSON:
-        print(json.dumps([asdict(each) for each in costs], indent=2))
-    elif not costs:
-        print(f"your team has submitted no jobs since {since:%Y-%m-%d}")
-    else:
-        print(f"jobs submitted since {since:%Y-%m-%d} (UTC)")
-        _print_table(
-            ("team", "model", "queue"),
-            ("jobs", "requests", "input tokens", "output tokens", "USD"),
-            [
-                (
-                    each.team,
-                    each.model,
-                    each.queue,
-                    f"{each.jobs:,}",
-                    f"{each.requests:,}",
-                    f"{each.input_tokens:,}",
-                    f"{each.output_tokens:,}",
-                    f"{each.usd:,.2f}",
-                )
-                for each in costs
-            ],
+        print(json.dumps(costs, indent=2))
+        return
+    rows = [
+        (
+            each["model"],
+            each["queue"],
+            *(f"{each[name]:,}" for name in ("jobs", "requests", "failed", "input_tokens", "output_tokens")),
+            f"{each['usd']:,.2f}",
         )
-        print(f"{sum(each.usd for each in costs):,.2f} USD in all; jobs count when they have ended")
+        for each in costs["data"]
+    ]
+    if rows:
+        names = ("jobs", "requests", "failed", "input tokens", "output tokens", "USD")
+        _print_table(("model", "queue"), names, rows)
+    print(
+        f"{costs['team']}, {costs['month']}: {costs['spent_usd']:,.2f} USD spent, "
+        f"{costs['running_usd']:,.2f} USD estimated for what runs, {costs['left_usd']:,.2f} USD left of "
+        f"{costs['budget_usd']:,.2f} USD"
+    )
 
 
 def _described(name_or_path: str) -> tuple[Blueprint, Batch]:
@@ -225,17 +223,15 @@ def _api(name_or_path: str, address: str | None) -> BatchApi:
     from inference_blueprints.deployment.account import Account
     from inference_blueprints.deployment.batch.address import batch_address
     from inference_blueprints.deployment.batch.api import BatchApi
-    from inference_blueprints.deployment.batch_token import batch_token
+    from inference_blueprints.deployment.batch.signing import signer
 
     blueprint, _ = _described(name_or_path)
     platform, environment = blueprint.metadata.name, blueprint.spec.environment
     account = Account(environment.region)
     account.demand(environment.account)
     session = boto3.Session(region_name=environment.region)
-    return BatchApi(
-        address or batch_address(account, platform),
-        lambda: batch_token(session, platform=platform, region=environment.region),
-    )
+    sign = signer(session, region=environment.region)
+    return BatchApi(address or batch_address(account, platform), sign)
 
 
 def _act(name_or_path: str, job: str, action: str, address: str | None) -> None:

@@ -1,14 +1,16 @@
-"""A platform's batch API, asked with a token; what it refuses is said with what to do."""
+"""A platform's batch API, asked with signed requests; what it refuses is said with what to do."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import json
+from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import urllib3
 
+from inference_blueprints.deployment.batch.signing import Sign
 from inference_blueprints.errors import UserError
 
 # API Gateway waits 29 s for its function
@@ -33,7 +35,7 @@ _READ_BYTES: Final = 2**20
 # Connections to S3 that broke one after the other before a byte came.
 _VAIN_READS: Final = 5
 _ADVICE: Final = {
-    "invalid_api_key": "sign in again, and see that this machine's clock is right",
+    "invalid_signature": "sign in again, and see that this machine's clock is right",
     "no_team": "ask for your role to be put into a team of spec.teams, and for a deployment",
     "not_found": "`blueprints batch status BLUEPRINT` lists the jobs of your team",
 }
@@ -46,13 +48,14 @@ class BatchApi:
     ----------
     address
         Where it is, ``/v1`` at its end.
-    token
-        Makes a token.
+    sign
+        Signs requests.
     """
 
-    def __init__(self, address: str, token: Callable[[], str]) -> None:
-        self._address = address.rstrip("/")
-        self._token = token
+    def __init__(self, address: str, sign: Sign) -> None:
+        # Beside it is the same for requests that are signed.
+        self._address = f"{address.rstrip('/').removesuffix('/v1')}/iam/v1"
+        self._sign = sign
         self._pool = urllib3.PoolManager(timeout=_TIMEOUT, retries=_RETRIES)
 
     def get(self, path: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -70,7 +73,7 @@ class BatchApi:
         UserError
             If it is refused, or the API is not reached.
         """
-        return self._object(self._send("GET", path, fields=query or {}))
+        return self._object(self._send("GET", f"{path}?{urlencode(query)}" if query else path))
 
     def post(
         self, path: str, body: Mapping[str, object] | None = None, headers: Mapping[str, str] | None = None
@@ -84,14 +87,16 @@ class BatchApi:
         body
             The object.
         headers
-            Headers beside the token.
+            Headers beside those of every request.
 
         Raises
         ------
         UserError
             If it is refused, or the API is not reached.
         """
-        return self._object(self._send("POST", path, json=body or {}, headers=headers))
+        content = json.dumps(body or {}).encode()
+        sent = {"Content-Type": "application/json", **(headers or {})}
+        return self._object(self._send("POST", path, sent, content))
 
     def post_data(self, path: str, data: bytes) -> dict[str, Any]:
         """Send bytes as the field ``data`` of a form, and return what the API makes of it.
@@ -108,7 +113,8 @@ class BatchApi:
         UserError
             If it is refused, or the API is not reached.
         """
-        return self._object(self._send("POST", path, fields={"data": ("data", data)}))
+        content, content_type = urllib3.encode_multipart_formdata({"data": ("data", data)})
+        return self._object(self._send("POST", path, {"Content-Type": content_type}, content))
 
     def content(self, file_id: str) -> Iterator[bytes]:
         """Iterate over what a file holds; where a connection breaks, it goes on from there.
@@ -146,7 +152,7 @@ class BatchApi:
                 return
 
     def _stored(self, location: str, position: int, etag: str | None) -> urllib3.BaseHTTPResponse:
-        """Open what S3 holds, from a byte on; without the token, which S3 refuses."""
+        """Open what S3 holds, from a byte on; without the signature, which S3 refuses."""
         headers = {"Range": f"bytes={position}-", "If-Match": etag} if position and etag else {}
         part = self._pool.request("GET", location, headers=headers, preload_content=False)
         if part.status == HTTPStatus.PRECONDITION_FAILED:
@@ -159,12 +165,13 @@ class BatchApi:
         return part
 
     def _send(
-        self, method: str, path: str, *, headers: Mapping[str, str] | None = None, **content: Any
+        self, method: str, path: str, headers: Mapping[str, str] | None = None, body: bytes = b""
     ) -> urllib3.BaseHTTPResponse:
-        """Send a request with a new token."""
-        sent = {"Authorization": f"Bearer {self._token()}", **(headers or {})}
+        """Send a request, signed."""
+        address = self._address + path
+        signed = self._sign(method, address, headers or {}, body)
         try:
-            return self._pool.request(method, self._address + path, headers=sent, **content)
+            return self._pool.request(method, address, headers=signed, body=body or None)
         except urllib3.exceptions.HTTPError as error:
             host = urlsplit(self._address).hostname
             raise UserError(f"{host}: is not reached: {_reason(error)}; {_WAYS}") from error

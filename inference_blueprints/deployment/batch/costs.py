@@ -1,78 +1,35 @@
-"""What a team's jobs cost."""
+"""What a team's jobs of a month cost, and what is left of its budget."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+import re
+from collections.abc import Mapping
+from typing import Any
 
-from inference_blueprints.deployment.batch.jobs import Job
+from inference_blueprints.deployment.batch.api import BatchApi
+from inference_blueprints.errors import UserError
 
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """What jobs of one team, model and queue cost.
-
-    Parameters
-    ----------
-    team, model, queue
-        Whose, and which.
-    jobs, requests
-        How many, and how many of their requests were answered.
-    input_tokens, output_tokens
-        Tokens of prompts and answers.
-    usd
-        Dollars.
-    """
-
-    team: str
-    model: str
-    queue: str
-    jobs: int = 0
-    requests: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    usd: float = 0.0
+#: A team's month as the API answers it.
+Costs = Mapping[str, Any]
 
 
-def costs_since(jobs: Iterable[Job], moment: datetime) -> list[Cost]:
-    """Sum jobs up by team, model and queue, the dearest first.
+def costs_of(api: BatchApi, month: str | None) -> Costs:
+    """Return what the team's jobs of a month cost, the dearest model and queue first.
 
     Parameters
     ----------
-    jobs
-        The newest first.
-    moment
-        Jobs that were submitted before are left out.
+    api
+        The platform's.
+    month
+        The month by UTC, such as ``2026-11``; None for this one.
+
+    Raises
+    ------
+    UserError
+        If it is no month, or the API refuses it or is not reached.
     """
-    sums: dict[tuple[str, str, str], Cost] = {}
-    for job in jobs:
-        if job["created_at"] < moment.timestamp():
-            break
-        key = job["team"], job["model"], job["queue"]
-        sums[key] = _with(sums.get(key, Cost(*key)), job)
-    return sorted(sums.values(), key=lambda cost: (-cost.usd, cost.team, cost.model, cost.queue))
-
-
-def month_began(now: datetime) -> datetime:
-    """Return when the month of a moment began, by UTC as the platform's budgets do.
-
-    Parameters
-    ----------
-    now
-        The moment, with its time zone.
-    """
-    return now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-
-
-def _with(cost: Cost, job: Job) -> Cost:
-    """Add a job."""
-    usage = job["usage"]
-    return replace(
-        cost,
-        jobs=cost.jobs + 1,
-        requests=cost.requests + job["request_counts"]["completed"],
-        input_tokens=cost.input_tokens + usage["input_tokens"],
-        output_tokens=cost.output_tokens + usage["output_tokens"],
-        usd=cost.usd + job["cost_usd"],
-    )
+    if month is not None and not re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", month, re.ASCII):
+        raise UserError(f"got --month {month}; allowed are months such as 2026-11")
+    costs = api.get("/costs", {"month": month} if month else None)
+    rows = sorted(costs["data"], key=lambda each: (-each["usd"], each["model"], each["queue"]))
+    return {**costs, "data": rows}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import secrets
 import threading
 from collections.abc import Callable
@@ -15,12 +16,20 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+
 from batch.authorizer.handler import UnauthorizedError
 from inference_blueprints.resources import root
 
 #: Lambda takes no larger event.
 MOST_EVENT_BYTES = 6 * 2**20
 _BINARY = "multipart/form-data"
+_SIGNATURE = re.compile(
+    r"AWS4-HMAC-SHA256 Credential=(?P<key>\w+)/\d{8}/(?P<region>[\w-]+)/execute-api/aws4_request, "
+    r"SignedHeaders=(?P<headers>[\w;-]+), Signature=(?P<signature>\w+)"
+)
 #: What the API answers by itself.
 GATEWAY_RESPONSES: dict[str, Any] = json.loads(
     (root() / "runtime/batch/api/gateway_responses.json").read_text(encoding="utf-8")
@@ -38,6 +47,7 @@ class Gateway:
         self.function = function
         self.authorizer = authorizer
         self._principals: dict[str, str] = {}
+        self._signers: dict[str, tuple[str, str]] = {}
         handler = type("Handler", (_Handler,), {"gateway": self})
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
@@ -59,6 +69,24 @@ class Gateway:
         token = secrets.token_urlsafe(16)
         self._principals[token] = principal
         return token
+
+    def knows(self, key: str, secret: str, arn: str) -> None:
+        """Let a key be somebody's."""
+        self._signers[key] = (secret, arn)
+
+    def signer_of(self, method: str, address: str, headers: dict[str, str], body: bytes) -> str | None:
+        """Return who signed a request; None if nobody did, for what was signed is something else."""
+        match = _SIGNATURE.fullmatch(headers.get("authorization", ""))
+        if match is None or match["key"] not in self._signers:
+            return None
+        secret, arn = self._signers[match["key"]]
+        signed = {name: headers.get(name, "") for name in match["headers"].split(";")}
+        request = AWSRequest(method, f"http://{headers['host']}{address}", headers=signed, data=body)
+        # `add_auth` would take the time of now.
+        request.context["timestamp"] = headers["x-amz-date"]
+        auth = SigV4Auth(Credentials(match["key"], secret), "execute-api", match["region"])
+        expected = auth.signature(auth.string_to_sign(request, auth.canonical_request(request)), request)
+        return arn if expected == match["signature"] else None
 
     def event(self, method: str, address: str, headers: list[tuple[str, str]], body: bytes) -> dict[str, Any]:
         """Return the event of a request."""
@@ -136,7 +164,13 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         event = self.gateway.event(self.command, self.path, list(self.headers.items()), body)
-        refused, context = self.gateway.authorize(event)
+        if self.path.startswith("/iam/"):
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            signer = self.gateway.signer_of(self.command, self.path, headers, body)
+            refused, context = ("" if signer else "INVALID_SIGNATURE"), {}
+            event["requestContext"]["identity"]["userArn"] = signer
+        else:
+            refused, context = self.gateway.authorize(event)
         if len(json.dumps(event)) > MOST_EVENT_BYTES:
             refused = "REQUEST_TOO_LARGE"
         if refused:
@@ -146,7 +180,7 @@ class _Handler(BaseHTTPRequestHandler):
             )
             self._send(response["statusCode"], {"Content-Type": "application/json"}, text.encode())
             return
-        event["requestContext"]["authorizer"] = context
+        event["requestContext"]["authorizer"] = context or None
         answer = self.gateway.function(event, None)
         if self.gateway.lose_answers:
             self.gateway.lose_answers -= 1

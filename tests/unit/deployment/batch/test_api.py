@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -22,7 +22,7 @@ class Storage(ThreadingHTTPServer):
         #: After how many bytes each answer breaks off; the rest are whole.
         self.breaks: list[int] = []
         self.etag = '"first"'
-        self.tokens: list[str | None] = []
+        self.signatures: list[str | None] = []
         self.ranges: list[str | None] = []
 
     @property
@@ -34,13 +34,13 @@ class _Handler(BaseHTTPRequestHandler):
     server: Storage
 
     def do_GET(self) -> None:
-        if self.path.startswith("/v1/"):
+        if self.path.startswith("/iam/v1/"):
             self.send_response(302)
             self.send_header("Location", f"{self.server.address}/object")
             self.send_header("Content-Length", "0")
             self.end_headers()
             return
-        self.server.tokens.append(self.headers["Authorization"])
+        self.server.signatures.append(self.headers["Authorization"])
         self.server.ranges.append(self.headers["Range"])
         start = int((self.headers["Range"] or "bytes=0-")[len("bytes=") : -1])
         changed = self.headers["If-Match"] not in {None, self.server.etag}
@@ -66,14 +66,18 @@ def storage() -> Iterator[Storage]:
         thread.join()
 
 
+def sign(_method: str, _address: str, headers: Mapping[str, str], _body: bytes) -> dict[str, str]:
+    return {**headers, "Authorization": "signature"}
+
+
 def pieces(storage: Storage) -> Iterator[bytes]:
-    return BatchApi(f"{storage.address}/v1", lambda: "token").content("file-1")
+    return BatchApi(f"{storage.address}/v1", sign).content("file-1")
 
 
-def test_what_breaks_off_goes_on_from_there_without_the_token(storage: Storage) -> None:
+def test_what_breaks_off_goes_on_from_there_without_the_signature(storage: Storage) -> None:
     storage.breaks = [3_000_000, 0, 2_500_000]
     assert b"".join(pieces(storage)) == CONTENT
-    assert storage.tokens == [None] * 4
+    assert storage.signatures == [None] * 4
     starts = [int(each[len("bytes=") : -1]) for each in storage.ranges[1:] if each]
     assert starts == sorted(starts)
     assert starts[0] >= 2 * 2**20

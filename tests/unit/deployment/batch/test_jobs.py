@@ -1,20 +1,17 @@
-"""Jobs are listed over pages, watched to their end, and summed up for a month."""
+"""Jobs are listed over pages and watched to their end; their costs are those that the API knows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from inference_blueprints.deployment.batch.costs import Cost, costs_since, month_began
+from inference_blueprints.deployment.batch.costs import costs_of
 from inference_blueprints.deployment.batch.jobs import newest, watch
 from inference_blueprints.deployment.batch.results import save
 from inference_blueprints.errors import UserError
-
-NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
 class FakeApi:
@@ -27,18 +24,6 @@ class FakeApi:
     def get(self, path: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
         self.asked.append((path, dict(query or {})))
         return self.answers.pop(0)
-
-
-def job(queue: str = "nightly", *, usd: float = 1.0, at: datetime = NOW) -> dict[str, Any]:
-    return {
-        "team": "search",
-        "model": "qwen3-8b",
-        "queue": queue,
-        "created_at": int(at.timestamp()),
-        "request_counts": {"total": 3, "completed": 2, "failed": 1},
-        "usage": {"input_tokens": 100, "output_tokens": 10},
-        "cost_usd": usd,
-    }
 
 
 def test_a_list_goes_on_where_its_page_ends() -> None:
@@ -66,17 +51,18 @@ def test_a_job_is_watched_until_nothing_follows() -> None:
     assert shown == states[:-1]
 
 
-def test_costs_are_those_of_the_month_the_dearest_first() -> None:
-    jobs = [job(usd=1), job("urgent", usd=5), job(usd=2), job(usd=100, at=NOW - timedelta(days=21))]
-    assert costs_since(jobs, month_began(NOW)) == [
-        Cost("search", "qwen3-8b", "urgent", 1, 2, 100, 10, 5),
-        Cost("search", "qwen3-8b", "nightly", 2, 4, 200, 20, 3),
-    ]
+def test_costs_are_shown_the_dearest_first() -> None:
+    rows = [{"model": "m", "queue": queue, "usd": usd} for queue, usd in (("a", 1), ("c", 5), ("b", 5))]
+    api = FakeApi({"data": rows}, {"data": []})
+    assert [each["queue"] for each in costs_of(api, "2026-11")["data"]] == ["b", "c", "a"]
+    costs_of(api, None)
+    assert api.asked == [("/costs", {"month": "2026-11"}), ("/costs", {})]
 
 
-def test_a_month_is_that_of_utc() -> None:
-    east = timezone(timedelta(hours=9))
-    assert month_began(datetime(2026, 12, 1, 8, tzinfo=east)) == datetime(2026, 11, 1, tzinfo=UTC)
+@pytest.mark.parametrize("month", ["2026", "2026-00", "2026-13", "11-2026", "2026-11-01"])
+def test_what_is_no_month_is_not_asked_for(month: str) -> None:
+    with pytest.raises(UserError, match="such as 2026-11"):
+        costs_of(FakeApi(), month)
 
 
 def test_what_breaks_off_leaves_no_file(tmp_path: Path) -> None:

@@ -1,0 +1,95 @@
+"""The batch API itself, over AWS in an emulation, and commands that are run against it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import boto3
+import pytest
+import urllib3
+
+from batch.api.handler import build
+from batch.authorizer.caller_identity import CallerIdentity
+from batch.authorizer.handler import Authorizer
+from batch.jobs.settings import Platform, read_platform
+from inference_blueprints.cli import main as command_line
+from inference_blueprints.deployment.account import Account
+from inference_blueprints.deployment.batch.address import API_OUTPUT
+from tests.runtime.batch import resources
+from tests.runtime.batch.api.emulator import Emulator
+from tests.runtime.batch.api.gateway import Gateway
+from tests.runtime.batch.authorizer.sts import Sts
+from tests.unit.cli.batch_commands import BATCH, BLUEPRINT, NOBODY, REQUEST, SEARCH, Ran, Run
+from tests.unit.deployment.fake_cloudformation import FakeCloudFormation
+
+
+@pytest.fixture(scope="module")
+def emulator() -> Iterator[Emulator]:
+    with Emulator() as running:
+        yield running
+
+
+@pytest.fixture
+def platform(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> Platform:
+    for name, value in {
+        "AWS_ENDPOINT_URL": emulator.endpoint,
+        "AWS_ACCESS_KEY_ID": SEARCH[0],
+        "AWS_SECRET_ACCESS_KEY": SEARCH[1],
+        "AWS_DEFAULT_REGION": resources.REGION,
+        "COLUMNS": "80",
+    }.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
+    urllib3.request("POST", f"{emulator.endpoint}/moto-api/reset")
+    return read_platform(resources.create())
+
+
+@pytest.fixture
+def stacks(monkeypatch: pytest.MonkeyPatch) -> FakeCloudFormation:
+    fake = FakeCloudFormation()
+    monkeypatch.setattr(Account, "client", lambda _, service: {"cloudformation": fake}[service])
+    return fake
+
+
+@pytest.fixture
+def gateway(platform: Platform, stacks: FakeCloudFormation) -> Iterator[Gateway]:
+    """The deployed API: its stack says where it is, and its authorizer checks the tokens."""
+    with Sts() as sts:
+        sts.knows(*SEARCH, resources.SEARCH)
+        sts.knows(*NOBODY, resources.NOBODY)
+        identity = CallerIdentity(
+            urllib3.PoolManager(), region=resources.REGION, platform="chat", endpoint=sts.endpoint
+        )
+        authorizer = Authorizer(
+            platform.configuration, identity, region=resources.REGION, remembered_seconds=300
+        )
+        with Gateway(build(platform).resolve, authorizer.decide) as running:
+            running.knows(*SEARCH, resources.SEARCH)
+            running.knows(*NOBODY, resources.NOBODY)
+            stacks.add("chat-Batch", "chat")
+            stacks.outputs["chat-Batch"] = {API_OUTPUT: f"{running.address}/v1"}
+            yield running
+
+
+@pytest.fixture
+def run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], platform: Platform
+) -> Run:
+    """Runs a command in a folder with a blueprint that has batch, one that has none, and requests."""
+    monkeypatch.chdir(tmp_path)
+    Path("chat.yaml").write_text(BLUEPRINT + BATCH, encoding="utf-8")
+    Path("plain.yaml").write_text(BLUEPRINT, encoding="utf-8")
+    Path("in.jsonl").write_bytes(REQUEST)
+
+    def command(*words: str) -> Ran:
+        monkeypatch.setattr(sys, "argv", ["blueprints", *words])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            command_line.main()
+        code = ended.value.code
+        assert isinstance(code, int | None)
+        return Ran(code or 0, *capsys.readouterr())
+
+    return command
