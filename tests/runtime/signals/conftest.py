@@ -32,6 +32,7 @@ class Cache:
     server: ValkeyServer
     front: Front
     address: Address
+    check: TokenCheck
     #: Tokens that came, in their order.
     tokens: list[str] = field(default_factory=list)
 
@@ -120,7 +121,7 @@ def cache(authority: Authority, credentials: None, tmp_path: Path) -> Iterator[C
         }
         server = ValkeyServer(tmp_path / "valkey", settings)
         address = Address(LOOPBACK, front.port, "signals", "reader", authority=str(authority.certificate))
-        running = Cache(server, front, address, tokens)
+        running = Cache(server, front, address, check, tokens)
         running.start()
         yield running
         server.kill()

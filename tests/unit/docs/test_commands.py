@@ -31,7 +31,7 @@ KINDS = {
     # These need an account, or start much: here only their arguments are checked.
     "parsed": (
         r"blueprints (synth|bootstrap|deploy|diff|charts|image-cache|upgrade|doctor|verify|prune|destroy"
-        r"|local|tune|benchmark|token|batch)\b"
+        r"|local|tune|benchmark|token|batch|signals)\b"
     ),
     # Targets, checked to exist; the integration run or a person's hands run them.
     "make": r"make (setup|run|test|unit|lint|bench|generate|lock)\b",
@@ -43,6 +43,8 @@ KINDS = {
     # The same, to the batch API of a run: tests/local/test_batch.py.
     "batch": r"export OPENAI_(BASE_URL|API_KEY)=|curl -s \$OPENAI_BASE_URL/batches ",
     "shell": r"export (AWS_PROFILE|OPENAI_API_KEY)=",
+    # The token, and what is read with it: tests/runtime/signals/test_connection.py.
+    "valkey": r"export VALKEYCLI_AUTH=|valkey-cli ",
 }
 
 
