@@ -1,4 +1,4 @@
-"""What docs/signals.md says is done here: its program runs, its shell line makes a token, its key is the key."""
+"""What docs/signals.md says is done here: the program runs, the shell line makes a token, the key exists."""
 
 from __future__ import annotations
 
