@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from inference_blueprints import resources
 from tests.templates.checks.lint import lint
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates, listed, text
@@ -56,10 +57,10 @@ def environment(templates: Templates) -> dict[str, str]:
 
 def rights(templates: Templates, service: str) -> list[dict[str, Any]]:
     """Return what roles of a service may do, in the order in which it is said."""
-    resources = templates.by_stack["Batch"]["Resources"]
+    stack = templates.by_stack["Batch"]["Resources"]
     roles = {
         logical_id: role
-        for logical_id, role in resources.items()
+        for logical_id, role in stack.items()
         if role["Type"] == "AWS::IAM::Role" and service in json.dumps(role)
     }
     inline = [
@@ -69,7 +70,7 @@ def rights(templates: Templates, service: str) -> list[dict[str, Any]]:
     ]
     attached = [
         policy["Properties"]["PolicyDocument"]
-        for policy in resources.values()
+        for policy in stack.values()
         if policy["Type"] == "AWS::IAM::Policy"
         and {each["Ref"] for each in policy["Properties"]["Roles"]} & roles.keys()
     ]
@@ -110,12 +111,10 @@ def test_pods_are_scaled_by_keda_which_sees_their_queue_alone(pods: Templates) -
 def test_keda_has_its_identity_before_its_pods_start_and_is_there_before_what_it_scales(
     pods: Templates,
 ) -> None:
-    resources = pods.by_stack["Batch"]["Resources"]
+    stack = pods.by_stack["Batch"]["Resources"]
     charts = pods.charts("Batch")
-    names = {
-        each["Properties"]["Release"]: name for name, each in resources.items() if each in charts.values()
-    }
-    before_keda = {resources[name]["Type"] for name in charts["keda"]["DependsOn"]}
+    names = {each["Properties"]["Release"]: name for name, each in stack.items() if each in charts.values()}
+    before_keda = {stack[name]["Type"] for name in charts["keda"]["DependsOn"]}
     assert "AWS::EKS::PodIdentityAssociation" in before_keda
     assert names["keda"] in charts["qwen3-8b.batch"]["DependsOn"]
 
@@ -169,6 +168,14 @@ def test_a_task_is_well_while_its_worker_says_so(tasks: Templates) -> None:
     assert environment(tasks)["BATCH_STATUS_FILE"] in command
 
 
+def test_what_a_task_writes_to_is_a_volume_of_its_image(tasks: Templates) -> None:
+    """Else it would be root's alone (Amazon ECS Developer Guide, "Use bind mounts with Amazon ECS")."""
+    [mount] = container(tasks)["MountPoints"]
+    assert environment(tasks)["BATCH_STATUS_FILE"].startswith(f"{mount['ContainerPath']}/")
+    file = resources.runtime_directory() / "batch" / "worker" / "Dockerfile"
+    assert f'VOLUME ["{mount["ContainerPath"]}"]' in file.read_text("utf-8").splitlines()
+
+
 def test_a_task_may_do_nothing_to_its_machine_and_nobody_reaches_it(tasks: Templates) -> None:
     described = container(tasks)
     assert described["ReadonlyRootFilesystem"]
@@ -177,8 +184,8 @@ def test_a_task_may_do_nothing_to_its_machine_and_nobody_reaches_it(tasks: Templ
     network = tasks.only("AWS::ECS::Service", "Batch")["NetworkConfiguration"]["AwsvpcConfiguration"]
     assert network["AssignPublicIp"] == "DISABLED"
     [group] = network["SecurityGroups"]
-    resources = tasks.by_stack["Batch"]["Resources"]
-    own = resources[group["Fn::GetAtt"][0]]["Properties"]
+    stack = tasks.by_stack["Batch"]["Resources"]
+    own = stack[group["Fn::GetAtt"][0]]["Properties"]
     assert "SecurityGroupIngress" not in own
     assert {rule["ToPort"] for rule in own["SecurityGroupEgress"]} == {80, 443}
 
@@ -210,9 +217,9 @@ def test_one_task_is_never_spot_and_of_the_others_a_share(
 
 def test_a_service_starts_when_its_image_and_its_rights_are_there(tasks: Templates) -> None:
     """ECS gives a service up whose tasks cannot pull; the image is there when its build has ended."""
-    resources = tasks.by_stack["Batch"]["Resources"]
+    stack = tasks.by_stack["Batch"]["Resources"]
     [service] = tasks.resources("AWS::ECS::Service", "Batch")
-    before = [resources[name] for name in service["DependsOn"]]
+    before = [stack[name] for name in service["DependsOn"]]
     [build] = [each for each in before if each["Type"] == "Custom::ImageBuild"]
     assert build["Properties"]["Wait"] == "true"
     kinds = {each["Type"] for each in before}
@@ -251,14 +258,14 @@ def asked_for(templates: Templates, backlog: int) -> Iterator[int]:
     The bounds of steps are relative to the alarm's threshold; where it is exceeded the lower one belongs to
     the step, else the upper one (Application Auto Scaling User Guide, "Step adjustments").
     """
-    resources = templates.by_stack["Batch"]["Resources"]
+    stack = templates.by_stack["Batch"]["Resources"]
     for alarm in templates.properties("AWS::CloudWatch::Alarm", "Batch"):
         difference = backlog - alarm["Threshold"]
         exceeds = alarm["ComparisonOperator"] == "GreaterThanOrEqualToThreshold"
         if difference < 0 if exceeds else difference > 0:
             continue
         [action] = alarm["AlarmActions"]
-        configuration = resources[action["Ref"]]["Properties"]["StepScalingPolicyConfiguration"]
+        configuration = stack[action["Ref"]]["Properties"]["StepScalingPolicyConfiguration"]
         assert configuration["AdjustmentType"] == "ExactCapacity"
         assert len(configuration["StepAdjustments"]) <= 20
         for step in configuration["StepAdjustments"]:
