@@ -180,14 +180,14 @@ class BatchJobs(Construct):
                 actions=list(properties.records),
                 resources=[table, f"{table}/index/byTeam", f"{table}/index/byState"],
             )
-        if properties.objects or properties.records:
-            yield iam.PolicyStatement(
-                actions=["kms:Decrypt", "kms:GenerateDataKey"],
-                resources=[self._store.encryption_key.key_arn],
         if properties.progress:
             yield iam.PolicyStatement(
                 actions=list(properties.progress), resources=[self._store.progress_table_arn(self._stack)]
             )
+        if properties.objects or properties.records:
+            yield iam.PolicyStatement(
+                actions=["kms:Decrypt", "kms:GenerateDataKey"],
+                resources=[self._store.encryption_key.key_arn],
             )
         if properties.states:
             yield from self._state_statements(properties)

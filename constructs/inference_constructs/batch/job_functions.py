@@ -43,9 +43,9 @@ class JobFunction:
     objects: Mapping[str, Sequence[str]] = field(default_factory=dict)
     lists: Sequence[str] = ()
     records: Sequence[str] = ()
+    progress: Sequence[str] = ()
     states: Sequence[str] = ()
     reads_inputs: bool = False
-    progress: Sequence[str] = ()
     reads_manifests: bool = False
     tells: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -80,16 +80,16 @@ STATE_FUNCTIONS: Mapping[str, JobFunction] = {
     "ask": JobFunction(
         "batch.scheduling.handlers.ask",
         objects={_JOBS: ("s3:GetObject",)},
+        lists=(_JOBS,),
         records=("dynamodb:PutItem",),
+        progress=("dynamodb:PutItem",),
         tells=True,
     ),
     "merge": JobFunction(
         "batch.completion.handlers.merge",
         timeout_seconds=900,
         memory_mib=1769,
-        lists=(_JOBS,),
         objects={_JOBS: ("s3:GetObject", *_WRITE_LARGE)},
-        progress=("dynamodb:PutItem",),
         lists=(_JOBS,),
         records=_CHANGE_RECORDS,
     ),
@@ -160,6 +160,7 @@ OTHER_FUNCTIONS: Mapping[str, JobFunction] = {
         },
         lists=("uploads/*", _JOBS),
         records=(*_CHANGE_RECORDS, "dynamodb:DeleteItem"),
+        progress=("dynamodb:Query",),
         states=(*_START, *_STOP),
     ),
     "authorizer": JobFunction(
@@ -167,5 +168,4 @@ OTHER_FUNCTIONS: Mapping[str, JobFunction] = {
         timeout_seconds=20,
         environment={"BATCH_AUTHORIZER_SECONDS": str(AUTHORIZER_SECONDS)},
     ),
-        progress=("dynamodb:Query",),
 }
