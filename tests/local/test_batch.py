@@ -24,7 +24,8 @@ from inference_blueprints.loading import load_blueprint
 from inference_blueprints.local.batch.entrance import local_token
 from inference_blueprints.local.parts import Part
 from inference_blueprints.local.platform import LocalPlatform
-from inference_blueprints.local.run_state import RunningBatch, RunState, claim
+from inference_blueprints.local.run_state import RunningBatch, RunningSignals, RunState, claim
+from inference_blueprints.local.signals.read_back import SignalCounts
 from inference_blueprints.local.steps import Steps
 from inference_blueprints.serving.plan import build_plan
 from tests.local.conftest import BLUEPRINTS
@@ -37,6 +38,7 @@ PATIENCE_SECONDS = 120.0
 class Up:
     platform: LocalPlatform
     batch: RunningBatch
+    signals: RunningSignals
     parts: tuple[Part, ...]
     steps: Steps
     directory: Path
@@ -50,7 +52,8 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
         steps = Steps(Console(file=io.StringIO()), platform.step_count)
         deployed = platform.start(steps)
         assert deployed.batch
-        yield Up(platform, deployed.batch, deployed.parts, steps, directory)
+        assert deployed.signals
+        yield Up(platform, deployed.batch, deployed.signals, deployed.parts, steps, directory)
         platform.check()  # whatever the tests asked, every process still runs
 
 
@@ -111,6 +114,7 @@ def test_a_job_whose_workers_are_killed_answers_every_line_once(up: Up, client: 
     assert outcome.is_whole
     assert outcome.workers_killed == 2
     assert outcome.cost_usd > 0
+    assert outcome.signals == SignalCounts("product-captions", written=400, missing=0, wrong=0)
     # The same from what the API has.
     batch = client.batches.list(limit=1).data[0]
     answers = rows(client, batch.output_file_id)
@@ -166,6 +170,39 @@ def test_a_printed_token_opens_the_api_and_another_does_not(up: Up, tmp_path: Pa
     for token, status in ((printed.stdout.strip(), 200), ("none", 401)):
         headers = {"Authorization": f"Bearer {token}"}
         assert urllib3.request("GET", f"{up.batch.base_url}/batches", headers=headers).status == status
+
+
+def test_answers_are_read_from_the_store_and_a_later_job_s_replace_them(
+    up: Up, client: openai.OpenAI, tmp_path: Path
+) -> None:
+    def read(*keys: str) -> tuple[int, dict[str, Any]]:
+        words = ["signals", "product-captions", *keys, "--output", "json", "--run-directory", str(tmp_path)]
+        ran = subprocess.run([str(BLUEPRINTS), "local", *words], capture_output=True, text=True, check=False)
+        return ran.returncode, {record["key"]: record["value"] for record in json.loads(ran.stdout)}
+
+    def answers(*custom_ids: str) -> dict[str, str]:
+        batch = wait(
+            client, submit(client, [line(each) for each in custom_ids], signal="product-captions"), has_ended
+        )
+        assert batch.status == "completed"
+        return {
+            row["custom_id"]: row["response"]["body"]["choices"][0]["message"]["content"]
+            for row in rows(client, batch.output_file_id)
+        }
+
+    with claim(tmp_path) as right:
+        right.publish(RunState(os.getpid(), "batch-g6e", "ready", signals=up.signals))
+        first = answers("shoe-1", "shoe-2")
+        assert read("shoe-1", "shoe-2") == (0, first)
+        second = answers("shoe-2")
+        assert read("shoe-1", "shoe-2", "shoe-3") == (1, {"shoe-1": first["shoe-1"], **second})
+
+
+def test_without_signals_nothing_is_read(tmp_path: Path) -> None:
+    command = [str(BLUEPRINTS), "local", "signals", "x", "y", "--run-directory", str(tmp_path)]
+    refused = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "no signal store answers there" in refused.stderr
 
 
 def test_without_batch_there_is_no_token(tmp_path: Path) -> None:
