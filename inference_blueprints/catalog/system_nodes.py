@@ -11,5 +11,5 @@ MAXIMUM_NODES = 3
 OVERFLOW_INSTANCE_TYPES = ("m7i.xlarge", "m7i.2xlarge", "m7i.4xlarge")
 OVERFLOW_MAXIMUM_NODES = 20
 
-#: Workers of batch that those nodes have room for, beside routers: each asks for a vCPU, and a node has up to 16.
+#: Workers of batch that those nodes have room for, beside routers: each takes a vCPU, a node has up to 16.
 BATCH_WORKERS = 100

@@ -5,7 +5,12 @@ from __future__ import annotations
 from inference_blueprints import catalog
 from inference_blueprints.catalog import addresses, system_nodes
 from inference_blueprints.planning.types import AddressUse, PoolAddresses
-from inference_blueprints.spec.rules.addresses import SYSTEM_PODS, pool_node_addresses, room_for_nodes
+from inference_blueprints.spec.rules.addresses import (
+    SYSTEM_PODS,
+    pool_node_addresses,
+    room_for_nodes,
+    task_addresses,
+)
 from inference_blueprints.spec.types import Spec
 
 
@@ -25,6 +30,8 @@ def address_use(spec: Spec) -> AddressUse:
     for pool in spec.pools:
         types = [catalog.instance_type(name) for name in pool.instance_types]
         nodes.append((pool.name, pool_node_addresses(types, efa=pool.efa), pool.nodes.max))
+    if spec.batch and (tasks := task_addresses(spec.batch)):
+        nodes.append(("batch tasks", addresses.NodeAddresses(pods=1, prefixes=0, interfaces=1), tasks))
     return AddressUse(
         cidr=room.cidr,
         zones=room.zones,

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from inference_blueprints import resources
-from inference_blueprints.catalog import placement
+from inference_blueprints.catalog import batch_workers, placement
 from inference_blueprints.local.manifests import validate_manifest
 from inference_blueprints.serving.chart_values import chart_values
 from tests.charts.test_dynamo_model import of_kind
@@ -76,6 +76,16 @@ def test_the_render_is_the_one_that_was_reviewed(rendered: list[Manifest], revie
 def test_every_object_fits_its_schema(rendered: list[Manifest]) -> None:
     for manifest in rendered:
         assert validate_manifest(manifest, "1.35") == []
+
+
+def test_a_pod_asks_for_what_plans_count(rendered: list[Manifest]) -> None:
+    [deployment] = of_kind(rendered, "Deployment")
+    [container] = deployment["spec"]["template"]["spec"]["containers"]
+    asked = container["resources"]["requests"]
+    assert (asked["cpu"], asked["memory"]) == (
+        str(batch_workers.POD_VCPU),
+        f"{batch_workers.POD_MEMORY_GIB}Gi",
+    )
 
 
 def test_pods_have_time_to_give_their_shards_back(rendered: list[Manifest]) -> None:

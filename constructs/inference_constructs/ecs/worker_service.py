@@ -9,6 +9,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
+from inference_blueprints.catalog import batch_workers
 from inference_constructs.batch.model_worker import WILDCARDS, ModelWorker, WorkerCount
 from inference_constructs.ecs.backlog_scaling import scale_on_backlog
 from inference_constructs.ecs.worker_cluster import WorkerCluster
@@ -19,9 +20,6 @@ _STOP_SECONDS = 120
 #: Of it for requests in flight; the rest is for their commit and for giving shards back.
 _DRAIN_SECONDS = 90
 _STATUS_FILE = "/tmp/status"  # noqa: S108 - of the container, whose only process writes it
-#: The least that Fargate has with one vCPU is 2 GiB.
-_CPU_UNITS = 1024
-_MEMORY_MIB = 2048
 
 
 class WorkerService(Construct):
@@ -73,7 +71,7 @@ class WorkerService(Construct):
             circuit_breaker=ecs.DeploymentCircuitBreaker(enable=True, rollback=True),
             # Where it follows the queue, nobody else says how many there are.
             desired_count=None if count.follows_the_queue else count.most,
-            max_healthy_percent=200,
+            max_healthy_percent=batch_workers.TASKS_WHILE_REPLACED * 100,
             min_healthy_percent=50,
             propagate_tags=ecs.PropagatedTagSource.SERVICE,
             security_groups=[cluster.security_group],
@@ -91,8 +89,8 @@ class WorkerService(Construct):
         definition = ecs.FargateTaskDefinition(
             self,
             "Task",
-            cpu=_CPU_UNITS,
-            memory_limit_mib=_MEMORY_MIB,
+            cpu=batch_workers.TASK_VCPU * 1024,
+            memory_limit_mib=batch_workers.TASK_MEMORY_GIB * 1024,
             execution_role=execution_role.without_policy_updates(),
             runtime_platform=ecs.RuntimePlatform(
                 cpu_architecture=ecs.CpuArchitecture.X86_64,

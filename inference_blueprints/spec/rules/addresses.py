@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network
 
 from inference_blueprints import catalog
-from inference_blueprints.catalog import addresses, system_nodes
+from inference_blueprints.catalog import addresses, batch_workers, system_nodes
 from inference_blueprints.catalog.efa import efa_layouts_are_one
 from inference_blueprints.errors import Finding
 from inference_blueprints.spec.rules.network import LONGEST_PREFIX, SHORTEST_PREFIX
 from inference_blueprints.spec.rules.pools import known_instance_types
-from inference_blueprints.spec.types import Environment, Network, Pool
+from inference_blueprints.spec.types import Batch, Environment, Network, Pool
 from inference_blueprints.spec.zones import platform_zones
 
 #: Controllers and routers on a node of the platform's own, beside the daemons; more of them want more nodes.
@@ -113,6 +113,41 @@ def pools_fit_the_network(
             of_zone = [each for each in demands if each.zone == zone]
             left = f"the subnet of {zone} leaves {room.in_a_zone}"
             yield from _too_many(of_zone, 0, room.in_a_zone, left)
+
+
+def task_addresses(batch: Batch) -> int:
+    """Return the addresses of workers that are tasks: one each, while a deployment replaces them all.
+
+    Parameters
+    ----------
+    batch
+        The blueprint's section.
+    """
+    models = len({queue.model for queue in batch.queues})
+    return models * batch.workers.max * batch_workers.TASKS_WHILE_REPLACED if batch.workers.ecs else 0
+
+
+def tasks_fit_the_network(
+    batch: Batch, network: Network, environment: Environment, pools: Mapping[int, Pool]
+) -> Iterator[Finding]:
+    """Check that the subnets have addresses for tasks of batch beside every node that the pools may hold."""
+    room = room_for_nodes(network, environment)
+    needed = task_addresses(batch)
+    if room is None or not needed:
+        return
+    nodes = system_node_addresses() + sum(
+        pool.nodes.max * pool_node_addresses(known, efa=pool.efa).total
+        for pool in pools.values()
+        if (known := known_instance_types(pool))
+    )
+    # Too many nodes are another rule's.
+    if nodes <= room.total < nodes + needed:
+        message = (
+            f"got {batch.workers.max}, the network has no addresses for the tasks: they take {needed} while "
+            f"a deployment replaces them, {room.cidr} leaves {room.total - nodes} beside all nodes; "
+            "lower it, or give the network a larger range"
+        )
+        yield Finding(("spec", "batch", "workers", "max"), message)
 
 
 @dataclass(frozen=True, slots=True)
