@@ -19,7 +19,7 @@ from inference_blueprints.catalog.catalogue import (
 from inference_blueprints.catalog.engine import Engine, Flag
 from inference_blueprints.catalog.hardware import Accelerator, InstanceType, PriceTable
 from inference_blueprints.catalog.latency import LatencyProfile
-from inference_blueprints.catalog.limits import Endpoint, Image, Quota
+from inference_blueprints.catalog.limits import Endpoint, Image, Quota, ServiceQuota
 from inference_blueprints.catalog.model import KV_CACHE_BYTES, Model
 from inference_blueprints.catalog.vision import Vision
 
@@ -37,6 +37,7 @@ __all__ = [
     "Model",
     "PriceTable",
     "Quota",
+    "ServiceQuota",
     "UnknownEntryError",
     "Vision",
     "accelerator",
@@ -53,6 +54,7 @@ __all__ = [
     "prices",
     "quotas",
     "regions",
+    "service_quotas",
 ]
 
 _Entry = TypeVar("_Entry")
@@ -114,6 +116,11 @@ def prices(region: str = REFERENCE_REGION) -> PriceTable:
 def quotas() -> Mapping[str, Quota]:
     """Return EC2's quotas on running instances by code."""
     return shipped().quotas
+
+
+def service_quotas() -> Mapping[str, ServiceQuota]:
+    """Return quotas of services that batch counts towards, by the catalogue's word."""
+    return shipped().service_quotas
 
 
 def endpoints() -> Mapping[str, Endpoint]:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from inference_blueprints.catalog.engine import Engine, Flag
 from inference_blueprints.catalog.hardware import Accelerator, InstanceType, PriceTable
 from inference_blueprints.catalog.latency import LatencyProfile
-from inference_blueprints.catalog.limits import Endpoint, Image, Quota
+from inference_blueprints.catalog.limits import Endpoint, Image, Quota, ServiceQuota
 from inference_blueprints.catalog.model import Model
 from inference_blueprints.catalog.operating_system import OperatingSystem
 from inference_blueprints.catalog.vision import Vision
@@ -60,9 +60,9 @@ class Catalogue:
     ----------
     directory
         Holds ``instance_types.csv``, ``accelerators.json``, ``models.json``, ``regions.json``,
-        ``quotas.json``, ``endpoints.json``, ``images.json``, ``nodes.json``, ``prices/<region>.csv``,
-        ``engines/<name>.json``, of its former releases ``engines/<name>/<version>.json``, and
-        ``latency_profiles/<engine>/<model>/<accelerator>-tp<N>.json``.
+        ``quotas.json``, ``service_quotas.json``, ``endpoints.json``, ``images.json``, ``nodes.json``,
+        ``prices/<region>.csv``, ``engines/<name>.json``, of its former releases
+        ``engines/<name>/<version>.json``, and ``latency_profiles/<engine>/<model>/<accelerator>-tp<N>.json``.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -87,6 +87,11 @@ class Catalogue:
     def quotas(self) -> Mapping[str, Quota]:
         """EC2 quota by code."""
         return self._entries("quotas.json", "quotas", Quota)
+
+    @cached_property
+    def service_quotas(self) -> Mapping[str, ServiceQuota]:
+        """Quota of a service by the catalogue's word for it."""
+        return self._entries("service_quotas.json", "service_quotas", ServiceQuota)
 
     @cached_property
     def endpoints(self) -> Mapping[str, Endpoint]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -38,6 +39,45 @@ class Quota:
         match = _FAMILY_CLASS.match(instance_type.family)
         counted = match is not None and not {match[0], match[1]}.isdisjoint(self.families)
         return purchase == self.purchase and counted
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceQuota:
+    """A quota of a service that batch counts towards, as accounts have it by default.
+
+    Parameters
+    ----------
+    name
+        The catalogue's word for it.
+    service, quota
+        Whose it is, and its name there.
+    unit
+        What it counts; ``/s`` counts a second.
+    value
+        How much there is, where `regions` does not say otherwise.
+    adjustable
+        Whether AWS raises it when asked.
+    code
+        In Service Quotas; empty where none is known.
+    source
+        The page that says so.
+    regions
+        How much there is, by region; None where all have the same.
+    """
+
+    name: str
+    service: str
+    quota: str
+    unit: str
+    value: float
+    adjustable: bool
+    code: str
+    source: str
+    regions: Mapping[str, float] | None = None
+
+    def in_region(self, region: str) -> float:
+        """Return how much there is in a region."""
+        return (self.regions or {}).get(region, self.value)
 
 
 @dataclass(frozen=True, slots=True)

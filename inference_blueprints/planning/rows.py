@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from inference_blueprints.catalog.image_cache import INITIALIZATION_MIB_PER_SECOND
+from inference_blueprints.planning.batch_rows import batch_days, service_quotas
 from inference_blueprints.planning.plan_table import PlanTable
 from inference_blueprints.planning.types import (
     ColdStart,
@@ -41,6 +42,8 @@ def plan_tables(summary: PlanSummary) -> list[PlanTable]:
         _token_prices,
         _cold_starts,
         _quotas,
+        batch_days,
+        service_quotas,
         _addresses,
     )
     return [table for builder in builders if (table := builder(summary)).rows]

@@ -10,6 +10,8 @@ from typing import Any
 
 from inference_blueprints.catalog import InstanceType
 from inference_blueprints.planning.addresses import address_use
+from inference_blueprints.planning.batch_day import batch_days, summarise_days
+from inference_blueprints.planning.batch_quotas import service_quota_uses
 from inference_blueprints.planning.cold_start import cold_start
 from inference_blueprints.planning.fit import pod_fit
 from inference_blueprints.planning.memory import summarise_memory
@@ -59,6 +61,7 @@ def summarise(blueprint: Blueprint, plan: ServingPlan, rates: Rates | None = Non
     processes = summarise_processes(plan)
     memory = summarise_memory(blueprint)
     roles = list(_roles(blueprint, plan))
+    days = batch_days(spec.batch, spec.models, publishes=spec.signal_store is not None) if spec.batch else ()
     token_prices = {
         f"{group[0].model.name}/{group[0].deployment.name}": token_price(group, pools, processes)
         for group in _by_deployment(resolved for resolved, _ in roles)
@@ -74,6 +77,8 @@ def summarise(blueprint: Blueprint, plan: ServingPlan, rates: Rates | None = Non
         token_prices=tuple(each for each in token_prices.values() if each),
         without_profile=tuple(name for name, each in token_prices.items() if each is None),
         quotas=quota_needs(spec.pools, pools),
+        batch_days=summarise_days(days),
+        service_quotas=service_quota_uses(days, spec.environment.region),
         cold_starts=tuple(
             cold_start(resolved, worker, placed[resolved.pool.name]) for resolved, worker in roles
         ),
@@ -111,12 +116,15 @@ def as_dict(summary: PlanSummary) -> dict[str, Any]:
     Returns
     -------
     dict
-        The same figures; ``prices`` carries its note too, and each cold start what dominates it.
+        The same figures; ``prices`` carries its note too, each cold start what dominates it, and each quota
+        of a service its share and whether it is exceeded.
     """
     document: dict[str, Any] = _camel_case(dataclasses.asdict(summary))
     document["prices"]["note"] = summary.prices.note
     for each, start in zip(document["coldStarts"], summary.cold_starts, strict=True):
         each["dominatedBy"] = start.dominated_by
+    for each, use in zip(document["serviceQuotas"], summary.service_quotas, strict=True):
+        each.update(share=use.share, isExceeded=use.is_exceeded)
     return document
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from inference_blueprints.planning.types.batch import BatchDaySummary
 from inference_blueprints.planning.types.costs import PriceNote, TokenPrice, Totals
-from inference_blueprints.planning.types.limits import AddressUse, PoolAddresses, QuotaNeed
+from inference_blueprints.planning.types.limits import AddressUse, PoolAddresses, QuotaNeed, ServiceQuotaUse
 from inference_blueprints.planning.types.nodes import (
     ColdStart,
     MemorySummary,
@@ -15,6 +16,7 @@ from inference_blueprints.planning.types.summary import PlanSummary
 
 __all__ = [
     "AddressUse",
+    "BatchDaySummary",
     "ColdStart",
     "MemorySummary",
     "PlanSummary",
@@ -24,6 +26,7 @@ __all__ = [
     "PriceNote",
     "ProcessSummary",
     "QuotaNeed",
+    "ServiceQuotaUse",
     "TokenPrice",
     "Totals",
 ]

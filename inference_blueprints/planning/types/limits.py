@@ -30,6 +30,47 @@ class QuotaNeed:
 
 
 @dataclass(frozen=True, slots=True)
+class ServiceQuotaUse:
+    """What batch takes of one quota of a service.
+
+    Parameters
+    ----------
+    name
+        The catalogue's word for the quota.
+    service, quota_name, unit
+        Whose it is, its name there, and what it counts.
+    basis
+        What of the design and the load is counted.
+    used, quota
+        How much is taken at the most, and how much there is by default in the region.
+    adjustable
+        Whether AWS raises it when asked.
+    code
+        In Service Quotas; empty where none is known.
+    """
+
+    name: str
+    service: str
+    quota_name: str
+    unit: str
+    basis: str
+    used: float
+    quota: float
+    adjustable: bool
+    code: str
+
+    @property
+    def share(self) -> float:
+        """Used over quota."""
+        return self.used / self.quota
+
+    @property
+    def is_exceeded(self) -> bool:
+        """Whether more is taken than there is."""
+        return self.used > self.quota
+
+
+@dataclass(frozen=True, slots=True)
 class PoolAddresses:
     """What a pool takes of the network's IPv4 addresses.
 

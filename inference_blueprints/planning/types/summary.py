@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from inference_blueprints.planning.types.batch import BatchDaySummary
 from inference_blueprints.planning.types.costs import PriceNote, TokenPrice, Totals
-from inference_blueprints.planning.types.limits import AddressUse, QuotaNeed
+from inference_blueprints.planning.types.limits import AddressUse, QuotaNeed, ServiceQuotaUse
 from inference_blueprints.planning.types.nodes import (
     ColdStart,
     MemorySummary,
@@ -35,6 +36,10 @@ class PlanSummary:
         Deployments without one, as ``model/deployment``.
     quotas
         Ordered by code.
+    batch_days
+        Of the queues that declare a load, in the blueprint's order.
+    service_quotas
+        What those take of the services' quotas; empty where none declares a load.
     cold_starts, fits
         Of each deployment.
     addresses
@@ -51,6 +56,8 @@ class PlanSummary:
     token_prices: tuple[TokenPrice, ...]
     without_profile: tuple[str, ...]
     quotas: tuple[QuotaNeed, ...]
+    batch_days: tuple[BatchDaySummary, ...]
+    service_quotas: tuple[ServiceQuotaUse, ...]
     cold_starts: tuple[ColdStart, ...]
     addresses: AddressUse
     fits: tuple[PodFit, ...]

@@ -14,6 +14,7 @@ from inference_blueprints.spec.partial import Undecidable
 from inference_blueprints.spec.rules import (
     addresses,
     batch,
+    batch_load,
     capacity,
     cluster,
     efa,
@@ -115,6 +116,7 @@ RULES: tuple[Rule, ...] = (
     Rule(batch.batch_has_teams, ("batch", "team_count")),
     Rule(batch.queues_differ, ("batch",)),
     Rule(batch.queue_has_a_model, ("batch", "model_names")),
+    Rule(batch_load.load_is_within_the_peak, ("batch", "models")),
     Rule(batch.schedules_differ, ("batch",)),
     Rule(batch.schedule_has_queue_and_team, ("batch", "teams")),
     Rule(batch.inputs_are_the_teams, ("batch", "teams")),

@@ -10,6 +10,7 @@ from typing import Literal
 
 from inference_blueprints.spec.types.batch import (
     Batch,
+    BatchLoad,
     BatchQueue,
     BatchSchedule,
     BatchWorkers,
@@ -100,6 +101,7 @@ __all__ = [
     "ArgumentValue",
     "AvailabilityZone",
     "Batch",
+    "BatchLoad",
     "BatchQueue",
     "BatchSchedule",
     "BatchWorkers",

@@ -38,6 +38,16 @@ class Rates(Section):
     """Dollars for a million tokens of answers."""
 
 
+class BatchLoad(Section):
+    """What a queue is to take in a day, for `blueprints plan` alone: it counts what that needs."""
+
+    requests_per_day: int = Field(ge=1, le=10_000_000_000)
+    """Requests of a day, each of the mean length of the model's workload."""
+    # As many as OpenAI takes in one batch.
+    requests_per_job: int = Field(default=50_000, ge=1, le=50_000_000)
+    """Requests of a job, in the mean."""
+
+
 class BatchQueue(Section):
     """Where jobs for one model wait."""
 
@@ -51,6 +61,8 @@ class BatchQueue(Section):
     """Hours after which a job must be finished, at most."""
     rates: Rates
     """What its jobs cost."""
+    load: BatchLoad | None = None
+    """What it is to take in a day; without it `blueprints plan` checks no quotas of services for it."""
 
 
 class PromptTemplate(Section):

@@ -16,7 +16,7 @@ from typing import Any
 
 import boto3
 
-from batch.bus import ASKS, tell
+from batch.bus import ASKS, SOURCE, tell
 from batch.contracts.keys import JobKeys
 from batch.contracts.request import JobRequest
 from batch.jobs.settings import Platform, Records, read_platform, read_records
@@ -25,7 +25,7 @@ from batch.objects import Objects
 from batch.preparation.planning import Plan
 from batch.scheduling.admissions import Admission, AdmissionTable
 from batch.scheduling.observation import observe, report
-from batch.scheduling.scheduler import Scheduler
+from batch.scheduling.scheduler import MOST_RESIZES, Scheduler
 
 _SECONDS_PER_HOUR = 3600
 
@@ -74,8 +74,14 @@ def ask(event: Mapping[str, Any], _context: object) -> None:
     tell(ASKS, {"job": keys.job})
 
 
-def schedule(_event: Mapping[str, Any], _context: object) -> None:
-    """Allot the places of all models anew, then say how that leaves the queues."""
+def schedule(event: Mapping[str, Any], _context: object) -> None:
+    """Allot the places of all models anew, then say how that leaves the queues.
+
+    Parameters
+    ----------
+    event
+        Why. Where it is a job's, none that runs gets other places: those change once a minute.
+    """
     platform, table, now = _platform(), _records().table, time.time()
     configuration, admissions = platform.configuration, AdmissionTable(table)
     Scheduler(
@@ -87,6 +93,6 @@ def schedule(_event: Mapping[str, Any], _context: object) -> None:
         executions=platform.executions,
         step_functions=boto3.client("stepfunctions"),
         queue_urls=json.loads(os.environ["BATCH_QUEUE_URLS"]),
-    ).run(now=now)
+    ).run(now=now, resizes=0 if event.get("source") == SOURCE else MOST_RESIZES)
     queues = [queue.name for queue in configuration.queues]
     report(observe(platform.jobs, admissions, queues, now=now), configuration.platform)

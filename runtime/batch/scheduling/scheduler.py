@@ -28,6 +28,9 @@ from batch.scheduling.budgets import admitted
 
 # Longer than the request takes that begins a job.
 _BEGUN_SECONDS: Final = 300
+#: Running jobs whose places change in a run. Step Functions lets an account list and change a map once a
+#: second (https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html).
+MOST_RESIZES: Final = 50
 #: Name of the state whose map of shards is run; its map runs carry it.
 MAP_LABEL: Final = "Shards"
 # The execution went on, or ended, before it was told.
@@ -93,13 +96,15 @@ class Scheduler:
         self._step_functions = step_functions
         self._queue_urls = queue_urls
 
-    def run(self, *, now: float) -> None:
+    def run(self, *, now: float, resizes: int = MOST_RESIZES) -> None:
         """Stop what is too late, then allot the places of every model.
 
         Parameters
         ----------
         now
             Seconds since 1970.
+        resizes
+            Running jobs whose places may change; others keep theirs until the next run.
         """
         by_model: dict[str, list[Candidate]] = defaultdict(list)
         candidates = list(self._candidates(now))
@@ -108,7 +113,11 @@ class Scheduler:
         for model, candidates in by_model.items():
             allotted = allot(map(_wanted, candidates), self._places(model), now=now)
             for candidate in candidates:
-                self._give(candidate, allotted.get(candidate.job.id, 0), now=now)
+                places, before = allotted.get(candidate.job.id, 0), candidate.admission.places
+                if places in {0, before} or (before is not None and resizes == 0):
+                    continue
+                resizes -= before is not None
+                self._give(candidate, places, now=now)
 
     def _within_budgets(self, candidates: Iterable[Candidate], now: float) -> Iterator[Candidate]:
         """Iterate over candidates that their teams can pay; those that run are paid first."""
@@ -175,9 +184,7 @@ class Scheduler:
         return True
 
     def _give(self, candidate: Candidate, places: int, *, now: float) -> None:
-        """Give a job its places, if that changes anything."""
-        if places in {0, candidate.admission.places}:
-            return
+        """Give a job its places."""
         if candidate.admission.places is None:
             self._admit(candidate, places, now=now)
         else:

@@ -15,6 +15,7 @@ from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.spec.rules import (
     addresses,
     batch,
+    batch_load,
     capacity,
     cluster,
     efa,
@@ -45,6 +46,7 @@ DOUBTFUL = yaml.safe_load((HERE / "doubtful.yaml").read_text(encoding="utf-8"))
 SUBJECTS = (
     addresses,
     batch,
+    batch_load,
     capacity,
     cluster,
     efa,

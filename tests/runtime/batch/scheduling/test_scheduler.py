@@ -198,6 +198,23 @@ def test_places_of_shards_that_are_done_are_free(
     assert states.resized == {f"{first.id}-1": 1, f"{second.id}-1": 3}
 
 
+def test_only_so_many_running_jobs_change_at_once_and_the_others_with_the_next_run(
+    scheduler: Scheduler, states: StepFunctions, admissions: AdmissionTable, platform_in_process: Platform
+) -> None:
+    first, second = make_job(platform_in_process), make_job(platform_in_process, created_at=NOW + 1)
+    for job in (first, second):
+        ask(admissions, job)
+    scheduler.run(now=NOW)
+    assert states.went_on[first.id]["places"] + states.went_on[second.id]["places"] == 4
+    for shard in ("s0", "s1"):
+        finish_shard(first, shard)
+    changed = {f"{first.id}-1": 1, f"{second.id}-1": 3}
+    scheduler.run(now=NOW + 60, resizes=0)
+    assert states.resized == {}
+    for _ in changed:
+        scheduler.run(now=NOW + 60, resizes=1)
+    assert states.resized == changed
+
 def test_a_budget_stops_admission_and_nothing_that_runs(
     scheduler: Scheduler, states: StepFunctions, admissions: AdmissionTable, platform_in_process: Platform
 ) -> None:

@@ -1,0 +1,113 @@
+"""Batch in the plan's tables: a day of each queue, and what it takes of the services' quotas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from inference_blueprints.planning.plan_table import PlanTable
+from inference_blueprints.planning.types import BatchDaySummary, PlanSummary, ServiceQuotaUse
+
+#: From here on, figures have no decimals.
+_WHOLE = 100
+
+
+def batch_days(summary: PlanSummary) -> PlanTable:
+    """Return the table of days.
+
+    Parameters
+    ----------
+    summary
+        What `summarise` returned.
+    """
+    return PlanTable(
+        "Batch, a day",
+        ("a day of batch",),
+        ("requests/s", "jobs", "segments", "shards", "in flight", "s a request"),
+        tuple(map(day_row, summary.batch_days)),
+        (
+            "As declared, in the mean; shards at the most. in flight: what the model's workers hold at once; "
+            "s a request: as long may one take for them to do the day in a day.",
+        ),
+    )
+
+
+def day_row(day: BatchDaySummary) -> tuple[str, ...]:
+    """Return the cells of a day.
+
+    Parameters
+    ----------
+    day
+        Of a queue.
+    """
+    return (
+        f"{day.queue} ({day.model})",
+        f"{day.requests_per_second:,.1f}",
+        f"{day.jobs:,}",
+        f"{day.segments:,}",
+        f"{day.shards:,}",
+        f"{day.in_flight:,}",
+        f"{day.seconds_per_request:,.1f}",
+    )
+
+
+def service_quotas(summary: PlanSummary) -> PlanTable:
+    """Return the table of quotas.
+
+    Parameters
+    ----------
+    summary
+        What `summarise` returned.
+    """
+    return PlanTable(
+        "Quotas of batch",
+        ("quota of batch's day",),
+        ("at most", "quota", "share", "raised"),
+        tuple(map(_use_row, summary.service_quotas)),
+        (
+            f"Defaults of {summary.region}; raised: whether AWS raises it when asked. docs/batch.md says how "
+            "each is counted.",
+            *_exceeded(summary),
+        ),
+    )
+
+
+def _use_row(use: ServiceQuotaUse) -> tuple[str, ...]:
+    return (
+        f"{use.service}: {use.quota_name}",
+        figure(use.used, use.unit),
+        figure(use.quota, use.unit),
+        share(use),
+        (use.code or "yes") if use.adjustable else "no",
+    )
+
+
+def _exceeded(summary: PlanSummary) -> Iterator[str]:
+    for use in summary.service_quotas:
+        if use.is_exceeded and use.adjustable:
+            yield f"Ask for more before that day: {use.service}, {use.quota_name}."
+
+
+def figure(value: float, unit: str) -> str:
+    """Return a figure with its unit, as short as it may be.
+
+    Parameters
+    ----------
+    value, unit
+        As a quota's use has them.
+    """
+    number = f"{value:,.0f}" if value >= _WHOLE or value == int(value) else f"{value:,.3g}"
+    return f"{number}{unit}" if unit == "/s" else f"{number} {unit}"
+
+
+def share(use: ServiceQuotaUse) -> str:
+    """Return the share of a quota that is taken, in percent, or that it is above.
+
+    Parameters
+    ----------
+    use
+        What is taken of it.
+    """
+    percent = use.share * 100
+    if use.is_exceeded:
+        return f"{percent:,.0f} %, too much"
+    return f"{percent:,.0f} %" if percent >= 1 else "under 1 %"

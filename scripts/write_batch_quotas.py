@@ -1,0 +1,84 @@
+"""Write the tables of docs/batch.md on what a day of 300 million requests needs, and nothing else.
+
+They stand between ``<!-- quotas -->`` and ``<!-- end of quotas -->``, and are what `blueprints plan` counts
+for the reference day. ``make generate`` runs it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from inference_blueprints.planning.batch_day import BatchDay, summarise_days
+from inference_blueprints.planning.batch_quotas import service_quota_uses
+from inference_blueprints.planning.batch_rows import day_row, figure, share
+
+PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "batch.md"
+REGION: Final = "us-west-2"
+#: One queue, its workers as many as a model may have.
+REFERENCE: Final = BatchDay(
+    queue="nightly",
+    model="captions",
+    requests=300_000_000,
+    requests_per_job=2_500_000,
+    input_tokens=2000,
+    output_tokens=150,
+    deadline_hours=24,
+    workers=100,
+    publishes=True,
+)
+
+_PLACE: Final = re.compile(r"(<!-- quotas -->\n).*?(<!-- end of quotas -->)", re.DOTALL)
+
+
+def page_text(page: str) -> str:
+    """Return the page with its tables renewed.
+
+    Parameters
+    ----------
+    page
+        The page as it is.
+    """
+    tables = "\n\n".join("\n".join(table) for table in (_day(), _quotas()))
+    return _PLACE.sub(lambda found: f"{found[1]}\n{tables}\n\n{found[2]}", page)
+
+
+def _day() -> Iterator[str]:
+    """Yield the lines of the table of the day."""
+    yield "| requests/s | jobs | segments | shards, at the most | in flight, at the most | s a request |"
+    yield "| ---: | ---: | ---: | ---: | ---: | ---: |"
+    for day in summarise_days([REFERENCE]):
+        yield _line(day_row(day)[1:])
+
+
+def _quotas() -> Iterator[str]:
+    """Yield the lines of the table of quotas."""
+    yield "| Quota | At most | Default | Share | Raised | What is counted |"
+    yield "|---|---:|---:|---:|---|---|"
+    for use in service_quota_uses([REFERENCE], REGION):
+        yield _line(
+            (
+                f"{use.service}: {use.quota_name}",
+                figure(use.used, use.unit),
+                figure(use.quota, use.unit),
+                share(use),
+                (use.code or "yes") if use.adjustable else "no",
+                use.basis,
+            )
+        )
+
+
+def _line(cells: Iterable[str]) -> str:
+    """Return a table's line."""
+    return f"| {' | '.join(cells)} |"
+
+
+def main() -> None:
+    """Write the page."""
+    PAGE.write_text(page_text(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
