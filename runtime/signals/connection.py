@@ -28,6 +28,7 @@ from typing import Any, Final
 
 import valkey
 from valkey.backoff import ExponentialBackoff
+from valkey.cluster import ClusterNode, NodesManager
 from valkey.connection import SSLConnection
 from valkey.exceptions import ConnectionError as ValkeyConnectionError
 from valkey.retry import Retry
@@ -210,7 +211,7 @@ def open_client(address: Address, patience: Patience) -> Any:
     token = IamToken(address.cache, address.user, address.region)
     with store_errors():
         host, port = address.tunnel or (address.host, address.port)
-        return valkey.ValkeyCluster(
+        client = valkey.ValkeyCluster(
             # Of what makes connections the client takes a class of them only beside an address of this form.
             url=f"valkey://{host}:{port}",
             # A serverless cache speaks of nodes under the name of its endpoint.
@@ -221,3 +222,17 @@ def open_client(address: Address, patience: Patience) -> Any:
             credential_provider=token,
             **common,
         )
+    _keep_asking(client.nodes_manager, host, port)
+    return client
+
+
+def _keep_asking(nodes: NodesManager, host: str, port: int) -> None:
+    """Let a client ask the endpoint again: it forgets a node that failed, and a cache has one alone."""
+    plain = nodes.initialize
+
+    def initialize() -> None:
+        if not nodes.startup_nodes:
+            nodes.populate_startup_nodes([ClusterNode(host, port)])
+        plain()
+
+    nodes.initialize = initialize  # type: ignore[method-assign]

@@ -58,11 +58,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ValkeyServer]:
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[ValkeyServer]]:
-    """Two servers that share the keys."""
+    """Two servers that share the keys, and miss one another late."""
+    settings = {"cluster-enabled": "yes", "cluster-node-timeout": "600000"}
     with ExitStack() as stack:
         servers = [
-            stack.enter_context(ValkeyServer(tmp_path_factory.mktemp("cluster"), {"cluster-enabled": "yes"}))
-            for _ in range(2)
+            stack.enter_context(ValkeyServer(tmp_path_factory.mktemp("cluster"), settings)) for _ in range(2)
         ]
         clients = [stack.enter_context(each.client()) for each in servers]
         for index, client in enumerate(clients):

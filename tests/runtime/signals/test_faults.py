@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import signal as system_signals
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
+from valkey.connection import AbstractConnection
 
 from signals.connection import PATIENT, QUICK, open_client
 from signals.errors import StoreError, StoreUnreachableError
@@ -81,6 +83,36 @@ def test_a_read_goes_on_after_its_server_was_killed(cache: Cache) -> None:
             reader.get("intent", "shopper-1")
         cache.start()
         assert read(reader, "shopper-1") == SIGNAL
+
+
+def one(reader: SignalReader) -> Signal | None:
+    return reader.get("intent", "shopper-1")
+
+
+def many(reader: SignalReader) -> Signal | None:
+    return reader.get_many("intent", ["shopper-1"]).get("shopper-1")
+
+
+@pytest.mark.parametrize("read_signal", [one, many])
+def test_a_connection_that_ends_before_the_answer_is_made_again(
+    cache: Cache, monkeypatch: pytest.MonkeyPatch, read_signal: Callable[[SignalReader], Signal | None]
+) -> None:
+    plain = AbstractConnection.send_packed_command
+    ended = []
+
+    def send(self: AbstractConnection, *arguments: object, **options: object) -> None:
+        plain(self, *arguments, **options)
+        if not ended:
+            ended.append(self)
+            cache.front.end_connections()
+            os.kill(cache.server.pid, system_signals.SIGCONT)
+
+    with SignalStore(open_client(replace(cache.address, user="writer"), PATIENT)) as store:
+        load(store, [SIGNAL])
+        os.kill(cache.server.pid, system_signals.SIGSTOP)
+        monkeypatch.setattr(AbstractConnection, "send_packed_command", send)
+        assert read_signal(store) == SIGNAL
+        assert ended
 
 
 def test_a_server_that_hangs_is_not_waited_for_and_its_late_answer_is_nobody_else_s(cache: Cache) -> None:
