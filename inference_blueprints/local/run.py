@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -13,12 +14,13 @@ from inference_blueprints.loading import LoadedBlueprint
 from inference_blueprints.local.batch.usage import usage_lines
 from inference_blueprints.local.interruption import Interrupted
 from inference_blueprints.local.measurement import replay, write_report
-from inference_blueprints.local.platform import LocalPlatform
+from inference_blueprints.local.platform import Deployed, LocalPlatform
 from inference_blueprints.local.processes import ProcessDied
 from inference_blueprints.local.report.terminal import print_report
 from inference_blueprints.local.report.types import Report
-from inference_blueprints.local.run_state import RunningBatch, RunningModel, RunState, claim
+from inference_blueprints.local.run_state import RunningModel, RunState, claim
 from inference_blueprints.local.serving.readiness import NotReady
+from inference_blueprints.local.signals.usage import signals_usage_lines
 from inference_blueprints.local.steps import Steps
 from inference_blueprints.planning.summary import summarise
 from inference_blueprints.planning.tables import print_plan
@@ -76,7 +78,7 @@ def run(
             report = write_report(
                 loaded, runs, deployed.parts, run_directory, worker_losses=losses, batch=batch
             )
-            _show(report, run_directory, console, deployed.batch)
+            _show(report, run_directory, console, _usage(deployed, run_directory))
             platform.check()
             if keep:
                 state = RunState(
@@ -121,11 +123,17 @@ def replay_again(
     return report
 
 
-def _show(report: Report, run_directory: Path, console: Console, batch: RunningBatch | None = None) -> None:
+def _usage(deployed: Deployed, run_directory: Path) -> tuple[str, ...]:
+    """Return how what runs beside the models is used."""
+    batch = usage_lines(deployed.batch, run_directory) if deployed.batch else ()
+    signals = signals_usage_lines(deployed.signals, run_directory) if deployed.signals else ()
+    return (*batch, *signals)
+
+
+def _show(report: Report, run_directory: Path, console: Console, usage: Sequence[str] = ()) -> None:
     print_report(report, console)
-    if batch:
-        for line in usage_lines(batch, run_directory):
-            console.print(line, soft_wrap=True, markup=False, highlight=False)
+    for line in usage:
+        console.print(line, soft_wrap=True, markup=False, highlight=False)
     console.print(f"report: {run_directory / 'report.html'}", soft_wrap=True, markup=False, highlight=False)
 
 
