@@ -27,6 +27,10 @@ BATCH = """\
     - name: nightly
       model: qwen3-8b
       rates: {usdPerMillionInputTokens: 0.05, usdPerMillionOutputTokens: 0.4}
+  signalStore:
+    valkey: {maxGb: 1}
+    signals:
+    - {name: product-captions, team: search}
 """
 BLUEPRINT = """\
 apiVersion: inference-blueprints/v1alpha1

@@ -35,6 +35,16 @@ def test_a_file_becomes_a_job_as_the_options_say(run: Run, gateway: Gateway, pla
     assert job.expires_at - job.created_at == 6 * 3600
 
 
+def test_answers_become_the_signal_that_is_named(run: Run, gateway: Gateway, platform: Platform) -> None:
+    job = platform.jobs.get(submitted(run, "--signal", "product-captions"))
+    assert job is not None
+    assert job.publication is not None
+    assert job.publication.signal == "product-captions"
+    ran = run("batch", "submit", "chat.yaml", "in.jsonl", "--signal", "captions")
+    assert (ran.code, ran.out) == (1, "")
+    assert "got --signal captions; signals are product-captions" in ran.err
+
+
 def test_a_large_file_is_sent_in_parts(run: Run, gateway: Gateway) -> None:
     content = REQUEST * (9 * 2**20 // len(REQUEST))
     Path("in.jsonl").write_bytes(content)
