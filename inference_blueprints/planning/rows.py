@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from inference_blueprints.catalog.image_cache import INITIALIZATION_MIB_PER_SECOND
 from inference_blueprints.planning.batch_rows import batch_days, service_quotas
+from inference_blueprints.planning.batch_worker_price import batch_workers
 from inference_blueprints.planning.plan_table import PlanTable
 from inference_blueprints.planning.types import (
     ColdStart,
@@ -44,6 +45,7 @@ def plan_tables(summary: PlanSummary) -> list[PlanTable]:
         _quotas,
         batch_days,
         service_quotas,
+        batch_workers,
         _addresses,
     )
     return [table for builder in builders if (table := builder(summary)).rows]

@@ -12,6 +12,7 @@ from inference_blueprints.catalog import InstanceType
 from inference_blueprints.planning.addresses import address_use
 from inference_blueprints.planning.batch_day import batch_days, summarise_days
 from inference_blueprints.planning.batch_quotas import service_quota_uses
+from inference_blueprints.planning.batch_worker_price import batch_worker_price
 from inference_blueprints.planning.cold_start import cold_start
 from inference_blueprints.planning.fit import pod_fit
 from inference_blueprints.planning.memory import summarise_memory
@@ -79,6 +80,7 @@ def summarise(blueprint: Blueprint, plan: ServingPlan, rates: Rates | None = Non
         quotas=quota_needs(spec.pools, pools),
         batch_days=summarise_days(days),
         service_quotas=service_quota_uses(days, spec.environment.region),
+        batch_workers=batch_worker_price(spec.batch),
         cold_starts=tuple(
             cold_start(resolved, worker, placed[resolved.pool.name]) for resolved, worker in roles
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from inference_blueprints.planning.types.batch import BatchDaySummary
+from inference_blueprints.planning.types.batch_workers import BatchWorkersSummary
 from inference_blueprints.planning.types.costs import PriceNote, TokenPrice, Totals
 from inference_blueprints.planning.types.limits import AddressUse, PoolAddresses, QuotaNeed, ServiceQuotaUse
 from inference_blueprints.planning.types.nodes import (
@@ -17,6 +18,7 @@ from inference_blueprints.planning.types.summary import PlanSummary
 __all__ = [
     "AddressUse",
     "BatchDaySummary",
+    "BatchWorkersSummary",
     "ColdStart",
     "MemorySummary",
     "PlanSummary",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from inference_blueprints.planning.types.batch import BatchDaySummary
+from inference_blueprints.planning.types.batch_workers import BatchWorkersSummary
 from inference_blueprints.planning.types.costs import PriceNote, TokenPrice, Totals
 from inference_blueprints.planning.types.limits import AddressUse, QuotaNeed, ServiceQuotaUse
 from inference_blueprints.planning.types.nodes import (
@@ -40,6 +41,8 @@ class PlanSummary:
         Of the queues that declare a load, in the blueprint's order.
     service_quotas
         What those take of the services' quotas; empty where none declares a load.
+    batch_workers
+        What they ask for and cost; None without batch.
     cold_starts, fits
         Of each deployment.
     addresses
@@ -58,6 +61,7 @@ class PlanSummary:
     quotas: tuple[QuotaNeed, ...]
     batch_days: tuple[BatchDaySummary, ...]
     service_quotas: tuple[ServiceQuotaUse, ...]
+    batch_workers: BatchWorkersSummary | None
     cold_starts: tuple[ColdStart, ...]
     addresses: AddressUse
     fits: tuple[PodFit, ...]

@@ -130,9 +130,9 @@ def workers_fit_the_nodes(batch: Batch) -> Iterator[Finding]:
     most = models * batch.workers.max
     if not batch.workers.ecs and most > system_nodes.BATCH_WORKERS:
         message = (
-            f"got {batch.workers.max} workers for each of {models} models, the platform's own nodes have room "
-            f"for {system_nodes.BATCH_WORKERS} in all; lower it to {system_nodes.BATCH_WORKERS // models}, or "
-            "run them on 'ecs'"
+            f"got {batch.workers.max} workers for each of {models} models, the platform's own nodes have "
+            f"room for {system_nodes.BATCH_WORKERS} in all; lower it to "
+            f"{system_nodes.BATCH_WORKERS // models}, or run them on 'ecs'"
         )
         yield Finding((*_WORKERS, "max"), message)
 

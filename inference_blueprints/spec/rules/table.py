@@ -124,6 +124,7 @@ RULES: tuple[Rule, ...] = (
     Rule(batch.workers_run_in_one_place, ("batch",)),
     Rule(batch.least_workers_are_within_the_most, ("batch",)),
     Rule(batch.workers_fit_the_nodes, ("batch",)),
+    Rule(addresses.tasks_fit_the_network, ("batch", "network", "environment", "pools")),
     Rule(signals.something_fills_the_store, ("signal_store", "queue_count")),
     Rule(signals.signals_differ, ("signal_store",)),
     Rule(signals.signal_has_a_team, ("signal_store", "teams")),

@@ -118,7 +118,7 @@ class EcsBatchWorkers(Section):
     """Workers as tasks on AWS Fargate, which take no room on the cluster's nodes."""
 
     spot_percent: int = Field(default=75, ge=0, le=100)
-    """Percent of the tasks on Fargate Spot, beside one that never is: AWS may end them with two minutes' notice."""
+    """Percent of the tasks on Fargate Spot, beside one that never is; AWS ends those in two minutes."""
 
 
 class BatchWorkers(Section):
