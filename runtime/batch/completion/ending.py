@@ -23,6 +23,9 @@ from batch.publication.listing import published, unpublished, write_publications
 
 # Of a batch's errors; the error file has them all.
 _SHOWN_ERRORS = 100
+_TOO_LATE = JobError(
+    "batch_expired", "the deadline passed before all requests were answered; redrive the job to run the rest"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,7 @@ class Ends:
         return write_publications(identifier, self._objects)
 
     def finish(self, identifier: str, *, now: int) -> Job:
-        """End a job whose results are merged: completed, or failed where shards are not done.
+        """End a job whose results are merged: completed, or failed or expired where lines are left.
 
         Parameters
         ----------
@@ -117,8 +120,8 @@ class Ends:
         if now >= self._job(identifier).expires_at:
             return self._end(identifier, Ending("expired", ("finalizing",), (_TOO_LATE,)), outcome, now=now)
         message = (
-            f"{len(outcome.undone):,} shards could not be done; the output file has the others: "
-            "redrive the job to run them again"
+            f"{len(outcome.undone):,} shards could not be done; the output file has what is answered: "
+            "redrive the job to run the rest"
         )
         error = JobError("shards_failed", message)
         return self._end(identifier, Ending("failed", ("finalizing",), (error,)), outcome, now=now)
@@ -261,7 +264,6 @@ def _ending(job: Job, cause: str, now: int) -> Ending:
         return Ending("cancelled", ("cancelling",))
     before: tuple[JobState, ...] = ("validating", "in_progress", "finalizing")
     if now >= job.expires_at:
-        message = "the deadline passed before all shards were done; redrive the job to run the rest"
-        return Ending("expired", before, (JobError("batch_expired", message),))
+        return Ending("expired", before, (_TOO_LATE,))
     message = f"the job broke off: {cause}; redrive it to run what is not done"
     return Ending("failed", before, (JobError("internal_error", message),))

@@ -26,7 +26,7 @@ class Admission:
     shards
         Shards that the attempt has to do.
     shards_before
-        Shards that earlier attempts did.
+        Turns of shards that earlier attempts did.
     seconds_per_shard
         How long a shard takes, estimated.
     usd

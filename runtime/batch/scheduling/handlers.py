@@ -1,8 +1,8 @@
 """Functions: `ask`, by which the state machine asks for places, and `schedule`, which gives them.
 
-`ask` reads the variables ``BATCH_TABLE`` and ``BATCH_BUCKET``. `schedule` runs every minute and when a job
-asks or has ended; beside the variables of `batch.jobs.settings` it reads ``BATCH_QUEUE_URLS``, a JSON object
-with the address of each model's queue of shards.
+`ask` reads the variables ``BATCH_TABLE``, ``BATCH_PROGRESS_TABLE`` and ``BATCH_BUCKET``. `schedule` runs every
+minute and when a job asks or has ended; beside the variables of `batch.jobs.settings` it reads
+``BATCH_QUEUE_URLS``, a JSON object with the address of each model's queue of shards.
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ import boto3
 
 from batch.bus import ASKS, SOURCE, tell
 from batch.contracts.keys import JobKeys
+from batch.contracts.progress import JobSize
 from batch.contracts.request import JobRequest
-from batch.jobs.settings import Platform, Records, read_platform, read_records
+from batch.jobs.progress import ProgressTable
+from batch.jobs.settings import Platform, Records, read_platform, read_progress, read_records
 from batch.jobs.spending import SpendingTable
 from batch.objects import Objects
 from batch.preparation.planning import Plan
 from batch.scheduling.admissions import Admission, AdmissionTable
 from batch.scheduling.observation import observe, report
-from batch.scheduling.scheduler import MOST_RESIZES, Scheduler
+from batch.scheduling.scheduler import MOST_RESIZES, Scheduler, turns_done
 
 _SECONDS_PER_HOUR = 3600
 
@@ -40,6 +42,12 @@ def _platform() -> Platform:
 def _records() -> Records:
     """Return the records."""
     return read_records(os.environ)
+
+
+@cache
+def _progress() -> ProgressTable:
+    """Return how far jobs are."""
+    return read_progress(os.environ)
 
 
 @cache
@@ -65,11 +73,18 @@ def ask(event: Mapping[str, Any], _context: object) -> None:
         attempt=int(event["attempt"]),
         task_token=event["taskToken"],
         shards=shards,
-        shards_before=plan.shards - shards,
+        shards_before=turns_done(_objects().sizes(keys.parts)),
         # All places together need so many hours for all shards.
         seconds_per_shard=plan.hours * _SECONDS_PER_HOUR * request.capacity.places / max(plan.shards, 1),
         usd=plan.usd * shards / max(plan.shards, 1),
     )
+    size = JobSize(
+        plan.requests,
+        plan.invalid,
+        request.capacity.usd_per_million_input_tokens,
+        request.capacity.usd_per_million_output_tokens,
+    )
+    _progress().begin(keys.job, size, now=time.time())
     AdmissionTable(_records().table).put(admission, now=int(time.time()))
     tell(ASKS, {"job": keys.job})
 

@@ -164,7 +164,7 @@ class Scheduler:
         if admission.places is None:
             return admission.shards
         keys = JobKeys(admission.job)
-        done = sum(key.endswith("/done.json") for key in self._objects.sizes(keys.parts))
+        done = turns_done(self._objects.sizes(keys.parts))
         return max(admission.shards - (done - admission.shards_before), 1)
 
     def _places(self, model: str) -> int:
@@ -216,6 +216,17 @@ class Scheduler:
         for run in runs:
             if f"/{MAP_LABEL}:" in run["mapRunArn"] and "stopDate" not in run:
                 self._step_functions.update_map_run(mapRunArn=run["mapRunArn"], maxConcurrency=places)
+
+
+def turns_done(parts: Iterable[str]) -> int:
+    """Return how many turns of shards are done.
+
+    Parameters
+    ----------
+    parts
+        Keys of all parts of a job.
+    """
+    return sum(key.endswith("/done.json") for key in parts)
 
 
 def _wanted(candidate: Candidate) -> WaitingOrRunning:
