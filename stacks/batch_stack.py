@@ -16,6 +16,7 @@ from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Batch, BatchQueue, BatchWorkers, Model, SignalStore, Team
 from inference_constructs.batch.batch_api import BatchApi
 from inference_constructs.batch.batch_jobs import BatchJobs, JobSchedule
+from inference_constructs.batch.batch_monitoring import BatchMonitoring, MonitoredQueue
 from inference_constructs.batch.batch_store import BatchStore
 from inference_constructs.batch.model_worker import ModelWorker, WorkerCount, worker_statements
 from inference_constructs.batch.worker_image import WorkerImage
@@ -132,6 +133,17 @@ class BatchStack(cdk.Stack):
             cluster_security_group_id=cluster_security_group_id,
             charts=charts,
             gateway=gateway,
+        )
+        BatchMonitoring(
+            self,
+            "Monitoring",
+            platform=platform,
+            queues=[MonitoredQueue(queue.name, queue.model, queue.deadline_hours) for queue in batch.queues],
+            teams=[team.name for team in teams],
+            functions=self.jobs.functions,
+            state_machine=self.jobs.state_machine,
+            shard_queues=self.jobs.shard_queues,
+            api=self.api.api,
         )
         cdk.CfnOutput(self, API_OUTPUT, value=f"{self.api.api.url}v1")
 

@@ -128,6 +128,7 @@ class BatchJobs(Construct):
             ),
         }
         others = {name: self._function(name, each, environment) for name, each in OTHER_FUNCTIONS.items()}
+        self.functions = {**functions, **others}
         self.api, self.authorizer = others["api"], others["authorizer"]
         self._add_triggers(others)
         if schedules:

@@ -16,6 +16,14 @@ class ShardQueue(sqs.Queue):
     """A queue of shards, and another for messages that no worker could deal with."""
 
     def __init__(self, scope: Construct, construct_id: str) -> None:
+        #: Messages that no worker could deal with.
+        self.dead_letters = sqs.Queue(
+            scope,
+            f"{construct_id}Dead",
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=True,
+            retention_period=cdk.Duration.days(14),
+        )
         super().__init__(
             scope,
             construct_id,
@@ -23,14 +31,5 @@ class ShardQueue(sqs.Queue):
             enforce_ssl=True,
             visibility_timeout=cdk.Duration.seconds(_VISIBILITY_SECONDS),
             retention_period=cdk.Duration.days(4),
-            dead_letter_queue=sqs.DeadLetterQueue(
-                queue=sqs.Queue(
-                    scope,
-                    f"{construct_id}Dead",
-                    encryption=sqs.QueueEncryption.SQS_MANAGED,
-                    enforce_ssl=True,
-                    retention_period=cdk.Duration.days(14),
-                ),
-                max_receive_count=_MOST_RECEIVES,
-            ),
+            dead_letter_queue=sqs.DeadLetterQueue(queue=self.dead_letters, max_receive_count=_MOST_RECEIVES),
         )
