@@ -59,11 +59,12 @@ class Ends:
     bucket
         Its name.
     tell
-        Takes a job that has ended, and what it added to its team's month: metrics, events.
+        Takes a job that has ended, and what it added to its team's month; None where that was told before, or
+        whoever ended it was stopped before it told.
     """
 
     def __init__(
-        self, records: Records, objects: Objects, bucket: str, tell: Callable[[Job, Figures], None]
+        self, records: Records, objects: Objects, bucket: str, tell: Callable[[Job, Figures | None], None]
     ) -> None:
         self._records = records
         self._objects = objects
@@ -160,7 +161,10 @@ class Ends:
             The job; None if it had ended, or another attempt is under way.
         """
         job = self._job(identifier)
-        if job.state in FINAL or job.attempt != attempt:
+        if job.attempt != attempt:
+            return None
+        if job.state in FINAL:
+            self._tell(job, None)
             return None
         has_shards = JobKeys(identifier).shards in self._objects.sizes(JobKeys(identifier).shards)
         outcome = self._outcome(identifier) if has_shards else None
@@ -219,7 +223,10 @@ class Ends:
                 additions=additions(job, figures, now=now),
             )
         except StateConflictError:
-            return self._job(identifier)
+            found = self._job(identifier)
+            if found.state == ending.state and found.attempt == job.attempt:
+                self._tell(found, None)
+            return found
         self._tell(ended, figures)
         return ended
 

@@ -33,8 +33,25 @@ def _ends() -> Ends:
     return Ends(read_records(os.environ), Objects(bucket), bucket, _tell)
 
 
-def _tell(job: Job, figures: Figures) -> None:
-    """Write metrics of a job that has ended, and put an event on the bus."""
+def _tell(job: Job, figures: Figures | None) -> None:
+    """Put an event of a job that has ended on the bus, once at least; write its metrics, once at most."""
+    if figures is not None:
+        _measure(job, figures)
+    detail = {
+        "job": job.id,
+        "team": job.team,
+        "queue": job.queue,
+        "model": job.model,
+        "state": job.state,
+        "completed": job.counts.completed,
+        "failed": job.counts.failed,
+        "costUsd": job.cost_usd,
+    }
+    tell(ENDED, detail)
+
+
+def _measure(job: Job, figures: Figures) -> None:
+    """Write metrics of a job that has ended."""
     platform = os.environ["BATCH_PLATFORM"]
     emit(
         {
@@ -50,17 +67,6 @@ def _tell(job: Job, figures: Figures) -> None:
     )
     emit({"JobsEnded": 1}, {"Platform": platform, "State": job.state})
     emit({"JobsBroken": int(any(each.code == _BROKEN for each in job.errors))}, {"Platform": platform})
-    detail = {
-        "job": job.id,
-        "team": job.team,
-        "queue": job.queue,
-        "model": job.model,
-        "state": job.state,
-        "completed": job.counts.completed,
-        "failed": job.counts.failed,
-        "costUsd": job.cost_usd,
-    }
-    tell(ENDED, detail)
 
 
 def merge(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
