@@ -27,6 +27,7 @@ IDENTIFIERS: Mapping[str, str] = {
     "AWS::ElasticLoadBalancingV2::TargetGroup": (
         "arn:aws:elasticloadbalancing:us-west-2:111122223333:targetgroup/{name}/{hash:016x}"
     ),
+    "AWS::DynamoDB::GlobalTable": "table-{hash:x}",
     "AWS::ECR::Repository": "repository-{hash:x}",
     "AWS::IAM::Role": "role-{name}",
     "AWS::SQS::Queue": "queue-{name}",
@@ -127,7 +128,8 @@ def _deployment(
         "kind": "Deployment",
         "metadata": {"name": name, "namespace": owner["metadata"]["namespace"]},
         "spec": {
-            "replicas": scale["replicas"],
+            # Where KEDA says it, as many as the server makes of nothing: nobody scales here.
+            "replicas": scale.get("replicas", 1),
             "selector": {"matchLabels": template["metadata"]["labels"]},
             "template": template,
         },

@@ -28,6 +28,7 @@ NOT_TO_BE_HAD = {
     "aws-load-balancer-controller",
     "dynamo-platform",
     "karpenter-crd",
+    "keda",
 }
 
 
