@@ -51,6 +51,7 @@ __all__ = [
     "latency_profile",
     "model",
     "models",
+    "parquet_layers",
     "prices",
     "quotas",
     "regions",
@@ -136,6 +137,11 @@ def images() -> Mapping[str, Image]:
 def regions() -> Mapping[str, tuple[str, ...]]:
     """Return zone names by region, for synthesis without an account."""
     return shipped().regions
+
+
+def parquet_layers() -> Mapping[str, str]:
+    """Return the ARN of the layer that brings functions pyarrow, by region; of the regions that have it."""
+    return shipped().parquet_layers
 
 
 def _find(kind: str, name: str, entries: Mapping[str, _Entry]) -> _Entry:

@@ -61,6 +61,7 @@ class Catalogue:
     directory
         Holds ``instance_types.csv``, ``accelerators.json``, ``models.json``, ``regions.json``,
         ``quotas.json``, ``service_quotas.json``, ``endpoints.json``, ``images.json``, ``nodes.json``,
+        ``parquet_layers.json``,
         ``prices/<region>.csv``, ``engines/<name>.json``, of its former releases
         ``engines/<name>/<version>.json``, and ``latency_profiles/<engine>/<model>/<accelerator>-tp<N>.json``.
     """
@@ -108,6 +109,11 @@ class Catalogue:
         """Zone names by region, for synthesis without an account."""
         document = self._json("regions.json")
         return MappingProxyType({region: tuple(zones) for region, zones in document["regions"].items()})
+
+    @cached_property
+    def parquet_layers(self) -> Mapping[str, str]:
+        """ARN of the layer that brings functions pyarrow, by region; of the regions that have it."""
+        return MappingProxyType(dict(self._json("parquet_layers.json")["layers"]))
 
     @cached_property
     def engines(self) -> Mapping[str, Engine]:

@@ -33,7 +33,7 @@ HUGGING_FACE_REPOSITORY = r"^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+$"
 REVISION = r"^[A-Za-z0-9_./-]+$"
 S3_PREFIX = r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/([A-Za-z0-9!_.*'()/-]*)$"
 S3_FOLDER = r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/([A-Za-z0-9!_.*'()/-]*/)?$"
-S3_OBJECT = r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/[A-Za-z0-9!_.*'(){}/-]*\.(jsonl|csv)$"
+S3_OBJECT = r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/[A-Za-z0-9!_.*'(){}/-]*\.(jsonl|csv|parquet)$"
 #: The six fields of https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html.
 CRON_EXPRESSION = r"^[0-9*,/-]+ [0-9*,/-]+ [0-9*,/?LW-]+ [0-9A-Z*,/-]+ [0-9A-Z*,/?L#-]+ [0-9*,/-]+$"
 #: No session and no root: a role or a user lasts.
@@ -62,7 +62,7 @@ WORDS: Mapping[str, str] = MappingProxyType(
         REVISION: "a commit, branch or tag of the repository",
         S3_PREFIX: "an S3 prefix such as s3://bucket/folder/",
         S3_FOLDER: "an S3 prefix with a slash at its end such as s3://bucket/folder/",
-        S3_OBJECT: "an S3 object such as s3://bucket/folder/{date}.jsonl, or .csv",
+        S3_OBJECT: "an S3 object such as s3://bucket/folder/{date}.jsonl, or .csv or .parquet",
         CRON_EXPRESSION: "six fields in quotes such as '0 6 * * ? *'",
         PRINCIPAL_ARN: "the ARN of an IAM role or user such as arn:aws:iam::111122223333:role/ads",
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any, BinaryIO, cast
@@ -59,16 +59,32 @@ class Objects:
         ClientError
             If it may not be read any more.
         """
+        with closing(self._ranged(bucket, key, f"bytes={start}-", etag)) as body:
+            yield from body.iter_chunks(_CHUNK_BYTES)
+
+    def part_of(self, bucket: str, key: str, *, etag: str) -> Callable[[int, int], bytes]:
+        """Return what returns an input from a byte to another, the end not included.
+
+        It raises `InputChangedError` if the input is another object than the one of that ETag, and
+        `ClientError` if it may not be read any more.
+        """
+
+        def part(start: int, end: int) -> bytes:
+            with closing(self._ranged(bucket, key, f"bytes={start}-{end - 1}", etag)) as body:
+                return cast(bytes, body.read())
+
+        return part
+
+    def _ranged(self, bucket: str, key: str, span: str, etag: str) -> Any:
+        """Return the body of a part of an input."""
         try:
-            answer = self._client.get_object(Bucket=bucket, Key=key, Range=f"bytes={start}-", IfMatch=etag)
+            return self._client.get_object(Bucket=bucket, Key=key, Range=span, IfMatch=etag)["Body"]
         except ClientError as error:
             if error.response["Error"]["Code"] == "PreconditionFailed":
                 raise InputChangedError(
                     f"s3://{bucket}/{key} was changed after the job was submitted; submit it again"
                 ) from error
             raise
-        with closing(answer["Body"]) as body:
-            yield from body.iter_chunks(_CHUNK_BYTES)
 
     def read(self, key: str) -> bytes:
         """Return a small object of the batch bucket.
@@ -103,10 +119,12 @@ class Objects:
             Bucket=self._bucket, Key=key, Body=content, ContentType=content_type, ChecksumAlgorithm="SHA256"
         )
 
-    def write_stream(self, key: str, pieces: Iterable[bytes]) -> None:
+    def write_stream(
+        self, key: str, pieces: Iterable[bytes], *, content_type: str = "application/jsonl"
+    ) -> None:
         """Write an object of the batch bucket of unknown size, in bounded memory."""
         stream = cast(BinaryIO, io.BufferedReader(_Pieces(pieces), _CHUNK_BYTES))
-        self._client.upload_fileobj(stream, self._bucket, key, ExtraArgs={"ContentType": "application/jsonl"})
+        self._client.upload_fileobj(stream, self._bucket, key, ExtraArgs={"ContentType": content_type})
 
     def join(self, sources: Mapping[str, int], target: str) -> None:
         """Write objects of the batch bucket into one, in any order; large ones are copied within S3.

@@ -241,3 +241,16 @@ def test_the_machine_starts_looks_at_and_stops_its_own_children_alone(batch: Tem
     assert set(rights) == {"states:StartExecution", "states:DescribeExecution", "states:StopExecution"}
     assert all(":execution:" in rights[action] for action in rights.keys() - {"states:StartExecution"})
     assert "*" not in rights["states:StartExecution"]
+
+
+def test_pyarrow_comes_where_it_is_needed_as_a_layer_that_aws_publishes(batch: Templates) -> None:
+    layered = {name: each["Layers"] for name, each in functions(batch).items() if "Layers" in each}
+    assert set(layered) == {"batch.preparation.handlers.segment", "batch.preparation.handlers.check"}
+    [[layer]] = {tuple(layers) for layers in layered.values()}
+    assert re.fullmatch(
+        r"arn:aws:lambda:us-west-2:336392948345:layer:AWSSDKPandas-Python314-Arm64:\d+", layer
+    )
+    for name in layered:
+        # The layer's Python and processor are the function's.
+        function = functions(batch)[name]
+        assert (function["Runtime"], function["Architectures"]) == ("python3.14", ["arm64"])

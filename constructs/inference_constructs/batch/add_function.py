@@ -25,6 +25,7 @@ def add_function(
     environment: Mapping[str, str],
     statements: Iterable[iam.PolicyStatement],
     reason: str,
+    layer_arns: Sequence[str] = (),
     vpc: ec2.IVpc | None = None,
     security_groups: Sequence[ec2.ISecurityGroup] | None = None,
 ) -> lambda_.Function:
@@ -44,6 +45,8 @@ def add_function(
         What it may do beside writing its log.
     reason
         Why the wildcards among those may stand.
+    layer_arns
+        Layers with packages that its code does not bring.
     vpc, security_groups
         Where it runs, if that is to be in private subnets.
     """
@@ -61,6 +64,10 @@ def add_function(
         code=code,
         environment=dict(environment),
         handler=handler,
+        layers=[
+            lambda_.LayerVersion.from_layer_version_arn(scope, f"{construct_id}Layer{place}", arn)
+            for place, arn in enumerate(layer_arns)
+        ],
         log_group=log,
         memory_size=memory_mib,
         role=role,

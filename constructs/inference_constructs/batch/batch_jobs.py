@@ -20,6 +20,7 @@ from aws_cdk import aws_scheduler_targets as scheduler_targets
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
+from inference_blueprints.catalog import parquet_layers
 from inference_constructs.batch.add_function import add_function
 from inference_constructs.batch.batch_store import BatchStore
 from inference_constructs.batch.function_code import function_code
@@ -115,6 +116,8 @@ class BatchJobs(Construct):
             "BATCH_PROGRESS_TABLE": store.progress_table_name,
             "BATCH_PLATFORM": platform,
         }
+        layer = parquet_layers().get(self._stack.region)
+        self._parquet_layers = (layer,) if layer else ()
         functions = {name: self._function(name, each, environment) for name, each in STATE_FUNCTIONS.items()}
         if signals:
             publisher = SignalPublisher(self, "Signals", code=self._code, signals=signals, store=store)
@@ -148,6 +151,7 @@ class BatchJobs(Construct):
             environment={**environment, **properties.environment},
             statements=self._statements(properties),
             reason="Objects of jobs and of teams have names that nobody knows before; so have executions.",
+            layer_arns=self._parquet_layers if properties.reads_parquet else (),
         )
 
     def _statements(self, properties: JobFunction) -> Iterable[iam.PolicyStatement]:

@@ -33,6 +33,8 @@ class JobFunction:
         Whether it reads what teams put below their own prefixes of the batch bucket.
     tells
         Whether it puts events on the bus.
+    reads_parquet
+        Whether it needs pyarrow, where the region has the layer that brings it.
     environment
         Variables of its own.
     """
@@ -48,6 +50,7 @@ class JobFunction:
     reads_inputs: bool = False
     reads_manifests: bool = False
     tells: bool = False
+    reads_parquet: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -61,15 +64,19 @@ _STOP = ("states:StopExecution",)
 STATE_FUNCTIONS: Mapping[str, JobFunction] = {
     "segment": JobFunction(
         "batch.preparation.handlers.segment",
+        timeout_seconds=900,
+        memory_mib=1769,  # One processor, and room for the reader of Parquet.
         objects={_JOBS: ("s3:GetObject", "s3:PutObject")},
         reads_inputs=True,
+        reads_parquet=True,
     ),
     "check": JobFunction(
         "batch.preparation.handlers.check",
         timeout_seconds=900,
-        memory_mib=1769,  # One processor.
-        objects={_JOBS: ("s3:GetObject", "s3:PutObject")},
+        memory_mib=1769,
+        objects={_JOBS: ("s3:GetObject", *_WRITE_LARGE)},
         reads_inputs=True,
+        reads_parquet=True,
     ),
     "plan": JobFunction(
         "batch.preparation.handlers.plan",

@@ -15,6 +15,7 @@ from inference_blueprints.errors import UserError
 #: API Gateway and Lambda take no larger part; the API joins parts up to the most that an upload has.
 PART_BYTES: Final = 4 * 2**20
 MOST_BYTES: Final = 512 * 2**20
+_ROWS: Final = (".csv", ".parquet")
 # A line that is longer is refused by the platform anyhow.
 _FIRST_LINE_BYTES: Final = 2**24
 
@@ -79,6 +80,11 @@ def submit(api: BatchApi, submission: Submission) -> dict[str, Any]:
 
 def _endpoint(file: Path) -> str:
     """Return what the first line asks for, which is what all lines have to ask for."""
+    if file.suffix.lower() in _ROWS:
+        raise UserError(
+            f"{file}: holds rows, by its name; the Batch API takes a JSON object a line. Put it into S3 "
+            "below one of your team's dataPrefixes and submit a manifest that names it and a template"
+        )
     try:
         size = file.stat().st_size
         with file.open("rb") as content:

@@ -93,6 +93,18 @@ def inputs_are_the_teams(batch: Batch, teams: Mapping[int, Team]) -> Iterator[Fi
                 yield Finding(path, message)
 
 
+def rows_have_a_template(batch: Batch) -> Iterator[Finding]:
+    """Check that a schedule that reads rows says how they become requests."""
+    for index, schedule in enumerate(batch.schedules):
+        if schedule.manifest.template:
+            continue
+        for place, address in enumerate(schedule.manifest.inputs):
+            if not address.endswith(".jsonl"):
+                path = ("spec", "batch", "schedules", index, "manifest", "inputs", place)
+                message = f"got {quote(address)}, whose rows need a template; add manifest.template"
+                yield Finding(path, message)
+
+
 def manifests_fit_a_policy(batch: Batch, teams: Mapping[int, Team]) -> Iterator[Finding]:
     """Check that one bucket policy can say which team writes manifests where."""
     pairs = len(batch.queues) * len(teams)

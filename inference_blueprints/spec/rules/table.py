@@ -120,6 +120,7 @@ RULES: tuple[Rule, ...] = (
     Rule(batch.schedules_differ, ("batch",)),
     Rule(batch.schedule_has_queue_and_team, ("batch", "teams")),
     Rule(batch.inputs_are_the_teams, ("batch", "teams")),
+    Rule(batch.rows_have_a_template, ("batch",)),
     Rule(batch.manifests_fit_a_policy, ("batch", "teams")),
     Rule(batch.workers_run_in_one_place, ("batch",)),
     Rule(batch.least_workers_are_within_the_most, ("batch",)),

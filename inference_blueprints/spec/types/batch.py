@@ -80,7 +80,7 @@ class Manifest(Section):
     """What a job is to do."""
 
     inputs: list[S3Object] = Field(min_length=1, max_length=1000)
-    """Objects that it reads, `.jsonl` or `.csv`; `{date}` is the day of the schedule's time."""
+    """Objects that it reads, `.jsonl`, `.csv` or `.parquet`; `{date}` is the day of the schedule's time."""
     deadline_hours: float | None = Field(default=None, gt=0.0, le=336.0)
     """Hours until it must be finished; without it the queue's."""
     priority: int | None = Field(default=None, ge=0, le=100)

@@ -21,6 +21,7 @@ _DAY_SECONDS = 24 * 3600
 #: For how long an input stays where its sender does not say (30 days, as with OpenAI).
 FILE_SECONDS = 30 * _DAY_SECONDS
 _SHORTEST_SECONDS = 3600
+_NO_LINES = (".csv", ".gz", ".parquet", ".zip", ".zst")
 _MOST_LISTED = 10_000
 
 
@@ -42,6 +43,7 @@ class Files:
         sent, fields = form(request.event, file="file")
         seconds = read_purpose(fields)
         fields.finish()
+        refuse_rows(sent.filename, param="file")
         if not sent.content:
             raise invalid("The file is empty.", code="empty_file", param="file")
         identifier = identifiers.new("file")
@@ -124,6 +126,24 @@ def file_key(team: str, identifier: str) -> str:
         The file's identifier.
     """
     return f"files/{team}/{identifier}"
+
+
+def refuse_rows(filename: str, *, param: str) -> None:
+    """Refuse a file that says that it is none of lines of JSON, before any of it is kept.
+
+    Parameters
+    ----------
+    filename
+        Its name.
+    param
+        Where the request has that.
+    """
+    if filename.lower().endswith(_NO_LINES):
+        raise invalid(
+            f"{param}: {filename[-200:]} is no file of lines of JSON, and purpose batch takes no other. Rows "
+            "in Parquet or CSV stay in S3: submit a manifest that names them and a template.",
+            param=param,
+        )
 
 
 def read_purpose(fields: Fields) -> int:

@@ -12,7 +12,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from batch.api.errors import ApiError, invalid, not_found
-from batch.api.files import file_key, read_purpose
+from batch.api.files import file_key, read_purpose, refuse_rows
 from batch.api.presentation import upload_object
 from batch.api.requests import Request, form, json_fields
 from batch.jobs import identifiers
@@ -50,6 +50,7 @@ class Uploads:
         filename = fields.text("filename", longest=255)
         fields.text("mime_type")
         fields.finish()
+        refuse_rows(filename, param="filename")
         if size > MOST_UPLOAD_BYTES:
             raise ApiError(
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE,

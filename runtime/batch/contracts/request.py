@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from batch.contracts.description import PromptTemplate
 
-#: How an input is read: requests or rows a line as JSON, or rows as comma-separated values.
-InputFormat = Literal["jsonl", "csv"]
+#: How an input is read: requests or rows a line as JSON, rows as comma-separated values, or in Parquet.
+InputFormat = Literal["jsonl", "csv", "parquet"]
 
 
 @dataclass(frozen=True, slots=True)

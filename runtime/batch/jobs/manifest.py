@@ -30,6 +30,8 @@ from batch.jobs.signals import read_signal
 
 #: Paths of the API that a job's lines may ask for.
 ENDPOINTS: Final = ("/v1/chat/completions", "/v1/completions", "/v1/embeddings")
+#: Formats whose lines may be whole requests.
+LINES: Final = ("jsonl",)
 #: The same range for every queue.
 PRIORITIES: Final = (0, 100)
 _LONGEST_TEMPLATE: Final = 256 * 1024
@@ -123,6 +125,11 @@ def read_manifest(
         signal=read_signal(fields, signals, endpoint=endpoint),
         metadata=fields.metadata(),
     )
+    if template is None and not template_problems:
+        for place, each in enumerate(manifest.inputs):
+            if each.format not in LINES:
+                reason = f".{each.format} holds rows, which need a template; got none"
+                fields.wrong(f"inputs[{place}]", reason)
     fields.finish()
     return manifest
 

@@ -1,35 +1,57 @@
-"""Checks one segment: its lines into shards, its bad lines into rows of the error file."""
+"""Checks one segment: its lines into shards, its bad lines into rows of the error file.
+
+Lines are held until there are some MiB of them, and become shards then; so the memory is the same, however
+many rows a segment of comma-separated values or Parquet has.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from batch.contracts.keys import JobKeys
 from batch.contracts.request import JobRequest
 from batch.objects import Objects
 from batch.preparation import error_rows
 from batch.preparation.csv_rows import rows
-from batch.preparation.custom_ids import digests
+from batch.preparation.custom_ids import digests, merged
 from batch.preparation.cutting import NumberedLine, cut_shards
 from batch.preparation.line_reader import lines_that_begin_within
+from batch.preparation.parquet import ParquetReader
+from batch.preparation.reading import Row, UnreadableInputError, text_of
 from batch.preparation.request_checks import BadLine, CheckedLine, check_request
 from batch.preparation.row_checks import RowChecks
 from batch.preparation.segment_report import SegmentReport, ShardEntry
 from batch.preparation.segments import Segment
 from batch.rendering import RenderingError
 
-_Checked = tuple[int, CheckedLine | BadLine, str]
+#: Bytes of lines that are held, and what a line costs beside what it holds.
+_RUN_BYTES = 64 * 2**20
+_BYTES_OF_A_LINE = 1024
 
 
-@dataclass(slots=True)
-class _Findings:
-    """What is found while the lines go by."""
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A line that holds something.
 
-    lines: int = 0
-    valid: list[NumberedLine] = field(default_factory=list)
-    ids: list[tuple[str, int]] = field(default_factory=list)
-    errors: list[bytes] = field(default_factory=list)
+    Parameters
+    ----------
+    number
+        Line of the segment, from 1.
+    size
+        Its bytes.
+    line
+        What it is.
+    code
+        A word for what is wrong with it, if anything is.
+    """
+
+    number: int
+    size: int
+    line: CheckedLine | BadLine
+    code: str = "invalid_line"
 
 
 def check_segment(request: JobRequest, segment: Segment, objects: Objects) -> SegmentReport:
@@ -49,91 +71,159 @@ def check_segment(request: JobRequest, segment: Segment, objects: Objects) -> Se
     InputChangedError
         If the input is not what it was.
     """
-    findings = _Findings()
-    try:
-        for number, line, code in _checked_lines(request, segment, objects, findings):
-            _sort_in(findings, number, line, code)
-    except RenderingError as error:  # Of the template itself: no row of it can be made a request.
-        findings = _Findings(lines=1)
-        _sort_in(findings, 1, BadLine(None, (str(error),)), "template_error")
     keys = JobKeys(request.job)
-    shards = tuple(_write_shards(keys, segment.number, findings.valid, objects))
-    objects.write(
-        keys.segment_ids(segment.number), digests(findings.ids), content_type="application/octet-stream"
+    check = _Check(request, segment, objects)
+    objects.write_stream(keys.segment_errors(segment.number), check.error_rows())
+    objects.write_stream(
+        keys.segment_ids(segment.number), merged(check.digests), content_type="application/octet-stream"
     )
-    objects.write(
-        keys.segment_errors(segment.number), b"".join(findings.errors), content_type="application/jsonl"
-    )
-    report = SegmentReport(segment.number, segment.source, findings.lines, len(findings.errors), shards)
+    report = check.report()
     objects.write(keys.segment(segment.number), report.to_json().encode())
     return report
 
 
-def _checked_lines(
-    request: JobRequest, segment: Segment, objects: Objects, findings: _Findings
-) -> Iterator[_Checked]:
-    """Iterate over the lines of a segment, each with its number, what it is, and a word for what is wrong."""
-    source = request.inputs[segment.source]
-    stream = objects.stream(source.bucket, source.key, start=max(segment.start - 1, 0), etag=segment.etag)
-    if source.format == "csv":
-        yield from _checked_rows(request, segment, stream, findings)
-        return
-    limit = request.limits.line_bytes
-    check = _checker(request, segment)
-    lines = lines_that_begin_within(stream, start=segment.start, end=segment.end, limit=limit)
-    for number, line in enumerate(lines, start=1):
-        findings.lines = number
-        if line.size and line.content is None:
-            reason = f"{line.size:,} bytes; a line has {limit:,} at most"
-            yield number, BadLine(None, (reason,)), "line_too_long"
-        elif line.content and not line.content.isspace():
-            yield number, check(line.content, number), "invalid_line"
+class _Check:
+    """One check of a segment.
+
+    Parameters
+    ----------
+    request, segment
+        The job and the part of its input.
+    objects
+        Where to read and write.
+    """
+
+    def __init__(self, request: JobRequest, segment: Segment, objects: Objects) -> None:
+        self._request = request
+        self._segment = segment
+        self._objects = objects
+        self._source = request.inputs[segment.source]
+        self._lines = 0
+        self._invalid = 0
+        self._unreadable = ""
+        self._held: list[NumberedLine] = []
+        self._held_bytes = 0
+        self._shards: list[ShardEntry] = []
+        #: Of the custom_ids of each run.
+        self.digests: list[bytes] = []
+
+    def error_rows(self) -> Iterator[bytes]:
+        """Check all lines, and iterate over the rows of those that will not run."""
+        for found in self._found():
+            if isinstance(found.line, BadLine):
+                self._invalid += 1
+                yield error_rows.row(
+                    line=found.number,
+                    custom_id=found.line.custom_id,
+                    code=found.code,
+                    reasons=found.line.reasons,
+                )
+                continue
+            self._held.append(NumberedLine(found.number, found.line))
+            self._held_bytes += found.size + _BYTES_OF_A_LINE
+            if self._held_bytes >= _RUN_BYTES:
+                self._write_run()
+        self._write_run()
+
+    def report(self) -> SegmentReport:
+        """Return what was found."""
+        return SegmentReport(
+            self._segment.number,
+            self._segment.source,
+            self._lines,
+            self._invalid,
+            tuple(self._shards),
+            self._unreadable,
+        )
+
+    def _write_run(self) -> None:
+        """Write the shards of the lines that are held."""
+        keys = JobKeys(self._request.job)
+        for shard in cut_shards(self._segment.number, len(self.digests), self._held):
+            self._objects.write(
+                keys.shard(shard.name).lines, shard.to_jsonl(), content_type="application/jsonl"
+            )
+            self._shards.append(
+                ShardEntry(shard.name, len(shard.lines), shard.input_tokens, shard.output_tokens)
+            )
+        self.digests.append(digests((each.line.custom_id, each.number) for each in self._held))
+        self._held, self._held_bytes = [], 0
+
+    def _found(self) -> Iterator[_Found]:
+        """Iterate over the lines of the segment that hold something."""
+        try:
+            if self._source.format == "jsonl":
+                yield from self._found_in_lines()
+            else:
+                yield from self._found_in_rows()
+        except RenderingError as error:  # Of the template itself: no row of it can be made a request.
+            self._lines = 1
+            yield _Found(1, 0, BadLine(None, (str(error),)), "template_error")
+        except UnreadableInputError as error:
+            self._lines = max(self._lines, error.line)
+            self._unreadable = str(error)
+            yield _Found(error.line, 0, BadLine(None, (str(error),)), "unreadable_input")
+
+    def _found_in_lines(self) -> Iterator[_Found]:
+        """Check lines of JSON."""
+        limit = self._request.limits.line_bytes
+        check = self._checker()
+        segment = self._segment
+        stream = self._stream(max(segment.start - 1, 0))
+        lines = lines_that_begin_within(stream, start=segment.start, end=segment.end, limit=limit)
+        for number, line in enumerate(lines, start=1):
+            self._lines = number
+            if line.size and line.content is None:
+                reason = f"{line.size:,} bytes; a line has {limit:,} at most"
+                yield _Found(number, 0, BadLine(None, (reason,)), "line_too_long")
+            elif line.content and not line.content.isspace():
+                yield _Found(number, line.size, check(line.content, number))
+
+    def _found_in_rows(self) -> Iterator[_Found]:
+        """Check rows of comma-separated values or Parquet."""
+        limit = self._request.limits.line_bytes
+        checks = RowChecks(self._request)
+        for row in self._rows():
+            self._lines = row.line
+            if isinstance(row.content, BadLine):
+                yield _Found(row.line, 0, row.content)
+                continue
+            size = _size(row.content)
+            if size > limit:
+                reason = f"{size:,} bytes as JSON; a row has {limit:,} at most"
+                yield _Found(row.line, 0, BadLine(None, (reason,)), "line_too_long")
+            else:
+                yield _Found(row.line, size, checks.check(row.content, self._place(row.line)))
+
+    def _rows(self) -> Iterator[Row]:
+        """Iterate over the rows of the segment."""
+        if self._source.format == "csv":
+            yield from rows(self._stream(0), limit=self._request.limits.line_bytes)
+            return
+        bucket, key, segment = self._source.bucket, self._source.key, self._segment
+        size, _ = self._objects.size(bucket, key)
+        read = self._objects.part_of(bucket, key, etag=segment.etag)
+        with ParquetReader() as reader:
+            yield from reader.rows(read, size, (segment.start, segment.end))
+
+    def _stream(self, start: int) -> Iterator[bytes]:
+        """Iterate over the input from a byte on."""
+        source = self._source
+        pieces = self._objects.stream(source.bucket, source.key, start=start, etag=self._segment.etag)
+        return pieces if start else text_of(pieces)
+
+    def _checker(self) -> Callable[[bytes, int], CheckedLine | BadLine]:
+        """Return what checks a line of JSON: a request, or a row for the job's template."""
+        if self._request.template is None:
+            return lambda content, _: check_request(content, self._request)
+        checks = RowChecks(self._request)
+        return lambda content, number: checks.check_json(content, self._place(number))
+
+    def _place(self, number: int) -> str:
+        """Return a name for a row that has none; no other row of the job has it."""
+        return f"row-{self._segment.number}-{number}"
 
 
-def _checked_rows(
-    request: JobRequest, segment: Segment, stream: Iterable[bytes], findings: _Findings
-) -> Iterator[_Checked]:
-    """Iterate over the rows of comma-separated values, as `_checked_lines` does."""
-    checks = RowChecks(request)
-    for row in rows(stream, limit=request.limits.line_bytes):
-        findings.lines = row.line
-        if isinstance(row.content, BadLine):
-            yield row.line, row.content, "invalid_line"
-        else:
-            yield row.line, checks.check(row.content, _place(segment, row.line)), "invalid_line"
-
-
-def _checker(request: JobRequest, segment: Segment) -> Callable[[bytes, int], CheckedLine | BadLine]:
-    """Return what checks a line of JSON: a request, or a row for the job's template."""
-    if request.template is None:
-        return lambda content, _: check_request(content, request)
-    checks = RowChecks(request)
-    return lambda content, number: checks.check_json(content, _place(segment, number))
-
-
-def _place(segment: Segment, number: int) -> str:
-    """Return a name for a row that has none; no other row of the job has it."""
-    return f"row-{segment.number}-{number}"
-
-
-def _sort_in(findings: _Findings, number: int, line: CheckedLine | BadLine, code: str) -> None:
-    """Put a line with its like."""
-    if isinstance(line, BadLine):
-        findings.errors.append(_row(number, line, code))
-    else:
-        findings.valid.append(NumberedLine(number, line))
-        findings.ids.append((line.custom_id, number))
-
-
-def _row(number: int, line: BadLine, code: str) -> bytes:
-    """Return a bad line as a row of the error file."""
-    return error_rows.row(line=number, custom_id=line.custom_id, code=code, reasons=line.reasons)
-
-
-def _write_shards(
-    keys: JobKeys, segment: int, lines: list[NumberedLine], objects: Objects
-) -> Iterator[ShardEntry]:
-    """Write the shards of a segment, and iterate over what the list of shards says of them."""
-    for shard in cut_shards(segment, lines):
-        objects.write(keys.shard(shard.name).lines, shard.to_jsonl(), content_type="application/jsonl")
-        yield ShardEntry(shard.name, len(shard.lines), shard.input_tokens, shard.output_tokens)
+def _size(row: Mapping[str, Any]) -> int:
+    """Return the bytes of a row as JSON."""
+    return len(json.dumps(row, ensure_ascii=False).encode("utf-8", "surrogatepass"))

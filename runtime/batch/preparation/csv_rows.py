@@ -5,26 +5,10 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 
+from batch.preparation.reading import Row, UnreadableInputError
 from batch.preparation.request_checks import BadLine
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A row at its place.
-
-    Parameters
-    ----------
-    line
-        Line of the file that it ends in, from 1; the first has the names of the fields.
-    content
-        Its values by field, or what is wrong with it.
-    """
-
-    line: int
-    content: Mapping[str, str] | BadLine
 
 
 def rows(chunks: Iterable[bytes], *, limit: int) -> Iterator[Row]:
@@ -36,6 +20,11 @@ def rows(chunks: Iterable[bytes], *, limit: int) -> Iterator[Row]:
         The file's bytes, in pieces of any size.
     limit
         Characters of a field, at most; a longer one ends the file, because where it ends is not known.
+
+    Raises
+    ------
+    UnreadableInputError
+        If the rest of it cannot be read.
     """
     before = csv.field_size_limit(limit)
     reader = csv.reader(_text_lines(chunks), strict=True)
@@ -43,7 +32,7 @@ def rows(chunks: Iterable[bytes], *, limit: int) -> Iterator[Row]:
         yield from _rows(reader)
     except (csv.Error, UnicodeDecodeError) as error:
         reason = f"no comma-separated values in UTF-8: {error}; what follows was not read"
-        yield Row(reader.line_num + 1, BadLine(None, (reason,)))
+        raise UnreadableInputError(reason, line=reader.line_num + 1) from error
     finally:
         csv.field_size_limit(before)
 
@@ -52,8 +41,7 @@ def _rows(reader: Iterator[list[str]]) -> Iterator[Row]:
     """Iterate over rows after the names of the fields."""
     names = next(reader, [])
     if len(set(names)) != len(names):
-        yield Row(1, BadLine(None, ("the first line names a field twice; each needs a name of its own",)))
-        return
+        raise UnreadableInputError("the first line names a field twice; each needs a name of its own")
     for values in reader:
         line: int = reader.line_num  # type: ignore[attr-defined]
         if not values:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import heapq
+import itertools
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 # 16 bytes: of 50 million lines no two meet by chance. Then the line.
 _RECORD = struct.Struct(">16sI")
+_RECORDS_A_PIECE = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,7 @@ class Repetition:
 
 
 def digests(ids: Iterable[tuple[str, int]]) -> bytes:
-    """Return the digests of a segment's custom_ids, sorted.
+    """Return the digests of a run of a segment's custom_ids, sorted.
 
     Parameters
     ----------
@@ -51,13 +53,31 @@ def digests(ids: Iterable[tuple[str, int]]) -> bytes:
     return b"".join(records)
 
 
+def merged(runs: Sequence[bytes]) -> Iterator[bytes]:
+    """Iterate over the digests of a segment, sorted, in pieces.
+
+    Parameters
+    ----------
+    runs
+        What `digests` made of each run.
+    """
+    records = heapq.merge(*map(_split, runs))
+    while piece := b"".join(itertools.islice(records, _RECORDS_A_PIECE)):
+        yield piece
+
+
+def _split(run: bytes) -> Iterator[bytes]:
+    """Iterate over the records of a run."""
+    return (run[start : start + _RECORD.size] for start in range(0, len(run), _RECORD.size))
+
+
 def repetitions(segments: Sequence[Iterable[bytes]]) -> Iterator[Repetition]:
     """Iterate over the custom_ids that are used again, after the first use of each.
 
     Parameters
     ----------
     segments
-        What `digests` made of each segment, in pieces of any size, by the segment's number.
+        What `merged` made of each segment, in pieces of any size, by the segment's number.
     """
     streams = [_records(number, pieces) for number, pieces in enumerate(segments)]
     first: tuple[bytes, int, int] = (b"", 0, 0)

@@ -1,4 +1,4 @@
-"""A segment's valid lines into shards: by tokens, long and short apart, shared beginnings together."""
+"""Valid lines of a segment into shards: by tokens, long and short apart, shared beginnings together."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Shard:
     Parameters
     ----------
     name
-        Its name within the job: segment, length class, and place.
+        Its name within the job: segment, run, length class, and place.
     lines
         Its lines.
     input_tokens, output_tokens
@@ -59,13 +59,13 @@ class Shard:
         return b"".join(line.to_json().encode("utf-8", "surrogatepass") + b"\n" for line in self.lines)
 
 
-def cut_shards(segment: int, lines: Iterable[NumberedLine]) -> Iterator[Shard]:
-    """Iterate over the shards of a segment.
+def cut_shards(segment: int, run: int, lines: Iterable[NumberedLine]) -> Iterator[Shard]:
+    """Iterate over the shards of a run of a segment's lines.
 
     Parameters
     ----------
-    segment
-        The segment's number.
+    segment, run
+        The segment's number, and the run's in the segment.
     lines
         Its valid lines.
     """
@@ -75,7 +75,7 @@ def cut_shards(segment: int, lines: Iterable[NumberedLine]) -> Iterator[Shard]:
     for length, members in sorted(classes.items()):
         members.sort(key=lambda each: (each.line.beginning, each.number))
         for place, group in enumerate(_groups(members)):
-            yield _shard(f"{segment:06d}-{length}-{place:03d}", group)
+            yield _shard(f"{segment:06d}-{run:04d}-{length}-{place:03d}", group)
 
 
 def _groups(members: Sequence[NumberedLine]) -> Iterator[list[NumberedLine]]:

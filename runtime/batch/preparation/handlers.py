@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
 from batch.contracts.keys import JobKeys
-from batch.contracts.request import JobRequest
+from batch.contracts.request import Input, JobRequest
 from batch.objects import Objects
 from batch.preparation.checking import check_segment
+from batch.preparation.parquet import ParquetReader
 from batch.preparation.plan_job import plan_job
-from batch.preparation.segments import Segment, cut
+from batch.preparation.reading import UnreadableInputError
+from batch.preparation.segments import Segment, Span, byte_ranges, number, row_group_ranges
 
 
 @cache
@@ -46,11 +48,24 @@ def segment(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     """
     keys = JobKeys(event["job"])
     request = _request(keys.job)
-    sizes = [_objects().size(each.bucket, each.key) for each in request.inputs]
-    segments = list(cut(request.inputs, sizes))
+    with ParquetReader() as reader:
+        segments = list(number(_parts(each, reader) for each in request.inputs))
     content = b"".join(each.to_json().encode() + b"\n" for each in segments)
     _objects().write(keys.segments, content, content_type="application/jsonl")
     return {"job": keys.job, "segments": len(segments), "key": keys.segments}
+
+
+def _parts(each: Input, reader: ParquetReader) -> tuple[str, Iterable[Span]]:
+    """Return the ETag and the parts of an input."""
+    size, etag = _objects().size(each.bucket, each.key)
+    if each.format != "parquet":
+        return etag, byte_ranges(each, size)
+    try:
+        groups = reader.row_groups(_objects().part_of(each.bucket, each.key, etag=etag), size)
+    except UnreadableInputError:
+        # Who checks this part finds the same, and writes it where the job's team looks.
+        return etag, [(0, 0)]
+    return etag, row_group_ranges(groups)
 
 
 def check(event: Mapping[str, Any], _context: object) -> dict[str, Any]:

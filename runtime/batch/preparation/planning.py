@@ -138,7 +138,16 @@ def plan(request: JobRequest, reports: Sequence[SegmentReport], *, repeated: int
         / _SECONDS_PER_HOUR,
         usd=capacity.usd(asked, answered),
     )
-    return replace(sums, problems=tuple(_problems(request, sums, now)))
+    problems = (*_unreadable(request, reports), *_problems(request, sums, now))
+    return replace(sums, problems=problems)
+
+
+def _unreadable(request: JobRequest, reports: Sequence[SegmentReport]) -> Iterator[Problem]:
+    """Iterate over the inputs that were not read to their end: nobody knows what else they hold."""
+    reasons = {(report.source, report.unreadable): None for report in reports if report.unreadable}
+    for source, reason in reasons:
+        each = request.inputs[source]
+        yield Problem("unreadable_input", f"s3://{each.bucket}/{each.key}: {reason}")
 
 
 def _problems(request: JobRequest, sums: Plan, now: float) -> Iterator[Problem]:

@@ -46,6 +46,8 @@ class SegmentReport:
         Lines that will not run.
     shards
         The shards that were made of the others.
+    unreadable
+        Why the rest of it was not read; empty where all of it was.
     """
 
     number: int
@@ -53,6 +55,7 @@ class SegmentReport:
     lines: int
     invalid: int
     shards: tuple[ShardEntry, ...]
+    unreadable: str = ""
 
     def to_json(self) -> str:
         """Return the document."""

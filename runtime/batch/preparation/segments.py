@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 from batch.contracts.request import Input
 
 #: Bytes of a segment: what one function checks in well under its fifteen minutes, and holds in memory.
 SEGMENT_BYTES = 64 * 2**20
+
+#: Where a part of an input begins and ends.
+Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +26,7 @@ class Segment:
     source
         Place of its input among the job's inputs, from 0.
     start, end
-        Bytes of the input, the end not included.
+        Bytes of the input, or row groups of one in Parquet; the end not included.
     etag
         The version of the input that was there when it was cut.
     """
@@ -39,22 +42,52 @@ class Segment:
         return json.dumps(asdict(self), separators=(",", ":"))
 
 
-def cut(inputs: Sequence[Input], sizes: Sequence[tuple[int, str]]) -> Iterator[Segment]:
-    """Iterate over the segments of a job's inputs, in order.
+def byte_ranges(each: Input, size: int) -> Iterator[Span]:
+    """Iterate over the parts of an input that is text.
 
     A line may go on beyond its segment: it belongs to the one that it begins in. Comma-separated values are
     one segment, because a quoted field may hold ends of lines.
 
     Parameters
     ----------
-    inputs
-        The inputs.
-    sizes
-        Bytes and ETag of each.
+    each
+        The input.
+    size
+        Its bytes.
     """
-    number = 0
-    for source, (each, (size, etag)) in enumerate(zip(inputs, sizes, strict=True)):
-        step = SEGMENT_BYTES if each.format == "jsonl" else max(size, 1)
-        for start in range(0, size, step):
-            yield Segment(number, source, start, min(start + step, size), etag)
-            number += 1
+    step = SEGMENT_BYTES if each.format == "jsonl" else max(size, 1)
+    for start in range(0, size, step):
+        yield start, min(start + step, size)
+
+
+def row_group_ranges(groups: Sequence[tuple[int, int]]) -> Iterator[Span]:
+    """Iterate over the parts of an input in Parquet: runs of row groups, none where there are no rows.
+
+    Parameters
+    ----------
+    groups
+        Rows of each row group, and its bytes before compression.
+    """
+    start = held = rows = 0
+    for place, (count, size) in enumerate(groups):
+        if rows and held + size > SEGMENT_BYTES:
+            yield start, place
+            start = place
+            held = rows = 0
+        held += size
+        rows += count
+    if rows:
+        yield start, len(groups)
+
+
+def number(inputs: Iterable[tuple[str, Iterable[Span]]]) -> Iterator[Segment]:
+    """Iterate over the segments of a job's inputs, in order.
+
+    Parameters
+    ----------
+    inputs
+        ETag and parts of each input.
+    """
+    found = ((source, etag, span) for source, (etag, spans) in enumerate(inputs) for span in spans)
+    for place, (source, etag, (start, end)) in enumerate(found):
+        yield Segment(place, source, start, end, etag)

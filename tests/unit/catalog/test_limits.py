@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from importlib.metadata import version
 
 import pytest
 
@@ -66,6 +67,16 @@ def test_prices_are_of_known_types_in_known_regions():
         assert set(table.usd_per_hour) <= set(catalog.instance_types())
         assert table.date
         assert table.source
+
+
+def test_every_region_has_the_layer_with_pyarrow_and_tests_have_the_same():
+    assert set(catalog.regions()) <= set(catalog.parquet_layers())
+    document = json.loads((shipped().directory / "parquet_layers.json").read_text(encoding="utf-8"))
+    assert document["pyarrow"] == version("pyarrow")
+    for region, layer in catalog.parquet_layers().items():
+        assert re.fullmatch(
+            rf"arn:aws(-cn)?:lambda:{region}:\d{{12}}:layer:AWSSDKPandas-Python314-Arm64:\d+", layer
+        )
 
 
 @pytest.mark.parametrize("name", ["quotas.json", "endpoints.json", "images.json"])

@@ -52,7 +52,9 @@ class LambdaPrograms:
             The function's configuration.
         """
         credentials: dict[str, str] = _PLAIN_CREDENTIALS(function)
-        layers = [self._unpacked(layer) for layer in function.get("Layers", [])]
+        # None of a layer that AWS publishes: its packages are among this program's own.
+        contents = [lambda_svc._resolve_layer_zip(layer) for layer in function.get("Layers", [])]
+        layers = [self._unpacked(content) for content in contents if content is not None]
         if not layers:
             return credentials
         own = Path(tempfile.mkdtemp(prefix="worker-", dir=self._directory))
@@ -73,8 +75,7 @@ class LambdaPrograms:
             "AWS_ENDPOINT_URL_STS": f"https://sts.{os.environ['MINISTACK_REGION']}.amazonaws.com",
         }
 
-    def _unpacked(self, layer: Any) -> Path:
-        content = lambda_svc._resolve_layer_zip(layer)
+    def _unpacked(self, content: bytes) -> Path:
         target = self._directory / f"layer-{hashlib.sha256(content).hexdigest()[:12]}"
         if not target.is_dir():
             draft = Path(tempfile.mkdtemp(dir=self._directory))

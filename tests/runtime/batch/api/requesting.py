@@ -58,12 +58,18 @@ class Api:
         return self.send({**event, "body": body if isinstance(body, str) else json.dumps(body)})
 
     def post_form(
-        self, path: str, fields: dict[str, str], *, file: str = "file", content: bytes = b"{}"
+        self,
+        path: str,
+        fields: dict[str, str],
+        *,
+        file: str = "file",
+        content: bytes = b"{}",
+        filename: str = "in.jsonl",
     ) -> Answer:
         event = proxy_event(
             "POST", path, headers={"content-type": f"multipart/form-data; boundary={BOUNDARY}"}
         )
-        body = form(fields, file=file, content=content)
+        body = form(fields, file=file, content=content, filename=filename)
         return self.send({**event, "body": base64.b64encode(body).decode(), "isBase64Encoded": True})
 
     def file(self) -> str:
@@ -72,11 +78,11 @@ class Api:
         return str(answer.body["id"])
 
 
-def form(fields: dict[str, str], *, file: str, content: bytes) -> bytes:
+def form(fields: dict[str, str], *, file: str, content: bytes, filename: str = "in.jsonl") -> bytes:
     """Return the body of a form."""
     parts = [
         f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'.encode()
         for name, value in fields.items()
     ]
-    head = f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{file}"; filename="in.jsonl"\r\n\r\n'
+    head = f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{file}"; filename="{filename}"\r\n\r\n'
     return b"".join([*parts, head.encode(), content, f"\r\n--{BOUNDARY}--\r\n".encode()])

@@ -265,6 +265,19 @@ def test_a_wrong_form_is_refused(api: Api, fields: dict[str, str], file: str, pa
     assert (answer.status, answer.error["param"]) == (400, param)
 
 
+@pytest.mark.parametrize("filename", ["rows.parquet", "ROWS.CSV", "in.jsonl.gz"])
+def test_what_is_no_file_of_lines_is_refused_by_its_name(api: Api, filename: str) -> None:
+    announced = {"filename": filename, "bytes": 4, "mime_type": "application/jsonl", "purpose": "batch"}
+    answers = {
+        "file": api.post_form("/v1/files", {"purpose": "batch"}, filename=filename),
+        "filename": api.post("/v1/uploads", announced),
+    }
+    for param, answer in answers.items():
+        assert (answer.status, answer.error["param"]) == (400, param)
+        assert answer.error["message"].startswith(f"{param}: {filename} is no file of lines of JSON")
+    assert resources.list_keys("files/") == []
+
+
 def test_an_empty_file_is_refused(api: Api) -> None:
     assert api.post_form("/v1/files", {"purpose": "batch"}, content=b"").error["code"] == "empty_file"
 

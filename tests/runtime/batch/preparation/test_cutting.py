@@ -29,7 +29,7 @@ LINES = st.lists(
 @given(LINES)
 def test_every_line_is_in_one_shard(lines: list[CheckedLine]) -> None:
     numbered = [NumberedLine(number, line) for number, line in enumerate(lines, start=1)]
-    shards = list(cut_shards(3, numbered))
+    shards = list(cut_shards(3, 0, numbered))
     found = sorted(line.line for shard in shards for line in shard.lines)
     assert found == [each.number for each in numbered]
     assert len({shard.name for shard in shards}) == len(shards)
@@ -45,7 +45,7 @@ def test_long_prompts_do_not_stand_among_short_ones_and_beginnings_are_together(
         CheckedLine(str(number), 100_000 if number % 5 == 0 else 50, 10, f"system {number % 3}", body={})
         for number in range(1, 31)
     ]
-    shards = list(cut_shards(0, [NumberedLine(int(line.custom_id), line) for line in lines]))
+    shards = list(cut_shards(0, 0, [NumberedLine(int(line.custom_id), line) for line in lines]))
     assert len(shards) == 2
     for shard in shards:
         assert len({line.tokens for line in shard.lines}) == 1
@@ -63,7 +63,7 @@ def test_a_shard_is_as_large_as_it_may_be_and_a_larger_line_is_one_alone(
         NumberedLine(number, CheckedLine(str(number), size, 0, "", body={}))
         for number, size in enumerate(sizes, start=1)
     ]
-    shards = [[line.tokens for line in shard.lines] for shard in cut_shards(0, lines)]
+    shards = [[line.tokens for line in shard.lines] for shard in cut_shards(0, 0, lines)]
     assert shards == [[40, 40], [40], [500], [1, 1, 1, 1], [1]]
 
 

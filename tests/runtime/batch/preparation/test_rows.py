@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from batch.contracts.request import Capacity, Input, JobRequest, Limits
 from batch.objects import Objects
 from batch.preparation.checking import check_segment
 from batch.preparation.csv_rows import rows
+from batch.preparation.reading import UnreadableInputError
 from batch.preparation.request_checks import BadLine, CheckedLine
 from batch.preparation.row_checks import RowChecks
 from batch.preparation.segments import Segment
@@ -97,18 +99,24 @@ def test_every_row_is_read_however_it_is_quoted_and_cut(values: list[list[str]],
 @pytest.mark.parametrize(
     ("content", "line", "reason"),
     [
-        (b"a,b\n1,2\n1\n", 3, "has 1 values; the first line names 2 fields"),
         (b"a,a\n1,2\n", 1, "the first line names a field twice"),
         (b'a\n"x"y\n', 3, "no comma-separated values in UTF-8"),
         (b"a\n\xff\n", 1, "no comma-separated values in UTF-8"),
         (b"a\n" + b"x" * 2000, 2, "no comma-separated values in UTF-8: field larger than field limit (1000)"),
     ],
 )
-def test_what_is_no_row_says_why(content: bytes, line: int, reason: str) -> None:
-    bad = [row for row in rows([content], limit=1000) if isinstance(row.content, BadLine)]
-    assert isinstance(bad[0].content, BadLine)
-    assert bad[0].content.reasons[0].startswith(reason)
-    assert abs(bad[0].line - line) <= 1
+def test_what_is_no_table_says_why(content: bytes, line: int, reason: str) -> None:
+    with pytest.raises(UnreadableInputError) as raised:
+        list(rows([content], limit=1000))
+    assert str(raised.value).startswith(reason)
+    assert abs(raised.value.line - line) <= 1
+
+
+def test_a_row_with_too_few_values_is_one_bad_row() -> None:
+    bad, good = rows([b"a,b\n1\n1,2\n"], limit=1000)
+    assert bad.line == 2
+    assert bad.content == BadLine(None, ("has 1 values; the first line names 2 fields",))
+    assert good.content == {"a": "1", "b": "2"}
 
 
 def checked(request: JobRequest, content: bytes) -> tuple[int, list[dict[str, Any]], list[dict[str, Any]]]:
@@ -148,6 +156,22 @@ def test_rows_in_json_become_shards_and_get_names() -> None:
         (2, "invalid_line"),
         (3, "invalid_line"),
     ]
+
+
+@pytest.mark.usefixtures("aws")
+@pytest.mark.parametrize("name", ["in.jsonl", "in.csv"])
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (gzip.compress(b'{"name":"shoe"}\n'), "is no text: it is compressed with gzip"),
+        (b"PAR1\x15\x04\n", "is no text: it is Parquet, whose name must end in .parquet"),
+    ],
+)
+def test_what_is_no_text_is_said_once(name: str, content: bytes, reason: str) -> None:
+    source = Input(resources.BUCKET, name, "csv" if name.endswith("csv") else "jsonl")
+    _, shards, [error] = checked(replace(REQUEST, inputs=(source,)), content)
+    assert shards == []
+    assert error["error"] == {"code": "unreadable_input", "message": reason, "line": 1}
 
 
 @pytest.mark.usefixtures("aws")

@@ -151,7 +151,7 @@ def test_a_wrong_manifest_is_a_failed_job_with_every_reason(
 ) -> None:
     event = write(
         {
-            "inputs": ["s3://search-data/secret/a.jsonl", "s3://search-data/prompts/a.parquet", "a.jsonl"],
+            "inputs": ["s3://search-data/secret/a.jsonl", "s3://search-data/prompts/a.orc", "a.jsonl"],
             "endpoint": "/v1/images",
             "queue": "weekly",
             "model": "gpt-6",
@@ -187,6 +187,20 @@ def test_a_wrong_manifest_is_a_failed_job_with_every_reason(
     assert resources.executions(aws) == []
     assert submissions.of_object(event) == job
     assert jobs_of(platform_in_process) == [job]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_rows_need_a_template(ending: str, submissions: Submissions, aws: dict[str, str]) -> None:
+    inputs = ["s3://search-data/prompts/a.jsonl", f"s3://search-data/prompts/a.{ending}"]
+    refused = submissions.of_object(write({"inputs": inputs}))
+    assert refused is not None
+    [error] = refused.errors
+    assert (error.param, refused.state) == ("inputs[1]", "failed")
+    assert error.message == f"inputs[1]: .{ending} holds rows, which need a template; got none"
+    taken = submissions.of_object(write({"inputs": inputs, "template": {"text": "{{ name }}"}}))
+    assert taken is not None
+    assert taken.state == "validating"
+    assert [each.format for each in taken.inputs] == ["jsonl", ending]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,168 @@
+"""Inputs in Parquet: read by a process of its own, which a damaged file may end and which has limited memory.
+
+The reader has pyarrow and nothing of AWS; it asks for parts of the file, and answers with rows as JSON.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from multiprocessing.connection import Connection
+from types import TracebackType
+from typing import Any, Final, Self
+
+from batch.preparation.reading import Row, UnreadableInputError
+from batch.preparation.request_checks import BadLine
+from batch.preparation.segments import Span
+
+#: Returns the bytes of a file from a place to another, the end not included.
+Read = Callable[[int, int], bytes]
+
+#: What the reader may have of memory. A function has twice as much, for it holds lines beside.
+READER_BYTES: Final = 768 * 2**20
+_LONGEST_WORDS: Final = 300
+#: For a reader that hangs up and is about to end.
+_PATIENCE_SECONDS: Final = 10.0
+_READER: Final = "batch.preparation.parquet_reader"
+
+
+class _DiedError(Exception):
+    """The reader ended."""
+
+
+class ParquetReader:
+    """Reads files in Parquet, one after the other; a context."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._link: Connection | None = None
+        self._words = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the context
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._stop()
+        self._words.close()
+
+    def row_groups(self, read: Read, size: int) -> list[tuple[int, int]]:
+        """Return the rows and the bytes before compression of each row group of a file.
+
+        Parameters
+        ----------
+        read, size
+            Reads the file, and its bytes.
+
+        Raises
+        ------
+        UnreadableInputError
+            If it cannot be read.
+        """
+        found: list[tuple[int, int]] = []
+        try:
+            for answer in self._answers({"size": size}, read):
+                found += [(rows, group) for rows, group in answer["row_groups"]]
+        except _DiedError as error:
+            raise UnreadableInputError(str(error)) from error
+        return found
+
+    def rows(self, read: Read, size: int, row_groups: Span) -> Iterator[Row]:
+        """Iterate over the rows of a run of row groups, numbered from 1.
+
+        Parameters
+        ----------
+        read, size
+            Reads the file, and its bytes.
+        row_groups
+            The first, and the one after the last.
+
+        Raises
+        ------
+        UnreadableInputError
+            If they, or the rest of them, cannot be read.
+        """
+        line = 0
+        try:
+            for answer in self._answers({"size": size, "rows_of": row_groups}, read):
+                for content, custom_id, reasons in answer["rows"]:
+                    line += 1
+                    yield Row(line, BadLine(custom_id, tuple(reasons)) if content is None else content)
+        except _DiedError as error:
+            raise UnreadableInputError(str(error), line=line + 1) from error
+
+    def _answers(self, question: Mapping[str, Any], read: Read) -> Iterator[dict[str, Any]]:
+        """Ask the reader, and iterate over what it answers."""
+        link = self._start()
+        try:
+            link.send_bytes(json.dumps(question).encode())
+            while "done" not in (answer := json.loads(link.recv_bytes())):
+                if "read" in answer:
+                    link.send_bytes(read(*answer["read"]))
+                elif "unreadable" in answer:
+                    raise UnreadableInputError(answer["unreadable"], line=answer["line"])
+                else:
+                    yield answer
+        except (EOFError, ConnectionError) as error:
+            ending = self._stop(patience_seconds=_PATIENCE_SECONDS)
+            raise _DiedError(
+                f"cannot be read, as if it was damaged: its reader ended with {ending}"
+            ) from error
+
+    def _start(self) -> Connection:
+        """Return the way to the reader, which runs from then on."""
+        if self._link is not None:
+            return self._link
+        if importlib.util.find_spec("pyarrow") is None:
+            raise UnreadableInputError(
+                "Parquet is not read in this region, where AWS publishes no layer with pyarrow; write it as "
+                ".jsonl or .csv"
+            )
+        own, others = socket.socketpair()
+        with others:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", _READER, str(others.fileno()), str(READER_BYTES)],
+                pass_fds=[others.fileno()],
+                stdin=subprocess.DEVNULL,
+                stderr=self._words,
+                # The path that this process was given in the course of things, a layer's included; and of
+                # memory as little as there can be that is reserved and never used.
+                env={
+                    **os.environ,
+                    "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+                    "ARROW_DEFAULT_MEMORY_POOL": "system",
+                    "MALLOC_ARENA_MAX": "1",
+                },
+            )
+        self._link = Connection(own.detach())
+        return self._link
+
+    def _stop(self, *, patience_seconds: float = 0.0) -> str:
+        """End the reader, unless it ends by itself; return how it ended and its last words."""
+        if self._link is not None:
+            self._link.close()
+            self._link = None
+        if self._process is None:
+            return "nothing"
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(patience_seconds)
+        self._process.kill()
+        code = self._process.wait()
+        self._process = None
+        ending = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        self._words.seek(0)
+        words = self._words.read().decode(errors="replace").split("\n")
+        self._words.truncate(0)
+        return ": ".join([ending, *[each.strip()[:_LONGEST_WORDS] for each in words if each.strip()][-1:]])

@@ -1,0 +1,201 @@
+"""A file in Parquet by ranges: what its footer says, checked before a row is read.
+
+The format is that of https://parquet.apache.org/docs/file-format/. Functions have pyarrow from the layer "AWS
+SDK for pandas", which is built without other codecs than those here
+(https://github.com/aws/aws-sdk-pandas/blob/main/building/lambda/build-lambda-layer.sh); what they cannot read
+is refused here, too.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from batch.preparation.arrow_values import Reader, UnsupportedTypeError, reader_of
+from batch.preparation.ranged_file import RangedFile
+from batch.preparation.reading import UnreadableInputError
+
+#: What pyarrow raises of a file that is not what it should be, after `MemoryError`.
+FAULTS: Final = (pa.ArrowException, OSError, OverflowError, RecursionError, UnicodeError, ValueError)
+#: The largest row group, before compression; a function reads it in well under its fifteen minutes.
+ROW_GROUP_BYTES: Final = 4 * 2**30
+ROW_GROUP_ROWS: Final = 2_000_000
+_CODECS: Final = ("SNAPPY", "GZIP", "UNCOMPRESSED")
+_MAGIC: Final = b"PAR1"
+_ENCRYPTED: Final = b"PARE"
+_TAIL_BYTES: Final = 8
+_MOST_FOOTER_BYTES: Final = 16 * 2**20
+# Of all columns together; each has a buffer of its own.
+_BUFFER_BYTES: Final = 32 * 2**20
+_LEAST_BUFFER_BYTES: Final = 2**16
+_MOST_BUFFER_BYTES: Final = 4 * 2**20
+# A page is whole in memory, and so is a column that is one page.
+_MOST_PAGE_BYTES: Final = 64 * 2**20
+_BATCH_BYTES: Final = 4 * 2**20
+_MOST_BATCH_ROWS: Final = 1024
+_SHOWN: Final = 10
+_LONGEST_WORDS: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """Rows that lie together.
+
+    Parameters
+    ----------
+    rows
+        How many.
+    size
+        Their bytes before compression.
+    """
+
+    rows: int
+    size: int
+
+
+class ParquetFile:
+    """A file whose rows can be read.
+
+    Parameters
+    ----------
+    read
+        Returns its bytes from a place to another, the end not included.
+    size
+        Its bytes.
+
+    Raises
+    ------
+    UnreadableInputError
+        If it is no Parquet, or holds what cannot be read: with everything that is wrong.
+    """
+
+    def __init__(self, read: Callable[[int, int], bytes], size: int) -> None:
+        def read_page(start: int, end: int) -> bytes:
+            if end - start > _MOST_PAGE_BYTES:
+                raise UnreadableInputError(
+                    f"has a page of {end - start:,} bytes; {_MOST_PAGE_BYTES:,} are allowed: write it with "
+                    "smaller data pages"
+                )
+            return read(start, end)
+
+        _check_frame(read, size)
+        try:
+            self._file = _open(RangedFile(read_page, size))
+            self.row_groups = _row_groups(self._file.metadata)
+            problems = [*_problems(self._file.metadata, self.row_groups), *self._read_schema()]
+        except MemoryError as error:
+            raise UnreadableInputError("its footer needs more memory than a reader has") from error
+        except FAULTS as error:
+            raise UnreadableInputError(f"its footer cannot be read: {words(error)}") from error
+        if problems:
+            more = [f"and {len(problems) - _SHOWN} more"] if len(problems) > _SHOWN else []
+            raise UnreadableInputError("; ".join([*problems[:_SHOWN], *more]))
+
+    def batches(self, row_group: int) -> Iterator[Any]:
+        """Iterate over the rows of a row group, as batches of Arrow of some MiB each.
+
+        Parameters
+        ----------
+        row_group
+            Its place in the file, from 0.
+        """
+        group = self.row_groups[row_group]
+        rows = min(max(_BATCH_BYTES * group.rows // max(1, group.size), 1), _MOST_BATCH_ROWS)
+        return cast(Iterator[Any], self._file.iter_batches(rows, row_groups=[row_group], use_threads=False))
+
+    def _read_schema(self) -> Iterator[str]:
+        """Find out how each column is read, and iterate over what is wrong with them."""
+        schema = self._file.schema_arrow
+        if not schema.names:
+            yield "has no column"
+        self.readers: dict[str, Reader] = {}
+        for name, count in Counter(schema.names).items():
+            if count > 1:
+                yield f"column {name}: is there {count} times; each needs a name of its own"
+                continue
+            try:
+                self.readers[name] = reader_of(schema.field(name).type, name)
+            except UnsupportedTypeError as error:
+                yield str(error)
+
+
+def words(error: BaseException) -> str:
+    """Return what an error says, in one line.
+
+    Parameters
+    ----------
+    error
+        One of `FAULTS`.
+    """
+    return " ".join(str(error).split())[:_LONGEST_WORDS] or type(error).__name__
+
+
+def _check_frame(read: Callable[[int, int], bytes], size: int) -> None:
+    """Check what stands at the begin and the end of the file, before a footer is read."""
+    if size < len(_MAGIC) + _TAIL_BYTES:
+        raise UnreadableInputError(f"has {size} bytes, too few for a file of Parquet")
+    head, tail = read(0, len(_MAGIC)), read(size - _TAIL_BYTES, size)
+    if _ENCRYPTED in (head, tail[-len(_MAGIC) :]):
+        raise UnreadableInputError("is encrypted by Parquet; write it without, S3 encrypts what it keeps")
+    if (head, tail[-len(_MAGIC) :]) != (_MAGIC, _MAGIC):
+        raise UnreadableInputError("does not begin and end with PAR1: it is no Parquet, or was cut off")
+    footer = int.from_bytes(tail[: -len(_MAGIC)], "little")
+    if footer > min(size - len(_MAGIC) - _TAIL_BYTES, _MOST_FOOTER_BYTES):
+        raise UnreadableInputError(
+            f"says that its footer has {footer:,} bytes; the file has {size:,}, and a footer "
+            f"{_MOST_FOOTER_BYTES:,} at most: write it with fewer row groups"
+        )
+
+
+def _open(file: RangedFile) -> Any:
+    """Return the file as pyarrow has it."""
+    metadata = pq.read_metadata(file)
+    share = _BUFFER_BYTES // max(1, metadata.num_columns)
+    return pq.ParquetFile(
+        file,
+        metadata=metadata,
+        buffer_size=min(max(share, _LEAST_BUFFER_BYTES), _MOST_BUFFER_BYTES),
+        # In nanoseconds, timestamps of the old kind end in 2262, and what lies beyond becomes another time.
+        coerce_int96_timestamp_unit="us",
+        page_checksum_verification=True,
+        arrow_extensions_enabled=False,
+    )
+
+
+def _row_groups(metadata: Any) -> list[RowGroup]:
+    """Return the row groups as the footer has them."""
+    groups = (metadata.row_group(place) for place in range(metadata.num_row_groups))
+    return [RowGroup(each.num_rows, each.total_byte_size) for each in groups]
+
+
+def _problems(metadata: Any, groups: Sequence[RowGroup]) -> Iterator[str]:
+    """Iterate over what keeps the file from being read, but for its schema."""
+    rows = sum(group.rows for group in groups)
+    if rows != metadata.num_rows or any(min(group.rows, group.size) < 0 for group in groups):
+        yield f"its footer contradicts itself: {metadata.num_rows:,} rows, {rows:,} in all row groups"
+    for place, group in enumerate(groups, start=1):
+        if group.size > ROW_GROUP_BYTES or group.rows > ROW_GROUP_ROWS:
+            yield (
+                f"row group {place} has {group.rows:,} rows of {group.size:,} bytes before compression; "
+                f"{ROW_GROUP_ROWS:,} rows of {ROW_GROUP_BYTES:,} bytes are allowed: write smaller row groups"
+            )
+    for column, codec in _codecs(metadata):
+        if codec not in _CODECS:
+            allowed = ", ".join(_CODECS)
+            yield f"column {column}: is compressed with {codec}; allowed are {allowed}"
+
+
+def _codecs(metadata: Any) -> dict[tuple[str, str], None]:
+    """Return how each column is compressed; the parts of one column may differ."""
+    found: dict[tuple[str, str], None] = {}
+    for place in range(metadata.num_row_groups):
+        group = metadata.row_group(place)
+        for number in range(metadata.num_columns):
+            column = group.column(number)
+            found[column.path_in_schema, column.compression] = None
+    return found
