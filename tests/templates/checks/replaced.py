@@ -111,8 +111,10 @@ def identities(resource: Resource) -> Iterator[str]:
         for item in json.loads(text(properties["Manifest"])):
             metadata = item["metadata"]
             yield " ".join([item["kind"], metadata.get("namespace", ""), metadata["name"]])
-    elif unique := _UNIQUE.get(resource["Type"]):
-        yield " ".join([resource["Type"], *(text(properties.get(name, "")) for name in unique)])
+        return
+    names = [text(properties.get(name, "")) for name in _UNIQUE.get(resource["Type"], ())]
+    if any(names):  # Without, CloudFormation makes a name.
+        yield " ".join([resource["Type"], *names])
 
 
 def _all(templates: Templates) -> Iterator[tuple[tuple[str, str], Resource]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 import pytest
 import yaml
@@ -21,6 +22,10 @@ EXAMPLES = int(os.environ.get("TEMPLATE_EXAMPLES", "20")) // 10
 REPLACED = {
     "AWS::Route53::HostedZone Name": "another domain is another zone; its one record is in the same stack",
 }
+
+#: What goes with the section that it was kept for. Who still uses it is of that section too: a stack that is to
+#: be pruned, or the function that publishes, which the same deployment takes away; `dataRemoval` says what stays.
+TURNED_OFF = re.compile(r"Batch uses Data (Batch|Jobs|Progress|SignalHistory)\w+")
 
 
 @pytest.mark.timeout(60 + 60 * EXAMPLES)
@@ -47,6 +52,6 @@ def test_a_deployment_only_changes_what_it_can(
         for after in assembled:
             assert retyped(before, after) == []
             assert moved(before, after) == []
-            assert pulled_away(before, after) == []
+            assert [each for each in pulled_away(before, after) if not TURNED_OFF.fullmatch(each)] == []
             anew = {f"{each.resource_type} {each.property}" for each in replaced(before, after)}
             assert anew <= REPLACED.keys()
