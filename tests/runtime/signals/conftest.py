@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -101,9 +101,9 @@ def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-west-2")
 
 
-@pytest.fixture
-def cache(authority: Authority, credentials: None, tmp_path: Path) -> Iterator[Cache]:
-    """A cache that has a user who reads and one who writes, and keeps what it holds when it is killed."""
+@contextmanager
+def open_cache(authority: Authority, directory: Path) -> Iterator[Cache]:
+    """Start a cache that keeps what it holds when it is killed."""
     tokens: list[str] = []
     check = TokenCheck("signals", {KEY: SECRET}.get)
 
@@ -119,9 +119,33 @@ def cache(authority: Authority, credentials: None, tmp_path: Path) -> Iterator[C
             "appendonly": "yes",
             "appendfsync": "always",
         }
-        server = ValkeyServer(tmp_path / "valkey", settings)
+        server = ValkeyServer(directory, settings)
         address = Address(LOOPBACK, front.port, "signals", "reader", authority=str(authority.certificate))
         running = Cache(server, front, address, check, tokens)
-        running.start()
+        try:
+            running.start()
+            yield running
+        finally:
+            server.kill()
+
+
+@pytest.fixture(scope="session")
+def shared_cache(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cache]:
+    with open_cache(authority, tmp_path_factory.mktemp("cache")) as running:
         yield running
-        server.kill()
+
+
+@pytest.fixture
+def cache(shared_cache: Cache, credentials: None) -> Cache:
+    """An empty cache that others use after this test."""
+    with shared_cache.server.client() as client:
+        client.flushall()
+    shared_cache.tokens.clear()
+    return shared_cache
+
+
+@pytest.fixture
+def own_cache(authority: Authority, credentials: None, tmp_path: Path) -> Iterator[Cache]:
+    """A cache that may be killed."""
+    with open_cache(authority, tmp_path / "cache") as running:
+        yield running

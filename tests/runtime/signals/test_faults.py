@@ -26,6 +26,12 @@ EARLIER, LATER = 1, 9
 BRIEF = replace(QUICK, connect_seconds=5.0, answer_seconds=1.0)
 
 
+@pytest.fixture
+def cache(own_cache: Cache) -> Cache:
+    """A cache of the test's own, for it is stopped and killed."""
+    return own_cache
+
+
 def load(store: SignalStore, signals: list[Signal]) -> Written:
     """Write until it is done, as a step of a state machine that is tried again."""
     while True:
