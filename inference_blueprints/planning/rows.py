@@ -8,6 +8,7 @@ from inference_blueprints.catalog.image_cache import INITIALIZATION_MIB_PER_SECO
 from inference_blueprints.planning.batch_rows import batch_days, service_quotas
 from inference_blueprints.planning.batch_worker_price import batch_workers
 from inference_blueprints.planning.plan_table import PlanTable
+from inference_blueprints.planning.signal_store_price import signal_store
 from inference_blueprints.planning.types import (
     ColdStart,
     MemorySummary,
@@ -46,6 +47,7 @@ def plan_tables(summary: PlanSummary) -> list[PlanTable]:
         batch_days,
         service_quotas,
         batch_workers,
+        signal_store,
         _addresses,
     )
     return [table for builder in builders if (table := builder(summary)).rows]

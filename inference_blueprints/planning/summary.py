@@ -19,6 +19,7 @@ from inference_blueprints.planning.memory import summarise_memory
 from inference_blueprints.planning.placement import Node, cheapest_placement, workers_of_pool
 from inference_blueprints.planning.quotas import quota_needs
 from inference_blueprints.planning.rates import Prices, Rates, prices_for
+from inference_blueprints.planning.signal_store_price import signal_store_price
 from inference_blueprints.planning.token_prices import token_price
 from inference_blueprints.planning.types import (
     PlanSummary,
@@ -80,6 +81,7 @@ def summarise(blueprint: Blueprint, plan: ServingPlan, rates: Rates | None = Non
         quotas=quota_needs(spec.pools, pools),
         batch_days=summarise_days(days),
         service_quotas=service_quota_uses(days, spec.environment.region),
+        signal_store=signal_store_price(spec.signal_store),
         batch_workers=batch_worker_price(spec.batch),
         cold_starts=tuple(
             cold_start(resolved, worker, placed[resolved.pool.name]) for resolved, worker in roles

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from inference_blueprints.planning.types.batch import BatchDaySummary
 from inference_blueprints.planning.types.batch_workers import BatchWorkersSummary
-from inference_blueprints.planning.types.costs import PriceNote, TokenPrice, Totals
+from inference_blueprints.planning.types.costs import PriceNote, SignalStorePrice, TokenPrice, Totals
 from inference_blueprints.planning.types.limits import AddressUse, PoolAddresses, QuotaNeed, ServiceQuotaUse
 from inference_blueprints.planning.types.nodes import (
     ColdStart,
@@ -29,6 +29,7 @@ __all__ = [
     "ProcessSummary",
     "QuotaNeed",
     "ServiceQuotaUse",
+    "SignalStorePrice",
     "TokenPrice",
     "Totals",
 ]

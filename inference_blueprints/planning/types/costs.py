@@ -63,6 +63,26 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True)
+class SignalStorePrice:
+    """What the signal store costs.
+
+    Parameters
+    ----------
+    max_gb
+        What it may hold.
+    usd_per_hour_min, usd_per_hour_max
+        While it holds nothing, and all that it may.
+    usd_per_million_kb
+        Read or written.
+    """
+
+    max_gb: int
+    usd_per_hour_min: float
+    usd_per_hour_max: float
+    usd_per_million_kb: float
+
+
+@dataclass(frozen=True, slots=True)
 class TokenPrice:
     """What a million tokens of a deployment cost at its share of the stated peak; simulated.
 

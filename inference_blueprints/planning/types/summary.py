@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from inference_blueprints.planning.types.batch import BatchDaySummary
 from inference_blueprints.planning.types.batch_workers import BatchWorkersSummary
-from inference_blueprints.planning.types.costs import PriceNote, TokenPrice, Totals
+from inference_blueprints.planning.types.costs import PriceNote, SignalStorePrice, TokenPrice, Totals
 from inference_blueprints.planning.types.limits import AddressUse, QuotaNeed, ServiceQuotaUse
 from inference_blueprints.planning.types.nodes import (
     ColdStart,
@@ -41,6 +41,8 @@ class PlanSummary:
         Of the queues that declare a load, in the blueprint's order.
     service_quotas
         What those take of the services' quotas; empty where none declares a load.
+    signal_store
+        What it costs; None without one.
     batch_workers
         What they ask for and cost; None without batch.
     cold_starts, fits
@@ -61,6 +63,7 @@ class PlanSummary:
     quotas: tuple[QuotaNeed, ...]
     batch_days: tuple[BatchDaySummary, ...]
     service_quotas: tuple[ServiceQuotaUse, ...]
+    signal_store: SignalStorePrice | None
     batch_workers: BatchWorkersSummary | None
     cold_starts: tuple[ColdStart, ...]
     addresses: AddressUse

@@ -23,8 +23,9 @@ REPLACED = {
     "AWS::Route53::HostedZone Name": "another domain is another zone; its one record is in the same stack",
 }
 
-#: What goes with the section that it was kept for. Who still uses it is of that section too: a stack that is to
-#: be pruned, or the function that publishes, which the same deployment takes away; `dataRemoval` says what stays.
+#: What goes with the section that it was kept for. Who still uses it is of that section too: a stack that is
+#: to be pruned, or the function that publishes, which the same deployment takes away; `dataRemoval` says what
+#: stays.
 TURNED_OFF = re.compile(r"Batch uses Data (Batch|Jobs|Progress|SignalHistory)\w+")
 
 

@@ -1,0 +1,65 @@
+"""What it costs to keep signals in ElastiCache serverless for Valkey.
+
+Prices of us-east-1 (https://aws.amazon.com/elasticache/pricing/, 2026-06): data by the hour, 100 MB of it at
+the least, and processing units, of which a read or a write takes one for each KB.
+"""
+
+from __future__ import annotations
+
+from inference_blueprints.planning.plan_table import PlanTable
+from inference_blueprints.planning.types import PlanSummary, SignalStorePrice
+from inference_blueprints.spec.types import SignalStore
+
+USD_PER_GB_HOUR = 0.084
+USD_PER_MILLION_UNITS = 0.0023
+_LEAST_GB = 0.1
+
+
+def signal_store_price(store: SignalStore | None) -> SignalStorePrice | None:
+    """Return what a store costs; None where there is none.
+
+    Parameters
+    ----------
+    store
+        The blueprint's section.
+    """
+    if store is None:
+        return None
+    return SignalStorePrice(
+        max_gb=store.valkey.max_gb,
+        usd_per_hour_min=_LEAST_GB * USD_PER_GB_HOUR,
+        usd_per_hour_max=store.valkey.max_gb * USD_PER_GB_HOUR,
+        usd_per_million_kb=USD_PER_MILLION_UNITS,
+    )
+
+
+def signal_store(summary: PlanSummary) -> PlanTable:
+    """Return the table of the store, which has a row where there is one.
+
+    Parameters
+    ----------
+    summary
+        What `summarise` returned.
+    """
+    price = summary.signal_store
+    rows = () if price is None else (_row(price),)
+    return PlanTable(
+        "Signal store",
+        ("signal store",),
+        ("GB at most", "USD/h empty", "USD/h full", "USD/million KB"),
+        rows,
+        (
+            "Beside the totals, at prices of us-east-1. By what it holds each hour, and by what is read and "
+            "written; a write of a script may count as more.",
+        ),
+    )
+
+
+def _row(price: SignalStorePrice) -> tuple[str, ...]:
+    return (
+        "Valkey",
+        f"{price.max_gb:,}",
+        f"{price.usd_per_hour_min:.4f}",
+        f"{price.usd_per_hour_max:,.2f}",
+        f"{price.usd_per_million_kb:.4f}",
+    )
