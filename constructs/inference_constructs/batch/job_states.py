@@ -166,7 +166,7 @@ def _working(resources: JobResources) -> dict[str, State]:
                 "places": "{% $states.result.places %}",
                 "queueUrl": "{% $states.result.queueUrl %}",
             },
-            "Retry": [_lambda_retry()],
+            "Retry": _retries(),
             "Next": "Shards",
         },
         "Shards": {
@@ -319,18 +319,18 @@ def _invoke(
         "Type": "Task",
         "Resource": "arn:aws:states:::lambda:invoke",
         "Arguments": {"FunctionName": resources.functions[function], "Payload": payload},
-        "Retry": [_lambda_retry()],
+        "Retry": _retries(),
         **({"Assign": dict(assign)} if assign else {}),
         **({"Output": {}, "Next": following} if following else {}),
     }
 
 
-def _lambda_retry() -> dict[str, Any]:
-    """Return how a call of a function is tried again that Lambda itself could not answer."""
-    return {
-        "ErrorEquals": _LAMBDA_ERRORS,
-        "IntervalSeconds": 2,
-        "BackoffRate": 2,
-        "MaxAttempts": 6,
-        "JitterStrategy": "FULL",
-    }
+def _retries() -> list[dict[str, Any]]:
+    """Return how a call of a function is tried again: often if Lambda was busy, a little if it ended half-way.
+
+    Each of them can be called again after it ended anywhere.
+    """
+    busy = {"ErrorEquals": _LAMBDA_ERRORS, "MaxAttempts": 6}
+    ended = {"ErrorEquals": ["States.TaskFailed"], "MaxAttempts": 2}
+    backoff = {"IntervalSeconds": 2, "BackoffRate": 2, "JitterStrategy": "FULL"}
+    return [{**each, **backoff} for each in (busy, ended)]
