@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from inference_blueprints.local.emulator.emulator import Emulator
@@ -15,6 +20,7 @@ from signals.errors import StoreRefusedError, StoreUnreachableError
 from signals.record import Signal
 from signals.store import SignalStore, Written
 from tests.local.emulator.conftest import REGION, Resources, StackEnd
+from tests.local.emulator.test_process import _wait_until_gone
 
 NOW = int(time.time())
 SIGNAL = Signal("intent", "shopper-1", "shoes", 5, "qwen", "abc", NOW, NOW + 3600)
@@ -96,3 +102,24 @@ def test_users_come_in_with_their_rights_as_they_are_then(
     )
     with pytest.raises(StoreUnreachableError):
         store()
+
+
+def test_a_cache_listens_on_loopback_alone_and_dies_with_the_emulator(tmp_path: Path) -> None:
+    template = {
+        "Resources": {
+            name: {"Type": kind, "Properties": properties} for name, (kind, properties) in resources().items()
+        }
+    }
+    with Emulator(tmp_path, region=REGION) as emulator:
+        cloudformation = emulator.client("cloudformation")
+        cloudformation.create_stack(StackName="cached", TemplateBody=json.dumps(template))
+        cloudformation.get_waiter("stack_create_complete").wait(StackName="cached", WaiterConfig={"Delay": 1})
+        [server] = [
+            process
+            for process in psutil.Process(emulator.pid).children(recursive=True)
+            if "valkey-server" in process.name()
+        ]
+        listening = [each for each in server.net_connections() if each.status == psutil.CONN_LISTEN]
+        assert {each.laddr.ip for each in listening} == {"127.0.0.1"}
+        os.kill(emulator.pid, signal.SIGKILL)
+        _wait_until_gone(server.pid)
