@@ -162,7 +162,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_POST = do_DELETE = do_PUT = do_GET  # noqa: N815 - http.server's names
 
     def _answer(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = self._body()
         event = self.gateway.event(self.command, self.path, list(self.headers.items()), body)
         if self.path.startswith("/iam/"):
             headers = {name.lower(): value for name, value in self.headers.items()}
@@ -189,6 +189,17 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {**(answer.get("headers") or {})}
         headers |= {name: values[-1] for name, values in (answer.get("multiValueHeaders") or {}).items()}
         self._send(answer["statusCode"], headers, (answer.get("body") or "").encode())
+
+    def _body(self) -> bytes:
+        """Return the whole body, also of a client that does not know its size when it begins."""
+        if self.headers.get("Transfer-Encoding") != "chunked":
+            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = b""
+        while size := int(self.rfile.readline().partition(b";")[0], 16):
+            body += self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+        return body
 
     def _send(self, status: int, headers: dict[str, str], body: bytes) -> None:
         self.send_response(status)
