@@ -1,8 +1,8 @@
 """Reads signals from a shell: ``python -m signals NAME [KEY …]``; without keys they are read a line each.
 
 Prints a JSON object a line for each key that has a value: ``name``, ``key`` and the record. The store is
-where the variables of `signals.connection` say. The exit code is 1 when a key has no value, and 2 when the
-store gives no answer.
+where the variables of `signals.connection` say. The exit code is 3 when a key has no value, and 2 when the
+store gives no answer; Python's own for what nobody thought of is 1.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from signals.errors import SettingsError, StoreError, StoreRefusedError
 from signals.reading import open_reader
 from signals.record import InvalidSignalError
 
-MISSING, NO_ANSWER = 1, 2
+MISSING, NO_ANSWER = 3, 2
 
 
 def main(name: str, keys: Sequence[str]) -> int:

@@ -10,9 +10,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 import botocore.session
+from botocore.exceptions import BotoCoreError
 from botocore.model import ServiceId
 from botocore.signers import RequestSigner
 from valkey.credentials import CredentialProvider
+from valkey.exceptions import AuthenticationError
 
 from signals.errors import SettingsError
 
@@ -35,7 +37,7 @@ class IamToken(CredentialProvider):
     Raises
     ------
     SettingsError
-        If there is no region, or there are no credentials.
+        If there is no region, or there are no credentials, or AWS's own settings are wrong.
     """
 
     def __init__(self, cache: str, user: str, region: str | None = None) -> None:
@@ -43,8 +45,11 @@ class IamToken(CredentialProvider):
         self._user = user
         # The signer knows the session's parts by weak references alone.
         self._session = session = botocore.session.get_session()
-        self._region = region or session.get_config_variable("region")
-        credentials = session.get_credentials()
+        try:
+            self._region = region or session.get_config_variable("region")
+            credentials = session.get_credentials()
+        except BotoCoreError as error:
+            raise SettingsError(" ".join(str(error).split())) from error
         faults = [
             *([] if self._region else ["SIGNALS_REGION: name the cache's region"]),
             *([] if credentials else ["there are no AWS credentials: sign in, or set AWS_PROFILE"]),
@@ -61,12 +66,21 @@ class IamToken(CredentialProvider):
         )
 
     def get_credentials(self) -> tuple[str, str]:
-        """Return the user and a fresh token."""
+        """Return the user and a fresh token.
+
+        Raises
+        ------
+        AuthenticationError
+            If credentials have ended and cannot be renewed; to the client a refusal.
+        """
         url = f"https://{self._cache}/?Action=connect&User={self._user}&ResourceType=ServerlessCache"
-        signed = self._signer.generate_presigned_url(
-            {"method": "GET", "url": url, "body": {}, "headers": {}, "context": {}},
-            operation_name="connect",
-            expires_in=_SECONDS,
-            region_name=self._region,
-        )
+        try:
+            signed = self._signer.generate_presigned_url(
+                {"method": "GET", "url": url, "body": {}, "headers": {}, "context": {}},
+                operation_name="connect",
+                expires_in=_SECONDS,
+                region_name=self._region,
+            )
+        except BotoCoreError as error:
+            raise AuthenticationError(f"no token can be signed: {error}") from error
         return self._user, str(signed).removeprefix("https://")

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, Final
 
 from inference_blueprints import resources
@@ -16,14 +15,14 @@ from inference_blueprints.errors import UserError
 
 #: A signal as `runtime/signals/__main__.py` prints it: name, key and the record.
 Record = Mapping[str, Any]
-# The program's exit codes: everything is there, or something is missing.
-_ANSWERED: Final = (0, 1)
+# The program's exit codes: everything is there, or something is missing; and there is no answer.
+_ANSWERED: Final = (0, 3)
+_NO_ANSWER: Final = 2
 #: What to do, by what the program says first.
 _ADVICE: Final = {
     "the store refuses": "your role needs elasticache:Connect on the cache and on its user who reads",
     "the store does not answer": "it is reached from within the platform's VPC, or by a tunnel (--address)",
 }
-_NO_VARIABLES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def read_signals(
@@ -31,7 +30,7 @@ def read_signals(
     name: str,
     keys: Sequence[str],
     *,
-    environment: Mapping[str, str] = _NO_VARIABLES,
+    environment: Mapping[str, str] = os.environ,
 ) -> dict[str, Record]:
     """Return the records of keys, by key; one without a value is left out.
 
@@ -44,7 +43,7 @@ def read_signals(
     keys
         Keys; none is empty or has a line break.
     environment
-        Variables beside those of this process, such as credentials.
+        Variables with credentials.
 
     Raises
     ------
@@ -60,14 +59,16 @@ def read_signals(
     ran = subprocess.run(
         [sys.executable, "-m", "signals", name],
         input="".join(f"{key}\n" for key in keys),
-        env={**os.environ, **environment, **address.environment(), **program},
+        env={**environment, **address.environment(), **program},
         capture_output=True,
         encoding="utf-8",
         check=False,
     )
     if ran.returncode not in _ANSWERED:
         place = address.tunnel or f"{address.host}:{address.port}"
-        raise UserError(f"signal store at {place}: {_with_advice(' '.join(ran.stderr.split()))}")
+        # Of what nobody thought of, the last line says what it was.
+        words = ran.stderr if ran.returncode == _NO_ANSWER else ran.stderr.rstrip().rpartition("\n")[2]
+        raise UserError(f"signal store at {place}: {_with_advice(' '.join(words.split()))}")
     records = [json.loads(line) for line in ran.stdout.split("\n") if line]
     return {record["key"]: record for record in records}
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from inference_blueprints import resources
 from inference_blueprints.cli import main as command_line
 from inference_blueprints.deployment.account import Account
 from signals.connection import PATIENT, open_client
@@ -143,6 +144,17 @@ def test_a_store_that_cannot_be_reached_is_said(
     assert (ran.code, ran.out) == (1, "")
     assert ran.err.startswith("signal store at 127.0.0.1:1: the store does not answer: ")
     assert "--address" in ran.err
+    assert len(ran.err.splitlines()) == 1
+
+
+@pytest.mark.usefixtures("deployed")
+def test_a_reader_that_breaks_is_no_answer(
+    get: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(resources, "runtime_directory", lambda: tmp_path)
+    ran = get("captions", "shoe-1")
+    assert (ran.code, ran.out) == (1, "")
+    assert "No module named signals" in ran.err
     assert len(ran.err.splitlines()) == 1
 
 

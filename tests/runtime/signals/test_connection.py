@@ -7,6 +7,8 @@ from dataclasses import replace
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from botocore.exceptions import CredentialRetrievalError
+from botocore.signers import RequestSigner
 
 from inference_blueprints.local.control_plane.certificates import Authority
 from inference_blueprints.local.emulator.serverless_cache.front import Front
@@ -47,6 +49,27 @@ def test_a_token_needs_credentials_and_a_region(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(SettingsError) as caught:
         IamToken("signals", "reader")
     assert len(str(caught.value).splitlines()) == 2
+
+
+@pytest.mark.usefixtures("credentials")
+def test_a_profile_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "absent")
+    with pytest.raises(SettingsError, match="absent"):
+        IamToken("signals", "reader")
+
+
+def test_credentials_that_cannot_be_renewed_are_a_refusal(
+    cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_reader(cache.address, PATIENT) as reader:
+        monkeypatch.setattr(RequestSigner, "generate_presigned_url", _end_of_session)
+        cache.front.end_connections()
+        with pytest.raises(StoreRefusedError, match="no token can be signed"):
+            reader.get("intent", "shopper-1")
+
+
+def _end_of_session(*_: object, **__: object) -> str:
+    raise CredentialRetrievalError(provider="sso", error_msg="the session has ended")
 
 
 @pytest.mark.usefixtures("credentials")
