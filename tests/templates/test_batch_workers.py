@@ -259,7 +259,9 @@ def asked_for(templates: Templates, backlog: int) -> Iterator[int]:
     the step, else the upper one (Application Auto Scaling User Guide, "Step adjustments").
     """
     stack = templates.by_stack["Batch"]["Resources"]
-    for alarm in templates.properties("AWS::CloudWatch::Alarm", "Batch"):
+    alarms = templates.properties("AWS::CloudWatch::Alarm", "Batch")
+    # Others tell people.
+    for alarm in (each for each in alarms if "AlarmActions" in each):
         difference = backlog - alarm["Threshold"]
         exceeds = alarm["ComparisonOperator"] == "GreaterThanOrEqualToThreshold"
         if difference < 0 if exceeds else difference > 0:
