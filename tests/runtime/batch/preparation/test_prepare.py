@@ -16,7 +16,7 @@ from moto import mock_aws
 
 from batch.contracts.keys import JobKeys
 from batch.contracts.request import Capacity, Input, JobRequest, Limits
-from batch.objects import InputChangedError
+from batch.objects import InputChangedError, Objects
 from batch.preparation import handlers, segments
 
 KEYS = JobKeys("j1")
@@ -112,6 +112,35 @@ def test_every_bad_line_is_named_by_its_number_in_the_whole_input(s3: Any) -> No
     ]
     assert errors[2]["error"]["message"] == "its custom_id is that of line 4; each must have its own"
     assert set(problems(s3)) == {"invalid_lines", "duplicate_custom_id"}
+
+
+def test_custom_ids_are_compared_with_no_connection_for_each_segment(
+    s3: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    plain = Objects.pieces
+
+    def pieces(objects: Objects, key: str) -> Iterator[bytes]:
+        opened.append(key)
+        return plain(objects, key)
+
+    monkeypatch.setattr(Objects, "pieces", pieces)
+    prepare(s3, b"\n".join(line(number % 40) for number in range(42)))
+    assert problems(s3).keys() == {"duplicate_custom_id"}
+    assert [key for key in opened if key.endswith(".ids")] == []
+
+
+def test_custom_ids_of_a_job_of_too_many_lines_are_not_read(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = Objects.read
+
+    def refuse_ids(objects: Objects, key: str) -> bytes:
+        assert not key.endswith(".ids")
+        return read(objects, key)
+
+    monkeypatch.setattr(Objects, "read", refuse_ids)
+    request = replace(REQUEST, limits=Limits(line_bytes=10_000, lines=41))
+    prepare(s3, b"\n".join(line(number % 40) for number in range(42)), request)
+    assert problems(s3).keys() == {"too_many_lines"}
 
 
 def test_bad_lines_may_be_left_out(s3: Any) -> None:
