@@ -39,6 +39,6 @@ class SignalStore(Section):
     """Hours after which a value is no longer true."""
     history_days: int = Field(default=365, ge=1, le=3650)
     """Days for which S3 keeps every value that was written, readable by Athena."""
-    # Each is a value of the history's partition, and a part of what the batch functions are told.
-    signals: list[Signal] = Field(min_length=1, max_length=50)
+    # Each is a part of what the functions of batch are told by their variables, which have 4 KB together.
+    signals: list[Signal] = Field(min_length=1, max_length=20)
     """What may be written, and by whom."""

@@ -8,6 +8,8 @@ import os
 import pytest
 
 from batch.completion.ending import Ends
+from batch.completion.redriving import Redriver
+from batch.contracts.description import JobDescription
 from batch.contracts.keys import JobKeys
 from batch.contracts.publication import Published
 from batch.contracts.shard import ShardDone
@@ -70,6 +72,28 @@ def test_a_job_whose_answers_are_not_all_published_fails_and_has_its_files(
     assert unpublished(job.id, objects) == ["s0"]
     assert ends.list_publications(job.id) == 1
     assert listed(job) == ["s0"]
+
+
+def test_a_redrive_publishes_what_is_left_and_asks_no_model(
+    ends: Ends, job: Job, publisher: Publisher, objects: Objects, platform_in_process: Platform
+) -> None:
+    keys = JobKeys(job.id)
+    description = JobDescription(job.id, job.team, job.model, job.endpoint, deadline=job.expires_at)
+    objects.write(keys.description, description.to_json().encode())
+    ends.merge(job.id, 1, now=NOW)
+    ends.list_publications(job.id)
+    failed = ends.finish(job.id, now=NOW)
+    platform = platform_in_process
+    redriver = Redriver(platform.jobs, objects, platform.executions)
+    assert redriver.redrive(failed, now=NOW).attempt == 2
+    # A map has to have a child; a worker that is given a shard that is done says so at once.
+    assert len(resources.read_object(keys.undone(2)).splitlines()) == 1
+    ends.merge(job.id, 2, now=NOW)
+    assert ends.list_publications(job.id) == 2
+    for part in listed(job):
+        publisher.publish(job.id, part)
+    ended = ends.finish(job.id, now=NOW)
+    assert (ended.state, ended.published.written) == ("completed", 2)
 
 
 def test_a_part_that_is_not_done_is_not_published(jobs: Jobs, objects: Objects, job: Job) -> None:
