@@ -259,15 +259,24 @@ def asked_for(templates: Templates, backlog: int) -> Iterator[int]:
     the step, else the upper one (Application Auto Scaling User Guide, "Step adjustments").
     """
     stack = templates.by_stack["Batch"]["Resources"]
-    alarms = templates.properties("AWS::CloudWatch::Alarm", "Batch")
-    # Others tell people.
-    for alarm in (each for each in alarms if "AlarmActions" in each):
+    policies = {
+        name: each["Properties"]["StepScalingPolicyConfiguration"]
+        for name, each in stack.items()
+        if each["Type"] == "AWS::ApplicationAutoScaling::ScalingPolicy"
+    }
+    alarms = {
+        action["Ref"]: alarm
+        for alarm in templates.properties("AWS::CloudWatch::Alarm", "Batch")
+        for action in alarm.get("AlarmActions", ())
+        if action.get("Ref") in policies
+    }
+    assert alarms.keys() == policies.keys()
+    for name, alarm in alarms.items():
         difference = backlog - alarm["Threshold"]
         exceeds = alarm["ComparisonOperator"] == "GreaterThanOrEqualToThreshold"
         if difference < 0 if exceeds else difference > 0:
             continue
-        [action] = alarm["AlarmActions"]
-        configuration = stack[action["Ref"]]["Properties"]["StepScalingPolicyConfiguration"]
+        configuration = policies[name]
         assert configuration["AdjustmentType"] == "ExactCapacity"
         assert len(configuration["StepAdjustments"]) <= 20
         for step in configuration["StepAdjustments"]:
