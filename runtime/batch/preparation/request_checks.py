@@ -12,6 +12,7 @@ from typing import Any
 
 from batch.contracts.request import JobRequest
 from batch.preparation.estimate import input_tokens, output_tokens, parts
+from batch.preparation.json_values import read_json
 
 _LONGEST_ID = 512
 _KEYS = {"custom_id", "method", "url", "body"}
@@ -74,14 +75,9 @@ def check_request(content: bytes, request: JobRequest) -> CheckedLine | BadLine:
     request
         The job.
     """
-    try:
-        line = json.loads(content, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        return BadLine(None, (f"not JSON in UTF-8: {error}",))
-    if not isinstance(line, dict):
-        return BadLine(
-            None, (f"must be an object with {', '.join(sorted(_KEYS))}; got {type(line).__name__}",)
-        )
+    line = read_object(content, f"with {', '.join(sorted(_KEYS))}")
+    if isinstance(line, BadLine):
+        return line
     custom_id = line.get("custom_id")
     body = line.get("body")
     reasons = [*_envelope_faults(line, request), *_body_faults(body, request)]
@@ -101,8 +97,8 @@ def read_object(content: bytes, of: str) -> dict[str, Any] | BadLine:
         What the object is to have, for the message.
     """
     try:
-        value = json.loads(content, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
+        value = read_json(content)
+    except ValueError as error:
         return BadLine(None, (f"not JSON in UTF-8: {error}",))
     if not isinstance(value, dict):
         return BadLine(None, (f"must be an object {of}; got {type(value).__name__}",))
@@ -198,11 +194,6 @@ def _image_faults(address: str) -> Iterator[str]:
     if not address.startswith("data:"):
         shown = repr(address[:200])
         yield f"image {shown}: must be a data: URL; images in S3 go with a template and its imageFields"
-
-
-def _refuse_constant(name: str) -> None:
-    """Refuse what Python's reader takes and JSON does not have."""
-    raise ValueError(f"{name} is no value of JSON")
 
 
 def _shown(value: object) -> str:
