@@ -14,12 +14,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import boto3
 import openai
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import urllib3
 from openai.types import Batch
+from pyarrow import csv
 from rich.console import Console
 
+from inference_blueprints import resources
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.local.batch.entrance import local_token
 from inference_blueprints.local.parts import Part
@@ -32,6 +37,7 @@ from tests.local.conftest import BLUEPRINTS
 
 MODEL = "qwen3-8b"
 PATIENCE_SECONDS = 120.0
+DATA = "data-of-ads"
 
 
 @dataclass(frozen=True)
@@ -46,8 +52,8 @@ class Up:
 
 @pytest.fixture(scope="module")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    loaded = load_blueprint("batch-g6e")
     directory = tmp_path_factory.mktemp("batch")
+    loaded = load_blueprint(str(with_data(tmp_path_factory.mktemp("blueprint"))))
     with LocalPlatform(loaded, build_plan(loaded.blueprint), directory) as platform:
         steps = Steps(Console(file=io.StringIO()), platform.step_count)
         deployed = platform.start(steps)
@@ -55,6 +61,40 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
         assert deployed.signals
         yield Up(platform, deployed.batch, deployed.signals, deployed.parts, steps, directory)
         platform.check()  # whatever the tests asked, every process still runs
+
+
+def with_data(directory: Path) -> Path:
+    """Return the shipped blueprint's file, where the team has data in S3."""
+    shipped = (resources.blueprints_directory() / "batch-g6e.yaml").read_text()
+    text = shipped.replace(
+        "    monthlyBudgetUsd: 1000\n", f"{'':4}monthlyBudgetUsd: 1000\n{'':4}dataPrefixes: [s3://{DATA}/]\n"
+    )
+    assert text != shipped
+    path = directory / "batch-g6e.yaml"
+    path.write_text(text)
+    return path
+
+
+@dataclass(frozen=True)
+class Data:
+    """What the team has in S3: data of its own, and a prefix of the batch bucket."""
+
+    s3: Any
+    batch_bucket: str
+
+
+@pytest.fixture(scope="module")
+def data(up: Up) -> Data:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in up.batch.environment.items():
+            patch.setenv(name, value)
+        session = boto3.Session()
+        s3, stacks = session.client("s3"), session.client("cloudformation").describe_stacks()["Stacks"]
+    s3.create_bucket(Bucket=DATA, CreateBucketConfiguration={"LocationConstraint": "us-west-2"})
+    outputs = {
+        each["OutputKey"]: each["OutputValue"] for stack in stacks for each in stack.get("Outputs", [])
+    }
+    return Data(s3, outputs["BatchBucketName"])
 
 
 @pytest.fixture(scope="module")
@@ -145,6 +185,52 @@ def test_a_bad_line_that_may_be_skipped_is_in_the_error_file(client: openai.Open
     assert sorted(row["custom_id"] for row in rows(client, batch.output_file_id)) == ["first", "third"]
     [error] = rows(client, batch.error_file_id)
     assert (error["custom_id"], error["error"]["line"]) == (None, 2)
+
+
+def submit_rows(client: openai.OpenAI, data: Data, name: str, content: bytes) -> Batch:
+    """Make a job of rows and a template by a manifest, and return it when the event has made it."""
+    data.s3.put_object(Bucket=DATA, Key=name, Body=content)
+    manifest = {
+        "inputs": [f"s3://{DATA}/{name}"],
+        "template": {"text": "What is {{ name }} for {{ price }}?", "parameters": {"max_tokens": 5}},
+        "metadata": {"of": name},
+    }
+    data.s3.put_object(
+        Bucket=data.batch_bucket, Key=f"nightly/ads/{name}.manifest.json", Body=json.dumps(manifest).encode()
+    )
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        for batch in client.batches.list(limit=5):
+            if (batch.metadata or {}).get("of") == name:
+                return batch
+        assert time.monotonic() < deadline, name
+        time.sleep(0.3)
+
+
+def test_rows_in_parquet_and_csv_become_requests(client: openai.OpenAI, data: Data) -> None:
+    names = [f"shoe-{each}" for each in range(30)]
+    table = pa.table({"custom_id": names, "name": names, "price": [12.5] * len(names)})
+    parquet, text = io.BytesIO(), io.BytesIO()
+    pq.write_table(table, parquet, row_group_size=7)
+    csv.write_csv(table, text)
+    jobs = [
+        submit_rows(client, data, "rows.parquet", parquet.getvalue()),
+        submit_rows(client, data, "rows.csv", text.getvalue()),
+    ]
+    for job in jobs:
+        batch = wait(client, job, has_ended)
+        assert batch.status == "completed", batch
+        assert sorted(row["custom_id"] for row in rows(client, batch.output_file_id)) == sorted(names)
+
+
+def test_damaged_parquet_fails_its_job_with_the_reason(client: openai.OpenAI, data: Data) -> None:
+    batch = wait(client, submit_rows(client, data, "damaged.parquet", b"PAR1 and no more PAR1"), has_ended)
+    assert batch.status == "failed"
+    assert batch.errors is not None
+    messages = {error.code: error.message for error in batch.errors.data or []}
+    assert messages["unreadable_input"].startswith(f"s3://{DATA}/damaged.parquet: ")
+    [error] = rows(client, batch.error_file_id)
+    assert error["error"]["code"] == "unreadable_input"
 
 
 def test_a_cancelled_job_lets_its_workers_go(up: Up, client: openai.OpenAI) -> None:
