@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any, BinaryIO, cast
@@ -12,13 +13,14 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from batch.joining import CopiedPart, ReadPart, plan_parts
+
 _CHUNK_BYTES = 2**20
-# S3 takes no smaller part, but for the last (https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html).
-_LEAST_PART_BYTES = 5 * 2**20
-_PART_BYTES = 16 * 2**20
 _COPIES_AT_ONCE = 16
+# Each with a part in memory, twice.
+_WRITES_AT_ONCE = 8
 # Adaptive: slows down on its own where S3 asks for it.
-_RETRIES = Config(retries={"mode": "adaptive", "max_attempts": 10})
+_RETRIES = Config(max_pool_connections=_COPIES_AT_ONCE, retries={"mode": "adaptive", "max_attempts": 10})
 
 
 class InputChangedError(Exception):
@@ -132,53 +134,53 @@ class Objects:
         Parameters
         ----------
         sources
-            Bytes by key; as many as an upload has parts, 10,000, at most.
+            Bytes by key.
         target
             Key of the whole.
         """
-        large = {key: size for key, size in sources.items() if size >= _LEAST_PART_BYTES}
-        small = (
-            piece
-            for key, size in sources.items()
-            if 0 < size < _LEAST_PART_BYTES
-            for piece in self.pieces(key)
-        )
-        if not large:
-            self.write_stream(target, small)
+        copied, read = plan_parts(sources)
+        if not copied and len(read) <= 1:
+            self.write_stream(
+                target, (piece for part in read for key in part.keys for piece in self.pieces(key))
+            )
             return
         upload = {"Bucket": self._bucket, "Key": target}
         answer = self._client.create_multipart_upload(**upload, ContentType="application/jsonl")
         upload["UploadId"] = answer["UploadId"]
         try:
-            parts = [*self._copy_parts(upload, large), *self._write_parts(upload, len(large), small)]
+            parts = self._make_parts(upload, sources, copied, read)
             self._client.complete_multipart_upload(**upload, MultipartUpload={"Parts": parts})
         except BaseException:
             # What an upload that was given up holds is paid for until it is taken away.
             self._client.abort_multipart_upload(**upload)
             raise
 
-    def _copy_parts(self, upload: Mapping[str, str], sources: Mapping[str, int]) -> list[dict[str, Any]]:
-        """Copy whole objects into parts of an upload, many at once."""
+    def _make_parts(
+        self,
+        upload: Mapping[str, str],
+        sources: Mapping[str, int],
+        copied: Sequence[CopiedPart],
+        read: Sequence[ReadPart],
+    ) -> list[dict[str, Any]]:
+        """Make the parts of an upload, many at once."""
 
-        def copy(number: int, key: str) -> dict[str, Any]:
-            answer = self._client.upload_part_copy(
-                **upload, PartNumber=number, CopySource={"Bucket": self._bucket, "Key": key}
-            )
+        def copy(number: int, part: CopiedPart) -> dict[str, Any]:
+            # S3 takes no range of an object of the smallest part's size.
+            is_whole = part.end - part.start == sources[part.key]
+            span = {} if is_whole else {"CopySourceRange": f"bytes={part.start}-{part.end - 1}"}
+            source = {"Bucket": self._bucket, "Key": part.key}
+            answer = self._client.upload_part_copy(**upload, **span, PartNumber=number, CopySource=source)
             return {"PartNumber": number, "ETag": answer["CopyPartResult"]["ETag"]}
 
-        with ThreadPoolExecutor(_COPIES_AT_ONCE) as pool:
-            return list(pool.map(copy, range(1, len(sources) + 1), sources))
-
-    def _write_parts(
-        self, upload: Mapping[str, str], before: int, pieces: Iterable[bytes]
-    ) -> Iterator[dict[str, Any]]:
-        """Upload pieces as the last parts, each as large as a part has to be; iterate over those."""
-        stream = io.BufferedReader(_Pieces(pieces), _CHUNK_BYTES)
-        number = before
-        while content := stream.read(_PART_BYTES):
-            number += 1
+        def write(number: int, part: ReadPart) -> dict[str, Any]:
+            content = b"".join(map(self.read, part.keys))
             answer = self._client.upload_part(**upload, PartNumber=number, Body=content)
-            yield {"PartNumber": number, "ETag": answer["ETag"]}
+            return {"PartNumber": number, "ETag": answer["ETag"]}
+
+        with ThreadPoolExecutor(_COPIES_AT_ONCE) as pool:
+            parts = list(pool.map(copy, itertools.count(1), copied))
+        with ThreadPoolExecutor(_WRITES_AT_ONCE) as pool:
+            return [*parts, *pool.map(write, itertools.count(len(copied) + 1), read)]
 
 
 class _Pieces(io.RawIOBase):

@@ -121,6 +121,8 @@ STATE_FUNCTIONS: Mapping[str, JobFunction] = {
 OTHER_FUNCTIONS: Mapping[str, JobFunction] = {
     "schedule": JobFunction(
         "batch.scheduling.handlers.schedule",
+        # It lists what is done of every job that runs: a second and more for each of the largest.
+        timeout_seconds=300,
         objects={_JOBS: ("s3:GetObject",)},
         lists=(_JOBS,),
         records=_CHANGE_RECORDS,

@@ -71,6 +71,7 @@ def list_shards(s3: Any, *names: str) -> None:
         [6 * MIB, 2000, 7 * MIB, 3 * MIB, 4 * MIB],
         [5 * MIB - 500, 5 * MIB + 2000, 12 * MIB],
         [4 * MIB] * 7 + [6 * MIB],
+        [4 * MIB] * 9,
     ],
 )
 def test_every_row_is_in_the_whole_once(s3: Any, sizes: list[int]) -> None:
