@@ -53,7 +53,7 @@ class Batches:
         self._executions = platform.executions
         self._submitter = Submitter(platform.jobs, platform.storage, platform.executions)
         objects = Objects(platform.storage.bucket)
-        self._redriver = Redriver(platform.jobs, platform.files, objects, platform.executions)
+        self._redriver = Redriver(platform.jobs, objects, platform.executions)
 
     def create(self, request: Request) -> dict[str, Any]:
         """Submit a job."""

@@ -240,7 +240,10 @@ class Ends:
         return JobRequest.from_json(self._objects.read(JobKeys(job.id).request)).capacity
 
     def _files(self, job: Job, *, now: int) -> Mapping[str, str]:
-        """Make the records of those files of a job that hold something, and return their identifiers."""
+        """Make the records of those files of a job that hold something, and return their identifiers.
+
+        One that an earlier attempt left has its new size, if only to say that it holds nothing any more.
+        """
         keys = JobKeys(job.id)
         found: dict[str, str] = {}
         names: tuple[tuple[Literal["output", "error"], str], ...] = (
@@ -249,19 +252,22 @@ class Ends:
         )
         for name, key in names:
             size = self._objects.sizes(key).get(key, 0)
+            identifier = identifiers.result_file(job.id, name)
             if size:
-                record = FileRecord(
-                    id=identifiers.result_file(job.id, name),
-                    team=job.team,
-                    filename=f"{job.id}_{name}.jsonl",
-                    purpose="batch_output",
-                    size=size,
-                    bucket=self._bucket,
-                    key=key,
-                    created_at=now,
-                )
-                self._records.files.put(record)
-                found[f"{name}_file_id"] = record.id
+                found[f"{name}_file_id"] = identifier
+            elif self._records.files.get(identifier, team=job.team, now=now) is None:
+                continue
+            record = FileRecord(
+                id=identifier,
+                team=job.team,
+                filename=f"{job.id}_{name}.jsonl",
+                purpose="batch_output",
+                size=size,
+                bucket=self._bucket,
+                key=key,
+                created_at=now,
+            )
+            self._records.files.replace(record)
         return found
 
 

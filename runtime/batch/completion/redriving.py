@@ -17,7 +17,6 @@ from batch.contracts.keys import JobKeys
 from batch.contracts.request import JobRequest
 from batch.contracts.states import JobState
 from batch.jobs.executions import Executions
-from batch.jobs.file_table import FileTable
 from batch.jobs.job import TIMES, Job
 from batch.jobs.job_table import JobTable
 from batch.jobs.table import StateConflictError
@@ -36,17 +35,16 @@ class Redriver:
 
     Parameters
     ----------
-    jobs, files
-        The records.
+    jobs
+        Their records.
     objects
         The batch bucket.
     executions
         The state machine.
     """
 
-    def __init__(self, jobs: JobTable, files: FileTable, objects: Objects, executions: Executions) -> None:
+    def __init__(self, jobs: JobTable, objects: Objects, executions: Executions) -> None:
         self._jobs = jobs
-        self._files = files
         self._objects = objects
         self._executions = executions
 
@@ -94,19 +92,13 @@ class Redriver:
             **{f"times.{TIMES[state]}": None for state in ("finalizing", *_BROKEN_OFF)},
         }
         try:
-            begun = self._jobs.move(
+            return self._jobs.move(
                 job.id, "in_progress", before=[job.state], now=now, attempt=job.attempt, changes=changes
             )
         except StateConflictError as error:
             raise NotRedrivableError(
                 f"{job.id} was redriven at the same moment: look at it again."
             ) from error
-        # The end writes them again, with the sizes that they have then.
-        for file_id in filter(None, (job.output_file_id, job.error_file_id)):
-            record = self._files.get(file_id, team=job.team, now=now)
-            if record is not None:
-                self._files.delete(record)
-        return begun
 
     def _refuse_unless_planned(self, keys: JobKeys) -> None:
         """Refuse a job that has no shards, for whatever reason."""

@@ -48,15 +48,17 @@ class FileTable:
         record
             The record; its object is there already.
         """
-        item: dict[str, Any] = {
-            "id": record.id,
-            "record": record.to_values(),
-            "collection": _collection(record.team),
-            "order": f"{time.time_ns():019d}#{record.id}",
-        }
-        if record.expires_at is not None:
-            item["expires"] = record.expires_at
-        self._table.put_new(item, now=record.created_at)
+        self._table.put_new(_item(record), now=record.created_at)
+
+    def replace(self, record: FileRecord) -> None:
+        """Write the record of a file, whatever is there.
+
+        Parameters
+        ----------
+        record
+            The record; its object is there already.
+        """
+        self._table.put(_item(record))
 
     def get(self, identifier: str, *, team: str, now: int) -> FileRecord | None:
         """Return a file of a team; None if it has none of this name, or has it no more.
@@ -195,6 +197,19 @@ class UploadTable:
         return UploadRecord.from_values(
             self._table.change(record.id, changes, expected={"status": ["pending"]})
         )
+
+
+def _item(record: FileRecord) -> dict[str, Any]:
+    """Return the item of a file."""
+    item: dict[str, Any] = {
+        "id": record.id,
+        "record": record.to_values(),
+        "collection": _collection(record.team),
+        "order": f"{time.time_ns():019d}#{record.id}",
+    }
+    if record.expires_at is not None:
+        item["expires"] = record.expires_at
+    return item
 
 
 def _collection(team: str) -> str:

@@ -73,13 +73,17 @@ class ShardHolder:
         async with asyncio.TaskGroup() as group:
             await self.task.heartbeat()
             beating = group.create_task(self._beat())
-            # The queue lets nobody have a message for longer; who takes it next goes on where this ends.
-            letting_go = asyncio.get_running_loop().call_later(self.hold_seconds, self.run.drain)
+            letting_go = asyncio.get_running_loop().call_later(self.hold_seconds, self._let_go)
             try:
                 return await self.run.run()
             finally:
                 letting_go.cancel()
                 beating.cancel()
+
+    def _let_go(self) -> None:
+        """Send no more, for the queue lets nobody have a message longer; who has it next goes on there."""
+        self._log("hold_ended")
+        self.run.drain()
 
     async def _beat(self) -> None:
         while True:

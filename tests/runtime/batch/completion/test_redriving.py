@@ -31,7 +31,7 @@ LATER = NOW + 30 * HOUR
 @pytest.fixture
 def redriver(platform_in_process: Platform) -> Redriver:
     platform = platform_in_process
-    return Redriver(platform.jobs, platform.files, Objects(resources.BUCKET), platform.executions)
+    return Redriver(platform.jobs, Objects(resources.BUCKET), platform.executions)
 
 
 @pytest.fixture
@@ -137,6 +137,54 @@ def test_the_files_are_those_of_the_whole_job_at_its_end(
     assert record is not None
     content = resources.read_object(record.key)
     assert (content.count(b"\n"), record.size) == (30, len(content))
+
+
+def test_a_job_that_is_run_again_was_never_at_its_end(
+    redriver: Redriver, ends: Ends, platform_in_process: Platform
+) -> None:
+    job = broken_off(platform_in_process, ends, "s1", now=NOW + HOUR)
+    assert set(job.times) == {"in_progress_at", "failed_at"}
+    again = redriver.redrive(job, now=LATER)
+    assert again.times == {"in_progress_at": LATER}
+    shown = Api(platform_in_process).get(f"/v1/batches/{job.id}").body
+    assert [shown[f"{state}_at"] for state in ("in_progress", "finalizing", "failed", "expired")] == [
+        LATER,
+        None,
+        None,
+        None,
+    ]
+    assert (shown["created_at"], shown["expires_at"]) == (NOW, LATER + 24 * HOUR)
+
+
+def test_lines_that_the_deadline_overtook_in_a_shard_that_is_done_are_run_again(
+    redriver: Redriver, ends: Ends, platform_in_process: Platform
+) -> None:
+    job = broken_off(platform_in_process, ends)
+    objects, keys = Objects(resources.BUCKET), JobKeys(job.id).shard("s1")
+    again = redriver.redrive(job, now=LATER)
+    do(again, "s0", "s1", "s2")
+    rows = [f'{{"id":"batch_req_{job.id}_s1_{ordinal}"}}\n'.encode() for ordinal in range(8, 10)]
+    objects.write(keys.output, b'{"id":"batch_req_x_s1_0"}\n' * 8)
+    objects.write(keys.expired, b"".join(rows))
+    objects.write(keys.done, ShardDone("s1", 8, 2, 8, Usage(100, 50, 0), expired=2).to_json().encode())
+    ends.merge(job.id, 2, now=LATER)
+    ended = ends.finish(job.id, now=LATER + 24 * HOUR)
+    assert (ended.state, ended.counts.completed, ended.counts.failed) == ("expired", 28, 2)
+    assert ended.errors[0].code == "batch_expired"
+    third = redriver.redrive(ended, now=LATER + 30 * HOUR)
+    assert undone(third) == ["s1"]
+    assert JobDescription.from_json(resources.read_object(JobKeys(job.id).description)).attempt == 3
+    turn = keys.next_turn
+    objects.write(turn.output, b"".join(rows))
+    objects.write(turn.error, b"")
+    objects.write(turn.done, ShardDone("s1", 2, 0, 3, Usage(20, 0, 0)).to_json().encode())
+    ends.merge(job.id, 3, now=LATER + 31 * HOUR)
+    ended = ends.finish(job.id, now=LATER + 31 * HOUR)
+    assert (ended.state, ended.counts.completed, ended.counts.failed) == ("completed", 30, 0)
+    assert ended.usage == Usage(320, 150, 0)
+    output = resources.read_object(JobKeys(job.id).output)
+    assert output.count(b"\n") == 30
+    assert ended.error_file_id is None
 
 
 def test_a_job_that_broke_off_when_all_was_done_is_merged_by_way_of_one_shard(

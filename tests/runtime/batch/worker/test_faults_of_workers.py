@@ -161,6 +161,22 @@ def test_sigterm_ends_what_is_in_flight_and_gives_the_shard_back(stage: Stage, s
     assert stage.endpoint.number == 100
 
 
+def test_a_shard_that_takes_longer_than_a_message_lasts_goes_on_under_another(stage: Stage, s3: Any) -> None:
+    stage.endpoint.behaviour = gate = Gate(20)
+    job = put_job(s3, {"00000": lines(100)})
+    execution = stage.submit(job)
+    worker = stage.start(IN_FLIGHT | {"BATCH_HOLD_SECONDS": "1"})
+    wait_until(lambda: worker.logged("hold_ended"), "the worker to let go")
+    gate.open()
+    assert stage.wait(execution)["status"] == "SUCCEEDED"
+    job.check()
+    taken = [event["received"] for event in worker.events if event.get("event") == "shard_taken"]
+    assert taken == list(range(1, len(taken) + 1))
+    assert len(taken) >= 2
+    # What was in flight was answered and kept, so nothing is sent again.
+    assert stage.endpoint.number == 100
+
+
 def test_a_drain_does_not_wait_for_ever(stage: Stage, s3: Any) -> None:
     stage.endpoint.behaviour = drip
     job = put_job(s3, {"00000": lines(20)})

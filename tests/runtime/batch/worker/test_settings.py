@@ -96,3 +96,15 @@ def test_the_image_has_what_the_worker_imports_and_nothing_of_the_project() -> N
         for found in re.findall(r"^(?:from|import) (\w+)", file.read_text(encoding="utf-8"), re.MULTILINE)
     }
     assert imported - own <= names
+
+
+def test_a_message_is_held_for_less_than_sqs_allows() -> None:
+    settings = read_settings(RIGHT)
+    assert settings.hold_seconds + settings.request_seconds < 43_200
+    with pytest.raises(SettingsError, match="43200 together"):
+        read_settings({**RIGHT, "BATCH_HOLD_SECONDS": "43000"})
+
+
+def test_progress_is_told_where_a_table_is_named() -> None:
+    assert read_settings(RIGHT).progress_table is None
+    assert read_settings({**RIGHT, "BATCH_PROGRESS_TABLE": "far"}).progress_table == "far"
