@@ -42,6 +42,13 @@ KINDS = {
     "emulator": rf"AWS_ENDPOINT_URL={ENDPOINT} (\w+=\S+ )*aws cloudformation describe-stacks$",
     # The same, to the batch API of a run: tests/local/test_batch.py.
     "batch": r"export OPENAI_(BASE_URL|API_KEY)=|curl -s \$OPENAI_BASE_URL/batches ",
+    # To the API itself: tests/runtime/batch/api/test_documentation.py.
+    "api": r"(ask|field)\(\) \{|(FILE|JOB)=\$\(ask |ask (batches|files)/",
+    # Held to AWS's own models and run in an emulation: tests/runtime/batch/test_runbook.py.
+    "aws": (
+        r"aws (cloudwatch|lambda|logs|sqs|stepfunctions) "
+        r"|export (JOB|MACHINE|SCHEDULER|QUEUE|DEAD|EXECUTION)="
+    ),
     "shell": r"export (AWS_PROFILE|OPENAI_API_KEY)=",
     # The token, and what is read with it: tests/runtime/signals/test_connection.py.
     "valkey": r"export VALKEYCLI_AUTH=|valkey-cli ",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -51,6 +53,26 @@ def gateway(platform: Platform) -> Iterator[Gateway]:
         yield running
 
 
+def complete(platform: Platform, job: str) -> None:
+    """End a job with an answer."""
+    platform.storage.put(JobKeys(job).output, b"answer\n")
+    output = FileRecord(
+        id=result_file(job, "output"),
+        team="search",
+        filename="output.jsonl",
+        purpose="batch_output",
+        size=7,
+        bucket=resources.BUCKET,
+        key=JobKeys(job).output,
+        created_at=1,
+    )
+    platform.files.put(output)
+    platform.jobs.move(job, "in_progress", before=["validating"], now=1)
+    platform.jobs.move(job, "finalizing", before=["in_progress"], now=1)
+    changes = {"output_file_id": output.id}
+    platform.jobs.move(job, "completed", before=["finalizing"], now=1, changes=changes)
+
+
 def test_the_examples_run(
     gateway: Gateway, platform: Platform, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -68,27 +90,42 @@ def test_the_examples_run(
     exec(look, names)  # noqa: S102
     assert not Path("answers.jsonl").exists()
 
-    platform.storage.put(JobKeys(job.id).output, b"answer\n")
-    output = FileRecord(
-        id=result_file(job.id, "output"),
-        team="search",
-        filename="output.jsonl",
-        purpose="batch_output",
-        size=7,
-        bucket=resources.BUCKET,
-        key=JobKeys(job.id).output,
-        created_at=1,
-    )
-    platform.files.put(output)
-    platform.jobs.move(job.id, "in_progress", before=["validating"], now=1)
-    platform.jobs.move(job.id, "finalizing", before=["in_progress"], now=1)
-    changes = {"output_file_id": output.id}
-    platform.jobs.move(job.id, "completed", before=["finalizing"], now=1, changes=changes)
+    complete(platform, job.id)
     exec(look, names)  # noqa: S102
     assert Path("answers.jsonl").read_bytes() == b"answer\n"
 
     exec(upload, names)  # noqa: S102
     assert names["upload"].file.bytes == 5 * 2**20
+
+
+def test_the_commands_run(gateway: Gateway, platform: Platform, tmp_path: Path) -> None:
+    (tmp_path / "requests.jsonl").write_bytes(b"{}\n")
+    token = tmp_path / "blueprints"
+    token.write_text("#!/bin/sh\necho token of $2\n", encoding="utf-8")
+    token.chmod(0o755)
+    [script] = [each for each in fences("sh") if "ask batches" in each]
+    lines = script.replace("https://batch.my-platform.internal", gateway.address).splitlines()
+    submit, read = lines[:-1], [*lines[:4], "JOB=$1", lines[-1]]
+
+    def run(commands: list[str], *words: str) -> list[str]:
+        text = "\n".join(["set -euo pipefail", *commands])
+        path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+        ran = subprocess.run(
+            ["bash", "-c", text, "bash", *words],
+            cwd=tmp_path,
+            env={"PATH": path, "HOME": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (ran.returncode, ran.stderr) == (0, "")
+        return ran.stdout.split()
+
+    assert run(submit) == ["validating"]
+    [job] = platform.jobs.of_team("search", after=None, limit=2).jobs
+    complete(platform, job.id)
+    run(read, job.id)
+    assert (tmp_path / "answers.jsonl").read_bytes() == b"answer\n"
 
 
 def test_the_manifest_is_one() -> None:

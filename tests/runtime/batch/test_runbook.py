@@ -1,0 +1,132 @@
+"""The runbook's commands are AWS's own, find the stack's resources, and do in an emulation what they say."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from dataclasses import dataclass
+from typing import Any
+
+import boto3
+import botocore.session
+import jmespath
+import pytest
+from botocore import xform_name
+
+from batch.jobs import identifiers
+from inference_blueprints.resources import root
+
+PAGE = (root() / "docs" / "batch-runbook.md").read_text(encoding="utf-8")
+TEMPLATE = root() / "tests/templates/__snapshots__/test_platform/test_snapshot[batch-g6e].json"
+LINES = [
+    line
+    for fence in re.findall(r"^```sh\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    for line in fence.splitlines()
+]
+JOB = identifiers.new("batch")
+#: What has no equal in the emulation: it starts containers for functions.
+NOT_EMULATED = {"invoke", "get-function-configuration"}
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of the AWS command line: service, operation, and its options but for those of the output."""
+
+    service: str
+    operation: str
+    options: dict[str, list[str]]
+
+    @classmethod
+    def of(cls, line: str) -> Command:
+        _, service, operation, *words = shlex.split(line)
+        options: dict[str, list[str]] = {}
+        for word in words:
+            if word.startswith("--"):
+                values = options.setdefault(word.removeprefix("--"), [])
+            elif options:
+                values.append(word)
+        for name in ("query", "output", "max-items"):
+            options.pop(name, None)
+        return cls(service, operation, options)
+
+    def parameters(self) -> dict[str, Any]:
+        """The options as the operation takes them; a KeyError for one that it does not have."""
+        model = botocore.session.get_session().get_service_model(self.service)
+        names = {xform_name(name, "-"): name for name in model.operation_names}
+        shape = model.operation_model(names[self.operation]).input_shape
+        members = {xform_name(name, "-"): (name, member) for name, member in shape.members.items()}
+        found = {}
+        for option, values in self.options.items():
+            name, member = members[option]
+            if member.type_name == "list":
+                found[name] = values
+            elif member.type_name == "boolean":
+                found[name] = True
+            else:
+                found[name] = int(values[0]) if member.type_name == "integer" else values[0]
+        missing = set(shape.required_members) - set(found)
+        assert not missing, f"{self.service} {self.operation}: {missing}"
+        return found
+
+
+def commands() -> list[str]:
+    return [line for line in LINES if line.startswith("aws ")]
+
+
+def queries() -> dict[str, str]:
+    """What finds each name, by the variable."""
+    exports = [re.fullmatch(r'export (\w+)="\$\((aws .*)\)"', line) for line in LINES]
+    words = {found[1]: shlex.split(found[2]) for found in exports if found}
+    return {name: each[each.index("--query") + 1] for name, each in words.items()}
+
+
+def test_every_name_is_found_in_the_stack() -> None:
+    stack = json.loads(TEMPLATE.read_text(encoding="utf-8"))["Batch"]["Resources"]
+    listed = [
+        {"LogicalResourceId": name, "PhysicalResourceId": name, "ResourceType": each["Type"]}
+        for name, each in stack.items()
+    ]
+    found = {name: jmespath.search(query, {"StackResources": listed}) for name, query in queries().items()}
+    assert set(found) == {"MACHINE", "SCHEDULER", "QUEUE", "DEAD"}
+    handler = stack[found["SCHEDULER"]]["Properties"]["Handler"]
+    assert handler == "batch.scheduling.handlers.schedule"
+    redrive = stack[found["QUEUE"]]["Properties"]["RedrivePolicy"]
+    assert redrive["deadLetterTargetArn"]["Fn::GetAtt"][0] == found["DEAD"]
+    assert stack[found["MACHINE"]]["Type"] == "AWS::StepFunctions::StateMachine"
+    alarms = {each[len("Monitoring") :] for each in stack if stack[each]["Type"] == "AWS::CloudWatch::Alarm"}
+    for name in re.findall(r"^\| `(\w+?)(?:-<\w+>)?` \|.*\[", PAGE, re.MULTILINE):
+        assert any(alarm.startswith(name) for alarm in alarms), name
+
+
+@pytest.mark.parametrize("line", commands())
+def test_each_option_is_the_operations_own(line: str) -> None:
+    assert Command.of(line).parameters()
+
+
+def test_the_commands_do_what_they_say(aws: dict[str, str]) -> None:
+    states, sqs = boto3.client("stepfunctions"), boto3.client("sqs")
+    machine = aws["BATCH_STATE_MACHINE_ARN"]
+    started = states.start_execution(stateMachineArn=machine, name=f"{JOB}-1")["executionArn"]
+    queue, dead = (sqs.create_queue(QueueName=name)["QueueUrl"] for name in ("shards", "dead"))
+    for url in (queue, dead, dead):
+        sqs.send_message(QueueUrl=url, MessageBody='{"job": "a"}')
+    boto3.client("logs").create_log_group(logGroupName="/aws/lambda/scheduler")
+    execution = f"{machine.replace(':stateMachine:', ':execution:')}:{JOB}-1"
+    assert execution == started, "as the runbook makes it of the machine's"
+
+    answers = {}
+    for line in commands():
+        text = line
+        for name, value in {"EXECUTION": execution, "QUEUE": queue, "DEAD": dead, "SCHEDULER": "s"}.items():
+            text = text.replace(f"${name}", value)
+        command = Command.of(text)
+        if command.operation in NOT_EMULATED:
+            continue
+        call = getattr(boto3.client(command.service), command.operation.replace("-", "_"))
+        answers[command.operation] = call(**command.parameters())
+    assert answers["get-queue-attributes"]["Attributes"]["ApproximateNumberOfMessages"] == "1"
+    assert len(answers["receive-message"]["Messages"]) == 2
+    assert "Messages" not in sqs.receive_message(QueueUrl=dead)
+    assert states.describe_execution(executionArn=execution)["status"] == "ABORTED"
+    assert {"get-execution-history", "describe-alarms", "filter-log-events"} <= set(answers)
