@@ -129,15 +129,12 @@ class BatchWorkers(Section):
     """Workers of a model that stay when there is nothing to do."""
     max: int = Field(default=4, ge=1, le=100)
     """Workers of a model at most; where it is `min`, nothing scales them."""
+    latency_percent: int | None = Field(default=None, ge=0, le=1000)
+    """Percent by which answers may take longer for their sake, without it 20; 0 where nobody else asks."""
     eks: EksBatchWorkers | None = None
     """Pods of the cluster; the way without a key."""
     ecs: EcsBatchWorkers | None = None
     """Tasks on AWS Fargate."""
-
-    @property
-    def scale(self) -> bool:
-        """Whether there are more of them at one time than at another."""
-        return self.min < self.max
 
 
 class Batch(Section):
