@@ -6,12 +6,23 @@ import hashlib
 import json
 import time
 from collections.abc import Callable
+from http import HTTPStatus
 from pathlib import Path
 
 import pytest
-from openai import APIStatusError, BadRequestError, NotFoundError, OpenAI
+from openai import (
+    APIStatusError,
+    AuthenticationError,
+    BadRequestError,
+    InternalServerError,
+    NotFoundError,
+    OpenAI,
+    PermissionDeniedError,
+    RateLimitError,
+)
 from openai.types import Batch
 
+from batch.api.errors import ApiError
 from batch.contracts.keys import JobKeys
 from batch.contracts.request import JobRequest
 from batch.jobs import identifiers
@@ -205,6 +216,53 @@ def test_a_request_whose_answer_was_lost_makes_one_job(client: OpenAI, gateway: 
     )
 
     assert [each.id for each in client.batches.list()] == [batch.id]
+
+
+def test_who_is_refused_gets_the_clients_own_error(
+    client: OpenAI, client_of: Callable[[str], OpenAI]
+) -> None:
+    stranger, nobody = client_of(resources.NOBODY), client.with_options(api_key="none")
+    with pytest.raises(AuthenticationError) as refused:
+        nobody.batches.list()
+    assert refused.value.code == "invalid_api_key"
+    for asked in (stranger.batches.list, stranger.files.list):
+        with pytest.raises(PermissionDeniedError) as forbidden:
+            asked()
+        assert (forbidden.value.code, forbidden.value.type) == ("no_team", "permission_error")
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"), [(429, RateLimitError), (503, InternalServerError), (500, InternalServerError)]
+)
+def test_what_passes_is_asked_again_by_the_client_itself(
+    client: OpenAI, gateway: Gateway, status: int, kind: type[APIStatusError]
+) -> None:
+    batch = submit(client)
+    function, left = gateway.function, [0]
+
+    def trouble(event: dict[str, object], context: object) -> dict[str, object]:
+        if not left[0]:
+            return function(event, context)
+        left[0] -= 1
+        body = ApiError(HTTPStatus(status), "try again").response().body
+        return {"statusCode": status, "headers": {"retry-after-ms": "1"}, "body": body}
+
+    gateway.function = trouble
+    left[0] = 2
+    assert client.with_options(max_retries=2).batches.retrieve(batch.id).id == batch.id
+    left[0] = 1
+    with pytest.raises(kind, match="try again"):
+        client.batches.retrieve(batch.id)
+
+
+def test_content_is_streamed(client: OpenAI, tmp_path: Path) -> None:
+    content = b"".join(b'{"line": %d}\n' % each for each in range(100_000))
+    file = client.files.create(file=("input.jsonl", content), purpose="batch")
+    with client.files.with_streaming_response.content(file.id) as answer:
+        answer.stream_to_file(tmp_path / "streamed.jsonl")
+    assert (tmp_path / "streamed.jsonl").read_bytes() == content
+    with client.files.with_streaming_response.content(file.id) as answer:
+        assert sum(1 for _ in answer.iter_lines()) == 100_000
 
 
 def test_the_same_request_twice_makes_two_jobs(client: OpenAI) -> None:
