@@ -27,13 +27,13 @@ _SILENT_ATTEMPTS = 100_000
 #: Parts whose answers go to the signal store at once.
 _PUBLISHED_AT_ONCE = 20
 # A store that is not reached, or is restarted, is waited for: twenty minutes, until a redrive has to do it.
+# Of several retriers the first that fits decides alone, so this is the only one.
 _STORE_RETRY = {
     "ErrorEquals": ["States.ALL"],
     "IntervalSeconds": 5,
     "BackoffRate": 2,
     "MaxDelaySeconds": 300,
     "MaxAttempts": 9,
-    "JitterStrategy": "FULL",
 }
 _LAMBDA_ERRORS = [
     "Lambda.ClientExecutionTimeoutException",
@@ -244,7 +244,6 @@ def _ending(resources: JobResources) -> dict[str, State]:
 
 def _publishing(resources: JobResources) -> dict[str, State]:
     """Bring the answers of each part of the results into the signal store."""
-    publish = _invoke(resources, "publish", "{% $states.input %}")
     return {
         "HasPublications": {
             "Type": "Choice",
@@ -260,8 +259,8 @@ def _publishing(resources: JobResources) -> dict[str, State]:
                 concurrency=_PUBLISHED_AT_ONCE,
                 selector={"job": "{% $job %}", "part": "{% $states.context.Map.Item.Value.part %}"},
                 state={
-                    **publish,
-                    "Retry": [*publish["Retry"], _STORE_RETRY],
+                    **_invoke(resources, "publish", "{% $states.input %}"),
+                    "Retry": [_STORE_RETRY],
                     "Output": {},
                     "End": True,
                 },

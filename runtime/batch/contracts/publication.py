@@ -1,7 +1,7 @@
 """What became of answers in the signal store, and where their history lies.
 
 The history is one object a part, ``signals/name=<signal>/date=<day>/<job>-<part>.jsonl.gz`` in a bucket of
-its own; the day is that on which the job was submitted, in UTC. Each row has the columns of `HISTORY_COLUMNS`.
+its own; the day is that on which the job was submitted, in UTC. Rows have the columns of `HISTORY_COLUMNS`.
 """
 
 from __future__ import annotations
