@@ -244,6 +244,39 @@ def test_a_cancelled_job_lets_its_workers_go(up: Up, client: openai.OpenAI) -> N
     assert happened(up, batch) == ["shard_taken", "task_gone"]
 
 
+def test_commands_sign_their_requests_and_know_what_was_spent(up: Up, client: openai.OpenAI) -> None:
+    wait(client, submit(client, [line("paid")]), has_ended)
+    sts = boto3.client(
+        "sts",
+        region_name="us-west-2",
+        endpoint_url=up.batch.environment["AWS_ENDPOINT_URL"],
+        aws_access_key_id=up.batch.environment["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=up.batch.environment["AWS_SECRET_ACCESS_KEY"],
+    )
+    role = sts.assume_role(RoleArn=up.batch.role, RoleSessionName="cost")["Credentials"]
+    words = ["batch", "cost", "batch-g6e", "--output", "json", "--address", up.batch.base_url]
+    ran = subprocess.run(
+        [str(BLUEPRINTS), *words],
+        env={
+            **os.environ,
+            **up.batch.environment,
+            "AWS_ACCESS_KEY_ID": role["AccessKeyId"],
+            "AWS_SECRET_ACCESS_KEY": role["SecretAccessKey"],
+            "AWS_SESSION_TOKEN": role["SessionToken"],
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    costs = json.loads(ran.stdout)
+    jobs = [each.to_dict() for each in client.batches.list()]
+    assert (costs["team"], costs["running_usd"]) == (up.batch.team, 0)
+    assert costs["spent_usd"] == pytest.approx(sum(each["cost_usd"] for each in jobs))
+    assert costs["spent_usd"] > 0
+    assert [each["jobs"] for each in costs["data"]] == [len(jobs)]
+
+
 def test_a_printed_token_opens_the_api_and_another_does_not(up: Up, tmp_path: Path) -> None:
     with claim(tmp_path) as right:
         right.publish(RunState(os.getpid(), "batch-g6e", "ready", batch=up.batch))
