@@ -30,6 +30,10 @@ from batch.rendering import RenderingError
 #: Bytes of lines that are held, and what a line costs beside what it holds.
 _RUN_BYTES = 64 * 2**20
 _BYTES_OF_A_LINE = 1024
+#: What one function checks in well under its fifteen minutes, of the shortest rows.
+_MOST_CSV_BYTES = 512 * 2**20
+#: Of a segment; more are no mistakes of lines, and naming them would take longer than a function has.
+_MOST_INVALID = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +157,9 @@ class _Check:
         """Iterate over the lines of the segment that hold something."""
         try:
             if self._source.format == "jsonl":
-                yield from self._found_in_lines()
+                yield from self._until_too_many(self._found_in_lines())
             else:
-                yield from self._found_in_rows()
+                yield from self._until_too_many(self._found_in_rows())
         except RenderingError as error:  # Of the template itself: no row of it can be made a request.
             self._lines = 1
             yield _Found(1, 0, BadLine(None, (str(error),)), "template_error")
@@ -163,6 +167,14 @@ class _Check:
             self._lines = max(self._lines, error.line)
             self._unreadable = str(error)
             yield _Found(error.line, 0, BadLine(None, (str(error),)), "unreadable_input")
+
+    def _until_too_many(self, lines: Iterator[_Found]) -> Iterator[_Found]:
+        """Iterate over lines as long as there is sense in naming those that are not valid."""
+        for found in lines:
+            if self._invalid == _MOST_INVALID:
+                reason = f"has {_MOST_INVALID:,} bad lines in one part of it; what follows was not read"
+                raise UnreadableInputError(reason, line=found.number)
+            yield found
 
     def _found_in_lines(self) -> Iterator[_Found]:
         """Check lines of JSON."""
@@ -198,6 +210,11 @@ class _Check:
     def _rows(self) -> Iterator[Row]:
         """Iterate over the rows of the segment."""
         if self._source.format == "csv":
+            if self._segment.end > _MOST_CSV_BYTES:
+                raise UnreadableInputError(
+                    f"has {self._segment.end:,} bytes; comma-separated values may have {_MOST_CSV_BYTES:,}, "
+                    "for they are read by one function: write several files, lines of JSON, or Parquet"
+                )
             yield from rows(self._stream(0), limit=self._request.limits.line_bytes)
             return
         bucket, key, segment = self._source.bucket, self._source.key, self._segment

@@ -10,6 +10,9 @@ from collections.abc import Iterable, Iterator
 from batch.preparation.reading import Row, UnreadableInputError
 from batch.preparation.request_checks import BadLine
 
+#: Of the longest field, so many fit a line before it is not read to its end.
+_FIELDS_OF_A_LINE = 4
+
 
 def rows(chunks: Iterable[bytes], *, limit: int) -> Iterator[Row]:
     """Iterate over the rows of a file in UTF-8.
@@ -27,7 +30,7 @@ def rows(chunks: Iterable[bytes], *, limit: int) -> Iterator[Row]:
         If the rest of it cannot be read.
     """
     before = csv.field_size_limit(limit)
-    reader = csv.reader(_text_lines(chunks), strict=True)
+    reader = csv.reader(_text_lines(chunks, limit=_FIELDS_OF_A_LINE * limit), strict=True)
     try:
         yield from _rows(reader)
     except (csv.Error, UnicodeDecodeError) as error:
@@ -53,8 +56,8 @@ def _rows(reader: Iterator[list[str]]) -> Iterator[Row]:
             yield Row(line, dict(zip(names, values, strict=True)))
 
 
-def _text_lines(chunks: Iterable[bytes]) -> Iterator[str]:
-    """Iterate over lines with their ends; a mark of the byte order is left out."""
+def _text_lines(chunks: Iterable[bytes], *, limit: int) -> Iterator[str]:
+    """Iterate over lines with their ends, of so many characters at most; a byte order mark is left out."""
     decoder = codecs.getincrementaldecoder("utf-8-sig")()
     rest = ""
     for chunk in chunks:
@@ -62,4 +65,6 @@ def _text_lines(chunks: Iterable[bytes]) -> Iterator[str]:
         lines = list(buffer)
         rest = lines.pop() if lines else ""
         yield from lines
+        if len(rest) > limit:
+            raise csv.Error(f"a line has more than {limit:,} characters")
     yield from io.StringIO(rest + decoder.decode(b"", final=True), newline="")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 # English prose has 4 to 5 bytes a token under the common vocabularies, Chinese 3 to 5, code 3 to 4.
@@ -26,8 +26,7 @@ def input_tokens(body: Mapping[str, Any], *, image_tokens: int) -> int:
     image_tokens
         Tokens of an image.
     """
-    messages = body.get("messages", ())
-    tokens = _TOKENS_PER_MESSAGE * len(messages)
+    tokens = _TOKENS_PER_MESSAGE * len(_messages(body))
     for kind, value in parts(body):
         tokens += image_tokens if kind == "image" else text_tokens(value)
     return tokens
@@ -46,10 +45,16 @@ def parts(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         for each in value if isinstance(value, list) else (value,):
             if isinstance(each, str):
                 yield "text", each
-    for message in body.get("messages", ()):
+    for message in _messages(body):
         content = message.get("content") if isinstance(message, dict) else None
         for part in content if isinstance(content, list) else (content,):
             yield from _part(part)
+
+
+def _messages(body: Mapping[str, Any]) -> Sequence[Any]:
+    """Return the messages of a body; none where it has something else in their place."""
+    messages = body.get("messages")
+    return messages if isinstance(messages, list) else ()
 
 
 def _part(part: object) -> Iterator[tuple[str, str]]:
@@ -75,7 +80,9 @@ def output_tokens(body: Mapping[str, Any], *, default: int) -> int:
     default
         Tokens of an answer that is not limited.
     """
-    if "input" in body:
+    if "messages" not in body and "prompt" not in body:  # What is embedded is not answered.
         return 0
-    limit = body.get("max_completion_tokens", body.get("max_tokens", default))
-    return int(limit) * int(body.get("n", 1))
+    limits = (body.get("max_completion_tokens"), body.get("max_tokens"), default)
+    limit = next(each for each in limits if each is not None)
+    answers = body.get("n")
+    return int(limit) * (1 if answers is None else int(answers))

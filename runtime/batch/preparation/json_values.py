@@ -1,7 +1,7 @@
 """JSON as every reader takes it: what Python's takes and others do not is refused before anything is spent.
 
-Workers read and write JSON with orjson, which has whole numbers of 64 bits, no lone surrogates, and at most 254
-levels (https://github.com/ijl/orjson).
+Workers read and write JSON with orjson, which has whole numbers of 64 bits, no lone surrogates, and 254
+levels at most (https://github.com/ijl/orjson).
 """
 
 from __future__ import annotations

@@ -153,22 +153,28 @@ def _body_faults(body: object, request: JobRequest) -> Iterator[str]:
         return
     if body.get("model") != request.model:
         yield f"body.model: must be the job's model {request.model!r}; got {_shown(body.get('model'))}"
-    if body.get("stream"):
-        yield "body.stream: a batch is not streamed; leave it out"
-    yield from _number_faults(body)
+    yield from parameter_faults(body)
     question = _QUESTIONS[request.endpoint]
     asked = body.get(question)
     if question == "messages":
         yield from _message_faults(asked)
     elif not asked or not isinstance(asked, str | list):
         yield f"body.{question}: must be a text or a list of texts, not empty; got {_shown(asked)}"
-    for kind, value in parts(body) if isinstance(body.get("messages", []), list) else ():
+    for kind, value in parts(body):
         if kind == "image":
             yield from _image_faults(value)
 
 
-def _number_faults(body: Mapping[str, Any]) -> Iterator[str]:
-    """Iterate over what is wrong with the figures that decide the price."""
+def parameter_faults(body: Mapping[str, Any]) -> Iterator[str]:
+    """Iterate over what is wrong with how a body is to be answered: what decides the price, above all.
+
+    Parameters
+    ----------
+    body
+        The body, or what a template says of it.
+    """
+    if body.get("stream"):
+        yield "body.stream: a batch is not streamed; leave it out"
     for field, most in (
         ("max_tokens", 10_000_000),
         ("max_completion_tokens", 10_000_000),

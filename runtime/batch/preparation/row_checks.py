@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from batch.contracts.description import PromptTemplate
 from batch.contracts.request import JobRequest
-from batch.preparation.request_checks import BadLine, CheckedLine, checked, id_faults, read_object
+from batch.preparation.request_checks import (
+    BadLine,
+    CheckedLine,
+    checked,
+    id_faults,
+    parameter_faults,
+    read_object,
+)
 from batch.rendering import Prompts, RenderingError, prompt_parts
 
 _CHAT = "/v1/chat/completions"
@@ -27,13 +35,16 @@ class RowChecks:
     Raises
     ------
     RenderingError
-        If the template is none.
+        If the template is none, or not for the job's endpoint.
     """
 
     def __init__(self, request: JobRequest) -> None:
         template = request.template
         if template is None:
             raise RenderingError("template: the job has none")
+        faults = [*_template_faults(template, request.endpoint)]
+        if faults:
+            raise RenderingError("; ".join(faults))
         self._request = request
         self._template = template
         most = request.limits.request_tokens * _CHARACTERS_PER_TOKEN
@@ -95,3 +106,13 @@ class RowChecks:
             elif not isinstance(address, str) or not address.startswith(tuple(prefixes)):
                 allowed = ", ".join(prefixes) or "none"
                 yield f"{field}: image {str(address)[:200]!r} must lie below the team's prefixes: {allowed}"
+
+
+def _template_faults(template: PromptTemplate, endpoint: str) -> Iterator[str]:
+    """Iterate over what is wrong with a template but for its text."""
+    for fault in parameter_faults(template.parameters):
+        yield f"template.parameters: {fault.removeprefix('body.')}"
+    for name in sorted({"messages", *_PROMPT_FIELDS.values()} & set(template.parameters)):
+        yield f"template.parameters: {name}: is what the template makes; leave it out"
+    if template.image_fields and endpoint != _CHAT:
+        yield f"template.imageFields: images are for {_CHAT} alone; got endpoint {endpoint}"

@@ -14,10 +14,11 @@ import boto3
 import pytest
 from moto import mock_aws
 
+from batch.contracts.description import PromptTemplate
 from batch.contracts.keys import JobKeys
 from batch.contracts.request import Capacity, Input, JobRequest, Limits
 from batch.objects import InputChangedError, Objects
-from batch.preparation import handlers, segments
+from batch.preparation import checking, handlers, segments
 
 KEYS = JobKeys("j1")
 REQUEST = JobRequest(
@@ -196,6 +197,26 @@ def test_a_job_too_large_for_its_deadline_and_budget_says_both(s3: Any) -> None:
     )
     prepare(s3, line(1), replace(request, deadline=2.0))
     assert set(problems(s3)) == {"over_budget", "misses_deadline"}
+
+
+def test_more_bad_lines_than_anybody_reads_end_the_input(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checking, "_MOST_INVALID", 5)
+    prepare(s3, b"x\n" * 400, replace(REQUEST, skip_invalid=True))
+    rows_of_parts = [each["error"]["line"] for each in rows(s3, KEYS.invalid)]
+    assert rows_of_parts[:6] == [1, 2, 3, 4, 5, 6]
+    reason = "has 5 bad lines in one part of it; what follows was not read"
+    assert problems(s3)["unreadable_input"] == f"s3://inputs/in.jsonl: {reason}"
+
+
+def test_comma_separated_values_have_a_most(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checking, "_MOST_CSV_BYTES", 100)
+    request = replace(
+        REQUEST, inputs=(Input("inputs", "in.jsonl", "csv"),), template=PromptTemplate("{{ name }}")
+    )
+    prepare(s3, b"name\n" + b"x\n" * 40, request)
+    assert problems(s3) == {}
+    prepare(s3, b"name\n" + b"x\n" * 50, request)
+    assert "has 105 bytes; comma-separated values may have 100" in problems(s3)["unreadable_input"]
 
 
 def test_preparing_again_writes_the_same(s3: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -124,3 +125,30 @@ def test_no_field_of_json_breaks_the_check(value: Any, field: str) -> None:
     check_request(line(**{field: value} if field != "body" else {}), REQUEST)
     check_request(line(body={"messages": value}), REQUEST)
     check_request(line(body={"messages": [{"role": "user", "content": value}]}), REQUEST)
+
+
+FIELDS = ["messages", "prompt", "input", "n", "max_tokens", "max_completion_tokens", "stream"]
+
+
+@pytest.mark.parametrize("endpoint", ["/v1/chat/completions", "/v1/completions", "/v1/embeddings"])
+@given(st.dictionaries(st.sampled_from(FIELDS), JSON | st.just(None) | st.integers(0, 9)))
+def test_no_body_breaks_the_check_at_any_endpoint(endpoint: str, fields: dict[str, Any]) -> None:
+    asked = {"prompt": "x", "input": "x", "messages": [{"role": "user", "content": "x"}]}
+    body = {"model": REQUEST.model, **asked, **fields}
+    found = check_request(line(url=endpoint, body=body), replace(REQUEST, endpoint=endpoint))
+    if isinstance(found, CheckedLine):
+        assert found.input_tokens >= 0
+        assert found.output_tokens >= 0
+
+
+def test_what_is_null_is_as_if_it_was_left_out() -> None:
+    empty = {"max_tokens": None, "max_completion_tokens": None, "n": None}
+    found = check_request(line(body=empty), replace(REQUEST, default_output_tokens=33))
+    assert isinstance(found, CheckedLine)
+    assert found.output_tokens == 33
+
+
+def test_answers_are_counted_whatever_else_a_body_has() -> None:
+    found = check_request(line(body={"input": "not of this endpoint", "max_tokens": 40}), REQUEST)
+    assert isinstance(found, CheckedLine)
+    assert found.output_tokens == 40

@@ -25,6 +25,7 @@ from batch.preparation.reading import UnreadableInputError
 from batch.preparation.request_checks import BadLine, CheckedLine
 from batch.preparation.row_checks import RowChecks
 from batch.preparation.segments import Segment
+from batch.rendering import RenderingError
 from tests.runtime.batch import resources
 
 REQUEST = JobRequest(
@@ -77,6 +78,35 @@ def test_a_row_that_becomes_no_request_says_why(row: dict[str, Any], reason: str
     assert any(each.startswith(reason) for each in found.reasons), found.reasons
 
 
+@pytest.mark.parametrize(
+    ("template", "endpoint", "reason"),
+    [
+        (
+            PromptTemplate("x", (), {"max_tokens": "many", "stream": True}),
+            "/v1/chat/completions",
+            "template.parameters: stream: a batch is not streamed; leave it out; template.parameters: "
+            'max_tokens: must be a whole number from 1 to 10,000,000; got "many"',
+        ),
+        (
+            PromptTemplate("x", (), {"messages": []}),
+            "/v1/chat/completions",
+            "template.parameters: messages: is what the template makes; leave it out",
+        ),
+        (
+            PromptTemplate("x", ("photo",), {}),
+            "/v1/completions",
+            "template.imageFields: images are for /v1/chat/completions alone; got endpoint /v1/completions",
+        ),
+    ],
+)
+def test_a_template_that_makes_no_request_says_why(
+    template: PromptTemplate, endpoint: str, reason: str
+) -> None:
+    with pytest.raises(RenderingError) as raised:
+        RowChecks(replace(REQUEST, template=template, endpoint=endpoint))
+    assert str(raised.value) == reason
+
+
 @pytest.mark.parametrize("photo", [None, "", "https://example.org/1.png", "s3://other/1.png", 7])
 def test_images_lie_below_the_teams_prefixes(photo: Any) -> None:
     found = RowChecks(with_images()).check({"name": "it", "photo": photo}, "a")
@@ -103,6 +133,11 @@ def test_every_row_is_read_however_it_is_quoted_and_cut(values: list[list[str]],
         (b'a\n"x"y\n', 3, "no comma-separated values in UTF-8"),
         (b"a\n\xff\n", 1, "no comma-separated values in UTF-8"),
         (b"a\n" + b"x" * 2000, 2, "no comma-separated values in UTF-8: field larger than field limit (1000)"),
+        (
+            b"a\n" + b"x" * 9000,
+            2,
+            "no comma-separated values in UTF-8: a line has more than 4,000 characters",
+        ),
     ],
 )
 def test_what_is_no_table_says_why(content: bytes, line: int, reason: str) -> None:
@@ -166,6 +201,7 @@ def test_rows_in_json_become_shards_and_get_names() -> None:
         (gzip.compress(b'{"name":"shoe"}\n'), "is no text: it is compressed with gzip"),
         (b"PAR1\x15\x04\n", "is no text: it is Parquet, whose name must end in .parquet"),
     ],
+    ids=["gzip", "parquet"],
 )
 def test_what_is_no_text_is_said_once(name: str, content: bytes, reason: str) -> None:
     source = Input(resources.BUCKET, name, "csv" if name.endswith("csv") else "jsonl")
