@@ -10,12 +10,14 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import boto3
 import openai
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -102,8 +104,9 @@ def client(up: Up) -> openai.OpenAI:
     return openai.OpenAI(base_url=up.batch.base_url, api_key=lambda: local_token(up.batch), max_retries=0)
 
 
-def line(custom_id: str, *, tokens: int = 5) -> bytes:
-    body = {"model": MODEL, "messages": [{"role": "user", "content": custom_id}], "max_tokens": tokens}
+def line(custom_id: str, *, tokens: int = 5, prompt: str = "") -> bytes:
+    message = {"role": "user", "content": prompt or custom_id}
+    body = {"model": MODEL, "messages": [message], "max_tokens": tokens}
     request = {"custom_id": custom_id, "method": "POST", "url": "/v1/chat/completions", "body": body}
     return json.dumps(request).encode()
 
@@ -242,6 +245,76 @@ def test_a_cancelled_job_lets_its_workers_go(up: Up, client: openai.OpenAI) -> N
     following = wait(client, submit(client, [line("after")]), has_ended)
     assert following.status == "completed"
     assert happened(up, batch) == ["shard_taken", "task_gone"]
+
+
+@contextmanager
+def stopped_workers() -> Iterator[None]:
+    """Let no worker take a step."""
+    mine = psutil.Process().children(recursive=True)
+    workers = [each for each in mine if "batch.worker" in each.cmdline()]
+    assert workers
+    for worker in workers:
+        worker.suspend()
+    try:
+        yield
+    finally:
+        for worker in workers:
+            worker.resume()
+
+
+def test_a_shard_that_could_not_be_done_is_redriven(data: Data, client: openai.OpenAI) -> None:
+    # Long prompts are in a shard of their own.
+    words = [*("word" for _ in range(20)), *("word " * 2500 for _ in range(3))]
+    lines = [line(f"line-{number}", prompt=prompt) for number, prompt in enumerate(words)]
+    s3, bucket = data.s3, data.batch_bucket
+    with stopped_workers():
+        batch = wait(client, submit(client, lines), lambda each: each.status == "in_progress")
+        shards = s3.list_objects_v2(Bucket=bucket, Prefix=f"jobs/{batch.id}/shards/")["Contents"]
+        assert len(shards) == 2
+        key = shards[-1]["Key"]
+        content = s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+        s3.delete_object(Bucket=bucket, Key=key)
+    failed = wait(client, batch, has_ended)
+    assert failed.status == "failed"
+    assert failed.errors is not None
+    assert failed.errors.data is not None
+    assert failed.errors.data[0].code == "shards_failed"
+    assert sorted(row["custom_id"] for row in rows(client, failed.output_file_id)) == sorted(
+        f"line-{number}" for number in range(20)
+    )
+    s3.put_object(Bucket=bucket, Key=key, Body=content)
+
+    redriven = client.post(f"/batches/{batch.id}/redrive", cast_to=Batch, body={})
+    assert (redriven.status, redriven.failed_at, redriven.output_file_id) == ("in_progress", None, None)
+    ended = wait(client, redriven, has_ended)
+    assert ended.status == "completed"
+    assert ended.error_file_id is None
+    # An independent count: each line once, of both attempts.
+    answers = Counter(row["custom_id"] for row in rows(client, ended.output_file_id))
+    assert answers == Counter(f"line-{number}" for number in range(len(lines)))
+    assert ended.request_counts is not None
+    assert ended.request_counts.model_dump() == {"total": len(lines), "completed": len(lines), "failed": 0}
+
+
+def test_counts_move_while_a_job_runs_and_stay_when_it_is_cancelled(client: openai.OpenAI) -> None:
+    lines = [line(f"short-{number}") for number in range(20)]
+    lines += [line(f"long-{number}", tokens=4000) for number in range(4)]
+    seen: list[tuple[int, int, int]] = []
+
+    def has_moved(batch: Batch) -> bool:
+        counts = batch.request_counts
+        assert counts is not None
+        seen.append((counts.total, counts.completed, counts.failed))
+        return counts.completed >= 20 or has_ended(batch)
+
+    batch = wait(client, submit(client, lines), has_moved)
+    assert batch.status == "in_progress"
+    assert seen[-1] == (24, 20, 0)
+    assert seen == sorted(seen)
+    ended = wait(client, client.batches.cancel(batch.id), has_ended)
+    assert ended.status == "cancelled"
+    assert ended.request_counts is not None
+    assert ended.request_counts.completed == len(rows(client, ended.output_file_id)) >= 20
 
 
 def test_commands_sign_their_requests_and_know_what_was_spent(up: Up, client: openai.OpenAI) -> None:

@@ -12,6 +12,7 @@ import pytest
 from batch.bus import SOURCE
 from batch.contracts.keys import JobKeys
 from batch.scheduling.scheduler import MAP_LABEL
+from batch.worker import shard_holder
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates, listed, statements, text
 
@@ -103,6 +104,14 @@ def test_the_machine_and_the_functions_have_the_same_words(batch: Templates) -> 
         assert f"'{tail.split('2')[0]}" in expression
     patterns = [each.get("EventPattern", {}) for each in batch.properties("AWS::Events::Rule", "Batch")]
     assert [SOURCE] in [pattern.get("source") for pattern in patterns]
+
+
+def test_what_workers_call_hopeless_is_tried_once_more(batch: Templates) -> None:
+    """Constructs cannot import what they deploy."""
+    work = definition(batch)["States"]["Shards"]["ItemProcessor"]["States"]["RunShard"]
+    [hopeless] = [each for each in work["Retry"] if "MissingObjectError" in each["ErrorEquals"]]
+    assert set(hopeless["ErrorEquals"]) == {error.__name__ for error in shard_holder._OF_NO_USE}
+    assert hopeless["MaxAttempts"] == 1
 
 
 def test_every_state_leads_somewhere_and_only_children_wait_for_workers(batch: Templates) -> None:

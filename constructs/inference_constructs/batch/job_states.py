@@ -20,8 +20,9 @@ HEARTBEAT_SECONDS = 120
 LONGEST_SILENCE_SECONDS = 120
 #: Segments that are checked at once.
 SEGMENTS_AT_ONCE = 50
-# A worker that says that a shard cannot be done is asked again; one that is gone or has no time yet, always:
-# the job's deadline ends that.
+# A worker that says that a shard can never be done is believed the second time; another failure is tried more
+# often; and one that is gone or has no time yet always: the job's deadline ends that.
+_HOPELESS = ["InvalidJobError", "MissingObjectError", "RenderingError"]
 _FAILED_ATTEMPTS = 4
 _SILENT_ATTEMPTS = 100_000
 #: Parts whose answers go to the signal store at once.
@@ -212,6 +213,7 @@ def _shard() -> State:
                 "MaxDelaySeconds": LONGEST_SILENCE_SECONDS,
                 "MaxAttempts": _SILENT_ATTEMPTS,
             },
+            {"ErrorEquals": _HOPELESS, "IntervalSeconds": 5, "MaxAttempts": 1},
             {
                 "ErrorEquals": ["States.ALL"],
                 "IntervalSeconds": 5,
@@ -325,7 +327,7 @@ def _invoke(
 
 
 def _retries() -> list[dict[str, Any]]:
-    """Return how a call of a function is tried again: often if Lambda was busy, a little if it ended half-way.
+    """Return how a call of a function is tried again: often if Lambda was busy, a little if it broke off.
 
     Each of them can be called again after it ended anywhere.
     """
