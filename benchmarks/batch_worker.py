@@ -95,6 +95,7 @@ def _processor_seconds(job: Stage, address: str, in_flight: int) -> float:
     try:
         watched = psutil.Process(process.pid)
         while not _is_ready(job):
+            check_lives(process)
             time.sleep(0.05)
         begin = sum(watched.cpu_times()[:2])
         execution = job.submit()

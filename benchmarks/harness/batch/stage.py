@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,8 @@ _BUCKET = "batch"
 _JOB = "bench"
 _REGION = "us-west-2"
 _DEADLINE_SECONDS = 86_400.0
+
+BodyOf = Callable[[int], dict[str, Any]]
 
 
 @contextmanager
@@ -77,8 +79,19 @@ def check_lives(*workers: subprocess.Popen[bytes]) -> None:
             raise BenchmarkError(f"a worker ended by itself with {worker.returncode}")
 
 
-def shard_lines(count: int, shard: int) -> Iterator[ShardLine]:
-    """Yield lines with prompts of some sixty words.
+def short_prompt(number: int) -> dict[str, Any]:
+    """Return a body with a prompt of some sixty words.
+
+    Parameters
+    ----------
+    number
+        Of the line; no two have the same prompt.
+    """
+    return {"messages": [{"role": "user", "content": f"{number} " + "word " * 60}], "max_tokens": 40}
+
+
+def shard_lines(count: int, shard: int, body_of: BodyOf = short_prompt) -> Iterator[ShardLine]:
+    """Yield the lines of a shard.
 
     Parameters
     ----------
@@ -86,11 +99,14 @@ def shard_lines(count: int, shard: int) -> Iterator[ShardLine]:
         How many.
     shard
         Which shard; no line is in two.
+    body_of
+        Makes a line's body of its number.
     """
     for ordinal in range(count):
         number = shard * count + ordinal
-        body = {"messages": [{"role": "user", "content": f"{number} " + "word " * 60}], "max_tokens": 40}
-        yield ShardLine(ordinal=ordinal, line=number + 1, custom_id=f"{number}", tokens=61, body=body)
+        yield ShardLine(
+            ordinal=ordinal, line=number + 1, custom_id=f"{number}", tokens=61, body=body_of(number)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +179,7 @@ class Stage:
                     "BATCH_ENDPOINT": address,
                     "BATCH_MODEL": "model",
                     "BATCH_POLL_SECONDS": "1",
+                    "BATCH_LATENCY_PERCENT": "0",
                     **settings,
                 },
                 stdout=output,
@@ -173,6 +190,14 @@ class Stage:
         """Return what became of each shard."""
         keys = JobKeys(_JOB)
         return [ShardDone.from_json(self._read(keys.shard(shard).done)) for shard in self.shards]
+
+    def rows(self) -> int:
+        """Return how many rows are committed, of shards that are done or not."""
+        s3 = self.emulator.client("s3")
+        prefixes = [JobKeys(_JOB).shard(shard).chunks for shard in self.shards]
+        pages = (s3.list_objects_v2(Bucket=_BUCKET, Prefix=prefix) for prefix in prefixes)
+        keys = [entry["Key"] for page in pages for entry in page.get("Contents", [])]
+        return sum(self._read(key).count(b"\n") for key in keys)
 
     def custom_ids(self) -> Iterator[int]:
         """Yield the line of every row of the output and of the error files."""
@@ -187,7 +212,7 @@ class Stage:
 
 
 @contextmanager
-def stage(directory: Path, shards: int, lines: int) -> Iterator[Stage]:
+def stage(directory: Path, shards: int, lines: int, body_of: BodyOf = short_prompt) -> Iterator[Stage]:
     """Run the emulator with a job.
 
     Parameters
@@ -196,6 +221,8 @@ def stage(directory: Path, shards: int, lines: int) -> Iterator[Stage]:
         Where logs go.
     shards, lines
         Shards, and lines of each.
+    body_of
+        Makes the body of each line.
     """
     with Emulator(directory, region=_REGION) as emulator:
         s3 = emulator.client("s3")
@@ -216,7 +243,7 @@ def stage(directory: Path, shards: int, lines: int) -> Iterator[Stage]:
         )
         s3.put_object(Bucket=_BUCKET, Key=keys.description, Body=description.to_json().encode())
         for number, name in enumerate(names):
-            content = "".join(line.to_json() + "\n" for line in shard_lines(lines, number))
+            content = "".join(line.to_json() + "\n" for line in shard_lines(lines, number, body_of))
             s3.put_object(Bucket=_BUCKET, Key=keys.shard(name).lines, Body=content.encode())
         yield Stage(emulator, directory, queue, machine, names)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from types import TracebackType
 from typing import Any, Final, Self
@@ -13,6 +13,7 @@ import aiohttp
 import orjson
 from yarl import URL
 
+from batch.contracts.shard import Usage
 from batch.worker.requests import Request
 
 _SUCCESS: Final = range(200, 300)
@@ -48,11 +49,14 @@ class Answer:
         The endpoint's name for the request.
     body
         JSON without ends of line.
+    usage
+        What the endpoint counted.
     """
 
     status: int
     request_id: str
     body: bytes
+    usage: Usage = field(default_factory=Usage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +177,7 @@ def _judge(status: int, headers: Mapping[str, str], body: bytes) -> Answer | Fai
     if status in _SUCCESS:
         if document is None:
             return Failure(Fault.BROKEN, f"status {status} with {len(body)} bytes that are no JSON object")
-        return Answer(status, request_id, _one_line(body, document))
+        return Answer(status, request_id, _one_line(body, document), Usage.of_answer(document))
     if document is None:
         document = {"error": {"message": body[:1000].decode(errors="replace"), "code": str(status)}}
     answer = Answer(status, request_id, orjson.dumps(document))

@@ -179,7 +179,7 @@ class LineRunner:
             self.limit.ended()
             raise
         if isinstance(outcome, Answer):
-            self.limit.succeeded(permit)
+            self.limit.succeeded(permit, outcome.usage)
         elif outcome.fault is Fault.BROKEN:
             self.limit.ended()
         else:

@@ -11,6 +11,8 @@ Variable                        Meaning                                         
 ``BATCH_IN_FLIGHT_LEAST``       requests in flight that are tried however often they are refused     4
 ``BATCH_IN_FLIGHT_START``       requests in flight at the start                                      64
 ``BATCH_IN_FLIGHT_MOST``        requests in flight at most, over all shards of the process           512
+``BATCH_LATENCY_PERCENT``       how much longer answers may take than when little is asked, before   20
+                                fewer requests are in flight; 0 where nobody else asks the endpoint
 ``BATCH_SHARDS_AT_ONCE``        shards held at most: one is sent, the others end or begin            8
 ``BATCH_MEMORY_MIB``            lines that are open, in MiB; images may take as much again           256
 ``BATCH_LINE_MOST_KIB``         longest line                                                         8192
@@ -73,6 +75,7 @@ class Settings:
     in_flight_least: int = _number("BATCH_IN_FLIGHT_LEAST", 4, least=1)
     in_flight_start: int = _number("BATCH_IN_FLIGHT_START", 64, least=1)
     in_flight_most: int = _number("BATCH_IN_FLIGHT_MOST", 512, least=1)
+    latency_ratio: float = _number("BATCH_LATENCY_PERCENT", 20, least=0, most=1000, scale=0.01)
     shards_at_once: int = _number("BATCH_SHARDS_AT_ONCE", 8, least=1)
     memory_bytes: int = _number("BATCH_MEMORY_MIB", 256, least=1, scale=_MIB)
     line_bytes: int = _number("BATCH_LINE_MOST_KIB", 8192, least=1, scale=_KIB)

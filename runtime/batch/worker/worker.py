@@ -17,6 +17,7 @@ from batch.worker.clients import Clients
 from batch.worker.concurrency_limit import ConcurrencyLimit
 from batch.worker.endpoint import Endpoint
 from batch.worker.images import Images
+from batch.worker.inflation import Inflation
 from batch.worker.line_run import LineRunner
 from batch.worker.memory_budget import MemoryBudget
 from batch.worker.metrics import Metrics, log
@@ -47,7 +48,10 @@ async def run_worker(settings: Settings, clients: Clients, stop: asyncio.Event) 
         Set to stop it.
     """
     limit = ConcurrencyLimit(
-        start=settings.in_flight_start, least=settings.in_flight_least, most=settings.in_flight_most
+        start=settings.in_flight_start,
+        least=settings.in_flight_least,
+        most=settings.in_flight_most,
+        inflation=Inflation(1 + settings.latency_ratio) if settings.latency_ratio else None,
     )
     async with Endpoint(settings.endpoint, connect_seconds=settings.connect_seconds) as endpoint:
         runner = LineRunner(

@@ -100,6 +100,7 @@ class Stage:
                     "BATCH_VISIBILITY_SECONDS": _QUEUE_SECONDS,
                     "BATCH_POLL_SECONDS": "1",
                     "BATCH_FLUSH_MILLISECONDS": "100",
+                    "BATCH_LATENCY_PERCENT": "0",
                     **(environment or {}),
                 },
                 stdout=output,

@@ -3,38 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from batch.contracts.shard import Usage
 from batch.worker.concurrency_limit import ConcurrencyLimit, Permit
-
-
-class TurnedLoop(asyncio.SelectorEventLoop):
-    """A loop that never waits: when all it has to do lies ahead, its clock goes there."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._now = 1000.0
-
-    def time(self) -> float:
-        return self._now
-
-    def _run_once(self) -> None:
-        if not self._ready and self._scheduled:  # type: ignore[attr-defined]
-            self._now = max(self._now, self._scheduled[0].when())  # type: ignore[attr-defined]
-        super()._run_once()  # type: ignore[misc]
-
-
-def turn(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    loop = TurnedLoop()
-    try:
-        return loop.run_until_complete(asyncio.wait_for(coroutine, 1e7))
-    finally:
-        loop.close()
+from tests.runtime.batch.worker.turned_loop import turn
 
 
 class Endpoint:
@@ -66,7 +43,7 @@ class Endpoint:
             await asyncio.sleep(1)
             self.busy -= 1
             self.answered += 1
-            self.limit.succeeded(permit)
+            self.limit.succeeded(permit, Usage())
 
 
 @given(
@@ -91,7 +68,7 @@ def test_what_is_in_flight_never_exceeds_the_limit(
             elif held:
                 permit = held.pop(0)
                 if act == "succeed":
-                    limit.succeeded(permit)
+                    limit.succeeded(permit, Usage())
                 elif act == "end":
                     limit.ended()
                 else:
@@ -108,7 +85,7 @@ def test_what_is_in_flight_never_exceeds_the_limit(
         # Nobody is forgotten.
         while held or waiting:
             for permit in held:
-                limit.succeeded(permit)
+                limit.succeeded(permit, Usage())
             await asyncio.sleep(100)
             held = [task.result() for task in waiting if task.done()]
             waiting = [task for task in waiting if not task.done()]
@@ -195,12 +172,12 @@ def test_the_oldest_shard_goes_first() -> None:
         async def take(order: int) -> None:
             permit = await limit.acquire(order)
             given.append(order)
-            limit.succeeded(permit)
+            limit.succeeded(permit, Usage())
 
         first = await limit.acquire(0)
         tasks = [asyncio.create_task(take(order)) for order in (3, 1, 2, 1)]
         await asyncio.sleep(0)
-        limit.succeeded(first)
+        limit.succeeded(first, Usage())
         await asyncio.gather(*tasks)
         return given
 
@@ -214,7 +191,7 @@ def test_who_stops_waiting_leaves_its_place_to_others(*, is_given: bool) -> None
         first = await limit.acquire(0)
         waiting = asyncio.create_task(limit.acquire(0))
         await asyncio.sleep(0)
-        end: Callable[[], None] = lambda: limit.succeeded(first)  # noqa: E731
+        end: Callable[[], None] = lambda: limit.succeeded(first, Usage())  # noqa: E731
         if is_given:
             end()
         waiting.cancel()
