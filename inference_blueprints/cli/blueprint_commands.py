@@ -140,7 +140,7 @@ def plan(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Show what a blueprint starts, needs and costs: nodes, memory, prices, quotas, cold start, addresses."""
-    from inference_blueprints.planning.batch_quotas import refuse_exceeded
+    from inference_blueprints.planning.batch_quotas import hard_limits, refuse_exceeded
     from inference_blueprints.planning.rates import load_rates
     from inference_blueprints.planning.summary import as_dict, summarise
     from inference_blueprints.serving.plan import build_plan
@@ -157,12 +157,14 @@ def plan(
         print(f"wrote {page}", file=sys.stderr)
     if output is Output.JSON:
         _print_json({**as_dict(summary), "warnings": _as_dicts(loaded.warnings)})
-    else:
-        from rich.console import Console
+        if hard_limits(summary.service_quotas):
+            raise typer.Exit(1)
+        return
+    from rich.console import Console
 
-        from inference_blueprints.planning.tables import print_plan
+    from inference_blueprints.planning.tables import print_plan
 
-        print_plan(summary, Console())
+    print_plan(summary, Console())
     refuse_exceeded(summary.service_quotas)
 
 

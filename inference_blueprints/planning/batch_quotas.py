@@ -66,6 +66,17 @@ def service_quota_uses(days: Sequence[BatchDay], region: str) -> tuple[ServiceQu
     )
 
 
+def hard_limits(uses: Iterable[ServiceQuotaUse]) -> list[ServiceQuotaUse]:
+    """Return the exceeded quotas that AWS does not raise.
+
+    Parameters
+    ----------
+    uses
+        What is taken of each quota.
+    """
+    return [use for use in uses if use.is_exceeded and not use.adjustable]
+
+
 def refuse_exceeded(uses: Iterable[ServiceQuotaUse]) -> None:
     """Refuse days that take more of a quota than AWS will ever give.
 
@@ -79,7 +90,7 @@ def refuse_exceeded(uses: Iterable[ServiceQuotaUse]) -> None:
     UserError
         If one is exceeded that AWS does not raise: names each of them.
     """
-    exceeded = [use for use in uses if use.is_exceeded and not use.adjustable]
+    exceeded = hard_limits(uses)
     if exceeded:
         named = "; ".join(
             f"{use.service}, {use.quota_name}: {use.used:,.0f} of {use.quota:,.0f} ({use.basis})"

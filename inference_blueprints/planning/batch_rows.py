@@ -74,11 +74,16 @@ def service_quotas(summary: PlanSummary) -> PlanTable:
 def _use_row(use: ServiceQuotaUse) -> tuple[str, ...]:
     return (
         f"{use.service}: {use.quota_name}",
-        figure(use.used, use.unit),
-        figure(use.quota, use.unit),
+        figure(use.used, _rate(use)),
+        figure(use.quota, _rate(use)),
         share(use),
         (use.code or "yes") if use.adjustable else "no",
     )
+
+
+def _rate(use: ServiceQuotaUse) -> str:
+    """Return the unit where it is time; what else is counted, its name says, and the terminal is narrow."""
+    return use.unit if use.unit in {"/s", "s"} else ""
 
 
 def _exceeded(summary: PlanSummary) -> Iterator[str]:
@@ -96,7 +101,7 @@ def figure(value: float, unit: str) -> str:
         As a quota's use has them.
     """
     number = f"{value:,.0f}" if value >= _WHOLE or value == int(value) else f"{value:,.3g}"
-    return f"{number}{unit}" if unit == "/s" else f"{number} {unit}"
+    return f"{number}{unit}" if unit == "/s" else f"{number} {unit}".rstrip()
 
 
 def share(use: ServiceQuotaUse) -> str:

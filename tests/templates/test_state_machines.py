@@ -16,14 +16,25 @@ from tests.templates.test_image_cache import NOT_YET, accelerated
 _EXPRESSIONS_OF_A_JOB = 20
 
 
+def with_signals(spec: dict[str, Any]) -> None:
+    with_batch(spec)
+    spec["signalStore"] = {"valkey": {"maxGb": 1}, "signals": [{"name": "captions", "team": "ads"}]}
+
+
 @pytest.fixture(scope="module")
 def job(synthesise: Synthesise) -> dict[str, Any]:
-    return definition_of(synthesise(with_batch).only("AWS::StepFunctions::StateMachine", "Batch"))
+    return definition_of(synthesise(with_signals).only("AWS::StepFunctions::StateMachine", "Batch"))
 
 
 def test_the_machine_of_jobs_is_valid(job: dict[str, Any]) -> None:
     assert faults(job) == []
+    assert "Publications" in job["States"]
     assert len(list(expressions(job))) > _EXPRESSIONS_OF_A_JOB
+
+
+def test_without_a_signal_store_it_is_valid_too(synthesise: Synthesise) -> None:
+    machine = synthesise(with_batch).only("AWS::StepFunctions::StateMachine", "Batch")
+    assert faults(definition_of(machine)) == []
 
 
 def test_every_other_machine_is_valid(synthesise: Synthesise) -> None:

@@ -1,10 +1,10 @@
 """State machines against the Amazon States Language, by programs that others keep.
 
-``asl-validator`` has the language as JSON Schemas, JSONata's fields among them, and follows every transition
-(https://github.com/ChristopheBougere/asl-validator, 4.0.0; stricter than the language in one thing: where any
-JSON value may stand it refuses a bare number and an empty string). It reads expressions only where its
-schemas have them, so each is given to JSONata's own parser too (https://github.com/jsonata-js/jsonata). Neither knows
-what a service's task takes; that is held against the functions by the tests of each machine.
+``asl-validator`` has the language as JSON Schemas, JSONata's fields among them, and follows each transition
+(https://github.com/ChristopheBougere/asl-validator, 4.0.0). It is stricter than the language in one thing:
+where any JSON value may stand it refuses a bare number and an empty string. It reads expressions only where
+its schemas have them; so each is given to JSONata's own parser (https://github.com/jsonata-js/jsonata).
+Neither knows what a service's task takes; that is held against the functions by each machine's tests.
 """
 
 from __future__ import annotations
