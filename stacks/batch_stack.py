@@ -126,7 +126,7 @@ class BatchStack(cdk.Stack):
         )
         self._add_workers(
             batch.workers,
-            self._model_workers(platform, gateway, store),
+            self._model_workers(platform, gateway, store, batch.workers),
             store=store,
             vpc=vpc,
             access=access,
@@ -147,8 +147,12 @@ class BatchStack(cdk.Stack):
         )
         cdk.CfnOutput(self, API_OUTPUT, value=f"{self.api.api.url}v1")
 
-    def _model_workers(self, platform: str, gateway: Gateway, store: BatchStore) -> list[ModelWorker]:
+    def _model_workers(
+        self, platform: str, gateway: Gateway, store: BatchStore, workers: BatchWorkers
+    ) -> list[ModelWorker]:
         """Return what answers each model's shards by the model's own route."""
+        latency = workers.latency_percent
+        manners = {} if latency is None else {"BATCH_LATENCY_PERCENT": str(latency)}
         return [
             ModelWorker(
                 model=model,
@@ -156,6 +160,7 @@ class BatchStack(cdk.Stack):
                 environment={
                     "AWS_REGION": self.region,
                     "BATCH_BUCKET": store.bucket_name,
+                    **manners,
                     "BATCH_ENDPOINT": f"{gateway.scheme}://{model}.{gateway.zone_name}",
                     "BATCH_MODEL": model,
                     "BATCH_PLATFORM": platform,

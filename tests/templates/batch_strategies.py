@@ -16,7 +16,14 @@ _SPOT = st.fixed_dictionaries({}, optional={"spotPercent": st.sampled_from([0, 5
 _WORKERS = st.builds(
     lambda place, numbers: {**place, **numbers},
     st.one_of(st.just({}), st.just({"eks": {}}), st.fixed_dictionaries({"ecs": _SPOT})),
-    st.fixed_dictionaries({}, optional={"min": st.integers(0, 2), "max": st.sampled_from([2, 3, 25])}),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "min": st.integers(0, 2),
+            "max": st.sampled_from([2, 3, 25]),
+            "latencyPercent": st.sampled_from([0, 50]),
+        },
+    ),
 )
 #: Within the peak of any model, whose queues add up.
 _LOAD = st.fixed_dictionaries(

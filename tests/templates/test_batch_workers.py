@@ -29,12 +29,12 @@ def with_workers(synthesise: Synthesise, **workers: Any) -> Templates:
 
 @pytest.fixture(scope="module")
 def pods(synthesise: Synthesise) -> Templates:
-    return with_workers(synthesise, min=0, max=3)
+    return with_workers(synthesise, min=0, max=3, latencyPercent=0)
 
 
 @pytest.fixture(scope="module")
 def tasks(synthesise: Synthesise) -> Templates:
-    return with_workers(synthesise, min=1, max=25, ecs={})
+    return with_workers(synthesise, min=1, max=25, latencyPercent=0, ecs={})
 
 
 def values(templates: Templates) -> dict[str, Any]:
@@ -124,6 +124,12 @@ def test_a_fixed_number_of_pods_needs_no_keda(synthesise: Synthesise) -> None:
     assert set(templates.charts("Batch")) == {"qwen3-8b.batch"}
     assert values(templates)["replicas"] == 2
     assert places(templates) == 2 * SHARDS_A_WORKER
+    assert "BATCH_LATENCY_PERCENT" not in values(templates)["environment"], "the worker's own"
+
+
+def test_workers_are_told_whether_others_ask(pods: Templates, tasks: Templates) -> None:
+    assert values(pods)["environment"]["BATCH_LATENCY_PERCENT"] == "0"
+    assert environment(tasks)["BATCH_LATENCY_PERCENT"] == "0"
 
 
 def test_there_are_places_for_as_many_workers_as_there_may_be(pods: Templates, tasks: Templates) -> None:
