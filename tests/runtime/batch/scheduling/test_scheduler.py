@@ -10,6 +10,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
+from batch.bus import ASKS, SOURCE
 from batch.contracts.keys import JobKeys
 from batch.contracts.shard import ShardDone
 from batch.jobs.configuration import Configuration
@@ -21,7 +22,7 @@ from batch.jobs.table import Table
 from batch.objects import Objects
 from batch.scheduling import handlers
 from batch.scheduling.admissions import Admission, AdmissionTable
-from batch.scheduling.scheduler import Scheduler
+from batch.scheduling.scheduler import MOST_RESIZES, Scheduler
 from tests.runtime.batch import resources
 from tests.runtime.batch.job_records import HOUR, NOW, make_job
 
@@ -215,6 +216,7 @@ def test_only_so_many_running_jobs_change_at_once_and_the_others_with_the_next_r
         scheduler.run(now=NOW + 60, resizes=1)
     assert states.resized == changed
 
+
 def test_a_budget_stops_admission_and_nothing_that_runs(
     scheduler: Scheduler, states: StepFunctions, admissions: AdmissionTable, platform_in_process: Platform
 ) -> None:
@@ -327,3 +329,24 @@ def test_the_state_machine_asks_with_what_was_planned(
     assert told == [("Batch Job Asks", {"job": job.id})]
     for cached in (handlers._records, handlers._objects):
         cached.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("event", "resizes"),
+    [
+        ({"source": "aws.events", "detail-type": "Scheduled Event"}, MOST_RESIZES),
+        ({"source": SOURCE, "detail-type": ASKS}, 0),
+    ],
+)
+def test_running_jobs_change_with_the_minute_and_not_with_every_job(
+    aws: dict[str, str], monkeypatch: pytest.MonkeyPatch, event: dict[str, str], resizes: int
+) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(Scheduler, "run", lambda _, **given: asked.append(given["resizes"]))
+    monkeypatch.setenv("BATCH_QUEUE_URLS", "{}")
+    for cached in (handlers._platform, handlers._records, handlers._objects):
+        cached.cache_clear()
+    handlers.schedule(event, None)
+    for cached in (handlers._platform, handlers._records, handlers._objects):
+        cached.cache_clear()
+    assert asked == [resizes]
