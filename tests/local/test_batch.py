@@ -9,15 +9,13 @@ import re
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import boto3
 import openai
-import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -35,10 +33,18 @@ from inference_blueprints.local.run_state import RunningBatch, RunningSignals, R
 from inference_blueprints.local.signals.read_back import SignalCounts
 from inference_blueprints.local.steps import Steps
 from inference_blueprints.serving.plan import build_plan
+from tests.local.batch_client import (
+    MODEL,
+    PATIENCE_SECONDS,
+    has_ended,
+    line,
+    rows,
+    stopped_workers,
+    submit,
+    wait,
+)
 from tests.local.conftest import BLUEPRINTS
 
-MODEL = "qwen3-8b"
-PATIENCE_SECONDS = 120.0
 DATA = "data-of-ads"
 
 
@@ -102,40 +108,6 @@ def data(up: Up) -> Data:
 @pytest.fixture(scope="module")
 def client(up: Up) -> openai.OpenAI:
     return openai.OpenAI(base_url=up.batch.base_url, api_key=lambda: local_token(up.batch), max_retries=0)
-
-
-def line(custom_id: str, *, tokens: int = 5, prompt: str = "") -> bytes:
-    message = {"role": "user", "content": prompt or custom_id}
-    body = {"model": MODEL, "messages": [message], "max_tokens": tokens}
-    request = {"custom_id": custom_id, "method": "POST", "url": "/v1/chat/completions", "body": body}
-    return json.dumps(request).encode()
-
-
-def submit(client: openai.OpenAI, lines: list[bytes], **metadata: str) -> Batch:
-    file = client.files.create(file=("requests.jsonl", b"\n".join(lines)), purpose="batch")
-    return client.batches.create(
-        input_file_id=file.id,
-        endpoint="/v1/chat/completions",
-        completion_window="24h",
-        metadata=metadata,
-    )
-
-
-def wait(client: openai.OpenAI, batch: Batch, until: Callable[[Batch], bool]) -> Batch:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not until(batch):
-        assert time.monotonic() < deadline, batch
-        time.sleep(0.3)
-        batch = client.batches.retrieve(batch.id)
-    return batch
-
-
-def has_ended(batch: Batch) -> bool:
-    return batch.status in {"completed", "failed", "expired", "cancelled"}
-
-
-def rows(client: openai.OpenAI, file: str | None) -> list[dict[str, Any]]:
-    return [json.loads(row) for row in client.files.content(file).text.splitlines()] if file else []
 
 
 def events(up: Up, batch: Batch) -> list[dict[str, Any]]:
@@ -245,21 +217,6 @@ def test_a_cancelled_job_lets_its_workers_go(up: Up, client: openai.OpenAI) -> N
     following = wait(client, submit(client, [line("after")]), has_ended)
     assert following.status == "completed"
     assert happened(up, batch) == ["shard_taken", "task_gone"]
-
-
-@contextmanager
-def stopped_workers() -> Iterator[None]:
-    """Let no worker take a step."""
-    mine = psutil.Process().children(recursive=True)
-    workers = [each for each in mine if "batch.worker" in each.cmdline()]
-    assert workers
-    for worker in workers:
-        worker.suspend()
-    try:
-        yield
-    finally:
-        for worker in workers:
-            worker.resume()
 
 
 def test_a_shard_that_could_not_be_done_is_redriven(data: Data, client: openai.OpenAI) -> None:

@@ -96,13 +96,14 @@ class Uploads:
         fields.finish()
         record = self._found(request, upload_id)
         if record.status == "completed":
+            self._drop_parts(record)
             return self._shown(record)
         self._refuse_unless_pending(record)
         sizes = self._storage.sizes(_prefix(record))
         keys = [_prefix(record) + part_id for part_id in part_ids]
         _check_parts(record, part_ids, [sizes.get(key) for key in keys])
         completed = self._join(record, keys, digest)
-        self._storage.delete(sizes)
+        self._drop_parts(completed)
         return self._shown(completed)
 
     def cancel(self, request: Request, upload_id: str) -> dict[str, Any]:
@@ -114,8 +115,12 @@ class Uploads:
                 record = self._uploads.finish(record, "cancelled")
             except StateConflictError as error:
                 raise _not_pending(record.id, "no longer pending") from error
-            self._storage.delete(self._storage.sizes(_prefix(record)))
+        self._drop_parts(record)
         return self._shown(record)
+
+    def _drop_parts(self, record: UploadRecord) -> None:
+        """Delete the parts of an upload that has ended, those too that a call before was stopped at."""
+        self._storage.delete(self._storage.sizes(_prefix(record)))
 
     def _join(self, record: UploadRecord, keys: list[str], md5: str | None) -> UploadRecord:
         """Make the file, and say that the upload has become it; of two that try at once, one file stays."""

@@ -1,7 +1,7 @@
 """Functions: `ask`, by which the state machine asks for places, and `schedule`, which gives them.
 
-`ask` reads the variables ``BATCH_TABLE``, ``BATCH_PROGRESS_TABLE`` and ``BATCH_BUCKET``. `schedule` runs every
-minute and when a job asks or has ended; beside the variables of `batch.jobs.settings` it reads
+`ask` reads the variables ``BATCH_TABLE``, ``BATCH_PROGRESS_TABLE`` and ``BATCH_BUCKET``. `schedule` runs
+every minute and when a job asks or has ended; beside the variables of `batch.jobs.settings` it reads
 ``BATCH_QUEUE_URLS``, a JSON object with the address of each model's queue of shards.
 """
 
