@@ -73,7 +73,7 @@ STATE_FUNCTIONS: Mapping[str, JobFunction] = {
     "check": JobFunction(
         "batch.preparation.handlers.check",
         timeout_seconds=900,
-        memory_mib=1769,
+        memory_mib=3538,  # Two processors: one for the reader of Parquet, which may have 2 GiB.
         objects={_JOBS: ("s3:GetObject", *_WRITE_LARGE)},
         reads_inputs=True,
         reads_parquet=True,

@@ -26,8 +26,8 @@ from batch.preparation.segments import Span
 #: Returns the bytes of a file from a place to another, the end not included.
 Read = Callable[[int, int], bytes]
 
-#: What the reader may have of memory. A function has twice as much, for it holds lines beside.
-READER_BYTES: Final = 768 * 2**20
+#: What the reader may have of memory: a page of long texts is hundreds of MiB, there packed and unpacked.
+READER_BYTES: Final = 2 * 2**30
 _LONGEST_WORDS: Final = 300
 #: For a reader that hangs up and is about to end.
 _PATIENCE_SECONDS: Final = 10.0

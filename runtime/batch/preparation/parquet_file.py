@@ -35,7 +35,7 @@ _BUFFER_BYTES: Final = 32 * 2**20
 _LEAST_BUFFER_BYTES: Final = 2**16
 _MOST_BUFFER_BYTES: Final = 4 * 2**20
 # A page is whole in memory, and so is a column that is one page.
-_MOST_PAGE_BYTES: Final = 64 * 2**20
+_MOST_PAGE_BYTES: Final = 512 * 2**20
 _BATCH_BYTES: Final = 4 * 2**20
 _MOST_BATCH_ROWS: Final = 1024
 _SHOWN: Final = 10

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow.parquet import encryption
 
-from batch.preparation import parquet_file
+from batch.preparation import parquet, parquet_file
 from batch.preparation.parquet import ParquetReader
 from batch.preparation.parquet_file import ParquetFile
 from batch.preparation.reading import Row, UnreadableInputError
@@ -158,14 +158,18 @@ def test_a_page_that_is_too_large_says_how_large(monkeypatch: pytest.MonkeyPatch
         list(file.batches(0))
 
 
-def test_a_row_group_that_needs_more_memory_than_there_is_says_so(reader: ParquetReader) -> None:
+def test_a_row_group_that_needs_more_memory_than_there_is_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet, "READER_BYTES", 512 * 2**20)
     text = "x" * 2**20
     content = written(pa.table({"name": pa.array([text] * 1024).dictionary_encode()}), compression="gzip")
-    with pytest.raises(
-        UnreadableInputError,
-        match=r"row group 1, of 1,024 rows and [\d,]+ bytes before compression, needs more memory than",
+    with (
+        ParquetReader() as small,
+        pytest.raises(
+            UnreadableInputError,
+            match=r"row group 1, of 1,024 rows and [\d,]+ bytes before compression, needs more memory than",
+        ),
     ):
-        rows(reader, content)
+        rows(small, content)
 
 
 def test_a_row_group_with_fewer_rows_than_promised_is_damaged(reader: ParquetReader) -> None:
