@@ -23,7 +23,7 @@ from batch.worker.pace import TOGETHER_SECONDS, Pace
 
 _CUT: Final = 0.75
 #: What is left of the limit when answers take too long: the less the longer they take.
-_LEAST_LEFT, _MOST_LEFT = 0.5, 0.9
+_LEAST_LEFT, _MOST_LEFT = 0.25, 0.9
 _STEP_BESIDE_OTHERS: Final = 2.0
 _LONGEST_PAUSE_SECONDS: Final = 60.0
 _FIRST_PAUSE_SECONDS: Final = 0.1
@@ -66,7 +66,7 @@ class ConcurrencyLimit:
         self._most = float(most)
         #: Where the endpoint last refused; unknown at first.
         self._ceiling = 0.0
-        self._step = float(start)
+        self._step = start / 4 if inflation else float(start)
         self._successes = 0.0
         self._round = float(max(start, ANSWERS) if inflation else start)
         self._refusals_in_a_row = 0
@@ -191,6 +191,7 @@ class ConcurrencyLimit:
         learnt = inflation.learns
         times = inflation.answered(usage, now - permit.begun_at, self.limit)
         if times > 1:
+            # What waiting adds grows with what is in flight.
             self._cut(min(_MOST_LEFT, max(_LEAST_LEFT, 1 / times)))
             # What was too much is no edge to come back to.
             self._ceiling = self._limit
@@ -210,7 +211,10 @@ class ConcurrencyLimit:
         self._round = max(self._limit, ANSWERS) if self._inflation else self._limit
         if self._limit < self._ceiling - 1:
             self._step = max(1.0, (self._ceiling - self._limit) / 2)
-        elif self._inflation and self._ceiling:
+        elif self._inflation and not self._ceiling:
+            # Answers tell of what was in flight when their requests began: twice as much would be too late.
+            self._step = self._limit / 4
+        elif self._inflation:
             # The same for all, while cuts are in proportion: so workers that share an endpoint come to share
             # it fairly.
             self._step = _STEP_BESIDE_OTHERS

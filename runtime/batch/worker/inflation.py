@@ -72,8 +72,8 @@ class Inflation:
         Returns
         -------
         float
-            How many times as long as they may answers take, by the median of those since the last judgement;
-            0 while there is none.
+            How many times as much as it may is added to answers, by the median of those since the last
+            judgement; 0 while there is none.
         """
         now = self._clock()
         if self._since is None:
@@ -94,7 +94,7 @@ class Inflation:
             return 0.0
         if len(self._compared) < max(ANSWERS, limit):
             return 0.0
-        times = median(self._compared) / self._most
+        times = max(0.0, (median(self._compared) - 1) / (self._most - 1))
         self._begin(learns=False)
         return times
 
