@@ -68,12 +68,13 @@ class ConcurrencyLimit:
         self._ceiling = 0.0
         self._step = start / 4 if inflation else float(start)
         self._successes = 0.0
-        self._round = float(max(start, ANSWERS) if inflation else start)
+        self._round = float(start)
         self._refusals_in_a_row = 0
         self._paused_until = 0.0
         self._in_flight = 0
         self._epoch = 0
         self._inflation = inflation
+        self._is_cut_by_latency = False
         self._pace = Pace()
         self._is_due: asyncio.TimerHandle | None = None
         self._numbers = itertools.count()
@@ -151,6 +152,7 @@ class ConcurrencyLimit:
             What the endpoint asked for; without it ever longer, while all it does is refuse.
         """
         if permit.epoch == self._epoch:
+            self._is_cut_by_latency = False
             self._cut(_CUT)
             self._refusals_in_a_row += 1
             self._pause(self._own_pause() if retry_after_seconds is None else retry_after_seconds)
@@ -192,9 +194,8 @@ class ConcurrencyLimit:
         times = inflation.answered(usage, now - permit.begun_at, self.limit)
         if times > 1:
             # What waiting adds grows with what is in flight.
+            self._is_cut_by_latency = True
             self._cut(min(_MOST_LEFT, max(_LEAST_LEFT, 1 / times)))
-            # What was too much is no edge to come back to.
-            self._ceiling = self._limit
         elif inflation.learns != learnt:
             self._epoch += 1
 
@@ -207,19 +208,16 @@ class ConcurrencyLimit:
     def _begin_round(self) -> None:
         """Choose how far the limit grows until as many requests as it allows have succeeded."""
         self._successes = 0.0
-        # No further than what was judged.
-        self._round = max(self._limit, ANSWERS) if self._inflation else self._limit
-        if self._limit < self._ceiling - 1:
+        self._round = self._limit
+        if self._is_cut_by_latency:
+            # No further than what was judged. The step is the same for all, while cuts are in proportion: so
+            # workers that share an endpoint come to share it fairly.
+            self._round, self._step = max(self._limit, ANSWERS), _STEP_BESIDE_OTHERS
+        elif self._limit < self._ceiling - 1:
             self._step = max(1.0, (self._ceiling - self._limit) / 2)
-        elif self._inflation and not self._ceiling:
-            # Answers tell of what was in flight when their requests began: twice as much would be too late.
-            self._step = self._limit / 4
-        elif self._inflation:
-            # The same for all, while cuts are in proportion: so workers that share an endpoint come to share
-            # it fairly.
-            self._step = _STEP_BESIDE_OTHERS
         else:
-            self._step = min(self._step * 2, self._limit)
+            # Answers tell of what was in flight when their requests began: twice as much would be too late.
+            self._step = min(self._step * 2, self._limit / 4 if self._inflation else self._limit)
 
     def _cut(self, share: float) -> None:
         self._ceiling = self._limit

@@ -87,6 +87,24 @@ def test_who_has_the_endpoint_alone_uses_all_of_it() -> None:
     assert limit.limit == 512
 
 
+def test_it_is_back_soon_after_a_dip() -> None:
+    endpoint = SlowingEndpoint(1e6)
+
+    async def go() -> int:
+        now = asyncio.get_running_loop().time
+        limit = ConcurrencyLimit(start=64, least=4, most=512, inflation=Inflation(MOST, clock=now))
+        endpoint.start(0, limit)
+        await asyncio.sleep(60)
+        for _ in range(30):
+            limit.refused(await limit.acquire(-1), 0.1)
+        assert limit.limit == 4
+        await asyncio.sleep(60)
+        endpoint.stop()
+        return limit.limit
+
+    assert turn(go()) >= 0.9 * 512
+
+
 def test_two_workers_share() -> None:
     endpoint = SlowingEndpoint(200.0)
     run(endpoint, 2, 3000)
