@@ -1,0 +1,203 @@
+"""A batch worker beside interactive requests: how much longer their first tokens take, and what batch gets.
+
+Qwen3-32B on four workers of two H200 behind Dynamo's own frontends on this machine. Interactive requests come
+all the time, six a second, with prompts of 3,000 tokens of which half is shared. For a while they are alone;
+then a worker asks prompts of 1,000 tokens and answers of 100 beside them, from 16 in flight on as many as
+slow answers down by a fifth; then they are alone again; then a worker keeps 256 requests in flight, as
+clients with a fixed number do.
+`first token` is the interactive requests' with the worker beside, its baseline that without; the goal is a
+tenth more for the 95th percentile. `requests of batch` are those a second, the baseline what the fixed number
+brings, at the interactive requests' cost. Times of engines are simulated; what the machine itself adds while
+it is busy is in all of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from benchmarks.harness.batch.stage import Stage, check_lives, stage
+from benchmarks.harness.figure import Figure
+from benchmarks.harness.layouts import Case, aggregated, blueprint_of
+from benchmarks.harness.live import Arm, served
+from benchmarks.harness.measure import BenchmarkError
+from inference_blueprints.completions.client import CompletionClient
+from inference_blueprints.completions.outcome import Outcome
+from inference_blueprints.completions.percentiles import percentile
+from inference_blueprints.local.replay.open_loop import OpenLoop, Pacing
+from inference_blueprints.local.replay.prompts import PromptWriter
+from inference_blueprints.local.replay.scale import PrefixBlock, ScaledRequest
+from inference_blueprints.local.serving.endpoint import Endpoint
+from inference_blueprints.local.serving.vocabulary import text_of
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.simulation.offline_replay import SyntheticLoad
+
+_USERS, _RATE = 50, 6.0
+_CASE = Case("Qwen/Qwen3-32B", "p5en.48xlarge", SyntheticLoad(3000, 150, 0.5, _USERS))
+_WORKERS = aggregated(4, 2)
+_SHARDS, _LINES, _PROMPT_TOKENS, _ANSWER_TOKENS = 8, 1000, 1000, 100
+_ALONE_SECONDS, _BESIDE_SECONDS, _FIXED_SECONDS = 20.0, 30.0, 12.0
+#: A worker that starts learns how long answers take, and then how many requests may be in flight.
+_LEARNS_SECONDS, _FILLS_SECONDS = 30.0, 5.0
+_SECONDS = 180.0
+_REQUEST_SECONDS = 120.0
+_FIXED_IN_FLIGHT = 256
+_GOAL = 1.1
+_BESIDE = {"BATCH_LATENCY_PERCENT": "20", "BATCH_IN_FLIGHT_START": "16"}
+_FIXED = {
+    "BATCH_LATENCY_PERCENT": "0",
+    "BATCH_IN_FLIGHT_START": str(_FIXED_IN_FLIGHT),
+    "BATCH_IN_FLIGHT_MOST": str(_FIXED_IN_FLIGHT),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """A time of one kind, in seconds of the replay, and what batch brought in it."""
+
+    begin: float
+    end: float
+    rows: int = 0
+
+    def first_tokens(self, outcomes: Sequence[Outcome]) -> list[float]:
+        """Return the milliseconds of the requests that were sent in it."""
+        sent = (outcome for outcome in outcomes if self.begin <= outcome.sent_seconds < self.end)
+        return [time for outcome in sent if (time := outcome.time_to_first_token_ms) is not None]
+
+    @property
+    def rate(self) -> float:
+        """Rows a second."""
+        return self.rows / (self.end - self.begin)
+
+
+class _Timed:
+    """Takes times of the replay that begins now."""
+
+    def __init__(self, job: Stage, address: str) -> None:
+        self._job = job
+        self._address = address
+        self._start = time.perf_counter()
+
+    async def window(self, seconds: float) -> _Window:
+        """Let so much time pass."""
+        rows, begin = await asyncio.to_thread(self._job.rows), self._now()
+        await asyncio.sleep(seconds)
+        end = self._now()
+        return _Window(begin, end, await asyncio.to_thread(self._job.rows) - rows)
+
+    async def with_worker(self, settings: dict[str, str], first: float, seconds: float) -> _Window:
+        """Let so much time pass with a worker, a while after its start; then stop it."""
+        worker = self._job.start_worker(self._address, settings)
+        try:
+            await asyncio.sleep(first)
+            window = await self.window(seconds)
+            check_lives(worker)
+        finally:
+            worker.terminate()
+            await asyncio.to_thread(worker.wait)
+        return window
+
+    def _now(self) -> float:
+        return time.perf_counter() - self._start
+
+
+def measure() -> list[Figure]:
+    """Take the measurement."""
+    blueprint = blueprint_of(_CASE, _WORKERS, {})
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        served({"live": Arm(blueprint, build_plan(blueprint))}, Path(folder)) as endpoints,
+        stage(Path(folder) / "batch", _SHARDS, _LINES, _body) as job,
+    ):
+        return asyncio.run(_measure(endpoints["live"], job))
+
+
+async def _measure(endpoint: Endpoint, job: Stage) -> list[Figure]:
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+        client = CompletionClient(
+            session,
+            endpoint.base_url.removesuffix("/v1"),
+            endpoint.model,
+            timeout_seconds=_REQUEST_SECONDS,
+            clock=time.perf_counter,
+        )
+        loop = OpenLoop(
+            client, PromptWriter(text_of, 0), in_flight_limit=512, pacing=Pacing(), on_progress=None
+        )
+        async with asyncio.TaskGroup() as group:
+            timed = _Timed(job, address=endpoint.base_url.removesuffix("/v1"))
+            asking = group.create_task(loop.send(list(_interactive())))
+            await asyncio.sleep(_FILLS_SECONDS)
+            before = await timed.window(_ALONE_SECONDS)
+            await asyncio.to_thread(job.submit)
+            beside = await timed.with_worker(_BESIDE, _LEARNS_SECONDS, _BESIDE_SECONDS)
+            await asyncio.sleep(_FILLS_SECONDS)
+            after = await timed.window(_ALONE_SECONDS)
+            fixed = await timed.with_worker(_FIXED, _FILLS_SECONDS, _FIXED_SECONDS)
+            if asking.done():
+                raise BenchmarkError("interactive requests ended before the measurement did")
+    ended = asking.result()
+    failed = [outcome for outcome in ended if outcome.failure]
+    if failed:
+        raise BenchmarkError(f"{len(failed)} requests failed, the first: {failed[0].failure}")
+    alone = before.first_tokens(ended) + after.first_tokens(ended)
+    return [
+        *_first_tokens("first token", beside.first_tokens(ended), alone, {95: _GOAL}),
+        *_first_tokens(f"first token beside {_FIXED_IN_FLIGHT}", fixed.first_tokens(ended), alone, {}),
+        Figure(
+            "batch_beside_interactive requests of batch",
+            beside.rate,
+            "requests/s",
+            baseline=fixed.rate,
+            simulated=True,
+        ),
+    ]
+
+
+def _first_tokens(
+    name: str, values: Sequence[float], alone: Sequence[float], goals: dict[int, float]
+) -> list[Figure]:
+    return [
+        Figure(
+            f"batch_beside_interactive {name} p{percent}",
+            percentile(values, percent) or 0.0,
+            "ms",
+            baseline=percentile(alone, percent),
+            goal=goals.get(percent),
+            simulated=True,
+        )
+        for percent in (50, 95)
+    ]
+
+
+def _interactive() -> Iterator[ScaledRequest]:
+    """Yield requests of random users at random times, the same in every run."""
+    chance, own = random.Random(0), count(_USERS)  # noqa: S311 - no secret is made
+    shared = round(_CASE.load.input_tokens * _CASE.load.shared_prefix_ratio)
+    arrival = chance.expovariate(_RATE)
+    while arrival < _SECONDS:
+        blocks = (
+            PrefixBlock(chance.randrange(_USERS), shared),
+            PrefixBlock(next(own), _CASE.load.input_tokens - shared),
+        )
+        yield ScaledRequest(arrival, _CASE.load.input_tokens, _CASE.load.output_tokens, blocks)
+        arrival += chance.expovariate(_RATE)
+
+
+def _body(number: int) -> dict[str, Any]:
+    """Return a request with a prompt that nobody else has."""
+    return {
+        "messages": [{"role": "user", "content": text_of(_PROMPT_TOKENS, 1_000_000 + number)}],
+        "max_tokens": _ANSWER_TOKENS,
+        "min_tokens": _ANSWER_TOKENS,
+        "ignore_eos": True,
+    }
