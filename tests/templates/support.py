@@ -62,6 +62,11 @@ class Templates:
         (properties,) = self.properties(resource_type, stack)
         return properties
 
+    def asset_document(self, name: str) -> Any:
+        """JSON document of this name in the one asset that has it."""
+        (file,) = self.directory.glob(f"asset.*/{name}")
+        return json.loads(file.read_text("utf-8"))
+
     def charts(self, stack: str) -> dict[str, dict[str, Any]]:
         """Chart resource by Helm release, in the template's order."""
         return {

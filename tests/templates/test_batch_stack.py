@@ -80,7 +80,7 @@ def test_teams_alone_build_nothing(synthesise: Synthesise, base_templates: Templ
 
 def test_functions_know_queues_and_teams(batch: Templates) -> None:
     environment = functions(batch)["batch.api.handler.handle"]["Environment"]["Variables"]
-    configuration = json.loads(text(environment["BATCH_CONFIGURATION"]))
+    configuration = batch.asset_document(environment["BATCH_CONFIGURATION"])
     assert configuration["platform"] == "try"
     assert configuration["teams"] == [TEAM]
     [nightly, urgent] = configuration["queues"]

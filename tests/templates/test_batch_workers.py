@@ -84,7 +84,7 @@ def actions(statements: list[dict[str, Any]]) -> set[str]:
 def places(templates: Templates) -> int:
     functions = templates.properties("AWS::Lambda::Function", "Batch")
     [api] = [each for each in functions if each["Handler"] == "batch.api.handler.handle"]
-    configuration = json.loads(text(api["Environment"]["Variables"]["BATCH_CONFIGURATION"]))
+    configuration = templates.asset_document(api["Environment"]["Variables"]["BATCH_CONFIGURATION"])
     return int(configuration["queues"][0]["capacity"]["places"])
 
 

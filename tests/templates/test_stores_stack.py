@@ -177,7 +177,7 @@ def test_history_goes_by_itself(signals: Templates) -> None:
 
 def test_functions_know_signals_their_teams_and_hours(signals: Templates) -> None:
     environment = functions(signals)["batch.api.handler.handle"]["Environment"]["Variables"]
-    assert json.loads(text(environment["BATCH_CONFIGURATION"]))["signals"] == [
+    assert signals.asset_document(environment["BATCH_CONFIGURATION"])["signals"] == [
         {"name": "captions", "team": "ads", "ttlHours": 12},
         {"name": "topics", "team": "ads", "ttlHours": 48},
     ]

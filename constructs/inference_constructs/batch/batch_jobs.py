@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +35,9 @@ from inference_constructs.signals.signal_publisher import SignalPublisher
 #: Of events that this puts on the bus; `batch.bus` of the runtime has the same words.
 _SOURCE = "inference-blueprints.batch"
 _SCHEDULE_MINUTES = 1
+# Beside the functions' code, for a function's variables have 4 KB together
+# (https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html).
+_CONFIGURATION = "configuration.json"
 
 
 @dataclass(frozen=True)
@@ -99,7 +103,7 @@ class BatchJobs(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         self._stack = cdk.Stack.of(self)
-        self._code = function_code(*code)
+        self._code = function_code(*code, documents={_CONFIGURATION: json.dumps(configuration)})
         self._store = store
         self._table = dynamodb.Table.from_table_attributes(
             self, "Table", table_name=store.table_name, global_indexes=["byTeam", "byState"]
@@ -125,7 +129,7 @@ class BatchJobs(Construct):
         self.state_machine = self._add_state_machine(functions)
         environment |= {
             "BATCH_STATE_MACHINE_ARN": self.state_machine.state_machine_arn,
-            "BATCH_CONFIGURATION": self._stack.to_json_string(configuration),
+            "BATCH_CONFIGURATION": _CONFIGURATION,
             "BATCH_QUEUE_URLS": self._stack.to_json_string(
                 {model: queue.queue_url for model, queue in self.shard_queues.items()}
             ),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +30,13 @@ class _Copying:
     ----------
     folders
         The project's own packages.
+    documents
+        Files beside them: what they hold, by name.
     """
 
-    def __init__(self, folders: tuple[Path, ...]) -> None:
+    def __init__(self, folders: tuple[Path, ...], documents: Mapping[str, str]) -> None:
         self._folders = folders
+        self._documents = documents
 
     def try_bundle(self, output_dir: str, *, image: Any, **_: Any) -> bool:  # noqa: ARG002 - jsii's
         """Fill the folder."""
@@ -40,16 +44,20 @@ class _Copying:
             shutil.copytree(folder, Path(output_dir) / folder.name, ignore=_LEFT_OUT)
         for name in _PACKAGES:
             _copy_package(name, Path(output_dir))
+        for name, content in self._documents.items():
+            (Path(output_dir) / name).write_text(content, "utf-8")
         return True
 
 
-def function_code(*folders: Path) -> lambda_.Code:
+def function_code(*folders: Path, documents: Mapping[str, str] | None = None) -> lambda_.Code:
     """Return code for functions in Python.
 
     Parameters
     ----------
     folders
         The project's own packages.
+    documents
+        Files beside them: what they hold, by name. None of it may be known at deployment only.
     """
     return lambda_.Code.from_asset(
         str(folders[0]),
@@ -57,7 +65,7 @@ def function_code(*folders: Path) -> lambda_.Code:
         bundling=cdk.BundlingOptions(
             # Never pulled: what is copied needs no container.
             image=cdk.DockerImage.from_registry("none"),
-            local=_Copying(folders),
+            local=_Copying(folders, documents or {}),
         ),
     )
 

@@ -140,8 +140,8 @@ class BatchWorkers(Section):
 class Batch(Section):
     """Jobs of many requests, which run on whatever capacity is free."""
 
-    # Each model that has one gets workers of its own; a queue beside it costs nothing.
-    queues: list[BatchQueue] = Field(min_length=1, max_length=50)
+    # Each model that has one gets workers of its own, of which one stack has room for these.
+    queues: list[BatchQueue] = Field(min_length=1, max_length=15)
     """Where jobs wait."""
     schedules: list[BatchSchedule] = Field(default_factory=list, max_length=50)
     """Jobs that come by themselves."""

@@ -7,8 +7,8 @@ Variable                    Meaning
 ``BATCH_PROGRESS_TABLE``    name of the DynamoDB table of how far jobs are (`batch.contracts.progress`)
 ``BATCH_BUCKET``            bucket of files and jobs (`batch.contracts.keys`)
 ``BATCH_STATE_MACHINE_ARN`` ARN of the state machine that runs a job
-``BATCH_CONFIGURATION``     queues and teams (`batch.jobs.configuration`): the document itself, or where
-                            it lies, as ``s3://bucket/key``; a function's variables have 4 KB together
+``BATCH_CONFIGURATION``     file of queues and teams (`batch.jobs.configuration`), a path from the folder
+                            that holds this package; a function's variables have 4 KB together
 =========================== ==============================================================================
 """
 
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -32,6 +33,7 @@ from batch.jobs.table import Table
 _RETRIES = Config(retries={"mode": "standard", "max_attempts": 5})
 # Presigned addresses are only accepted everywhere when they name the region and are signed in version 4.
 _PRESIGNED = _RETRIES.merge(Config(signature_version="s3v4", s3={"addressing_style": "virtual"}))
+_CODE = Path(__file__).parents[2]
 
 
 class SettingsError(Exception):
@@ -97,16 +99,13 @@ def read_configuration(environment: Mapping[str, str]) -> Configuration:
     ------
     SettingsError
         If the variable is missing.
+    OSError
+        If the file cannot be read.
     ConfigurationError
-        If the document is wrong.
+        If it is wrong.
     """
     _require(environment, "BATCH_CONFIGURATION")
-    text = environment["BATCH_CONFIGURATION"]
-    if not text.startswith("s3://"):
-        return Configuration.from_json(text)
-    bucket, _, key = text.removeprefix("s3://").partition("/")
-    answer = boto3.client("s3", config=_RETRIES).get_object(Bucket=bucket, Key=key)
-    return Configuration.from_json(answer["Body"].read())
+    return Configuration.from_json((_CODE / environment["BATCH_CONFIGURATION"]).read_bytes())
 
 
 def read_records(environment: Mapping[str, str]) -> Records:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -27,7 +28,7 @@ def models_read_once() -> Iterator[None]:
 
 
 @pytest.fixture
-def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
+def aws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[dict[str, str]]:
     """Table, bucket and state machine as the stack makes them; the functions' environment."""
     for name, value in {
         "AWS_ACCESS_KEY_ID": "none",
@@ -38,7 +39,7 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
     monkeypatch.setattr(BaseClient, "_make_api_call", _one_at_a_time(BaseClient._make_api_call))
     with mock_aws():
-        environment = resources.create()
+        environment = resources.create(tmp_path)
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
         yield environment

@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import boto3
@@ -103,14 +105,14 @@ class Stage:
     @contextmanager
     def world(self) -> Iterator[dict[str, str]]:
         """AWS as it is when a platform was just made, at one moment that lasts."""
-        with mock_aws(), pytest.MonkeyPatch.context() as patch:
+        with mock_aws(), TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
             patch.setattr(boto3, "DEFAULT_SESSION", None)
             # Thousands of processes would each make clients of their own, which takes longer than their work.
             patch.setattr(boto3, "client", self._made_once(boto3.client))
             patch.setattr(boto3, "resource", self._made_once(boto3.resource))
             patch.setattr(time, "time", lambda: float(NOW))
             patch.setattr(time, "time_ns", lambda: NOW * 10**9)
-            environment = resources.create(_CONFIGURATION)
+            environment = resources.create(Path(folder), _CONFIGURATION)
             environment["BATCH_QUEUE_URLS"] = json.dumps({"qwen3-8b": "https://queue"})
             environment["BATCH_PLATFORM"] = "chat"
             for name, value in environment.items():

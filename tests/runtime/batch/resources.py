@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -80,8 +81,11 @@ PROGRESS_PROPERTIES: dict[str, Any] = {
 }
 
 
-def create(configuration: dict[str, Any] = CONFIGURATION) -> dict[str, str]:
-    """Make the table, the bucket and a state machine, and return the functions' environment."""
+def create(directory: Path, configuration: dict[str, Any] = CONFIGURATION) -> dict[str, str]:
+    """Make the table, the bucket and a state machine, and return the functions' environment.
+
+    Queues and teams are a file of the directory, as they are one beside the functions' code.
+    """
     for properties in (TABLE_PROPERTIES, PROGRESS_PROPERTIES):
         boto3.client("dynamodb").create_table(**properties)
     boto3.client("s3").create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
@@ -95,8 +99,15 @@ def create(configuration: dict[str, Any] = CONFIGURATION) -> dict[str, str]:
         "BATCH_PROGRESS_TABLE": PROGRESS_TABLE,
         "BATCH_BUCKET": BUCKET,
         "BATCH_STATE_MACHINE_ARN": machine["stateMachineArn"],
-        "BATCH_CONFIGURATION": json.dumps(configuration),
+        "BATCH_CONFIGURATION": str(write_configuration(directory, configuration)),
     }
+
+
+def write_configuration(directory: Path, configuration: dict[str, Any]) -> Path:
+    """Write queues and teams into a directory, and return the file."""
+    file = directory / "configuration.json"
+    file.write_text(json.dumps(configuration), "utf-8")
+    return file
 
 
 def configuration_text() -> str:

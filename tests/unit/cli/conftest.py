@@ -32,7 +32,7 @@ def emulator() -> Iterator[Emulator]:
 
 
 @pytest.fixture
-def platform(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> Platform:
+def platform(emulator: Emulator, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Platform:
     for name, value in {
         "AWS_ENDPOINT_URL": emulator.endpoint,
         "AWS_ACCESS_KEY_ID": SEARCH[0],
@@ -43,7 +43,7 @@ def platform(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> Platform:
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
     urllib3.request("POST", f"{emulator.endpoint}/moto-api/reset")
-    return read_platform(resources.create())
+    return read_platform(resources.create(tmp_path))
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import boto3
 import pytest
@@ -24,7 +25,7 @@ def emulator() -> Iterator[Emulator]:
 
 
 @pytest.fixture
-def environment(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+def environment(emulator: Emulator, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, str]:
     """AWS as it is when a platform was just made."""
     for name, value in {
         "AWS_ENDPOINT_URL": emulator.endpoint,
@@ -36,7 +37,7 @@ def environment(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> dict[str
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
     urllib3.request("POST", f"{emulator.endpoint}/moto-api/reset")
     emulator.seen.clear()
-    return resources.create()
+    return resources.create(tmp_path)
 
 
 @pytest.fixture

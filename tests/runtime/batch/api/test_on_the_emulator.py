@@ -31,13 +31,13 @@ def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
 
 
 @pytest.fixture(scope="module")
-def emulated(emulator: Emulator) -> Iterator[Platform]:
+def emulated(emulator: Emulator, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     """The functions' view of the emulator."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in emulator.environment().items():
             patch.setenv(name, value)
         patch.setattr(boto3, "DEFAULT_SESSION", None)
-        yield read_platform(resources.create())
+        yield read_platform(resources.create(tmp_path_factory.mktemp("code")))
 
 
 @pytest.fixture

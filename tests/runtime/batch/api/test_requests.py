@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -101,12 +102,13 @@ def test_any_sum_can_be_stored(api: Api, budget: str) -> None:
 
 
 @pytest.fixture
-def api_with_queues(aws: dict[str, str]) -> Api:
+def api_with_queues(aws: dict[str, str], tmp_path: Path) -> Api:
     """Two queues of one model, and one of another."""
     (nightly,) = resources.CONFIGURATION["queues"]
     more = [{**nightly, "name": "weekly"}, {**nightly, "name": "other", "model": "other-model"}]
     several = {**resources.CONFIGURATION, "queues": [nightly, *more]}
-    return Api(read_platform({**aws, "BATCH_CONFIGURATION": json.dumps(several)}))
+    file = resources.write_configuration(tmp_path, several)
+    return Api(read_platform({**aws, "BATCH_CONFIGURATION": str(file)}))
 
 
 @pytest.mark.parametrize(

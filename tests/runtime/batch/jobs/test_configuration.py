@@ -5,15 +5,15 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
 
 from batch.jobs import principals
 from batch.jobs.configuration import Configuration, ConfigurationError
 from batch.jobs.settings import SettingsError, read_configuration, read_platform
-from tests.runtime.batch.resources import BUCKET, CONFIGURATION
+from tests.runtime.batch.resources import CONFIGURATION, write_configuration
 
 ROLE = "arn:aws:iam::123456789012:role/Search"
 
@@ -91,17 +91,14 @@ def test_a_wrong_document_is_refused(document: str, message: str) -> None:
         Configuration.from_json(document)
 
 
-def test_the_document_may_lie_in_s3(aws: dict[str, str]) -> None:
-    boto3.client("s3").put_object(
-        Bucket=BUCKET, Key="configuration.json", Body=aws["BATCH_CONFIGURATION"].encode()
-    )
+def test_the_document_is_a_file(tmp_path: Path) -> None:
+    file = write_configuration(tmp_path, CONFIGURATION)
 
-    there = read_configuration({"BATCH_CONFIGURATION": f"s3://{BUCKET}/configuration.json"})
+    found = read_configuration({"BATCH_CONFIGURATION": str(file)})
 
-    assert there == read_configuration(aws)
-    assert there.queues[0].capacity.input_tokens_per_second == 40_000
+    assert found.queues[0].capacity.input_tokens_per_second == 40_000
 
 
 def test_missing_variables_are_all_named() -> None:
     with pytest.raises(SettingsError, match="BATCH_TABLE, BATCH_BUCKET, BATCH_STATE_MACHINE_ARN"):
-        read_platform({"BATCH_CONFIGURATION": "{}"})
+        read_platform({"BATCH_CONFIGURATION": "configuration.json"})

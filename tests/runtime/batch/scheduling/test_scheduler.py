@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from dataclasses import replace
 from typing import Any
@@ -78,7 +79,7 @@ def admissions(aws: dict[str, str]) -> AdmissionTable:
 def scheduler(
     aws: dict[str, str], platform_in_process: Platform, states: StepFunctions, admissions: AdmissionTable
 ) -> Scheduler:
-    document = json.loads(aws["BATCH_CONFIGURATION"])
+    document = copy.deepcopy(resources.CONFIGURATION)
     document["queues"][0]["capacity"]["places"] = 4
     return Scheduler(
         configuration=Configuration.from_json(json.dumps(document)),
