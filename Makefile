@@ -24,8 +24,8 @@ run: $(READY) ## deploy a blueprint to this machine and ask its models: make run
 test: $(READY) ## run every layer of tests but faults, lives and the control plane
 	$(BIN)/pytest --numprocesses 2 --dist loadgroup
 
-test-faults: $(READY) ## kill, hang and cut off batch workers and what they talk to, some minutes long
-	$(BIN)/pytest tests/runtime -m faults --numprocesses 2 --dist loadfile
+test-faults: $(READY) ## batch, from a file to its answers, while workers and what they talk to are killed, some minutes long
+	$(BIN)/pytest tests/runtime tests/local -m faults --numprocesses 2 --dist loadfile
 
 test-cluster: $(READY) ## build a real Kubernetes control plane once, and try every manifest on it
 	$(BIN)/python -m inference_blueprints.local.control_plane

@@ -1,12 +1,17 @@
-"""How two processes share the tests."""
+"""How two processes share the tests, and which examples generated tests take."""
 
 from __future__ import annotations
 
 from pathlib import Path, PurePath
 
 import pytest
+from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+
+# The same in every run, however slow the machine is; `pytest --hypothesis-profile default` takes others.
+settings.register_profile("repeatable", derandomize=True, deadline=None)
+settings.load_profile("repeatable")
 
 _HERE = Path(__file__).parent
 #: Layers that stay together: templates are synthesised once for all, and local servers need a processor.

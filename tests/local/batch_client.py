@@ -54,7 +54,7 @@ def rows(client: openai.OpenAI, file: str | None) -> list[dict[str, Any]]:
 def stopped_workers() -> Iterator[None]:
     """Let no worker take a step."""
     mine = psutil.Process().children(recursive=True)
-    workers = [each for each in mine if "batch.worker" in each.cmdline()]
+    workers = [each for each in mine if "batch.worker" in _words(each)]
     assert workers
     for worker in workers:
         worker.suspend()
@@ -63,3 +63,11 @@ def stopped_workers() -> Iterator[None]:
     finally:
         for worker in workers:
             worker.resume()
+
+
+def _words(process: psutil.Process) -> list[str]:
+    """Return a process's command line; none of one that has ended since it was listed."""
+    try:
+        return process.cmdline()
+    except psutil.NoSuchProcess:
+        return []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+import pytest
 import yaml
 from rich.console import Console
 
@@ -13,6 +14,8 @@ from inference_blueprints.local.platform import LocalPlatform
 from inference_blueprints.local.steps import Steps
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.shipped import shipped
+
+pytestmark = pytest.mark.faults
 
 
 def test_a_job_is_answered_by_what_tasks_are_told(tmp_path: Path) -> None:

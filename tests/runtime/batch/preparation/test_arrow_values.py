@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from batch.preparation.arrow_values import Fault, UnsupportedTypeError, read_values, reader_of
@@ -103,7 +103,11 @@ def test_generated_tables_are_read_as_they_were_drawn(
 ) -> None:
     table, rows = drawn
     file = io.BytesIO()
-    pq.write_table(table, file, **options)
+    try:
+        pq.write_table(table, file, **options)
+    except pa.ArrowIndexError:
+        # pyarrow cannot write a dictionary of no values that stands in a struct.
+        reject()
     content = file.getvalue()
     read = ParquetFile(lambda start, end: content[start:end], len(content))
     found = [row for batch in batches(read, range(len(read.row_groups))) for row, _, _ in batch]
