@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 from batch.contracts.keys import JobKeys
 from batch.contracts.publication import Published
 from batch.objects import Objects
+
+_READS_AT_ONCE = 16
 
 
 def unpublished(job: str, objects: Objects) -> list[str]:
@@ -58,4 +61,5 @@ def published(job: str, objects: Objects) -> Published:
         The batch bucket.
     """
     keys = objects.sizes(JobKeys(job).published)
-    return sum((Published.from_json(objects.read(key)) for key in keys), Published())
+    with ThreadPoolExecutor(_READS_AT_ONCE) as pool:
+        return sum(map(Published.from_json, pool.map(objects.read, keys)), Published())
