@@ -18,36 +18,13 @@ from signals.connection import PATIENT, open_client
 from signals.record import Signal
 from signals.store import SignalStore
 from tests.runtime.signals.conftest import LOOPBACK, Cache
+from tests.unit.cli.batch_commands import BLUEPRINT, QUEUES
 from tests.unit.deployment.fake_cloudformation import FakeCloudFormation
 
 NOW = int(time.time())
 SIGNAL = Signal(
     "captions", "shoe-1", "a red shoe\nwith laces", 5, "qwen3-8b", "abc", 1_790_000_000, NOW + 3600
 )
-BLUEPRINT = """\
-apiVersion: inference-blueprints/v1alpha1
-kind: Blueprint
-metadata: {name: chat}
-spec:
-  environment: {region: us-west-2}
-  cluster: {eks: {version: "1.35"}}
-  pools:
-  - {name: l40s, instanceTypes: [g6e.2xlarge], nodes: {max: 8}}
-  models:
-  - name: qwen3-8b
-    weights: {huggingFace: Qwen/Qwen3-8B}
-    engine: {vllm: {}}
-    workload: {inputTokens: 2000, outputTokens: 100, peakRequestsPerSecond: 6}
-    deployments:
-    - {name: main, aggregated: {pool: l40s, replicas: 1, tensorParallelSize: 1}}
-  teams:
-  - {name: search, principals: ["arn:aws:iam::123456789012:role/Search"], monthlyBudgetUsd: 1000}
-  batch:
-    queues:
-    - name: nightly
-      model: qwen3-8b
-      rates: {usdPerMillionInputTokens: 0.05, usdPerMillionOutputTokens: 0.4}
-"""
 STORE = "  signalStore: {valkey: {maxGb: 1}, signals: [{name: captions, team: search}]}\n"
 
 
@@ -87,8 +64,8 @@ def deployed(cache: Cache, stacks: FakeCloudFormation, monkeypatch: pytest.Monke
 def get(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., Ran]:
-    (tmp_path / "chat.yaml").write_text(BLUEPRINT + STORE, encoding="utf-8")
-    (tmp_path / "plain.yaml").write_text(BLUEPRINT, encoding="utf-8")
+    (tmp_path / "chat.yaml").write_text(BLUEPRINT + QUEUES + STORE, encoding="utf-8")
+    (tmp_path / "plain.yaml").write_text(BLUEPRINT + QUEUES, encoding="utf-8")
 
     def command(*words: str, blueprint: str = "chat.yaml") -> Ran:
         monkeypatch.setattr(sys, "argv", ["blueprints", "signals", "get", str(tmp_path / blueprint), *words])

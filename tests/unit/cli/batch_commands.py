@@ -19,7 +19,7 @@ from tests.runtime.batch import resources
 
 SEARCH = ("AKIAIOSFODNN7EXAMPLE", "secret-of-search")
 NOBODY = ("AKIAIOSFODNN7NOBODYX", "secret-of-nobody")
-BATCH = """\
+QUEUES = """\
   teams:
   - {name: search, principals: ["arn:aws:iam::123456789012:role/Search"], monthlyBudgetUsd: 1000}
   batch:
@@ -27,10 +27,13 @@ BATCH = """\
     - name: nightly
       model: qwen3-8b
       rates: {usdPerMillionInputTokens: 0.05, usdPerMillionOutputTokens: 0.4}
+"""
+BATCH = f"""\
+{QUEUES}\
   signalStore:
-    valkey: {maxGb: 1}
+    valkey: {{maxGb: 1}}
     signals:
-    - {name: product-captions, team: search}
+    - {{name: product-captions, team: search}}
 """
 BLUEPRINT = """\
 apiVersion: inference-blueprints/v1alpha1
