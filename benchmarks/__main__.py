@@ -9,8 +9,8 @@ from pathlib import Path
 import benchmarks
 from benchmarks.harness.discovery import UnknownBenchmarkError, choose, discover
 from benchmarks.harness.figure import Figure
-from benchmarks.harness.measure import ROOT, BenchmarkError
-from benchmarks.harness.results import markdown, merge
+from benchmarks.harness.recorded_results import markdown, merge
+from benchmarks.harness.timing import ROOT, BenchmarkError
 
 
 def main(arguments: list[str]) -> int:

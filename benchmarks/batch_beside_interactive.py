@@ -27,22 +27,22 @@ import aiohttp
 
 from benchmarks.harness.batch.stage import Stage, check_lives, stage
 from benchmarks.harness.figure import Figure
-from benchmarks.harness.layouts import Case, aggregated, blueprint_of
+from benchmarks.harness.layouts import LayoutCase, aggregated, blueprint_of
 from benchmarks.harness.live import Arm, served
-from benchmarks.harness.measure import BenchmarkError
-from inference_blueprints.completions.client import CompletionClient
-from inference_blueprints.completions.outcome import Outcome
-from inference_blueprints.completions.percentiles import percentile
-from inference_blueprints.local.replay.open_loop import OpenLoop, Pacing
-from inference_blueprints.local.replay.prompts import PromptWriter
-from inference_blueprints.local.replay.scale import PrefixBlock, ScaledRequest
-from inference_blueprints.local.serving.endpoint import Endpoint
-from inference_blueprints.local.serving.vocabulary import text_of
+from benchmarks.harness.timing import BenchmarkError
+from inference_blueprints.measurement.completions.completion_client import CompletionClient
+from inference_blueprints.measurement.completions.request_outcome import RequestOutcome
+from inference_blueprints.measurement.replay.open_loop import OpenLoop, Pacing
+from inference_blueprints.measurement.replay.prompt_writer import PromptWriter
+from inference_blueprints.measurement.replay.scaled_trace import PrefixBlock, ScaledRequest
+from inference_blueprints.measurement.statistics.percentiles import percentile
+from inference_blueprints.measurement.tokenizer.vocabulary import random_text
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.simulation.offline_replay import SyntheticLoad
+from inference_blueprints.targets.local.local_endpoint import LocalEndpoint
 
 _USERS, _RATE = 50, 6.0
-_CASE = Case("Qwen/Qwen3-32B", "p5en.48xlarge", SyntheticLoad(3000, 150, 0.5, _USERS))
+_CASE = LayoutCase("Qwen/Qwen3-32B", "p5en.48xlarge", SyntheticLoad(3000, 150, 0.5, _USERS))
 _WORKERS = aggregated(4, 2)
 _SHARDS, _LINES, _PROMPT_TOKENS, _ANSWER_TOKENS = 8, 1000, 1000, 100
 _ALONE_SECONDS, _BESIDE_SECONDS, _FIXED_SECONDS = 20.0, 30.0, 12.0
@@ -68,7 +68,7 @@ class _Window:
     end: float
     rows: int = 0
 
-    def first_tokens(self, outcomes: Sequence[Outcome]) -> list[float]:
+    def first_tokens(self, outcomes: Sequence[RequestOutcome]) -> list[float]:
         """Return the milliseconds of the requests that were sent in it."""
         sent = (outcome for outcome in outcomes if self.begin <= outcome.sent_seconds < self.end)
         return [time for outcome in sent if (time := outcome.time_to_first_token_ms) is not None]
@@ -121,7 +121,7 @@ def measure() -> list[Figure]:
         return asyncio.run(_measure(endpoints["live"], job))
 
 
-async def _measure(endpoint: Endpoint, job: Stage) -> list[Figure]:
+async def _measure(endpoint: LocalEndpoint, job: Stage) -> list[Figure]:
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
         client = CompletionClient(
             session,
@@ -131,7 +131,7 @@ async def _measure(endpoint: Endpoint, job: Stage) -> list[Figure]:
             clock=time.perf_counter,
         )
         loop = OpenLoop(
-            client, PromptWriter(text_of, 0), in_flight_limit=512, pacing=Pacing(), on_progress=None
+            client, PromptWriter(random_text, 0), in_flight_limit=512, pacing=Pacing(), on_progress=None
         )
         async with asyncio.TaskGroup() as group:
             timed = _Timed(job, address=endpoint.base_url.removesuffix("/v1"))
@@ -196,7 +196,7 @@ def _interactive() -> Iterator[ScaledRequest]:
 def _body(number: int) -> dict[str, Any]:
     """Return a request with a prompt that nobody else has."""
     return {
-        "messages": [{"role": "user", "content": text_of(_PROMPT_TOKENS, 1_000_000 + number)}],
+        "messages": [{"role": "user", "content": random_text(_PROMPT_TOKENS, 1_000_000 + number)}],
         "max_tokens": _ANSWER_TOKENS,
         "min_tokens": _ANSWER_TOKENS,
         "ignore_eos": True,

@@ -23,7 +23,7 @@ import psutil
 
 from benchmarks.harness.batch.stage import Stage, check_lives, endpoint, shard_lines, stage, statistics
 from benchmarks.harness.figure import Figure
-from benchmarks.harness.measure import ROOT, interleaved_medians, run
+from benchmarks.harness.timing import ROOT, interleaved_medians, run
 
 _IN_FLIGHT, _ENDPOINT_SECONDS = 512, 0.5
 _LITTLE_SHARDS, _LITTLE_LINES = 8, 7_680

@@ -18,8 +18,8 @@ from itertools import product
 from typing import Any
 
 from benchmarks.harness.figure import Figure
-from benchmarks.harness.layouts import Case, aggregated, disaggregated, rate_search, simulated
-from inference_blueprints.simulation.highest_rate import Limits, RateSearch
+from benchmarks.harness.layouts import LayoutCase, aggregated, disaggregated, rate_search, simulated
+from inference_blueprints.simulation.highest_rate import LatencyLimits, RateSearch
 from inference_blueprints.simulation.offline_replay import SyntheticLoad
 
 _GOAL = 2 / 3
@@ -37,7 +37,7 @@ class _Comparison:
     """One case, its layouts and the limits on the time per output token that are looked at."""
 
     name: str
-    case: Case
+    case: LayoutCase
     apart: dict[str, Any]
     together: tuple[tuple[int, int], ...]
     limits_ms: tuple[float, ...]
@@ -56,7 +56,7 @@ class _Comparison:
         return [self._figure(apart, together, limit) for limit in self.limits_ms]
 
     def _figure(self, apart: RateSearch, together: list[RateSearch], limit: float) -> Figure:
-        limits = Limits(_FIRST_TOKEN_MS, limit)
+        limits = LatencyLimits(_FIRST_TOKEN_MS, limit)
         return Figure(
             f"disaggregation {self.name}, {limit:g} ms a token",
             max(search.highest(limits)[0] for search in together),
@@ -68,14 +68,16 @@ class _Comparison:
 
 
 def _on_h200(input_tokens: int, limits_ms: tuple[float, ...], goal: float | None) -> _Comparison:
-    case = Case("Qwen/Qwen3-32B", "p5en.48xlarge", SyntheticLoad(input_tokens, _ANSWER))
+    case = LayoutCase("Qwen/Qwen3-32B", "p5en.48xlarge", SyntheticLoad(input_tokens, _ANSWER))
     return _Comparison(
         f"Qwen3-32B on 16 H200, prompts of {input_tokens}", case, _APART, _ON_H200, limits_ms, goal
     )
 
 
-_L40S = Case("Qwen/Qwen3-8B", "g6e.48xlarge", SyntheticLoad(3000, _ANSWER), efa=False)
-_B300 = Case("Qwen/Qwen3-235B-A22B-FP8", "p6-b300.48xlarge", SyntheticLoad(3000, _ANSWER), engine="sglang")
+_L40S = LayoutCase("Qwen/Qwen3-8B", "g6e.48xlarge", SyntheticLoad(3000, _ANSWER), efa=False)
+_B300 = LayoutCase(
+    "Qwen/Qwen3-235B-A22B-FP8", "p6-b300.48xlarge", SyntheticLoad(3000, _ANSWER), engine="sglang"
+)
 _COMPARISONS = (
     _on_h200(3000, (20.0, 25.0, 30.0, 50.0), _GOAL),
     _on_h200(2000, (30.0,), _GOAL),

@@ -23,7 +23,7 @@ from typing import Any
 import yaml
 
 from benchmarks.harness.figure import Figure
-from inference_blueprints.deployment.kubectl import Kubectl
+from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
 from inference_blueprints.local.control_plane import artefacts, build, definitions
 from inference_blueprints.local.control_plane.control_plane import ControlPlane
 from inference_blueprints.synthesis import synthesise

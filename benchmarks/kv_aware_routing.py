@@ -33,21 +33,21 @@ from pathlib import Path
 from typing import Literal
 
 from benchmarks.harness.figure import Figure
-from benchmarks.harness.layouts import Case, aggregated, blueprint_of, simulated
+from benchmarks.harness.layouts import LayoutCase, aggregated, blueprint_of, simulated
 from benchmarks.harness.live import Arm, ask_in_turns, served, with_kv_blocks
-from inference_blueprints.completions.percentiles import percentile
-from inference_blueprints.local.replay.scale import PrefixBlock, ScaledRequest
-from inference_blueprints.local.replay.trace import shipped_trace
+from inference_blueprints.measurement.replay.recorded_trace import shipped_trace
+from inference_blueprints.measurement.replay.scaled_trace import PrefixBlock, ScaledRequest
+from inference_blueprints.measurement.statistics.percentiles import percentile
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.simulation.offline_replay import (
     Latencies,
     RecordedRequest,
-    ReplayResult,
+    SimulatedReplay,
     SyntheticLoad,
     replay_recorded,
     replay_synthetic,
 )
-from inference_blueprints.simulation.workers import SimulatedWorkers
+from inference_blueprints.simulation.simulated_workers import SimulatedWorkers
 
 Router = Literal["kv_router", "round_robin"]
 
@@ -56,7 +56,7 @@ _USERS, _MANY_USERS = 120, 640
 _SMALL_CACHE_BLOCKS = 2048
 _SECONDS = 120
 _LIVE_RATE, _TURNS, _TURN_SECONDS = 16, 2, 20.0
-_CASE = Case("Qwen/Qwen3-32B", "p5en.48xlarge", SyntheticLoad(4000, 200, 0.9, _USERS))
+_CASE = LayoutCase("Qwen/Qwen3-32B", "p5en.48xlarge", SyntheticLoad(4000, 200, 0.9, _USERS))
 _WORKERS = aggregated(8, 2)
 _PERCENTILES = (50, 90, 99)
 _OF_FIRST_TOKENS = (50, 90)
@@ -70,7 +70,7 @@ class _Compared:
     first_token: tuple[Latencies, Latencies]
 
     @classmethod
-    def of(cls, replayed: Callable[[Router], ReplayResult]) -> _Compared:
+    def of(cls, replayed: Callable[[Router], SimulatedReplay]) -> _Compared:
         """Replay both ways."""
         aware, in_turn = replayed("kv_router"), replayed("round_robin")
         return cls(
@@ -153,10 +153,10 @@ def _live() -> list[Figure]:
         arms[routing] = Arm(blueprint, with_kv_blocks(build_plan(blueprint), _SMALL_CACHE_BLOCKS))
     with tempfile.TemporaryDirectory() as folder, served(arms, Path(folder)) as endpoints:
         outcomes = ask_in_turns(endpoints, _turns())
-    end_to_end, first_token = (
-        tuple(_latencies([each(outcome) for outcome in outcomes[routing]]) for routing in arms)
-        for each in (lambda outcome: outcome.end_to_end_ms, lambda outcome: outcome.time_to_first_token_ms)
-    )
+    end_to_end = [_latencies([each.end_to_end_ms for each in outcomes[routing]]) for routing in arms]
+    first_token = [
+        _latencies([each.time_to_first_token_ms for each in outcomes[routing]]) for routing in arms
+    ]
     return _Compared((end_to_end[0], end_to_end[1]), (first_token[0], first_token[1])).figures(
         f"live, {_USERS} users, {_LIVE_RATE} requests/s", ()
     )

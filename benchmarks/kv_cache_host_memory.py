@@ -24,17 +24,17 @@ from dataclasses import replace
 
 from benchmarks.harness.figure import Figure
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.local.replay.trace import shipped_trace
+from inference_blueprints.measurement.replay.recorded_trace import shipped_trace
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.simulation.offline_replay import (
     RecordedRequest,
-    ReplayResult,
+    SimulatedReplay,
     SyntheticLoad,
     replay_recorded,
     replay_synthetic,
 )
-from inference_blueprints.simulation.workers import SimulatedWorkers, simulated_workers
+from inference_blueprints.simulation.simulated_workers import SimulatedWorkers, simulated_workers
 
 _BLUEPRINT = "long-context-kv-cache"
 _GOAL = 0.9
@@ -89,7 +89,7 @@ def _conversation(workers: _Workers) -> list[Figure]:
 
 
 def _compared(
-    name: str, replayed: Callable[[_Workers], ReplayResult], workers: _Workers, goal: float | None
+    name: str, replayed: Callable[[_Workers], SimulatedReplay], workers: _Workers, goal: float | None
 ) -> list[Figure]:
     """Replay with memory and without, and return latencies and what was found of the prompts."""
     without = [replace(each, settings=replace(each.settings, host_kv_blocks=0)) for each in workers]

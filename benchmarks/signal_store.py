@@ -20,14 +20,14 @@ from typing import Any
 import valkey
 
 from benchmarks.harness.figure import Figure
-from benchmarks.harness.measure import ROOT, BenchmarkError, interleaved_medians
+from benchmarks.harness.timing import ROOT, BenchmarkError, interleaved_medians
 from inference_blueprints.local.emulator.serverless_cache.valkey_server import LOOPBACK, ValkeyServer
 
 sys.path.append(str(ROOT / "runtime"))
 
 from signals.reading import PIPELINE_SIZE
-from signals.record import Signal, storage_key
-from signals.store import SignalStore
+from signals.record import SignalRecord, storage_key
+from signals.store import SignalWriter
 
 _LOADED, _READ, _ROUNDS = 50_000, 2_000, 5
 _GOAL_WRITE, _GOAL_GET, _GOAL_GET_MANY = 2.0, 2.0, 0.5
@@ -50,7 +50,7 @@ def measure() -> list[Figure]:
 
 
 def _writes(client: Any) -> Iterator[Figure]:
-    store = SignalStore(client)
+    store = SignalWriter(client)
     versions = iter(range(1, _ROUNDS + 1))
 
     def versioned() -> None:
@@ -72,7 +72,7 @@ def _writes(client: Any) -> Iterator[Figure]:
 
 
 def _reads(client: Any) -> Iterator[Figure]:
-    store = SignalStore(client)
+    store = SignalWriter(client)
     keys = [_key(number) for number in range(_READ)]
 
     def many() -> None:
@@ -93,11 +93,13 @@ def _reads(client: Any) -> Iterator[Figure]:
     yield Figure("signal_store_get_many", of_many, "us", baseline=one, goal=_GOAL_GET_MANY)
 
 
-def _signals(name: str, version: int) -> Iterator[Signal]:
+def _signals(name: str, version: int) -> Iterator[SignalRecord]:
     """Iterate over as many signals as are loaded."""
     now = int(time.time())
     for number in range(_LOADED):
-        yield Signal(name, _key(number), _VALUE, version, "qwen3-8b", "ab" * 16, now, now + _DAY_SECONDS)
+        yield SignalRecord(
+            name, _key(number), _VALUE, version, "qwen3-8b", "ab" * 16, now, now + _DAY_SECONDS
+        )
 
 
 def _key(number: int) -> str:

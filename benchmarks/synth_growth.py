@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.harness.figure import Figure
 from benchmarks.harness.generated import write_generated
-from benchmarks.harness.measure import run
+from benchmarks.harness.timing import run
 
 _ROUNDS = 3
 _GOAL_RATIO = 1.3

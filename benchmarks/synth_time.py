@@ -7,8 +7,8 @@ times that.
 from __future__ import annotations
 
 from benchmarks.harness.figure import Figure
-from benchmarks.harness.measure import ROOT, interleaved_medians
-from benchmarks.harness.synthesis import blueprint_seconds, synthesis_seconds
+from benchmarks.harness.timed_synthesis import blueprint_seconds, synthesis_seconds
+from benchmarks.harness.timing import ROOT, interleaved_medians
 
 _ROUNDS = 5
 _GOAL_RATIO = 1.5

@@ -16,11 +16,11 @@ from itertools import product
 from pathlib import Path
 
 from benchmarks.harness.figure import Figure
-from benchmarks.harness.measure import BenchmarkError
-from inference_blueprints.planning.rates import prices_for
+from benchmarks.harness.timing import BenchmarkError
+from inference_blueprints.pricing.rates import prices_for
 from inference_blueprints.spec.types import Blueprint
-from inference_blueprints.tuning.candidates import Candidate, Shape, counts
-from inference_blueprints.tuning.costs import Cost, Costing
+from inference_blueprints.tuning.candidate_costs import Cost, Costing
+from inference_blueprints.tuning.candidates import TuningCandidate, WorkerShape, counts
 from inference_blueprints.tuning.evaluation import Evaluator
 from inference_blueprints.tuning.profiles import Profiles, Say, Speed
 from inference_blueprints.tuning.replay_cache import ReplayCache
@@ -115,10 +115,10 @@ class _Silent:
     def shapes(self, total: int) -> None:
         """Show nothing."""
 
-    def replaying(self, candidate: Candidate) -> None:
+    def replaying(self, candidate: TuningCandidate) -> None:
         """Show nothing."""
 
-    def looked_at(self, shape: Shape) -> None:
+    def looked_at(self, shape: WorkerShape) -> None:
         """Show nothing."""
 
 
@@ -127,9 +127,11 @@ def _whole_grid(blueprint: Blueprint, stores: Stores) -> tuple[Cost | None, int]
     costing = Costing(blueprint, 0, prices_for(blueprint.spec.environment.region), _MOST_ACCELERATORS)
     evaluator = Evaluator(costing, demand_of(blueprint, 0, None), stores.profiles.find, stores.replays)
     every = [
-        Candidate(shape, replicas)
+        TuningCandidate(shape, replicas)
         for shape in possible_shapes(costing, _ENGINES)
-        if all(workers.profile for workers in evaluator.workers(Candidate(shape, (1,) * len(shape.roles))))
+        if all(
+            workers.profile for workers in evaluator.workers(TuningCandidate(shape, (1,) * len(shape.roles)))
+        )
         for replicas in product(counts(_MOST_ACCELERATORS), repeat=len(shape.roles))
     ]
     keeping = [each for each in every if costing.has_room(each) and evaluator.keeps(each)]

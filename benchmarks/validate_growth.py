@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks.harness.figure import Figure
 from benchmarks.harness.generated import write_generated
-from benchmarks.harness.measure import BLUEPRINTS, cost, interleaved_medians
+from benchmarks.harness.timing import BLUEPRINTS, cost, interleaved_medians
 
 _ROUNDS = 9
 _GOAL_RATIO = 1.5

@@ -7,14 +7,16 @@ imports the libraries that it cannot do without (pydantic, PyYAML, typer).
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 
 from benchmarks.harness.figure import Figure
-from benchmarks.harness.measure import BLUEPRINTS, cost, interleaved_medians, wall_seconds
+from benchmarks.harness.timing import BLUEPRINTS, cost, interleaved_medians, wall_seconds
 
 _ROUNDS = 15
 _GOAL_SECONDS = 0.3
-_VALIDATE = [BLUEPRINTS, "validate", "quickstart-g6e"]
-_LIBRARIES = [sys.executable, "-c", "import pydantic, typer, yaml"]
+_VALIDATE: Sequence[str | Path] = [BLUEPRINTS, "validate", "quickstart-g6e"]
+_LIBRARIES: Sequence[str | Path] = [sys.executable, "-c", "import pydantic, typer, yaml"]
 
 
 def measure() -> list[Figure]:

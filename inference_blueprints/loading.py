@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from inference_blueprints.errors import BlueprintError, Finding, Problem
-from inference_blueprints.serving import checks
-from inference_blueprints.spec import composer, shipped, source, typed
-from inference_blueprints.spec.lock.beside import Beside
+from inference_blueprints.serving.checks.serving_checks import serving_findings
+from inference_blueprints.spec import composer, shipped, source, validation
+from inference_blueprints.spec.holes import decidable
+from inference_blueprints.spec.lock.adjacent_files import AdjacentFiles
 from inference_blueprints.spec.lock.lock import Lock, with_commits
 from inference_blueprints.spec.lock.pins import NO_PINS, Pins, pinned_version
-from inference_blueprints.spec.partial import Undecidable
-from inference_blueprints.spec.rules import table
-from inference_blueprints.spec.sections import Sections
+from inference_blueprints.spec.rules.rule_table import rule_findings
 from inference_blueprints.spec.types import Blueprint
 
 
@@ -60,14 +58,14 @@ def load_blueprint(name_or_path: str) -> LoadedBlueprint:
     """
     path = shipped.find(name_or_path)
     text = source.read(path, str(path))
-    place = Beside(path)
+    adjacent = AdjacentFiles(path)
     try:
-        loaded = parse_blueprint(text, str(path), place.pins())
+        loaded = parse_blueprint(text, str(path), adjacent.pins())
     except BlueprintError as error:
-        raise BlueprintError([*error.problems, *place.problems]) from error
-    if place.problems:
-        raise BlueprintError(place.problems)
-    return replace(loaded, warnings=(*loaded.warnings, *place.warnings))
+        raise BlueprintError([*error.problems, *adjacent.problems]) from error
+    if adjacent.problems:
+        raise BlueprintError(adjacent.problems)
+    return replace(loaded, warnings=(*loaded.warnings, *adjacent.warnings))
 
 
 def parse_blueprint(text: str, file: str, pins: Pins = NO_PINS) -> LoadedBlueprint:
@@ -88,29 +86,30 @@ def parse_blueprint(text: str, file: str, pins: Pins = NO_PINS) -> LoadedBluepri
         If the text cannot be used, with every problem found.
     """
     parsed = composer.parse(text, file)
-    version = typed.other_version(parsed)
+    version = validation.other_version(parsed)
     if version:
         raise BlueprintError([*parsed.problems, version])
-    checked = typed.validate(parsed)
-    found = [parsed.tie(finding) for finding in _findings(checked, pins)]
+    checked = validation.validate(parsed)
+    found = [parsed.tie(finding) for finding in _findings(checked.blueprint, pins)]
     errors = [problem for problem in found if problem.severity == "error"]
     problems = [*parsed.problems, *checked.problems, *errors]
-    if problems or checked.blueprint is None:
+    if problems or not checked.is_complete:
         raise BlueprintError(problems)
     blueprint = with_commits(checked.blueprint, pins.commits).with_releases(pins.releases)
     return LoadedBlueprint(blueprint, file, tuple(sorted(found)), checked.blueprint, pins.lock)
 
 
-def _findings(checked: typed.Typed, pins: Pins) -> list[Finding]:
-    """Return what the rules and the serving checks find in whatever fits the types."""
-    found = table.findings(checked.sections, checked.partial)
-    serving = [finding for view in (*checked.partial, checked.sections) for finding in _serving(view, pins)]
-    return [*found, *pinned_version(checked.sections.cluster, pins), *dict.fromkeys(serving)]
+def _findings(blueprint: Blueprint, pins: Pins) -> list[Finding]:
+    """Return what the rules and the serving checks find in a blueprint, which may have holes."""
 
+    def pinned(blueprint: Blueprint) -> Iterator[Finding]:
+        return pinned_version(blueprint.spec.cluster, pins)
 
-def _serving(sections: Sections, pins: Pins) -> Iterator[Finding]:
-    """Yield what the serving checks find, as far as there is enough of the blueprint for a verdict."""
-    with suppress(Undecidable):
-        blueprint = None if sections.about == "pools" else sections.blueprint()
-        for finding in checks.findings(blueprint.with_releases(pins.releases)) if blueprint else ():
-            yield replace(finding, path=sections.path_in_file(finding.path))
+    def serving(blueprint: Blueprint) -> Iterator[Finding]:
+        return serving_findings(blueprint.with_releases(pins.releases))
+
+    return [
+        *rule_findings(blueprint),
+        *decidable(pinned, blueprint),
+        *dict.fromkeys(decidable(serving, blueprint)),
+    ]

@@ -57,7 +57,7 @@ def _grouped_query_attention(text: dict[str, Any]) -> int:
     hidden, heads, kv_heads = text["hidden_size"], text["num_attention_heads"], text["num_key_value_heads"]
     head = text.get("head_dim") or hidden // heads
     biases = (heads + 2 * kv_heads) * head + hidden if text.get("attention_bias") else 0
-    return 2 * hidden * heads * head + 2 * hidden * kv_heads * head + biases
+    return int(2 * hidden * heads * head + 2 * hidden * kv_heads * head + biases)
 
 
 def _latent_attention(text: dict[str, Any]) -> int:
@@ -67,7 +67,7 @@ def _latent_attention(text: dict[str, Any]) -> int:
     query = text["q_lora_rank"] * (hidden + heads * query_head)
     compressed = hidden * (text["kv_lora_rank"] + text["qk_rope_head_dim"])
     expanded = text["kv_lora_rank"] * heads * (text["qk_nope_head_dim"] + text["v_head_dim"])
-    return query + compressed + expanded + heads * text["v_head_dim"] * hidden
+    return int(query + compressed + expanded + heads * text["v_head_dim"] * hidden)
 
 
 def count_vision_parameters(configuration: dict[str, Any]) -> int:
@@ -85,4 +85,4 @@ def count_vision_parameters(configuration: dict[str, Any]) -> int:
     output = vision.get("out_hidden_size") or configuration["text_config"]["hidden_size"]
     mergers = 1 + len(vision.get("deepstack_visual_indexes", []))
     merger = merged * merged + merged * output if "spatial_merge_size" in vision else width * output
-    return depth * block + width * (patch + positions) + mergers * merger
+    return int(depth * block + width * (patch + positions) + mergers * merger)

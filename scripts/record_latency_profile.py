@@ -34,7 +34,7 @@ sys.path.append(str(LIBRARY))
 from aiconfigurator.cli.api import cli_estimate  # noqa: E402 -- after the library is on the path
 
 from inference_blueprints import catalog  # noqa: E402
-from inference_blueprints.serving.memory import estimate_memory  # noqa: E402
+from inference_blueprints.serving.estimates.memory_estimate import estimate_memory  # noqa: E402
 
 CATALOGUE = LIBRARY / "inference_blueprints/catalog/data"
 #: The blueprint's word for an engine: aiconfigurator's, and the release of its newest data.
@@ -165,9 +165,12 @@ def main() -> None:
     if accelerator.performance_system is None:
         options.error(f"aiconfigurator has no data for {accelerator.name}")
     bundled = BUNDLED.search(model.source)
-    if not (bundled or given.model_path):
+    if given.model_path:
+        path = given.model_path
+    elif bundled:
+        path = bundled.group(1).replace("--", "/", 1)
+    else:
         options.error(f"{model.name} is not bundled with aiconfigurator: give --model-path")
-    path = given.model_path or bundled.group(1).replace("--", "/", 1)
     quantisation = "fp8_block" if bundled and bundled.group(2) else None
     size = given.tensor_parallel_size
     backend, version = BACKENDS[given.engine]

@@ -29,7 +29,7 @@ CATALOGUE_NAMES = {
 }
 
 
-class Case(NamedTuple):
+class MemoryCase(NamedTuple):
     """One question: a model of aiconfigurator on so many devices; expert parallel size 0 for dense models."""
 
     model: str
@@ -41,26 +41,26 @@ class Case(NamedTuple):
 
 
 CASES = (
-    Case("Qwen/Qwen3-0.6B", "l40s", "l40s", 1, 8192, 0),
-    Case("Qwen/Qwen3-8B", "l40s", "l40s", 1, 2048, 0),
-    Case("Qwen/Qwen3-8B", "l40s", "l40s", 1, 8192, 0),
-    Case("Qwen/Qwen3-32B", "l40s", "l40s", 4, 8192, 0),
-    Case("Qwen/Qwen3-32B", "h200", "h200_sxm", 1, 8192, 0),
-    Case("Qwen/Qwen3-32B", "h200", "h200_sxm", 4, 8192, 0),
-    Case("Qwen/Qwen3-32B-FP8", "l40s", "l40s", 2, 8192, 0),
-    Case("Qwen/Qwen3-30B-A3B", "h100", "h100_sxm", 2, 8192, 1),
-    Case("Qwen/Qwen3-235B-A22B-FP8", "h200", "h200_sxm", 4, 8192, 1),
-    Case("Qwen/Qwen3-235B-A22B-FP8", "h200", "h200_sxm", 8, 8192, 8),
-    Case("Qwen/Qwen3-235B-A22B-FP8", "b300", "b300_sxm", 1, 8192, 1),
-    Case("deepseek-ai/DeepSeek-R1", "h200", "h200_sxm", 8, 8192, 8),
-    Case("openai/gpt-oss-20b", "h100", "h100_sxm", 1, 8192, 1),
-    Case("openai/gpt-oss-120b", "h100", "h100_sxm", 2, 8192, 1),
-    Case("meta-llama/Meta-Llama-3.1-8B", "l40s", "l40s", 1, 8192, 0),
-    Case("meta-llama/Meta-Llama-3.1-70B", "h200", "h200_sxm", 4, 8192, 0),
+    MemoryCase("Qwen/Qwen3-0.6B", "l40s", "l40s", 1, 8192, 0),
+    MemoryCase("Qwen/Qwen3-8B", "l40s", "l40s", 1, 2048, 0),
+    MemoryCase("Qwen/Qwen3-8B", "l40s", "l40s", 1, 8192, 0),
+    MemoryCase("Qwen/Qwen3-32B", "l40s", "l40s", 4, 8192, 0),
+    MemoryCase("Qwen/Qwen3-32B", "h200", "h200_sxm", 1, 8192, 0),
+    MemoryCase("Qwen/Qwen3-32B", "h200", "h200_sxm", 4, 8192, 0),
+    MemoryCase("Qwen/Qwen3-32B-FP8", "l40s", "l40s", 2, 8192, 0),
+    MemoryCase("Qwen/Qwen3-30B-A3B", "h100", "h100_sxm", 2, 8192, 1),
+    MemoryCase("Qwen/Qwen3-235B-A22B-FP8", "h200", "h200_sxm", 4, 8192, 1),
+    MemoryCase("Qwen/Qwen3-235B-A22B-FP8", "h200", "h200_sxm", 8, 8192, 8),
+    MemoryCase("Qwen/Qwen3-235B-A22B-FP8", "b300", "b300_sxm", 1, 8192, 1),
+    MemoryCase("deepseek-ai/DeepSeek-R1", "h200", "h200_sxm", 8, 8192, 8),
+    MemoryCase("openai/gpt-oss-20b", "h100", "h100_sxm", 1, 8192, 1),
+    MemoryCase("openai/gpt-oss-120b", "h100", "h100_sxm", 2, 8192, 1),
+    MemoryCase("meta-llama/Meta-Llama-3.1-8B", "l40s", "l40s", 1, 8192, 0),
+    MemoryCase("meta-llama/Meta-Llama-3.1-70B", "h200", "h200_sxm", 4, 8192, 0),
 )
 
 
-def estimate(case: Case) -> dict[str, Any]:
+def estimate(case: MemoryCase) -> dict[str, Any]:
     """Ask aiconfigurator for one case, with the KV cache in BF16 as vLLM's ``auto`` gives."""
     experts = {}
     if case.expert_parallel_size:

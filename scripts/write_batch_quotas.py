@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from inference_blueprints.planning.batch_day import BatchDay, summarise_days
-from inference_blueprints.planning.batch_quotas import service_quota_uses
-from inference_blueprints.planning.batch_rows import day_row, figure, share
+from inference_blueprints.planning.tables.batch_tables import day_row, figure, share
+from inference_blueprints.sizing.batch_day import BatchDay, summarise_days
+from inference_blueprints.sizing.batch_quotas import service_quota_uses
 
 PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "batch.md"
 REGION: Final = "us-west-2"
@@ -47,7 +47,10 @@ def page_text(page: str) -> str:
 
 def _day() -> Iterator[str]:
     """Yield the lines of the table of the day."""
-    yield "| requests/s | jobs | segments | shards, at the most | in flight, at the most | s a request |"
+    yield (
+        "| requests per second | jobs | segments | shards, maximum | concurrent requests, maximum "
+        "| seconds per request, maximum |"
+    )
     yield "| ---: | ---: | ---: | ---: | ---: | ---: |"
     for day in summarise_days([REFERENCE]):
         yield _line(day_row(day)[1:])
@@ -55,7 +58,7 @@ def _day() -> Iterator[str]:
 
 def _quotas() -> Iterator[str]:
     """Yield the lines of the table of quotas."""
-    yield "| Quota | At most | Default | Share | Raised | What is counted |"
+    yield "| Quota | Use, maximum | Default quota | Share | Adjustable | Counted |"
     yield "|---|---:|---:|---:|---|---|"
     for use in service_quota_uses([REFERENCE], REGION):
         yield _line(

@@ -15,22 +15,22 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from inference_blueprints.figures import MemorySummary, PlanSummary, ProcessSummary
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.planning.picture import picture
-from inference_blueprints.planning.plan_table import PlanTable
-from inference_blueprints.planning.rows import plan_notes, plan_tables
+from inference_blueprints.picture.picture import picture
 from inference_blueprints.planning.summary import summarise
-from inference_blueprints.planning.types import MemorySummary, PlanSummary, ProcessSummary
+from inference_blueprints.planning.tables.plan_tables import plan_notes, plan_tables
 from inference_blueprints.resources import root
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.shipped import shipped
 from inference_blueprints.spec.types import Blueprint, OnDemand, Purchase
+from inference_blueprints.tables.text_table import TextTable
 
 _GIB = 1024**3
 _PLACE = re.compile(r"(<!-- plan: [^\n]*-->\n).*?(<!-- end of plan -->)", re.DOTALL)
 _LINES = "<!-- plan: written by scripts/write_blueprint_pages.py -->\n<!-- end of plan -->"
 #: Tables of `blueprints plan` that a page has too.
-_FURTHER_SIZES = ("KV cache beside the devices",)
+_FURTHER_SIZES = ("KV cache outside the devices",)
 _PRICES = ("Pools", "Price of tokens (simulated)")
 
 
@@ -109,7 +109,7 @@ def _parts(name: str) -> Iterator[str]:
     yield from _on_demand(blueprint, summary)
 
 
-def _printed(tables: Mapping[str, PlanTable], titles: Sequence[str]) -> Iterator[str]:
+def _printed(tables: Mapping[str, TextTable], titles: Sequence[str]) -> Iterator[str]:
     """Yield those of the plan's tables that it prints."""
     for title in titles:
         if title in tables:
@@ -117,14 +117,22 @@ def _printed(tables: Mapping[str, PlanTable], titles: Sequence[str]) -> Iterator
             yield from tables[title].notes
 
 
-def _sizes(summary: PlanSummary) -> PlanTable:
+def _sizes(summary: PlanSummary) -> TextTable:
     """Return a row for each process."""
     memory = {(each.model, each.deployment): each for each in summary.memory}
     devices = {pool.name: pool.accelerator or "-" for pool in summary.pools}
-    return PlanTable(
+    return TextTable(
         "Sizes",
         ("process", "on"),
-        ("replicas", "devices", "weights GiB", "KV cache GiB", "KiB a token", "KV tokens", "requests"),
+        (
+            "replicas",
+            "devices",
+            "weights, GiB",
+            "KV cache, GiB",
+            "KV cache per token, KiB",
+            "KV cache per worker, tokens",
+            "concurrent requests",
+        ),
         tuple(_row(process, memory, devices) for process in summary.processes),
     )
 
@@ -165,7 +173,7 @@ def _on_demand(blueprint: Blueprint, summary: PlanSummary) -> Iterator[str]:
         yield f"On demand the used nodes would cost {totals.usd_per_hour_used:,.2f} USD an hour."
 
 
-def _markdown(table: PlanTable) -> str:
+def _markdown(table: TextTable) -> str:
     """Write a table; figures are on the right."""
     rules = ["---"] * len(table.names) + ["---:"] * len(table.figures)
     return "\n".join(_cells(row) for row in ((*table.names, *table.figures), rules, *table.rows))

@@ -25,7 +25,11 @@ def page_text(page: str) -> str:
     """
     for name, content in (("keys", key_tables()), ("rules", rule_list())):
         pattern = re.compile(rf"(<!-- {name}: [^\n]*-->\n).*?(<!-- end of {name} -->)", re.DOTALL)
-        page, count = pattern.subn(lambda found, content=content: f"{found[1]}\n{content}\n{found[2]}", page)
+
+        def filled(found: re.Match[str], content: str = content) -> str:
+            return f"{found[1]}\n{content}\n{found[2]}"
+
+        page, count = pattern.subn(filled, page)
         if count != 1:
             raise SystemExit(f"{PAGE}: found the place of '{name}' {count} times, once is needed")
     return page

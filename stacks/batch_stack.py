@@ -12,27 +12,25 @@ from constructs import Construct
 
 from inference_blueprints import resources
 from inference_blueprints.catalog.charts import Chart
+from inference_blueprints.contracts import batch_environment
+from inference_blueprints.contracts.batch_limits import SHARDS_PER_WORKER
+from inference_blueprints.contracts.batch_names import API_OUTPUT
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Batch, BatchQueue, BatchWorkers, Model, SignalStore, Team
-from inference_constructs.batch.batch_api import BatchApi
 from inference_constructs.batch.batch_jobs import BatchJobs, JobSchedule
 from inference_constructs.batch.batch_monitoring import BatchMonitoring, MonitoredQueue
+from inference_constructs.batch.batch_rest_api import BatchRestApi
 from inference_constructs.batch.batch_store import BatchStore
-from inference_constructs.batch.model_worker import ModelWorker, WorkerCount, worker_statements
+from inference_constructs.batch.model_worker import ModelWorker, WorkerCount
 from inference_constructs.batch.worker_image import WorkerImage
-from inference_constructs.eks.cluster_access import ClusterAccess
+from inference_constructs.eks.kubectl_access import KubectlAccess
 from inference_constructs.network.gateway import Gateway
 from inference_constructs.signals.signal_access import SignalAccess
-from stacks.batch_workers import add_pods, add_tasks
-
-#: Output with the base address of the API, for clients of the OpenAI API.
-API_OUTPUT = "BatchApiAddress"
-# Some end or begin while another is sent; a worker has hundreds of requests in flight.
-_SHARDS_A_WORKER = 4
+from stacks.worker_compute import add_pods, add_tasks
 
 
 class BatchStack(cdk.Stack):
-    """What takes jobs, runs them and ends them.
+    """The API, the state machine and the workers of batch jobs.
 
     Parameters
     ----------
@@ -71,7 +69,7 @@ class BatchStack(cdk.Stack):
         signals: SignalAccess | None,
         vpc: ec2.IVpc,
         vpc_cidr: str,
-        access: ClusterAccess,
+        access: KubectlAccess,
         cluster_security_group_id: str,
         charts: Mapping[str, Chart],
         gateway: Gateway,
@@ -111,7 +109,7 @@ class BatchStack(cdk.Stack):
             store=store,
             signals=signals,
         )
-        self.api = BatchApi(
+        self.api = BatchRestApi(
             self,
             "Api",
             handler=self.jobs.api,
@@ -152,29 +150,25 @@ class BatchStack(cdk.Stack):
     ) -> list[ModelWorker]:
         """Return what answers each model's shards by the model's own route."""
         latency = workers.latency_percent
-        manners = {} if latency is None else {"BATCH_LATENCY_PERCENT": str(latency)}
+        pacing = {} if latency is None else {batch_environment.LATENCY_PERCENT: str(latency)}
         return [
             ModelWorker(
                 model=model,
                 queue=queue,
                 environment={
                     "AWS_REGION": self.region,
-                    "BATCH_BUCKET": store.bucket_name,
-                    **manners,
-                    "BATCH_ENDPOINT": f"{gateway.scheme}://{model}.{gateway.zone_name}",
-                    "BATCH_MODEL": model,
-                    "BATCH_PLATFORM": platform,
-                    "BATCH_PROGRESS_TABLE": store.progress_table_name,
-                    "BATCH_QUEUE_URL": queue.queue_url,
-                    "BATCH_SHARDS_AT_ONCE": str(_SHARDS_A_WORKER),
+                    batch_environment.BUCKET: store.bucket_name,
+                    **pacing,
+                    batch_environment.ENDPOINT: f"{gateway.scheme}://{model}.{gateway.zone_name}",
+                    batch_environment.MODEL: model,
+                    batch_environment.PLATFORM: platform,
+                    batch_environment.PROGRESS_TABLE: store.progress_table_name,
+                    batch_environment.QUEUE_URL: queue.queue_url,
+                    batch_environment.SHARDS_AT_ONCE: str(SHARDS_PER_WORKER),
                 },
-                statements=worker_statements(
-                    self,
-                    queue,
-                    store,
-                    state_machine_arn=self.jobs.state_machine.state_machine_arn,
-                    data_prefixes=self.jobs.inputs,
-                ),
+                store=store,
+                state_machine=self.jobs.state_machine,
+                input_arns=self.jobs.input_arns,
             )
             for model, queue in self.jobs.shard_queues.items()
         ]
@@ -186,7 +180,7 @@ class BatchStack(cdk.Stack):
         *,
         store: BatchStore,
         vpc: ec2.IVpc,
-        access: ClusterAccess,
+        access: KubectlAccess,
         cluster_security_group_id: str,
         charts: Mapping[str, Chart],
         gateway: Gateway,
@@ -201,7 +195,7 @@ class BatchStack(cdk.Stack):
             encryption_key=store.encryption_key,
             wait=workers.ecs is not None,
         )
-        count = WorkerCount(workers.min, workers.max, _SHARDS_A_WORKER)
+        count = WorkerCount(workers.min, workers.max, SHARDS_PER_WORKER)
         if workers.ecs:
             add_tasks(self, models, count, workers.ecs, image=image, vpc=vpc, gateway=gateway)
         else:
@@ -226,13 +220,13 @@ def _queue(queue: BatchQueue, model: Model, plan: ServingPlan, workers: BatchWor
         "priority": queue.priority,
         "deadlineHours": queue.deadline_hours,
         "capacity": {
-            # At the peak the workers read prompts and write answers at once: each alone goes twice as fast.
+            # At the peak, workers read and write at once. Reading or writing alone is twice as fast.
             "inputTokensPerSecond": 2 * peak * model.workload.input_tokens,
             "outputTokensPerSecond": 2 * peak * model.workload.output_tokens,
             "usdPerMillionInputTokens": queue.rates.usd_per_million_input_tokens,
             "usdPerMillionOutputTokens": queue.rates.usd_per_million_output_tokens,
             # Of as many workers as there may be: what has no worker yet waits in the queue and brings one.
-            "places": workers.max * _SHARDS_A_WORKER,
+            "places": workers.max * SHARDS_PER_WORKER,
         },
         "limits": {"requestTokens": _longest_request(plan, model)},
     }

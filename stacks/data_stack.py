@@ -1,4 +1,4 @@
-"""What must survive everything else: the key and the buckets."""
+"""Data that outlives all other stacks: the key, the buckets and the tables."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from constructs import Construct
 from inference_blueprints.spec.types import Batch, SignalStore, Team
 from inference_constructs.batch.batch_store import BatchStore
 from inference_constructs.signals.signal_history import SignalHistory
+from inference_constructs.storage.batch_job_table import BatchJobTable
+from inference_constructs.storage.batch_progress_table import BatchProgressTable
 from inference_constructs.storage.data_bucket import DataBucket
-from inference_constructs.storage.job_table import JobTable
 from inference_constructs.storage.log_bucket import LogBucket
-from inference_constructs.storage.progress_table import ProgressTable
 
 
 class DataStack(cdk.Stack):
@@ -76,37 +76,15 @@ class DataStack(cdk.Stack):
             sends_events=True,
         )
         for team in teams:
-            principals = [iam.ArnPrincipal(arn) for arn in team.principals]
-            bucket.add_to_resource_policy(
-                iam.PolicyStatement(
-                    actions=["s3:PutObject"],
-                    principals=principals,
-                    resources=[
-                        bucket.arn_for_objects(f"{queue.name}/{team.name}/*") for queue in batch.queues
-                    ],
-                )
+            bucket.grant_upload(
+                [iam.ArnPrincipal(arn) for arn in team.principals],
+                key_patterns=[f"{queue.name}/{team.name}/*" for queue in batch.queues],
             )
-            self.encryption_key.add_to_resource_policy(
-                iam.PolicyStatement(
-                    actions=["kms:GenerateDataKey"],
-                    conditions={
-                        "StringEquals": {"kms:ViaService": f"s3.{self.region}.{self.url_suffix}"},
-                    },
-                    principals=principals,
-                    resources=["*"],
-                )
-            )
-        table = JobTable(self, "Jobs", encryption_key=self.encryption_key, retain=retain)
-        progress = ProgressTable(self, "Progress", encryption_key=self.encryption_key)
-        progress_name = cdk.CfnOutput(self, "ProgressTableName", value=progress.table_name)
-        bucket_name = cdk.CfnOutput(self, "BatchBucketName", value=bucket.bucket_name)
-        table_name = cdk.CfnOutput(self, "JobTableName", value=table.table_name)
-        return BatchStore(
-            table_name=cdk.Fn.get_stack_output(self.stack_name, table_name.node.id, region=self.region),
-            progress_table_name=cdk.Fn.get_stack_output(
-                self.stack_name, progress_name.node.id, region=self.region
-            ),
-            bucket_name=cdk.Fn.get_stack_output(self.stack_name, bucket_name.node.id, region=self.region),
+        return BatchStore.from_resources(
+            self,
+            jobs=BatchJobTable(self, "Jobs", encryption_key=self.encryption_key, retain=retain),
+            progress=BatchProgressTable(self, "Progress", encryption_key=self.encryption_key),
+            bucket=bucket,
             encryption_key=self.encryption_key,
         )
 

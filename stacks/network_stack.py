@@ -64,7 +64,7 @@ class NetworkStack(cdk.Stack):
         )
 
     def _existing_vpc(self, existing: ExistingNetwork, availability_zones: Sequence[str]) -> ec2.IVpc:
-        """Refer to a VPC by its ids alone, so that synthesis asks no account."""
+        """Import a VPC by its IDs: synthesis makes no calls to AWS."""
         cdk.Annotations.of(self).acknowledge_warning(
             "@aws-cdk/aws-ec2:noSubnetRouteTableId", "Nothing here adds routes to subnets that exist already."
         )

@@ -1,4 +1,4 @@
-"""What is read while a request waits, and must survive what fills it."""
+"""Stores that requests read, and that outlive the stack that fills them."""
 
 from __future__ import annotations
 
@@ -58,11 +58,8 @@ class StoresStack(cdk.Stack):
         cdk.CfnOutput(self, "SignalsPort", value=cache.port)
         cdk.CfnOutput(self, "SignalsCache", value=cache.cache_name)
         cdk.CfnOutput(self, "SignalsReader", value=cache.reader)
-        self.signals = SignalAccess(
-            host=cache.host,
-            port=cache.port,
-            cache_name=cache.cache_name,
-            writer=cache.writer,
+        self.signals = SignalAccess.from_cache(
+            cache,
             history_bucket_name=history_bucket_name,
             encryption_key=encryption_key,
             vpc=vpc,

@@ -17,15 +17,11 @@ class UnknownBenchmarkError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Benchmark:
+class BenchmarkModule:
     """One file of the folder.
 
     Parameters
     ----------
-    name
-        The file's name.
-    description
-        Its docstring.
     measure
         Takes the measurement and returns its figures.
     """
@@ -35,7 +31,7 @@ class Benchmark:
     measure: Callable[[], list[Figure]]
 
 
-def discover(package: ModuleType) -> dict[str, Benchmark]:
+def discover(package: ModuleType) -> dict[str, BenchmarkModule]:
     """Return a package's benchmarks by name.
 
     Parameters
@@ -49,19 +45,12 @@ def discover(package: ModuleType) -> dict[str, Benchmark]:
             continue
         module = importlib.import_module(f"{package.__name__}.{module_info.name}")
         description = inspect.getdoc(module) or ""
-        found[module_info.name] = Benchmark(module_info.name, description, module.measure)
+        found[module_info.name] = BenchmarkModule(module_info.name, description, module.measure)
     return found
 
 
-def choose(found: dict[str, Benchmark], only: Sequence[str]) -> list[Benchmark]:
+def choose(found: dict[str, BenchmarkModule], only: Sequence[str]) -> list[BenchmarkModule]:
     """Return the benchmarks of the given names, or all of them when none is given.
-
-    Parameters
-    ----------
-    found
-        Benchmarks by name.
-    only
-        Names.
 
     Raises
     ------

@@ -47,15 +47,7 @@ def generated_blueprint(pools: int, models: int) -> dict[str, Any]:
 
 
 def write_generated(directory: Path, pools: int, models: int) -> Path:
-    """Write a generated blueprint and return its path.
-
-    Parameters
-    ----------
-    directory
-        Where to.
-    pools, models
-        Its size.
-    """
+    """Write a generated blueprint and return its path."""
     document = generated_blueprint(pools, models)
     path = directory / f"{document['metadata']['name']}.yaml"
     path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")

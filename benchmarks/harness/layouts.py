@@ -8,8 +8,8 @@ from typing import Any
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.simulation.highest_rate import RateSearch
-from inference_blueprints.simulation.offline_replay import ReplayResult, SyntheticLoad, replay_synthetic
-from inference_blueprints.simulation.workers import SimulatedWorkers, simulated_workers
+from inference_blueprints.simulation.offline_replay import SimulatedReplay, SyntheticLoad, replay_synthetic
+from inference_blueprints.simulation.simulated_workers import SimulatedWorkers, simulated_workers
 from inference_blueprints.spec.types import Blueprint
 
 #: Seconds of arrivals in a replay, within these numbers of requests.
@@ -18,17 +18,13 @@ _FEWEST_REQUESTS, _MOST_REQUESTS = 200, 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class LayoutCase:
     """What is served, where, and what is asked.
 
     Parameters
     ----------
-    model
-        Of the catalogue.
     instance_type
         Of the one pool.
-    load
-        The requests.
     efa
         Whether the pool has EFA.
     engine
@@ -43,15 +39,7 @@ class Case:
 
 
 def aggregated(replicas: int, size: int) -> dict[str, Any]:
-    """Return a deployment's topology of workers that do both.
-
-    Parameters
-    ----------
-    replicas
-        Workers.
-    size
-        Accelerators of each.
-    """
+    """Return a deployment's topology of workers that do both."""
     return {"aggregated": _workers(replicas, size)}
 
 
@@ -67,7 +55,7 @@ def disaggregated(prefill: tuple[int, int], decode: tuple[int, int]) -> dict[str
 
 
 def simulated(
-    case: Case, topology: dict[str, Any], arguments: dict[str, Any] | None = None
+    case: LayoutCase, topology: dict[str, Any], arguments: dict[str, Any] | None = None
 ) -> tuple[SimulatedWorkers, ...]:
     """Return the workers of a topology as the serving plan sizes them.
 
@@ -85,7 +73,7 @@ def simulated(
 
 
 def blueprint_of(
-    case: Case, topology: dict[str, Any], arguments: dict[str, Any], routing: str = "kvAware"
+    case: LayoutCase, topology: dict[str, Any], arguments: dict[str, Any], routing: str = "kvAware"
 ) -> Blueprint:
     """Return a blueprint of one model in one deployment on one pool.
 
@@ -103,18 +91,10 @@ def blueprint_of(
     return Blueprint.model_validate(_document(case, topology, arguments, routing))
 
 
-def rate_search(case: Case, workers: tuple[SimulatedWorkers, ...]) -> RateSearch:
-    """Return a search for the rates that workers carry of a case's requests.
+def rate_search(case: LayoutCase, workers: tuple[SimulatedWorkers, ...]) -> RateSearch:
+    """Return a search for the rates that workers carry of a case's requests."""
 
-    Parameters
-    ----------
-    case
-        The requests.
-    workers
-        Of `simulated`.
-    """
-
-    def measure(rate: float) -> ReplayResult:
+    def measure(rate: float) -> SimulatedReplay:
         requests = min(_MOST_REQUESTS, max(_FEWEST_REQUESTS, round(rate * _SECONDS)))
         return replay_synthetic(workers, case.load, rate, requests)
 
@@ -126,7 +106,7 @@ def _workers(replicas: int, size: int) -> dict[str, Any]:
 
 
 def _document(
-    case: Case, topology: dict[str, Any], arguments: dict[str, Any], routing: str
+    case: LayoutCase, topology: dict[str, Any], arguments: dict[str, Any], routing: str
 ) -> dict[str, Any]:
     load = case.load
     pool: dict[str, Any] = {"name": "pool", "instanceTypes": [case.instance_type], "nodes": {"max": 100}}

@@ -11,18 +11,18 @@ from pathlib import Path
 
 import aiohttp
 
-from benchmarks.harness.measure import BenchmarkError
-from inference_blueprints.completions.client import CompletionClient
-from inference_blueprints.completions.outcome import Outcome
-from inference_blueprints.local.processes import ProcessGroup
-from inference_blueprints.local.replay.open_loop import OpenLoop, Pacing
-from inference_blueprints.local.replay.prompts import PromptWriter
-from inference_blueprints.local.replay.scale import ScaledRequest
-from inference_blueprints.local.serving.endpoint import Endpoint
-from inference_blueprints.local.serving.service import LocalServing
-from inference_blueprints.local.serving.vocabulary import text_of
+from benchmarks.harness.timing import BenchmarkError
+from inference_blueprints.measurement.completions.completion_client import CompletionClient
+from inference_blueprints.measurement.completions.request_outcome import RequestOutcome
+from inference_blueprints.measurement.replay.open_loop import OpenLoop, Pacing
+from inference_blueprints.measurement.replay.prompt_writer import PromptWriter
+from inference_blueprints.measurement.replay.scaled_trace import ScaledRequest
+from inference_blueprints.measurement.tokenizer.vocabulary import random_text
+from inference_blueprints.processes.child_processes import ProcessGroup
 from inference_blueprints.serving.types import Process, ServingPlan
 from inference_blueprints.spec.types import Blueprint
+from inference_blueprints.targets.local.local_endpoint import LocalEndpoint
+from inference_blueprints.targets.local.local_serving import LocalServing
 
 _REQUEST_SECONDS = 120.0
 _IN_FLIGHT = 512
@@ -30,13 +30,7 @@ _IN_FLIGHT = 512
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """One side of a comparison.
-
-    Parameters
-    ----------
-    blueprint, plan
-        What is served.
-    """
+    """One side of a comparison."""
 
     blueprint: Blueprint
     plan: ServingPlan
@@ -47,8 +41,6 @@ def with_kv_blocks(plan: ServingPlan, blocks: int) -> ServingPlan:
 
     Parameters
     ----------
-    plan
-        The plan.
     blocks
         KV cache blocks of a worker.
     """
@@ -71,7 +63,7 @@ def with_kv_blocks(plan: ServingPlan, blocks: int) -> ServingPlan:
 
 
 @contextmanager
-def served(arms: Mapping[str, Arm], directory: Path) -> Iterator[dict[str, Endpoint]]:
+def served(arms: Mapping[str, Arm], directory: Path) -> Iterator[dict[str, LocalEndpoint]]:
     """Serve all arms at the same time; those that are not asked are idle.
 
     Parameters
@@ -91,14 +83,12 @@ def served(arms: Mapping[str, Arm], directory: Path) -> Iterator[dict[str, Endpo
 
 
 def ask_in_turns(
-    endpoints: Mapping[str, Endpoint], turns: Sequence[Sequence[ScaledRequest]]
-) -> dict[str, list[Outcome]]:
+    endpoints: Mapping[str, LocalEndpoint], turns: Sequence[Sequence[ScaledRequest]]
+) -> dict[str, list[RequestOutcome]]:
     """Send each turn's requests to every arm, one arm after the other, and return what became of them.
 
     Parameters
     ----------
-    endpoints
-        Of `served`.
     turns
         Requests with arrivals counted from the start of their turn; equal prefixes across turns.
 
@@ -107,7 +97,7 @@ def ask_in_turns(
     BenchmarkError
         If a request fails.
     """
-    outcomes: dict[str, list[Outcome]] = {name: [] for name in endpoints}
+    outcomes: dict[str, list[RequestOutcome]] = {name: [] for name in endpoints}
     for turn in turns:
         for name, endpoint in endpoints.items():
             outcomes[name] += asyncio.run(_ask(endpoint, turn))
@@ -117,7 +107,7 @@ def ask_in_turns(
     return outcomes
 
 
-async def _ask(endpoint: Endpoint, requests: Sequence[ScaledRequest]) -> list[Outcome]:
+async def _ask(endpoint: LocalEndpoint, requests: Sequence[ScaledRequest]) -> list[RequestOutcome]:
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
         client = CompletionClient(
             session,
@@ -127,6 +117,10 @@ async def _ask(endpoint: Endpoint, requests: Sequence[ScaledRequest]) -> list[Ou
             clock=time.perf_counter,
         )
         open_loop = OpenLoop(
-            client, PromptWriter(text_of, 0), in_flight_limit=_IN_FLIGHT, pacing=Pacing(), on_progress=None
+            client,
+            PromptWriter(random_text, 0),
+            in_flight_limit=_IN_FLIGHT,
+            pacing=Pacing(),
+            on_progress=None,
         )
         return await open_loop.send(requests)

@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 
 from app import build_app
-from benchmarks.harness.measure import interleaved_medians
+from benchmarks.harness.timing import interleaved_medians
 from inference_blueprints.loading import load_blueprint
 
 #: Copying assets takes the same time for every blueprint.
@@ -29,21 +29,13 @@ def main(rounds: int, paths: list[str]) -> None:
     ----------
     rounds
         How often each is taken.
-    paths
-        The blueprints.
     """
     seconds(paths[0])
     print(json.dumps(interleaved_medians([partial(seconds, path) for path in paths], rounds)))
 
 
 def seconds(path: str) -> float:
-    """Return the processor seconds from a file to its templates.
-
-    Parameters
-    ----------
-    path
-        The blueprint.
-    """
+    """Return the processor seconds from a file to its templates."""
     with tempfile.TemporaryDirectory() as directory:
         start = processor_seconds()
         build_app(load_blueprint(path), outdir=Path(directory), context=_CONTEXT).synth()

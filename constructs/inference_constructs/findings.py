@@ -1,4 +1,4 @@
-"""Findings of cdk-nag that stand, each with its reason beside the code that causes it.
+"""Acknowledged findings of cdk-nag, each with its reason next to the code that causes it.
 
 Rules are those of https://github.com/cdklabs/cdk-nag/blob/main/RULES.md. A finding about IAM has the
 offending part in brackets, and each is acknowledged by itself.
@@ -11,16 +11,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
 from constructs import IConstruct
 
 
 def acknowledge(scope: IConstruct, findings: Mapping[str, str]) -> None:
-    """Let findings of the AwsSolutions rules stand below a construct.
+    """Accept findings of the AwsSolutions rules below a construct.
 
     Parameters
     ----------
     scope
-        Construct that causes them; holds for everything below it.
+        Construct that causes the findings. Everything below it is covered.
     findings
         Reason by finding, such as ``SQS3`` or ``IAM5[Resource::*]``.
     """
@@ -33,22 +34,22 @@ def acknowledge(scope: IConstruct, findings: Mapping[str, str]) -> None:
 
 
 def acknowledge_managed_policies(scope: IConstruct, policies: Iterable[str], reason: str) -> None:
-    """Let policies that AWS maintains be attached below a construct.
+    """Accept managed policies of AWS below a construct.
 
     Parameters
     ----------
     scope
-        Construct whose roles carry them.
+        Construct that has the roles.
     policies
-        ARNs, in the words of the template.
+        ARNs of the policies, as the template spells them.
     reason
-        Why they may stand.
+        Why they are needed.
     """
     acknowledge(scope, {f"IAM4[Policy::{policy}]": reason for policy in policies})
 
 
 def acknowledge_wildcards(scope: IConstruct, statements: Iterable[Mapping[str, Any]], reason: str) -> None:
-    """Let the wildcards of these very statements stand below a construct, and no others.
+    """Accept the wildcards of these statements below a construct, and no others.
 
     Parameters
     ----------
@@ -57,7 +58,7 @@ def acknowledge_wildcards(scope: IConstruct, statements: Iterable[Mapping[str, A
     statements
         Statements of IAM policy documents.
     reason
-        Why they may stand.
+        Why they are needed.
     """
     stack = cdk.Stack.of(scope)
     findings = {
@@ -68,6 +69,24 @@ def acknowledge_wildcards(scope: IConstruct, statements: Iterable[Mapping[str, A
         if "*" in value
     }
     acknowledge(scope, dict.fromkeys(sorted(findings), reason))
+
+
+def acknowledge_grants(scope: IConstruct, grants: Iterable[iam.Grant], reason: str) -> None:
+    """Accept the wildcards of these grants below a construct, and no others.
+
+    Parameters
+    ----------
+    scope
+        Construct whose policies hold the grants.
+    grants
+        The grants.
+    reason
+        Why the wildcards are needed.
+    """
+    statements = [
+        statement.to_statement_json() for grant in grants for statement in grant.principal_statements
+    ]
+    acknowledge_wildcards(scope, statements, reason)
 
 
 def _shown(resolved: Any) -> str:

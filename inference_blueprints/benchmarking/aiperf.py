@@ -1,10 +1,10 @@
-"""What aiperf, NVIDIA's load generator, is asked, and what it says became of each request.
+"""Input and output of aiperf, NVIDIA's load generator.
 
-aiperf and not guidellm: it sends whole request bodies at given times from a file (``mooncake_trace`` with
-``payload``), so that a trace of the user's is asked as it was recorded, with exact lengths of answers, and it
-writes every request's times. guidellm 0.8 makes its own requests at rates of its own.
+aiperf can send complete request bodies from a file at given times (``mooncake_trace`` with ``payload``), so
+it can replay a user's trace with exact answer lengths. It records the times of every request. guidellm 0.8
+cannot do this: it generates its own requests at its own rates.
 
-``runtime/benchmark/ask.py`` runs it, on this machine and in a cluster alike.
+``runtime/benchmark/ask.py`` runs aiperf, both on this machine and in a cluster.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from pathlib import Path
 from typing import Any
 
 from inference_blueprints import resources
-from inference_blueprints.completions.outcome import Outcome, Usage
 from inference_blueprints.errors import UserError
+from inference_blueprints.measurement.completions.request_outcome import RequestOutcome, TokenUsage
 
-#: Of the newer 0.13.0 no image is known to be published; flags and records are the same.
+#: For 0.13.0 no published image is known; flags and records are the same.
 VERSION = "0.12.0"
 REQUEST_SECONDS = 120
-#: What starting its processes and ending them takes.
+#: Time to start and end the processes of aiperf.
 OVERHEAD_SECONDS = 120
 _MS, _NS = 1e3, 1e9
-#: How lines with records begin (``PREFIX`` of the program).
+#: Prefix of output lines that contain records (``PREFIX`` of the program).
 _PREFIX = "records "
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A request as it is sent.
+    """One request to send.
 
     Parameters
     ----------
     arrival_seconds
-        When, counted from the start.
+        Time of sending, in seconds since the start.
     blocks
-        The user's message: a number of words and their seed each.
+        Blocks of the user's message: number of words and random seed.
     output_tokens
         Exact length of the answer to ask for.
     """
@@ -51,19 +51,19 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
-    """Everything that is asked.
+class LoadTest:
+    """All requests of a benchmark and where they go.
 
     Parameters
     ----------
     base_url
-        Endpoint without ``/v1``, as the asker reaches it.
+        Endpoint without ``/v1``, as seen from the load generator.
     model
-        Name of the model to ask.
+        Name of the model under the OpenAI API.
     words
-        What prompts are made of.
+        Vocabulary of the prompts.
     questions
-        In the order of arrival, at least one.
+        The requests in order of arrival; at least one.
     """
 
     base_url: str
@@ -73,7 +73,7 @@ class Errand:
 
     @property
     def seconds(self) -> float:
-        """How long it may take at the most."""
+        """Maximum duration of the load test."""
         return self.questions[-1].arrival_seconds + REQUEST_SECONDS + OVERHEAD_SECONDS
 
     def packed(self, tokenizer: str) -> bytes:
@@ -82,8 +82,7 @@ class Errand:
         Parameters
         ----------
         tokenizer
-            Name or folder of any tokenizer: aiperf loads one even when the endpoint counts tokens and texts
-            are given.
+            Name or folder of any tokenizer: aiperf loads one although the endpoint counts the tokens.
         """
         document = {
             "words": list(self.words),
@@ -123,23 +122,23 @@ def program() -> Path:
     return resources.runtime_directory() / "benchmark" / "ask.py"
 
 
-def outcomes(said: str) -> list[Outcome]:
-    """Return what became of the requests.
+def outcomes(said: str) -> list[RequestOutcome]:
+    """Return the outcome of each request.
 
     Parameters
     ----------
     said
-        What the program printed; other lines among its own are no matter.
+        Output of the program. Other lines in it are ignored.
 
     Returns
     -------
-    list of Outcome
-        In the order of sending; times are seconds of the asking machine's clock.
+    list of RequestOutcome
+        In order of sending; times are seconds on the clock of the sending machine.
 
     Raises
     ------
     UserError
-        If the records are not there whole, or not those that aiperf writes.
+        If records are missing, incomplete or not in the format of aiperf.
     """
     packed = "".join(
         line.removeprefix(_PREFIX).strip() for line in said.splitlines() if line.startswith(_PREFIX)
@@ -148,13 +147,13 @@ def outcomes(said: str) -> list[Outcome]:
         lines = gzip.decompress(base64.b64decode(packed, validate=True)).decode().splitlines()
         found = [_outcome(json.loads(line)) for line in lines]
     except (OSError, EOFError, ValueError, LookupError, TypeError) as error:
-        raise UserError(f"these are not the records of aiperf {VERSION}: {error!r}") from error
+        raise UserError(f"cannot read the records of aiperf {VERSION}: {error!r}") from error
     if not found:
         raise UserError("aiperf's records are missing")
     return sorted(found, key=lambda outcome: outcome.sent_seconds)
 
 
-def _outcome(record: Mapping[str, Any]) -> Outcome:
+def _outcome(record: Mapping[str, Any]) -> RequestOutcome:
     metadata, metrics = record["metadata"], record["metrics"]
     sent, ended = metadata["request_start_ns"] / _NS, metadata["request_end_ns"] / _NS
     error = record.get("error")
@@ -162,11 +161,11 @@ def _outcome(record: Mapping[str, Any]) -> Outcome:
         code = (error or {}).get("code")
         reason = f"HTTP {code}" if code else (error or {}).get("type") or "answer without tokens"
         detail = (error or {}).get("message") or ""
-        return Outcome(sent, sent, None, None, ended, None, str(reason), str(detail))
+        return RequestOutcome(sent, sent, None, None, ended, None, str(reason), str(detail))
     values = {name: metric["value"] for name, metric in metrics.items()}
     usage = None
     if "usage_prompt_tokens" in values:
-        usage = Usage(
+        usage = TokenUsage(
             round(values["usage_prompt_tokens"]),
             round(values["usage_completion_tokens"]),
             round(values["usage_prompt_cache_read_tokens"])
@@ -174,4 +173,4 @@ def _outcome(record: Mapping[str, Any]) -> Outcome:
             else None,
         )
     first, last = (sent + values[name] / _MS for name in ("time_to_first_token", "request_latency"))
-    return Outcome(sent, sent, first, last, ended, usage)
+    return RequestOutcome(sent, sent, first, last, ended, usage)

@@ -1,4 +1,4 @@
-"""From an endpoint and a blueprint to what was measured, beside what the offline replay says of the same."""
+"""Measures an endpoint and compares the result with an offline replay of the same requests."""
 
 from __future__ import annotations
 
@@ -10,25 +10,30 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from inference_blueprints.benchmarking import aiperf
-from inference_blueprints.benchmarking.asking import Access, Asker
-from inference_blueprints.benchmarking.questions import Bounds, Questions, in_words, recorded, stated
-from inference_blueprints.completions.client import CompletionClient
-from inference_blueprints.completions.models import ListingFailedError, served_models
-from inference_blueprints.completions.outcome import Outcome
+from inference_blueprints.benchmarking.load_generators import Access, LoadGenerator
+from inference_blueprints.benchmarking.request_series import (
+    Bounds,
+    Questions,
+    blocks_in_words,
+    recorded,
+    stated,
+)
 from inference_blueprints.errors import UserError
-from inference_blueprints.local.replay.prompts import block_seed
-from inference_blueprints.local.report.cost import Capacity, capacity_of
-from inference_blueprints.local.report.measure import Basis, measure
-from inference_blueprints.local.report.types import Measurement
-from inference_blueprints.local.serving.vocabulary import text_of, words
+from inference_blueprints.measurement.completions.completion_client import CompletionClient
+from inference_blueprints.measurement.completions.request_outcome import RequestOutcome
+from inference_blueprints.measurement.completions.served_models import ListingFailedError, served_models
+from inference_blueprints.measurement.replay.prompt_writer import block_seed
+from inference_blueprints.measurement.statistics.request_statistics import Basis, Measurement, measure
+from inference_blueprints.measurement.statistics.serving_capacity import ServingCapacity, capacity_of
+from inference_blueprints.measurement.tokenizer.vocabulary import one_token_words, random_text
 from inference_blueprints.planning.summary import summarise
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
-from inference_blueprints.simulation.highest_rate import Limits
-from inference_blueprints.simulation.offline_replay import MissingProfileError, ReplayResult
-from inference_blueprints.simulation.workers import simulated_workers
+from inference_blueprints.simulation.highest_rate import LatencyLimits
+from inference_blueprints.simulation.offline_replay import MissingProfileError, SimulatedReplay
+from inference_blueprints.simulation.simulated_workers import simulated_workers
 from inference_blueprints.spec.types import Blueprint
-from inference_blueprints.tuning.workload import limits_of, router_of
+from inference_blueprints.tuning.replayed_workload import limits_of, router_of
 
 Say = Callable[[str], None]
 
@@ -38,44 +43,39 @@ _SEED_BITS = 31
 
 
 @dataclass(frozen=True, slots=True)
-class TokensOf:
-    """What an endpoint's tokenizer makes of words.
+class TokenCounts:
+    """How many tokens an endpoint's tokenizer counts.
 
     Parameters
     ----------
     a_word
-        Mean tokens of a word.
+        Mean number of tokens per word.
     template
-        Tokens that the chat template adds.
+        Number of tokens that the chat template adds.
     """
 
-    a_word: float
+    per_word: float
     template: int
 
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """What was found.
+    """The result of a benchmark.
 
     Parameters
     ----------
     blueprint, model_index
-        The model that was asked.
-    url
-        The endpoint.
+        The measured model.
     simulated
-        Whether the endpoint says that its engines are simulated.
-    questions
-        What was asked.
+        Whether the endpoint reports simulated engines.
     measurement
-        What came of it; the price is that of the blueprint's nodes over the tokens.
+        The measured figures. Prices are those of the blueprint's nodes, divided by the tokens.
     capacity
-        The model's accelerators, and their price.
+        The model's accelerators and their price.
     limits
-        Objectives, or what the checks assume where there are none.
+        The objectives, or the defaults of the checks if the blueprint states none.
     replayed
-        The offline replay of the same requests on the blueprint's workers, simulated; None where that cannot
-        be made.
+        Simulated offline replay of the same requests on the blueprint's workers. None if it is not possible.
     notes
         What was left out.
     """
@@ -86,9 +86,9 @@ class Benchmark:
     simulated: bool
     questions: Questions
     measurement: Measurement
-    capacity: Capacity
-    limits: Limits
-    replayed: ReplayResult | None
+    capacity: ServingCapacity
+    limits: LatencyLimits
+    replayed: SimulatedReplay | None
     notes: tuple[str, ...]
 
 
@@ -96,28 +96,28 @@ def benchmark(
     blueprint: Blueprint,
     model_index: int,
     url: str,
-    asker: Asker,
+    load_generator: LoadGenerator,
     say: Say,
     *,
     access: Access,
     questions: Questions,
 ) -> Benchmark:
-    """Ask an endpoint and compare.
+    """Measure an endpoint and compare it with an offline replay.
 
     Parameters
     ----------
     blueprint, model_index
-        The model: what it is called, what is asked of it, what it runs on.
+        The model, its workload and its workers.
     url
         The endpoint, with or without ``/v1``.
-    asker
-        From where it is asked.
+    load_generator
+        Sends the requests.
     say
-        Told what takes a while.
+        Shows a line of progress.
     access
-        What the endpoint asks of its callers.
+        API key and certificates for the endpoint.
     questions
-        The requests, of `prepare`.
+        The requests, as `prepare` returns them.
 
     Raises
     ------
@@ -127,10 +127,10 @@ def benchmark(
     model = blueprint.spec.models[model_index]
     plan = build_plan(blueprint)
     base_url = endpoint(url)
-    with asker.introduction(base_url) as address:
-        simulated, tokens = asyncio.run(_acquaint(access, address, model.name))
-    say(f"asking {model.name} {len(questions.requests):,} times with aiperf {aiperf.VERSION}")
-    outcomes = aiperf.outcomes(asker.ask(errand(base_url, model.name, questions, tokens)))
+    with load_generator.open_address(base_url) as address:
+        simulated, tokens = asyncio.run(_probe(access, address, model.name))
+    say(f"sending {len(questions.requests):,} requests to {model.name} with aiperf {aiperf.VERSION}")
+    outcomes = aiperf.outcomes(load_generator.ask(load_test(base_url, model.name, questions, tokens)))
     replayed, notes = _replayed(blueprint, model_index, questions)
     capacity = capacity_of({model.name}, summarise(blueprint, plan))
     measurement = measure(outcomes, Basis(_arrivals(outcomes), capacity, simulated=False, profiled=True))
@@ -154,12 +154,12 @@ def endpoint(url: str) -> str:
     Parameters
     ----------
     url
-        As the user gives it.
+        The address that the user gives.
 
     Raises
     ------
     UserError
-        If it is no address.
+        If it is not an HTTP address.
     """
     if not url.startswith(("http://", "https://")):
         raise UserError(f"got {url!r}, expected an address such as http://127.0.0.1:8000")
@@ -169,16 +169,14 @@ def endpoint(url: str) -> str:
 def prepare(
     blueprint: Blueprint, model_index: int, *, trace: Path | None, seconds: float, requests: int
 ) -> Questions:
-    """Return the requests for a model, before anybody is asked.
+    """Return the requests for a model. Nothing is sent.
 
     Parameters
     ----------
-    blueprint, model_index
-        The model.
     trace
-        Requests to send in place of the `workload` section.
+        File with requests to send instead of the `workload` section.
     seconds, requests
-        How long requests arrive and how many, at the most.
+        Maximum duration of the arrivals and maximum number of requests.
 
     Raises
     ------
@@ -195,19 +193,15 @@ def prepare(
     return recorded(trace, bounds) if trace else stated(blueprint.spec.models[model_index].workload, bounds)
 
 
-def errand(base_url: str, model: str, questions: Questions, tokens: TokensOf) -> aiperf.Errand:
-    """Return requests as they are sent: as many words as give the wanted tokens, new ones each time.
+def load_test(base_url: str, model: str, questions: Questions, tokens: TokenCounts) -> aiperf.LoadTest:
+    """Return a load test with random prompts of the wanted token lengths, different for each call.
 
     Parameters
     ----------
-    base_url
-        Endpoint without ``/v1``.
     model
         Name of the model to ask.
-    questions
-        The requests.
     tokens
-        What the endpoint makes of words.
+        Token counts of the endpoint.
     """
     seed = secrets.randbits(_SEED_BITS)
     asked = [
@@ -216,49 +210,56 @@ def errand(base_url: str, model: str, questions: Questions, tokens: TokensOf) ->
             tuple((block.tokens, block_seed(seed, block.identity)) for block in request.blocks),
             request.output_tokens,
         )
-        for request in in_words(questions.requests, tokens.a_word, tokens.template)
+        for request in blocks_in_words(questions.requests, tokens.per_word, tokens.template)
     ]
-    return aiperf.Errand(base_url, model, words(), asked)
+    return aiperf.LoadTest(base_url, model, one_token_words(), asked)
 
 
-async def _acquaint(access: Access, base_url: str, model: str) -> tuple[bool, TokensOf]:
-    """Find out whether the engines are simulated, how many tokens a word has, and the chat template's."""
+async def _probe(access: Access, base_url: str, model: str) -> tuple[bool, TokenCounts]:
+    """Ask the endpoint whether its engines are simulated, and measure its token counts."""
     async with access.session() as session:
         try:
             served = await served_models(session, base_url, timeout_seconds=_TIMEOUT_SECONDS)
         except ListingFailedError as error:
-            raise UserError(f"{base_url}/v1/models: {error}; is it up, and its port right?") from error
+            raise UserError(
+                f"{base_url}/v1/models: {error}; check that the endpoint is up and that the port is right"
+            ) from error
         if model not in served.names:
             names = ", ".join(served.names) or "none"
-            raise UserError(f"{base_url}: {model} is not served; served are: {names}; choose with --model")
+            raise UserError(
+                f"{base_url} does not serve {model}; it serves: {names}; choose a model with --model"
+            )
         client = CompletionClient(
             session, base_url, model, timeout_seconds=_TIMEOUT_SECONDS, clock=time.monotonic
         )
         seed = secrets.randbits(_SEED_BITS)
-        counts = [await _prompt_tokens(client, text_of(words, seed)) for words in (1, 1 + _SAMPLE_WORDS)]
-    tokens_a_word = (counts[1] - counts[0]) / _SAMPLE_WORDS
-    if tokens_a_word <= 0:
+        counts = [await _prompt_tokens(client, random_text(words, seed)) for words in (1, 1 + _SAMPLE_WORDS)]
+    tokens_per_word = (counts[1] - counts[0]) / _SAMPLE_WORDS
+    if tokens_per_word <= 0:
         raise UserError(
-            f"{base_url}: usage counts {counts[0]} tokens for a word and {counts[1]} for {_SAMPLE_WORDS} more"
+            f"{base_url}: the reported token counts cannot be right: {counts[0]} prompt tokens for 1 word, "
+            f"{counts[1]} for {1 + _SAMPLE_WORDS} words"
         )
-    return served.simulated, TokensOf(tokens_a_word, max(0, round(counts[0] - tokens_a_word)))
+    return served.simulated, TokenCounts(tokens_per_word, max(0, round(counts[0] - tokens_per_word)))
 
 
 async def _prompt_tokens(client: CompletionClient, prompt: str) -> int:
     outcome = await client.complete(prompt, 1, due_seconds=time.monotonic())
     if outcome.failure or outcome.usage is None:
         detail = f" ({outcome.failure_detail})" if outcome.failure_detail else ""
-        raise UserError(f"a first request brought no tokens: {outcome.failure or 'no usage'}{detail}")
+        raise UserError(f"the first request failed: {outcome.failure or 'the answer has no usage'}{detail}")
     return outcome.usage.prompt_tokens
 
 
 def _replayed(
     blueprint: Blueprint, model_index: int, questions: Questions
-) -> tuple[ReplayResult | None, tuple[str, ...]]:
-    """Replay the same requests offline on the blueprint's own workers, or say why not."""
+) -> tuple[SimulatedReplay | None, tuple[str, ...]]:
+    """Replay the same requests offline on the blueprint's workers, or return the reason why not."""
     model = blueprint.spec.models[model_index]
     if len(model.deployments) > 1:
-        return None, ("Not replayed: several deployments share the requests.",)
+        return None, (
+            "Not replayed: the offline replay supports one deployment, and this model has several.",
+        )
     processes = build_plan(blueprint).models[model_index].deployments[0].workers
     workers = simulated_workers(resolve(blueprint, model_index, 0), processes)
     try:
@@ -267,7 +268,7 @@ def _replayed(
         return None, (f"Not replayed: {error}.",)
 
 
-def _arrivals(outcomes: Sequence[Outcome]) -> float:
-    """Return how long requests arrived: one more gap than there is between them."""
+def _arrivals(outcomes: Sequence[RequestOutcome]) -> float:
+    """Return the duration of the arrivals: their span plus one mean gap, in seconds."""
     span = outcomes[-1].sent_seconds - outcomes[0].sent_seconds
     return max(span * len(outcomes) / max(1, len(outcomes) - 1), 1.0)

@@ -1,6 +1,6 @@
-"""The Kubernetes objects of a benchmark in a cluster: a Job, what it reads, and the key that it shows.
+"""The Kubernetes objects of a load test in a cluster: a Job, its ConfigMap and the Secret with its API key.
 
-The Job comes first. The others are owned by it, so that all are gone with it, also when nobody deletes it.
+The Job is created first and owns the others, so that they are deleted with it, also when it expires.
 """
 
 from __future__ import annotations
@@ -14,41 +14,41 @@ from inference_blueprints.catalog import placement
 
 KubernetesObject = dict[str, Any]
 
-#: aiperf's own image on NVIDIA's registry: Python 3.13, user 1000 (``Dockerfile`` of ai-dynamo/aiperf). Those
-#: of Dynamo have an older aiperf or none.
+#: Image of aiperf on NVIDIA's registry: Python 3.13, user 1000 (``Dockerfile`` of ai-dynamo/aiperf). Images
+#: of Dynamo have an older aiperf or no aiperf.
 IMAGE = f"nvcr.io/nvidia/ai-dynamo/aiperf:{aiperf.VERSION}"
-#: The tokenizer that the image has in itself; nothing is downloaded.
+#: The tokenizer inside the image; nothing is downloaded.
 TOKENIZER = "builtin"
 CONTAINER = "aiperf"
-#: Bytes of questions at the most: a ConfigMap holds 1 MiB (https://kubernetes.io/docs/concepts/configuration),
-#: and program and certificates are in it, too.
+#: Maximum bytes of requests: a ConfigMap holds 1 MiB (https://kubernetes.io/docs/concepts/configuration),
+#: including the program and the certificates.
 QUESTIONS_BYTES = 1024**2 - 64 * 1024
 
-#: A node may have to come first, and its image be pulled.
+#: Time for a new node to start and pull the image.
 _START_SECONDS = 600
-#: Who is away for longer than this after its end finds nothing any more, and nothing is left.
+#: Time after the end of a Job until Kubernetes deletes it.
 _KEPT_SECONDS = 600
-_QUESTIONS, _WORK = "/questions", "/tmp"  # noqa: S108 - of the container alone
+_QUESTIONS, _WORK = "/questions", "/tmp"  # noqa: S108 - inside the container
 _KEY = "apiKey"
 _USER = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class JobSettings:
-    """What the objects say.
+    """Settings of the Job and its objects.
 
     Parameters
     ----------
     name, namespace
-        Of all of them; the name is new each time.
+        Name and namespace of all objects; the name is unique.
     image
-        Has Python and aiperf.
+        Container image with Python and aiperf.
     seconds
-        How long asking may take.
+        Maximum duration of the load test.
     with_key
-        Whether the endpoint wants a key.
+        Whether the endpoint needs an API key.
     with_authority
-        Whether certificates come along.
+        Whether the ConfigMap holds certificates.
     """
 
     name: str
@@ -60,24 +60,18 @@ class JobSettings:
 
     @property
     def deadline_seconds(self) -> int:
-        """When the Job is ended, counted from its start."""
+        """Maximum duration of the Job, with the start of its pod."""
         return _START_SECONDS + round(self.seconds)
 
 
 def job(settings: JobSettings) -> KubernetesObject:
-    """Return the Job: one pod on a system node, with no rights and nothing to write to but its own folder.
-
-    Parameters
-    ----------
-    settings
-        What it says.
-    """
+    """Return the Job: one pod on a system node, without permissions and with one writable folder."""
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": _metadata(settings),
         "spec": {
-            # What was asked once is not asked again: the answers would come from caches.
+            # No retry: the answers would come from caches.
             "backoffLimit": 0,
             "activeDeadlineSeconds": settings.deadline_seconds,
             "ttlSecondsAfterFinished": _KEPT_SECONDS,
@@ -86,23 +80,21 @@ def job(settings: JobSettings) -> KubernetesObject:
     }
 
 
-def belongings(
+def supporting_objects(
     settings: JobSettings, uid: str | None, questions: bytes, authority: bytes | None, api_key: str | None
 ) -> list[KubernetesObject]:
-    """Return what the Job's pod reads; it waits for it.
+    """Return the ConfigMap and the Secret that the Job's pod waits for and reads.
 
     Parameters
     ----------
-    settings
-        Of the Job.
     uid
-        Of the Job, which owns them; None where it is not there yet.
+        UID of the Job, which owns them. None if it does not exist yet.
     questions
-        The document that the program reads.
+        The compressed document that the program reads.
     authority
-        Certificates in PEM form; None where none come along.
+        Certificates in PEM format, if any.
     api_key
-        The endpoint's key; None without one.
+        API key of the endpoint, if it needs one.
     """
     metadata = _metadata(settings)
     if uid:
@@ -131,7 +123,7 @@ def belongings(
 
 
 def _pod(settings: JobSettings) -> KubernetesObject:
-    """Describe the pod; it meets Kubernetes' restricted standard."""
+    """Return the pod's specification. It meets the restricted Pod Security Standard of Kubernetes."""
     return {
         "restartPolicy": "Never",
         "automountServiceAccountToken": False,
@@ -158,7 +150,7 @@ def _container(settings: JobSettings) -> KubernetesObject:
         "image": settings.image,
         "command": ["python", f"{_QUESTIONS}/ask.py"],
         "env": _environment(settings),
-        # It keeps every request's prompt and times in memory, in several processes.
+        # aiperf keeps all prompts and times in memory, in several processes.
         "resources": {
             "requests": {"cpu": "1", "memory": "4Gi", "ephemeral-storage": "4Gi"},
             "limits": {"memory": "4Gi", "ephemeral-storage": "6Gi"},
@@ -181,7 +173,7 @@ def _environment(settings: JobSettings) -> list[KubernetesObject]:
         {"name": "FOLDER", "value": _WORK},
     ]
     if settings.with_authority:
-        # Of OpenSSL: what Python trusts in place of the image's own.
+        # Read by OpenSSL: replaces the certificates that the image trusts.
         entries.append({"name": "SSL_CERT_FILE", "value": f"{_QUESTIONS}/ca.pem"})
     if settings.with_key:
         key = {"secretKeyRef": {"name": settings.name, "key": _KEY}}
@@ -190,7 +182,7 @@ def _environment(settings: JobSettings) -> list[KubernetesObject]:
 
 
 def _system_nodes() -> KubernetesObject:
-    """Accelerators are for models, and a benchmark beside one would be a part of what it measures."""
+    """Keep the Job off nodes with accelerators, where it would disturb the models that it measures."""
     expressions = [
         {"key": "kubernetes.io/arch", "operator": "In", "values": [placement.SYSTEM_ARCHITECTURE]},
         {"key": placement.POOL_LABEL, "operator": "DoesNotExist"},

@@ -1,4 +1,4 @@
-"""What `blueprints tune --output json` promised, to stand beside what is measured."""
+"""Reads the result of `blueprints tune --output json`, to compare it with a measurement."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from inference_blueprints.errors import UserError
 from inference_blueprints.spec.types import Deployment, Model, Workload
 
-#: Two demands whose rate or lengths differ by more are two demands.
+#: Workloads whose rate or lengths differ by more than this share are different workloads.
 _ALIKE = 0.1
 _HOW = "write it with: blueprints tune FILE --output json > FILE"
 
@@ -21,16 +21,12 @@ class Tuned:
 
     Parameters
     ----------
-    engine, deployments
-        What it runs.
     accelerators
-        Devices of all its workers.
+        Number of accelerators of all its workers.
     usd_per_hour, usd_per_million_tokens
-        What it costs; None where the price is unknown.
-    time_to_first_token_p90_ms, time_per_output_token_p90_ms
-        Simulated.
+        Its cost. None if the price is unknown.
     notes
-        Where it is not the same as what is measured.
+        Differences from the measured configuration and workload.
     """
 
     engine: str
@@ -44,21 +40,19 @@ class Tuned:
 
 
 def read_tuned(path: Path, model: Model, demand: Workload) -> Tuned:
-    """Read the best configuration of a search and say where it is another than the measured one.
+    """Read the best configuration of a search and note its differences from the measured one.
 
     Parameters
     ----------
     path
-        What ``blueprints tune --output json`` printed.
-    model
-        What is measured.
+        File with the output of ``blueprints tune --output json``.
     demand
-        What is asked of it.
+        The measured workload.
 
     Raises
     ------
     UserError
-        If it is no such file, of another model, or the search found nothing.
+        If the file has another format or is for another model, or if the search found no configuration.
     """
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
@@ -68,9 +62,11 @@ def read_tuned(path: Path, model: Model, demand: Workload) -> Tuned:
             f"--against: {path}: cannot be read as a search of tune: {error!r}; {_HOW}"
         ) from error
     if name != model.name:
-        raise UserError(f"--against: {path}: is a search for {name}, and {model.name} is measured")
+        raise UserError(
+            f"--against: {path}: the file is a search for {name}, but the benchmark measures {model.name}"
+        )
     if best is None:
-        raise UserError(f"--against: {path}: the search found no configuration that keeps the objectives")
+        raise UserError(f"--against: {path}: the search found no configuration that meets the objectives")
     try:
         return _tuned(best, (*_other_demand(document["demand"], demand), *_other_layout(best, model)))
     except (LookupError, ValueError, TypeError) as error:
@@ -97,26 +93,26 @@ def _deployments(best: dict[str, Any]) -> tuple[Deployment, ...]:
 
 
 def _other_demand(tuned: dict[str, Any], measured: Workload) -> tuple[str, ...]:
-    """Say so where the search was for another rate or other lengths."""
+    """Return a note if the search used another rate or other lengths."""
     searched = Workload.model_validate(tuned)
     names = {
-        "peak_requests_per_second": "requests a second",
-        "input_tokens": "tokens of a prompt",
-        "output_tokens": "tokens of an answer",
+        "peak_requests_per_second": "requests/s",
+        "input_tokens": "prompt tokens",
+        "output_tokens": "answer tokens",
     }
     different = [
-        f"{getattr(searched, name):,.3g} {words} and not {getattr(measured, name):,.3g}"
-        for name, words in names.items()
+        f"{getattr(searched, name):,.3g} {label} instead of {getattr(measured, name):,.3g}"
+        for name, label in names.items()
         if abs(getattr(searched, name) - getattr(measured, name)) > _ALIKE * getattr(measured, name)
     ]
-    return (f"Tuned was for another demand: {', '.join(different)}.",) if different else ()
+    return (f"The search used another workload: {', '.join(different)}.",) if different else ()
 
 
 def _other_layout(best: dict[str, Any], model: Model) -> tuple[str, ...]:
-    """Say so where the blueprint has other workers than the search found best."""
+    """Return a note if the blueprint's workers differ from the best configuration."""
     roles = [(each.aggregated, each.disaggregated) for each in _deployments(best)]
     if roles == [(each.aggregated, each.disaggregated) for each in model.deployments] and (
         best["engine"] == model.engine.chosen
     ):
         return ()
-    return ("Tuned is another configuration than the blueprint's: write it with tune --write and deploy.",)
+    return ("The tuned configuration differs from the blueprint's: write it with tune --write, then deploy.",)

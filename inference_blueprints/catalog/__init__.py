@@ -1,7 +1,7 @@
 """Accelerators, instance types, models, engines and measured speeds as data.
 
-The functions read the catalogue that comes with the library, each file when it is first needed. ``Catalogue``
-reads any other directory of the same layout.
+The functions read the catalogue that ships with the library. Each file is read when it is first needed.
+``Catalogue`` reads any other directory of the same layout.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _Entry = TypeVar("_Entry")
 
 
 def accelerators() -> Mapping[str, Accelerator]:
-    """Return accelerator by name."""
+    """Return all accelerators by name."""
     return shipped().accelerators
 
 
@@ -72,7 +72,7 @@ def accelerator(name: str) -> Accelerator:
 
 
 def instance_types() -> Mapping[str, InstanceType]:
-    """Return instance type by name."""
+    """Return all instance types by name."""
     return shipped().instance_types
 
 
@@ -82,7 +82,7 @@ def instance_type(name: str) -> InstanceType:
 
 
 def models() -> Mapping[str, Model]:
-    """Return model by Hugging Face id."""
+    """Return all models by Hugging Face id."""
     return shipped().models
 
 
@@ -92,7 +92,7 @@ def model(name: str) -> Model:
 
 
 def engines() -> Mapping[str, Engine]:
-    """Return engine by the blueprint's word for it."""
+    """Return all engines by the blueprint's key."""
     return shipped().engines
 
 
@@ -104,23 +104,23 @@ def engine(name: str) -> Engine:
 def latency_profile(
     model: str, accelerator: str, tensor_parallel_size: int, engine: str
 ) -> LatencyProfile | None:
-    """Return the profile recorded for exactly this combination; None when there is none."""
+    """Return the profile of exactly this combination; None if there is none."""
     return shipped().latency_profile(model, accelerator, tensor_parallel_size, engine)
 
 
 def prices(region: str = REFERENCE_REGION) -> PriceTable:
-    """Return on-demand prices of a region; those of the reference region where it has no table."""
+    """Return the on-demand prices of a region; those of the reference region if the region has no table."""
     tables = shipped().prices
     return tables.get(region, tables[REFERENCE_REGION])
 
 
 def quotas() -> Mapping[str, Quota]:
-    """Return EC2's quotas on running instances by code."""
+    """Return EC2's quotas on running instances, by code."""
     return shipped().quotas
 
 
 def service_quotas() -> Mapping[str, ServiceQuota]:
-    """Return quotas of services that batch counts towards, by the catalogue's word."""
+    """Return the quotas of the services that batch uses, by the catalogue's key."""
     return shipped().service_quotas
 
 
@@ -130,7 +130,7 @@ def endpoints() -> Mapping[str, Endpoint]:
 
 
 def images() -> Mapping[str, Image]:
-    """Return what is known of container images by repository and tag."""
+    """Return the known container images by repository and tag."""
     return shipped().images
 
 
@@ -140,12 +140,11 @@ def regions() -> Mapping[str, tuple[str, ...]]:
 
 
 def parquet_layers() -> Mapping[str, str]:
-    """Return the ARN of the layer that brings functions pyarrow, by region; of the regions that have it."""
+    """Return the ARN of the Lambda layer with pyarrow, for each region that has it."""
     return shipped().parquet_layers
 
 
 def _find(kind: str, name: str, entries: Mapping[str, _Entry]) -> _Entry:
-    """Look an entry up by name."""
     if name not in entries:
         raise UnknownEntryError(kind, name, entries)
     return entries[name]

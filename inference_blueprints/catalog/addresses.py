@@ -1,4 +1,4 @@
-"""How IPv4 addresses are divided: what the network is built with, and what nodes and pods take of it.
+"""Division of IPv4 addresses: the subnets of the network, and the addresses that nodes and pods need.
 
 Sources: Amazon VPC User Guide, "Subnet CIDR blocks"; Amazon EKS User Guide, "Assign more IP addresses to
 nodes with prefixes" and "View networking requirements for VPC and subnets"; Elastic Load Balancing User
@@ -11,22 +11,23 @@ from __future__ import annotations
 import ipaddress
 from dataclasses import dataclass
 
-#: Range and zones of a new VPC that the blueprint does not describe.
+#: Range and zones of a new VPC, if the blueprint does not describe one.
 DEFAULT_CIDR = "10.0.0.0/16"
 DEFAULT_ZONES = 3
 #: Each zone's public subnet holds its NAT gateway.
 PUBLIC_SUBNET_PREFIX = 27
 
-#: kubelet's limit on every node, whatever its interfaces; prefix delegation makes room for them.
+#: kubelet's pod limit on every node, regardless of its interfaces. Prefix delegation provides the addresses.
 PODS_PER_NODE = 110
-#: A prefix is a /28, and one beyond those in use is kept ready.
+#: A prefix is a /28. One free prefix is kept ready.
 ADDRESSES_PER_PREFIX = 16
 WARM_PREFIXES = 1
-#: Pods of daemon sets with an address of their own, at the most: secrets driver and provider, device plug-in,
-#: what a platform team adds. The network plug-in, kube-proxy and the agents use the node's address.
+#: Most pods of daemon sets with an address of their own: secrets driver and provider, device plug-in, and
+#: those
+#: of a platform team. The network plug-in, kube-proxy and the agents use the node's address.
 DAEMON_PODS = 8
 
-#: AWS keeps five addresses of a subnet. EKS asks for 16 free ones, and a load balancer for 8.
+#: AWS reserves five addresses of a subnet. EKS requires 16 free ones, and a load balancer 8.
 RESERVED_IN_A_SUBNET = 5
 CONTROL_PLANE_IN_A_SUBNET = 16
 LOAD_BALANCER_IN_A_SUBNET = 8
@@ -34,14 +35,14 @@ LOAD_BALANCER_IN_A_SUBNET = 8
 
 @dataclass(frozen=True, slots=True)
 class NodeAddresses:
-    """What one node takes of its subnet.
+    """Addresses that one node needs in its subnet.
 
     Parameters
     ----------
     pods
         Pods with an address of their own.
     prefixes
-        /28 prefixes, with the one that is kept ready.
+        /28 prefixes, including the one that is kept ready.
     interfaces
         Network interfaces with a primary address.
     """
@@ -52,19 +53,20 @@ class NodeAddresses:
 
     @property
     def total(self) -> int:
-        """Addresses altogether."""
+        """Total number of addresses."""
         return self.interfaces + self.prefixes * ADDRESSES_PER_PREFIX
 
 
 def node_addresses(serving_pods: int, *, interfaces: int = 1) -> NodeAddresses:
-    """Return what a node takes for its serving pods and its daemons.
+    """Return the addresses that a node needs for its serving pods and its daemon pods.
 
     Parameters
     ----------
     serving_pods
-        Pods of models, or of controllers, on the node.
+        Number of pods of models or controllers on the node.
     interfaces
-        Network interfaces with an address: one, and each EFA interface that is not ``efa-only``.
+        Number of interfaces with an address: the primary one, and each EFA interface that is not
+        ``efa-only``.
     """
     pods = min(PODS_PER_NODE, serving_pods + DAEMON_PODS)
     in_use = -(-pods // ADDRESSES_PER_PREFIX)
@@ -80,28 +82,28 @@ def private_subnet_prefix(cidr: str, zones: int) -> int:
     cidr
         IPv4 range of the VPC.
     zones
-        How many zones, 2 to 4.
+        Number of zones, 2 to 4.
 
     Returns
     -------
     int
         Prefix length of each private subnet.
     """
-    # The public subnets take less than one more private one would.
+    # The public subnets together need less than one more private subnet.
     return ipaddress.ip_network(cidr).prefixlen + zones.bit_length()
 
 
 def addresses_for_nodes(cidr: str, zones: int, *, endpoints: int) -> int:
-    """Return the addresses of one private subnet of a new VPC that are left for nodes.
+    """Return the addresses of one private subnet of a new VPC that are available to nodes.
 
     Parameters
     ----------
     cidr
         IPv4 range of the VPC.
     zones
-        How many zones, 2 to 4.
+        Number of zones, 2 to 4.
     endpoints
-        Interface endpoints, one address each.
+        Number of interface endpoints, one address each.
     """
     size = 1 << (32 - private_subnet_prefix(cidr, zones))
     return size - RESERVED_IN_A_SUBNET - CONTROL_PLANE_IN_A_SUBNET - LOAD_BALANCER_IN_A_SUBNET - endpoints

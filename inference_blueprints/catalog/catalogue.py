@@ -1,4 +1,4 @@
-"""Reads the catalogue's data files: each kind when it is first asked for, and no more than that."""
+"""Reads the catalogue's data files. Each file is read when its content is first needed."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from inference_blueprints.catalog.operating_system import OperatingSystem
 from inference_blueprints.catalog.vision import Vision
 from inference_blueprints.errors import UserError
 
-#: Region of the prices that instance types are ranked by, and shown with where a region has no table.
+#: Region of the reference prices. They rank instance types, and are shown for regions without a table.
 REFERENCE_REGION = "us-east-1"
 _SHIPPED = Path(__file__).resolve().parent / "data"
 _Entry = TypeVar("_Entry")
 
 
 class CatalogueError(UserError):
-    """A data file of the catalogue that cannot be used: which file and entry, what is wrong with it."""
+    """A data file of the catalogue is invalid. The message names the file, the entry and the problem."""
 
 
 class UnknownEntryError(UserError, LookupError):
-    """A name that the catalogue does not hold.
+    """The catalogue has no entry with this name.
 
     Parameters
     ----------
     kind
-        What was looked for, such as ``instance type``.
+        Kind of the entry, such as ``instance type``.
     name
-        The name that was got.
+        The requested name.
     known
-        The names that there are.
+        The names in the catalogue.
     """
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
@@ -90,12 +90,12 @@ class Catalogue:
 
     @cached_property
     def service_quotas(self) -> Mapping[str, ServiceQuota]:
-        """Quota of a service by the catalogue's word for it."""
+        """Quota of a service by the catalogue's key."""
         return self._entries("service_quotas.json", "service_quotas", ServiceQuota)
 
     @cached_property
     def endpoints(self) -> Mapping[str, Endpoint]:
-        """VPC endpoint by its construct's id."""
+        """VPC endpoint by construct id."""
         return self._entries("endpoints.json", "endpoints", Endpoint)
 
     @cached_property
@@ -111,18 +111,18 @@ class Catalogue:
 
     @cached_property
     def parquet_layers(self) -> Mapping[str, str]:
-        """ARN of the layer that brings functions pyarrow, by region; of the regions that have it."""
+        """ARN of the Lambda layer with pyarrow, for each region that has it."""
         return MappingProxyType(dict(self._json("parquet_layers.json")["layers"]))
 
     @cached_property
     def engines(self) -> Mapping[str, Engine]:
-        """Engine by the blueprint's word for it."""
+        """Engine by the blueprint's key."""
         files = sorted((self.directory / "engines").glob("*.json"))
         return MappingProxyType({file.stem: self._engine(file.stem, file) for file in files})
 
     @cached_property
     def engine_releases(self) -> Mapping[str, Mapping[str, Engine]]:
-        """Engine by name and image version: the current release, and the former ones that are recorded."""
+        """Engine by name and image version: the current release, and the recorded former ones."""
         releases = {}
         for name, current in self.engines.items():
             files = sorted((self.directory / "engines" / name).glob("*.json"))
@@ -144,14 +144,14 @@ class Catalogue:
 
     @cached_property
     def prices(self) -> Mapping[str, PriceTable]:
-        """On-demand prices by region, of the regions that have a table."""
+        """On-demand prices by region, for regions with a table."""
         files = sorted((self.directory / "prices").glob("*.csv"))
         return MappingProxyType({file.stem: self._price_table(file.stem) for file in files})
 
     def latency_profile(
         self, model: str, accelerator: str, tensor_parallel_size: int, engine: str
     ) -> LatencyProfile | None:
-        """Return the profile measured for exactly this combination; None when there is none."""
+        """Return the profile of exactly this combination; None if there is none."""
         name = f"latency_profiles/{engine}/{model}/{accelerator}-tp{tensor_parallel_size}.json"
         path = self.directory / name
         if not path.is_file():
@@ -179,7 +179,6 @@ class Catalogue:
         return header, list(csv.DictReader(line for line in lines if not line.startswith("#")))
 
     def _instance_type(self, row: dict[str, str]) -> InstanceType:
-        """Turn one row of text into an instance type."""
         accelerator = self.accelerators.get(row["accelerator"])
         if row["accelerator"] and accelerator is None:
             raise CatalogueError(
@@ -204,7 +203,7 @@ class Catalogue:
         )
 
     def _entries(self, file: str, key: str, kind: type[_Entry]) -> Mapping[str, _Entry]:
-        """Build every named entry of a JSON file."""
+        """Return all named entries of a JSON file."""
         entries = self._json(file)[key]
         path = self.directory / file
         return MappingProxyType(
@@ -212,7 +211,6 @@ class Catalogue:
         )
 
     def _json(self, name: str) -> dict[str, Any]:
-        """Read one JSON document."""
         try:
             document: dict[str, Any] = json.loads(self._text(name))
         except json.JSONDecodeError as error:
@@ -225,7 +223,7 @@ class Catalogue:
 
 
 def _build(kind: type[_Entry], values: Mapping[str, Any], path: Path) -> _Entry:
-    """Make one entry, naming every field that is missing or unknown."""
+    """Create one entry. An error names every missing or unknown field."""
     declared = fields(kind)  # type: ignore[arg-type]
     required = {field.name for field in declared if field.default is MISSING}
     missing = sorted(required - values.keys())
@@ -239,16 +237,16 @@ def _build(kind: type[_Entry], values: Mapping[str, Any], path: Path) -> _Entry:
 
 
 def _vision(values: Mapping[str, Any] | None, path: Path) -> Vision | None:
-    """Make the part of a model's entry that is about images; None for models that read text alone."""
+    """Return the vision part of a model's entry; None for models that read only text."""
     return None if values is None else _build(Vision, values, path)
 
 
 def _tuples(value: Any) -> Any:
-    """Turn nested lists into nested tuples."""
+    """Convert nested lists to nested tuples."""
     return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
 
 
 @cache
 def shipped() -> Catalogue:
-    """Return the catalogue that comes with the library."""
+    """Return the catalogue that ships with the library."""
     return Catalogue(_SHIPPED)

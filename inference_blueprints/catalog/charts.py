@@ -15,7 +15,7 @@ from inference_blueprints import resources
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """One Helm chart at its pinned version.
+    """A Helm chart at its pinned version.
 
     Parameters
     ----------
@@ -24,22 +24,22 @@ class Chart:
     version
         Version of the chart.
     namespace
-        Kubernetes namespace that it is installed in.
+        Kubernetes namespace of the release.
     minimum_kubernetes
-        Oldest Kubernetes version that it runs on, such as ``1.30``.
+        Oldest supported Kubernetes version, such as ``1.30``.
     repository
-        Where it is: an ``oci://`` address with the chart's name, or the address of a chart repository;
-        None for a chart of this library.
+        An ``oci://`` address with the chart's name, or the address of a chart repository; None for a chart
+        of this library.
     directory
         Folder of a chart of this library; None for one from a repository.
     release
-        Helm release; None where each deployment has its own.
+        Name of the Helm release; None if each deployment has its own.
     digest
-        SHA-256 of the chart's archive, ``sha256:…``; None while it is not known.
+        SHA-256 of the chart's archive, ``sha256:…``; None if it is unknown.
     oldest
-        Oldest version that the values template here fits; None for the version itself.
+        Oldest version that the values template supports; None if it supports only `version`.
     archive
-        The chart's archive on this machine, deployed as an asset; None where it is pulled at deployment.
+        Path of a local archive, deployed as an asset; None if the chart is pulled at deployment.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Chart:
 
 @cache
 def charts() -> Mapping[str, Chart]:
-    """Return chart by name.
+    """Return all charts by name.
 
     Returns
     -------
@@ -70,7 +70,7 @@ def charts() -> Mapping[str, Chart]:
 
 
 def _chart(name: str, entry: Mapping[str, str | None]) -> Chart:
-    """Turn one entry of the file into a chart; a key that is not known is a TypeError."""
+    """Convert one entry of the file. An unknown key raises a TypeError."""
     words = dict(entry)
     path = words.pop("path", None)
     return Chart(

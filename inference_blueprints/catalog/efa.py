@@ -1,4 +1,4 @@
-"""Where an instance type's Elastic Fabric Adapters are, and how many of them go with its accelerators.
+"""Elastic Fabric Adapters: their places on an instance type, and their number per accelerator.
 
 Source: AWS, "Maximize network bandwidth on Amazon EC2 instances with multiple network cards"
 (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html).
@@ -12,20 +12,20 @@ from typing import Literal
 
 from inference_blueprints.catalog.hardware import InstanceType
 
-#: What a pod requests one interface of; the device plug-in counts them.
+#: Kubernetes resource for one interface. The device plug-in provides it.
 EFA_RESOURCE = "vpc.amazonaws.com/efa"
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkInterface:
-    """One interface that an instance starts with.
+    """A network interface that an instance starts with.
 
     Parameters
     ----------
     network_card, device
         Indexes, from 0.
     kind
-        ``interface`` speaks IP; ``efa-only`` takes no address.
+        ``interface`` has an IP address; ``efa-only`` has none.
     """
 
     network_card: int
@@ -34,19 +34,19 @@ class NetworkInterface:
 
 
 def first_card_has_efa(instance_type: InstanceType) -> bool:
-    """Return whether the card of the primary interface is an EFA card too; p6-b300's is for IP alone."""
+    """Return whether the card of the primary interface also has EFA. On p6-b300 that card has only IP."""
     return instance_type.efa_interfaces == instance_type.network_cards
 
 
 def efa_layout(instance_type: InstanceType) -> tuple[NetworkInterface, ...]:
-    """Return the interfaces that give an instance all its EFA bandwidth and cost one IP address.
+    """Return the interfaces that give an instance its full EFA bandwidth with one IP address.
 
-    The primary is never EFA alone. Where its card has EFA, that is the card's second device.
+    The primary interface is never EFA-only. If its card has EFA, that is the card's second device.
 
     Parameters
     ----------
     instance_type
-        A type with EFA.
+        An instance type with EFA.
 
     Returns
     -------
@@ -59,12 +59,12 @@ def efa_layout(instance_type: InstanceType) -> tuple[NetworkInterface, ...]:
 
 
 def efa_layouts_are_one(instance_types: Iterable[InstanceType]) -> bool:
-    """Return whether types have the same cards, so that one list of interfaces fits all of them."""
+    """Return whether the types have the same network cards, so that one list of interfaces fits all."""
     return len({efa_layout(instance_type) for instance_type in instance_types}) == 1
 
 
 def efa_share(instance_type: InstanceType, accelerators: int) -> int:
-    """Return how many whole EFA interfaces go with that many of a node's accelerators."""
+    """Return the number of whole EFA interfaces for this many of a node's accelerators."""
     if not instance_type.accelerator_count:
         return 0
     return instance_type.efa_interfaces * accelerators // instance_type.accelerator_count

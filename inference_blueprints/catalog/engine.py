@@ -1,4 +1,4 @@
-"""Serving engines: which image holds them and which flags they take."""
+"""Serving engines: their images and command-line flags."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """One command-line flag of an engine.
+    """A command-line flag of an engine.
 
     Parameters
     ----------
     name
-        With its dashes, such as ``--max-model-len``.
+        With dashes, such as ``--max-model-len``.
     takes_value
-        Whether a value follows; a flag that takes none is a switch.
+        Whether a value follows. A flag without a value is a switch.
     negatable
-        Whether ``--no-<name>`` exists too.
+        Whether ``--no-<name>`` also exists.
     owner
         The program that defines it: ``vllm`` or ``dynamo``.
     """
@@ -30,20 +30,20 @@ class Flag:
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """One serving engine at the pinned release.
+    """A serving engine at the pinned release.
 
     Parameters
     ----------
     name
-        The blueprint's word for it, such as ``vllm``.
+        The blueprint's key, such as ``vllm``.
     image, version, digest
-        Container image repository, tag, and manifest digest (None where it has not been resolved).
+        Container image repository, tag, and manifest digest (None if it is not resolved).
     engine_version
         Release of the engine inside the image.
     flags
         Flag by name. A negatable flag is listed once, without ``--no-``.
     date, source
-        When and from where the flags were recorded.
+        Date and source of the recorded flags.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Engine:
     source: str
 
     def flag(self, name: str) -> Flag | None:
-        """Return the flag that a command line's word means, ``--no-`` forms included; None when unknown."""
+        """Return the flag of a command-line argument, including ``--no-`` forms; None if it is unknown."""
         if name in self.flags:
             return self.flags[name]
         positive = self.flags.get("--" + name.removeprefix("--no-")) if name.startswith("--no-") else None

@@ -1,4 +1,4 @@
-"""What EC2 sells: accelerators, instance types, what they cost and where they are."""
+"""EC2 hardware: accelerators, instance types and prices."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Accelerator:
-    """One kind of accelerator device.
+    """A kind of accelerator device.
 
     Parameters
     ----------
     name
-        The catalogue's key, such as ``l40s``.
+        Key in the catalogue, such as ``l40s``.
     manufacturer
         ``nvidia`` or ``aws``.
     memory_mib
         Memory of one device in MiB, as EC2's ``DescribeInstanceTypes`` reports it.
     resource_name
-        What a Kubernetes pod requests, such as ``nvidia.com/gpu``.
+        Kubernetes resource, such as ``nvidia.com/gpu``.
     performance_system
-        The name under which aiconfigurator's measured operator database knows it; None when it has no data.
+        Name in aiconfigurator's measured operator database; None if it has no data.
     gpudirect_rdma
-        Whether the network adapter reads the device's memory directly, so that KV moves without the host.
+        Whether the network adapter reads the device's memory directly, so that KV cache moves without the
+        host.
     """
 
     name: str
@@ -44,7 +45,7 @@ class Accelerator:
 
 @dataclass(frozen=True, slots=True)
 class InstanceType:
-    """One EC2 instance type.
+    """An EC2 instance type.
 
     Parameters
     ----------
@@ -53,21 +54,21 @@ class InstanceType:
     architecture
         ``amd64`` or ``arm64``.
     vcpu, memory_mib
-        Processors and memory of the host.
+        vCPUs, and memory of the host in MiB.
     accelerator
-        Kind of its devices; None when it has none.
+        Kind of its devices; None if it has none.
     accelerator_count
         Devices that a pod can request, in the unit of ``accelerator.resource_name``.
     local_nvme_gb
-        Instance store in GB; None when it has none.
+        Instance store in GB; None if it has none.
     ebs_bandwidth_mbps, network_bandwidth_mbps
         In Mbit/s; the EBS figure is the maximum.
     network_cards, efa_interfaces
-        Cards, and the largest number of EFA interfaces; 0 where EFA is not offered.
+        Number of cards, and largest number of EFA interfaces; 0 without EFA.
     max_pods
-        Pods a node takes under the VPC CNI without prefix delegation.
+        Most pods per node under the VPC CNI without prefix delegation.
     usd_per_hour
-        On demand in the reference region; None when unknown.
+        On-demand price in the reference region; None if unknown.
     """
 
     name: str
@@ -93,11 +94,11 @@ class PriceTable:
     Parameters
     ----------
     region
-        The region that the prices hold for; elsewhere they differ.
+        Region of the prices. Other regions have other prices.
     date, source
-        When and from where they were read.
+        Date and source of the prices.
     usd_per_hour
-        Instance type to US dollars an hour, Linux, shared tenancy; types without a known price are absent.
+        Instance type to US dollars per hour, Linux, shared tenancy. Types without a known price are absent.
     """
 
     region: str

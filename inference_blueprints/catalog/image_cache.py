@@ -1,4 +1,4 @@
-"""Snapshots of data volumes with images on them: where they are made, and how they are known."""
+"""Snapshots of data volumes with container images: where they are made and how they are identified."""
 
 from __future__ import annotations
 
@@ -7,39 +7,41 @@ from types import MappingProxyType
 
 from inference_blueprints.catalog.releases import NodeImage
 
-#: Last part of the name of the stack that bakes them, and its outputs.
+#: Name suffix of the stack that makes the snapshots, and its outputs.
 STACK = "ImageCache"
 STATE_MACHINE_OUTPUT = "StateMachineArn"
 BOTTLEROCKET_OUTPUT = "Bottlerocket"
 
-#: Tags of a snapshot, beside the platform's: for which pool, which images, and what they were unpacked by.
+#: Tags of a snapshot, in addition to the platform's: pool, images, and the variant that unpacked them.
 POOL_TAG = "inference-blueprints:pool"
 IMAGES_TAG = "inference-blueprints:images"
 BOTTLEROCKET_TAG = "inference-blueprints:bottlerocket"
 SNAPSHOTTER_TAG = "inference-blueprints:snapshotter"
 
-#: What unpacks images. Those of a data volume can be used by the same one alone, and Bottlerocket empties the
-#: volume where another one had been in use (https://github.com/bottlerocket-os/bottlerocket-core-kit/pull/582).
+#: Software that unpacks images. Only the same one can use the images of a data volume. Bottlerocket empties a
+#: volume that another one used (https://github.com/bottlerocket-os/bottlerocket-core-kit/pull/582).
 SNAPSHOTTER = "soci"
 
-#: Bottlerocket's volume for containers; images and logs lie there.
+#: Bottlerocket's data volume, which holds images and logs of containers.
 DATA_DEVICE = "/dev/xvdb"
 
-#: MiB/s at which EBS fetches a new volume's blocks, the most that can be had; without it the rate is unknown
-#: and was seen to be far lower (https://docs.aws.amazon.com/ebs/latest/userguide/initalize-volume.html,
+#: MiB/s at which EBS initializes a new volume: the highest value that can be requested. Without it the rate
+#: is
+#: not specified, and measured rates were far lower
+#: (https://docs.aws.amazon.com/ebs/latest/userguide/initalize-volume.html,
 #: https://github.com/aws-samples/bottlerocket-images-cache/issues/13).
 INITIALIZATION_MIB_PER_SECOND = 300
 
-#: What pulls and unpacks, by architecture: no accelerator is needed for that.
+#: Instance types that pull and unpack images, by architecture. No accelerator is needed.
 INSTANCE_TYPES: Mapping[str, str] = MappingProxyType({"amd64": "m7i.2xlarge", "arm64": "m7g.2xlarge"})
 
 
 def variant(image: NodeImage) -> str:
-    """Return what nodes boot as one word, such as ``aws-k8s-1.35/v1.66.0``.
+    """Return the operating system variant and release of nodes, such as ``aws-k8s-1.35/v1.66.0``.
 
     Parameters
     ----------
     image
-        Kubernetes, whose kubelet and containerd come with it, and release.
+        Kubernetes version, which decides kubelet and containerd, and release.
     """
     return f"aws-k8s-{image.kubernetes}/{image.bottlerocket}"

@@ -1,4 +1,4 @@
-"""Measured speed of a model on an accelerator, in the shape that Dynamo's simulated engine reads."""
+"""Measured speed of a model on an accelerator, in the format of Dynamo's simulated engine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class LatencyProfile:
-    """How long prefill and decode take for one model, accelerator and tensor parallel size.
+    """Duration of prefill and decode for one model, accelerator and tensor parallel size.
 
     The arrays are those of ``dynamo.mocker --planner-profile-data``; their values are predictions from
     aiconfigurator's database of measured operators, so figures made from them are simulated.
@@ -15,22 +15,22 @@ class LatencyProfile:
     Parameters
     ----------
     model, accelerator, tensor_parallel_size
-        What was measured: Hugging Face id, catalogue name, devices.
+        The measured combination: Hugging Face id, catalogue name, number of devices.
     system, backend, backend_version
-        aiconfigurator's names: its system, engine and the engine release that its data was measured with.
+        aiconfigurator's names: system, engine, and the engine release of its data.
     date, source
-        When and with what the profile was made.
+        Date and tool of the profile.
     mean_error_percent, largest_error_percent
-        Errors of reading the tables half way between their nodes, against the database itself. The largest
-        ones are steps of the hardware, such as a batch that needs one more wave of blocks.
+        Errors of reading the tables half way between their nodes, compared with the database itself. The
+        largest ones are steps of the hardware, such as a batch that needs one more wave of blocks.
     prefill_isl
         Input lengths in tokens.
     prefill_ttft_ms
-        Time to first token in milliseconds, one a length, one request alone.
+        Time to first token in milliseconds for each length, with one request at a time.
     decode_active_kv_tokens, decode_context_length
         Axes of the decode plane: tokens in the KV cache of all running requests, and mean tokens of one.
     decode_itl
-        Milliseconds a decode step, ``[active KV tokens][context length]``.
+        Milliseconds per decode step, ``[active KV tokens][context length]``.
     """
 
     model: str

@@ -1,4 +1,4 @@
-"""What AWS limits and what a private network has to reach: quotas and endpoints."""
+"""AWS quotas, VPC endpoints, and container images of engines."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ _FAMILY_CLASS = re.compile(r"([a-z]+)[0-9]*")
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """One of EC2's quotas on running instances, in vCPUs of a region.
+    """One of EC2's quotas on running instances, in vCPUs per region.
 
     Parameters
     ----------
     name
-        Its code in Service Quotas, such as ``L-DB2E81BA``.
+        Code in Service Quotas, such as ``L-DB2E81BA``.
     quota
-        Its name there.
+        Name in Service Quotas.
     purchase
-        Which instances it counts: ``onDemand``, which reservations are part of, or ``spot``.
+        Counted instances: ``onDemand``, which includes reservations, or ``spot``.
     families
-        Families that it counts, by their first letters, such as ``g`` for G6e, or by letters and generation,
-        such as ``p5`` for P5en.
+        Counted families, by their first letters, such as ``g`` for G6e, or by letters and generation, such
+        as ``p5`` for P5en.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Quota:
     families: tuple[str, ...]
 
     def counts(self, instance_type: InstanceType, purchase: str) -> bool:
-        """Return whether an instance of a type, paid for in a way, counts towards it."""
+        """Return whether an instance of this type and purchase counts towards the quota."""
         match = _FAMILY_CLASS.match(instance_type.family)
         counted = match is not None and not {match[0], match[1]}.isdisjoint(self.families)
         return purchase == self.purchase and counted
@@ -43,26 +43,26 @@ class Quota:
 
 @dataclass(frozen=True, slots=True)
 class ServiceQuota:
-    """A quota of a service that batch counts towards, as accounts have it by default.
+    """A service quota that batch counts towards, with its default value.
 
     Parameters
     ----------
     name
-        The catalogue's word for it.
+        The catalogue's key.
     service, quota
-        Whose it is, and its name there.
+        The service, and the name of the quota in Service Quotas.
     unit
-        What it counts; ``/s`` counts a second.
+        Counted unit. ``/s`` means per second.
     value
-        How much there is, where `regions` does not say otherwise.
+        Default value, unless `regions` has another.
     adjustable
-        Whether AWS raises it when asked.
+        Whether AWS raises it on request.
     code
-        In Service Quotas; empty where none is known.
+        Code in Service Quotas; empty if unknown.
     source
-        The page that says so.
+        Page that documents the value.
     regions
-        How much there is, by region; None where all have the same.
+        Default value by region; None if it is the same everywhere.
     """
 
     name: str
@@ -76,7 +76,7 @@ class ServiceQuota:
     regions: Mapping[str, float] | None = None
 
     def in_region(self, region: str) -> float:
-        """Return how much there is in a region."""
+        """Return the default value in a region."""
         return (self.regions or {}).get(region, self.value)
 
 
@@ -87,13 +87,13 @@ class Endpoint:
     Parameters
     ----------
     name
-        Its construct's id.
+        Construct id.
     service
         Last part of the service's name, such as ``ecr.api``.
     kind
-        ``interface``, an address in each subnet, or ``gateway``, a route.
+        ``interface`` has an address in each subnet; ``gateway`` is a route.
     needed_by
-        What calls the service from inside the VPC.
+        Callers of the service inside the VPC.
     """
 
     name: str
@@ -111,9 +111,9 @@ class Image:
     name
         Repository and tag.
     compressed_bytes
-        What a node downloads; None when unknown.
+        Download size; None if unknown.
     unpacked_bytes
-        What it takes on a disk; None when unknown.
+        Size on a disk; None if unknown.
     """
 
     name: str

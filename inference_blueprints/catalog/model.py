@@ -1,4 +1,4 @@
-"""What is known of a language model before it is downloaded."""
+"""Properties of a language model that are known before it is downloaded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KV_CACHE_BYTES: Mapping[str, float] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """One open model, as its publisher's ``config.json`` describes it.
+    """An open model, as its publisher's ``config.json`` describes it.
 
     Parameters
     ----------
@@ -26,35 +26,36 @@ class Model:
     architecture
         The class named in ``config.json``, such as ``Qwen3ForCausalLM``.
     parameters_billion, active_parameters_billion
-        All parameters, and those that one token passes through (equal for dense models), in 10⁹.
+        All parameters, and the active parameters per token (equal for dense models), in 10⁹.
     layers, hidden_size, vocabulary_size
-        Of the language model (not of a vision tower).
+        Sizes of the language model (not of a vision tower).
     attention_heads, kv_heads, head_size
-        Query heads, key/value heads and the numbers in one head. Latent attention caches no heads.
+        Number of query heads, number of key/value heads, and size of one head. Latent attention caches no
+        heads.
     attention
-        ``gqa``: keys and values are cached a head; ``mla``: one compressed latent vector a token.
+        ``gqa``: keys and values are cached per head; ``mla``: one compressed latent vector per token.
     kv_latent_size
-        Numbers in that vector (``kv_lora_rank + qk_rope_head_dim``); 0 for ``gqa``.
+        Size of that vector (``kv_lora_rank + qk_rope_head_dim``); 0 for ``gqa``.
     experts
-        Routed experts a layer; 0 when dense.
+        Routed experts per layer; 0 for dense models.
     feed_forward_size
         Width of the feed-forward layer, or of one expert's; tensor parallelism splits it.
     weight_type
         Type of the published weights: ``bf16``, ``fp8``, ``mxfp4`` or ``int4``.
     weight_bytes
-        Size of all published weights in bytes, embeddings and vision tower included.
+        Size of all published weights in bytes, including embeddings and vision tower.
     expert_weight_bytes
-        Of those, the routed experts'; 0 when dense.
+        Size of the routed experts' weights; 0 for dense models.
     context_length
         Tokens that the published configuration allows without changing the position encoding.
     vision
-        What reads images; None for models that read text alone.
+        The part that reads images; None for models that read only text.
     gated
-        Whether Hugging Face asks for an accepted licence and a token.
+        Whether Hugging Face requires an accepted licence and a token.
     licence
         SPDX identifier, or the publisher's name of it.
     source
-        Where the architecture's numbers were read.
+        Source of the architecture's numbers.
     """
 
     name: str
@@ -91,19 +92,19 @@ class Model:
         Parameters
         ----------
         kv_cache_dtype
-            An engine's word for the type; ``auto`` means the two bytes of the activations.
+            The engine's name of the type. ``auto`` means the two bytes of the activations.
         tensor_parallel_size
             Devices that share each layer.
 
         Returns
         -------
         float
-            Bytes a token a device.
+            Bytes per token per device.
 
         Raises
         ------
         ValueError
-            When the word is not one of ``KV_CACHE_BYTES``.
+            If the type is not one of ``KV_CACHE_BYTES``.
         """
         if kv_cache_dtype not in KV_CACHE_BYTES:
             allowed = ", ".join(KV_CACHE_BYTES)

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class OperatingSystem:
-    """What nodes boot.
+    """The operating system that nodes boot.
 
     Parameters
     ----------
     name
         Such as ``bottlerocket``.
     version
-        Its release, such as ``v1.66.0``.
+        Release, such as ``v1.66.0``.
     oldest
-        Oldest release that reads the settings which nodes get.
+        Oldest release that supports the settings of the nodes.
     """
 
     name: str

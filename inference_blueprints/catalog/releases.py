@@ -1,4 +1,4 @@
-"""What a platform runs that others release: charts, engines, the nodes' operating system, EKS add-ons."""
+"""Releases of third-party software: charts, engines, the nodes' operating system, EKS add-ons."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from inference_blueprints.catalog.catalogue import UnknownEntryError, shipped
 from inference_blueprints.catalog.charts import Chart, charts
 from inference_blueprints.catalog.engine import Engine
 
-#: EKS add-ons that a platform may have. EKS chooses their versions where no lock names one.
+#: EKS add-ons that a platform may have. EKS chooses their versions unless a lock names one.
 ADD_ONS = (
     "aws-secrets-store-csi-driver-provider",
     "coredns",
@@ -27,7 +27,7 @@ _NUMBER = re.compile(r"[0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class NodeImage:
-    """What nodes boot.
+    """The image that nodes boot.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class NodeImage:
 
 @dataclass(frozen=True, slots=True)
 class Releases:
-    """One version of everything that others release.
+    """The pinned versions of all third-party software.
 
     Parameters
     ----------
@@ -52,11 +52,11 @@ class Releases:
     charts
         Chart by name.
     engines
-        Engine by the blueprint's word for it.
+        Engine by the blueprint's key.
     add_ons
-        Version by EKS add-on; None where EKS chooses it when the add-on is created.
+        Version by EKS add-on; None if EKS chooses it when the add-on is created.
     held_pools
-        Pools whose nodes stay as they are, by name.
+        Names of the pools whose nodes keep their present image.
     """
 
     bottlerocket: str
@@ -73,13 +73,13 @@ class Releases:
 
     @property
     def registry_charts(self) -> Mapping[str, Chart]:
-        """The charts that are not this library's own."""
+        """The charts from other publishers."""
         return {name: chart for name, chart in self.charts.items() if chart.repository}
 
 
 @cache
 def shipped_releases() -> Releases:
-    """Return what this release of the library runs where no lock says otherwise."""
+    """Return the default versions of this release of the library, used unless a lock says otherwise."""
     catalogue = shipped()
     return Releases(
         bottlerocket=catalogue.bottlerocket.version,
@@ -90,7 +90,7 @@ def shipped_releases() -> Releases:
 
 
 def version_order(version: str) -> tuple[int, ...]:
-    """Return what versions of one project are ordered by.
+    """Return a sort key for the versions of one project.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How many nodes a worker takes."""
+"""The number of nodes of a worker."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from inference_blueprints.catalog.hardware import InstanceType
 
 
 def node_count(accelerators: int, instance_types: Sequence[InstanceType]) -> int:
-    """Return the nodes over which a worker's accelerators lie: one, or whole ones that are alike.
+    """Return the number of nodes that a worker spans: one, or several equal nodes that it fills.
 
     Parameters
     ----------
     accelerators
         Devices of the worker.
     instance_types
-        What its nodes may be; the smallest decides.
+        Possible types of its nodes. The smallest decides.
     """
     smallest = min((each.accelerator_count for each in instance_types), default=0)
     return max(1, -(-accelerators // smallest)) if smallest else 1

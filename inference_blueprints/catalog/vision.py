@@ -1,4 +1,4 @@
-"""What is known of the part of a model that reads images."""
+"""Properties of the vision part of a model."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ class Vision:
     Parameters
     ----------
     weight_bytes
-        Size of both in bytes, as published; part of ``Model.weight_bytes``.
+        Size of both in bytes, as published. Included in ``Model.weight_bytes``.
     hidden_size
-        Numbers that stand for a patch of the image within it.
+        Size of the vector of a patch.
     patch_pixels
-        Pixels of a patch.
+        Pixels per patch.
     patches_per_token
         Patches that become one token of the prompt.
     tokens_per_image
-        Tokens of every image; 0 where they follow from its size.
+        Tokens of every image; 0 if they depend on its size.
     embedding_size
-        Numbers that a token brings into the language model, those for its deeper layers included.
+        Size of the embedding of an image token, including the parts for deeper layers of the language model.
     splits_by_image
-        Whether engines can give devices whole images instead of a part of each layer
+        Whether engines can give whole images to devices, instead of a part of each layer
         (``supports_encoder_tp_data`` in vLLM's model, ``use_data_parallel`` in SGLang's).
     """
 
@@ -38,5 +38,5 @@ class Vision:
 
     @property
     def pixels_per_token(self) -> int:
-        """Pixels of an image that become one token of the prompt."""
+        """Pixels of an image per token of the prompt."""
         return self.patch_pixels * self.patches_per_token

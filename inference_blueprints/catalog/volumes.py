@@ -1,4 +1,4 @@
-"""How fast a node's EBS volume is made where images and weights lie on it."""
+"""Throughput of a node's EBS volume for images and weights."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Sequence
 
 from inference_blueprints.catalog.hardware import InstanceType
 
-#: A gp3 volume gives 125 MiB/s for nothing; 1,000 MiB/s is the most that is asked for
+#: A gp3 volume has 125 MiB/s at no extra cost. At most 1,000 MiB/s are requested
 #: (https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html).
 _LEAST_GP3_MIB_PER_SECOND, _MOST_GP3_MIB_PER_SECOND = 125, 1000
 
 
 def gp3_mib_per_second(instance_types: Sequence[InstanceType]) -> int:
-    """Return the throughput of a volume that every type can use, in MiB a second.
+    """Return the highest useful throughput of a volume, in MiB/s, that every type supports.
 
     Parameters
     ----------
     instance_types
-        The pool's types; the slowest decides.
+        The pool's types. The slowest decides.
     """
     slowest = min(instance_type.ebs_bandwidth_mbps for instance_type in instance_types)
     usable = slowest * 10**6 // 8 // 2**20

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Sequence
@@ -11,11 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from inference_blueprints.cli.json_output import print_json
+from inference_blueprints.cli.json_output import print_progress as _say
 from inference_blueprints.cli.options import NameOrPath, Output, OutputOption
 from inference_blueprints.errors import UserError
 
 if TYPE_CHECKING:
-    from inference_blueprints.deployment.batch.api import BatchApi
+    from inference_blueprints.deployment.batch.batch_api_client import BatchApiClient
     from inference_blueprints.deployment.batch.jobs import Job
     from inference_blueprints.spec.types import Batch, Blueprint
 
@@ -43,17 +44,22 @@ def register(root: typer.Typer) -> None:
     root.add_typer(app, name="batch")
 
 
-def token(name_or_path: NameOrPath) -> None:
+def token(name_or_path: NameOrPath, output: OutputOption = Output.TEXT) -> None:
     """Print a token for the platform's batch API, as `api_key` of clients of the OpenAI API."""
     import boto3
 
-    from inference_blueprints.deployment.batch_token import batch_token
+    from inference_blueprints.contracts.batch_limits import TOKEN_SECONDS
+    from inference_blueprints.deployment.batch.client_token import batch_token
 
     blueprint, _ = _described(name_or_path)
     region = blueprint.spec.environment.region
     session = boto3.Session(region_name=region)
-    print(batch_token(session, platform=blueprint.metadata.name, region=region))
-    _say("good for 15 minutes, or until the credentials that signed it end")
+    signed = batch_token(session, platform=blueprint.metadata.name, region=region)
+    if output is Output.JSON:
+        print_json({"token": signed, "expiresInSeconds": TOKEN_SECONDS})
+        return
+    print(signed)
+    _say("valid for 15 minutes, or until the credentials that signed it expire")
 
 
 @app.command()
@@ -74,10 +80,11 @@ def submit(
         str | None, typer.Option("--signal", help="Signal of your team that the answers become.")
     ] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for its end, as `watch` does.")] = False,
+    output: OutputOption = Output.TEXT,
     address: Address = None,
 ) -> None:
     """Send a file and make a job of it; prints the job's identifier."""
-    from inference_blueprints.deployment.batch.submission import Submission
+    from inference_blueprints.deployment.batch.submission import JobSubmission
     from inference_blueprints.deployment.batch.submission import submit as submit_file
 
     blueprint, batch = _described(name_or_path)
@@ -92,10 +99,13 @@ def submit(
         known = f"signals are {', '.join(signals)}" if signals else "the blueprint has no signals"
         raise UserError(f"got --signal {signal}; {known}")
     api = _api(name_or_path, address)
-    job = submit_file(api, Submission(file, window, queue, budget, signal))
-    print(job["id"], flush=True)
+    job = submit_file(api, JobSubmission(file, window, queue, budget, signal))
+    if output is Output.TEXT:
+        print(job["id"], flush=True)
+    elif not wait:
+        print_json(job)
     if wait:
-        _watch(api, job["id"])
+        _watch(api, job["id"], output)
 
 
 @app.command()
@@ -116,7 +126,7 @@ def status(
     api = _api(name_or_path, address)
     jobs = list(newest(api, limit)) if job is None else [api.get(path(job))]
     if output is Output.JSON:
-        print(json.dumps(jobs if job is None else jobs[0], indent=2))
+        print_json(jobs if job is None else jobs[0])
     elif not jobs:
         print("your team has no jobs")
     else:
@@ -130,21 +140,36 @@ def status(
 
 
 @app.command()
-def watch(name_or_path: NameOrPath, job: JobArgument, address: Address = None) -> None:
+def watch(
+    name_or_path: NameOrPath,
+    job: JobArgument,
+    output: OutputOption = Output.TEXT,
+    address: Address = None,
+) -> None:
     """Follow a job to its end; the exit code is 1 unless it is completed."""
-    _watch(_api(name_or_path, address), job)
+    _watch(_api(name_or_path, address), job, output)
 
 
 @app.command()
-def cancel(name_or_path: NameOrPath, job: JobArgument, address: Address = None) -> None:
-    """Stop a job; what is done of it stays."""
-    _act(name_or_path, job, "cancel", address)
+def cancel(
+    name_or_path: NameOrPath,
+    job: JobArgument,
+    output: OutputOption = Output.TEXT,
+    address: Address = None,
+) -> None:
+    """Stop a job; finished results are kept."""
+    _act(name_or_path, job, "cancel", address, output)
 
 
 @app.command()
-def redrive(name_or_path: NameOrPath, job: JobArgument, address: Address = None) -> None:
-    """Run again what is not done of a job that failed or ran out of time."""
-    _act(name_or_path, job, "redrive", address)
+def redrive(
+    name_or_path: NameOrPath,
+    job: JobArgument,
+    output: OutputOption = Output.TEXT,
+    address: Address = None,
+) -> None:
+    """Run the unfinished requests of a job that failed or expired."""
+    _act(name_or_path, job, "redrive", address, output)
 
 
 @app.command()
@@ -162,8 +187,8 @@ def results(
     address: Address = None,
 ) -> None:
     """Read a job's results, a JSON object a line."""
-    from inference_blueprints.deployment.batch.results import copy, save
-    from inference_blueprints.deployment.batch.results import results as read_results
+    from inference_blueprints.deployment.batch.job_results import copy, save
+    from inference_blueprints.deployment.batch.job_results import results as read_results
 
     pieces = read_results(_api(name_or_path, address), job, errors=errors)
     if file is None:
@@ -182,11 +207,11 @@ def cost(
     address: Address = None,
 ) -> None:
     """Show what the team's jobs of a month cost, by model and queue, and what is left of its budget."""
-    from inference_blueprints.deployment.batch.costs import costs_of
+    from inference_blueprints.deployment.batch.team_costs import costs_of
 
     costs = costs_of(_api(name_or_path, address), month)
     if output is Output.JSON:
-        print(json.dumps(costs, indent=2))
+        print_json(costs)
         return
     rows = [
         (
@@ -209,20 +234,20 @@ def cost(
 
 def _described(name_or_path: str) -> tuple[Blueprint, Batch]:
     """Return a blueprint and what it says of batch; its warnings are for those who deploy it."""
-    from inference_blueprints.deployment.batch.address import batch_section
+    from inference_blueprints.deployment.batch.batch_api_address import batch_section
     from inference_blueprints.loading import load_blueprint
 
     blueprint = load_blueprint(name_or_path).blueprint
     return blueprint, batch_section(blueprint)
 
 
-def _api(name_or_path: str, address: str | None) -> BatchApi:
+def _api(name_or_path: str, address: str | None) -> BatchApiClient:
     """Return the API of the platform that a blueprint describes."""
     import boto3
 
-    from inference_blueprints.deployment.account import Account
-    from inference_blueprints.deployment.batch.address import batch_address
-    from inference_blueprints.deployment.batch.api import BatchApi
+    from inference_blueprints.deployment.aws.account import Account
+    from inference_blueprints.deployment.batch.batch_api_address import batch_address
+    from inference_blueprints.deployment.batch.batch_api_client import BatchApiClient
     from inference_blueprints.deployment.batch.signing import signer
 
     blueprint, _ = _described(name_or_path)
@@ -231,18 +256,21 @@ def _api(name_or_path: str, address: str | None) -> BatchApi:
     account.demand(environment.account)
     session = boto3.Session(region_name=environment.region)
     sign = signer(session, region=environment.region)
-    return BatchApi(address or batch_address(account, platform), sign)
+    return BatchApiClient(address or batch_address(account, platform), sign)
 
 
-def _act(name_or_path: str, job: str, action: str, address: str | None) -> None:
-    """Ask the API for something that changes a job, and say where the job is then."""
+def _act(name_or_path: str, job: str, action: str, address: str | None, output: Output) -> None:
+    """Change a job through the API, and print its new state."""
     from inference_blueprints.deployment.batch.jobs import path
 
     changed = _api(name_or_path, address).post(f"{path(job)}/{action}")
-    print(f"{changed['id']}: {changed['status']}")
+    if output is Output.JSON:
+        print_json(changed)
+    else:
+        print(f"{changed['id']}: {changed['status']}")
 
 
-def _watch(api: BatchApi, job_id: str) -> None:
+def _watch(api: BatchApiClient, job_id: str, output: Output) -> None:
     """Show how far a job is until it has ended, on one line where there is a terminal."""
     from rich.console import Console
 
@@ -263,7 +291,10 @@ def _watch(api: BatchApi, job_id: str) -> None:
         job = watch_job(api, job_id, show)
     if console.is_terminal:
         _say(_progress(job))
-    _print_errors(job)
+    if output is Output.JSON:
+        print_json(job)
+    else:
+        _print_errors(job)
     if job["status"] != "completed":
         raise typer.Exit(1)
 
@@ -311,13 +342,9 @@ def _print_table(names: Sequence[str], figures: Sequence[str], rows: Sequence[tu
     """Print rows; a narrow terminal wraps them, for an identifier that is folded cannot be copied."""
     from rich.console import Console
 
-    from inference_blueprints.planning.plan_table import PlanTable
-    from inference_blueprints.planning.tables import terminal_table
+    from inference_blueprints.tables.terminal_table import terminal_table
+    from inference_blueprints.tables.text_table import TextTable
 
     console = Console(width=max(Console().width, _TABLE_WIDTH))
-    console.print(terminal_table(PlanTable("", tuple(names), tuple(figures), tuple(rows))))
-
-
-def _say(line: str) -> None:
-    """Show progress and failures beside the result, which a machine may read."""
-    print(line, file=sys.stderr, flush=True)
+    content = TextTable("", tuple(names), tuple(figures), tuple(rows))
+    console.print(terminal_table(content, console.width))

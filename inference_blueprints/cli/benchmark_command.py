@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import tempfile
@@ -14,16 +13,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from inference_blueprints.cli.blueprint_commands import load, model_index
+from inference_blueprints.cli.json_output import print_json
 from inference_blueprints.cli.options import ModelOption, Output, OutputOption, TraceOption
 from inference_blueprints.errors import UserError
 
 if TYPE_CHECKING:
-    from inference_blueprints.benchmarking.asking import Access, Asker
-    from inference_blueprints.benchmarking.job import InCluster
-    from inference_blueprints.benchmarking.questions import Questions
-    from inference_blueprints.planning.plan_table import PlanTable
+    from inference_blueprints.benchmarking.cluster_job import ClusterLoadGenerator
+    from inference_blueprints.benchmarking.load_generators import Access, LoadGenerator
+    from inference_blueprints.benchmarking.request_series import Questions
     from inference_blueprints.serving.types import ModelPlan
     from inference_blueprints.spec.types import Blueprint
+    from inference_blueprints.tables.text_table import TextTable
 
 
 def register(app: typer.Typer) -> None:
@@ -76,10 +76,10 @@ def benchmark(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Ask a live endpoint as the workload or a trace of yours does; the columns are those of tune."""
-    from inference_blueprints.benchmarking import words
-    from inference_blueprints.benchmarking.asking import access
+    from inference_blueprints.benchmarking import benchmark_text
     from inference_blueprints.benchmarking.benchmark import benchmark as run
     from inference_blueprints.benchmarking.benchmark import prepare
+    from inference_blueprints.benchmarking.load_generators import access
     from inference_blueprints.benchmarking.tuned import read_tuned
     from inference_blueprints.serving.plan import build_plan
 
@@ -94,12 +94,19 @@ def benchmark(
     if dry_run:
         _print_manifest(url, plan, questions, shown, image)
         return
-    with _asker(loaded.blueprint, plan, shown, image) if job else _from_here(plan, shown) as asker:
-        found = run(loaded.blueprint, index, url, asker, _say, access=shown, questions=questions)
+    with (
+        _cluster_load_generator(loaded.blueprint, plan, shown, image)
+        if job
+        else _local_load_generator(plan, shown) as load_generator
+    ):
+        found = run(loaded.blueprint, index, url, load_generator, _say, access=shown, questions=questions)
     if output is Output.JSON:
-        print(json.dumps(words.as_dict(found, tuned), indent=2))
+        print_json(benchmark_text.as_dict(found, tuned))
     else:
-        _print(words.title(found), (words.comparison(found, tuned), words.latencies(found)))
+        _print(
+            benchmark_text.title(found),
+            (benchmark_text.comparison(found, tuned), benchmark_text.latencies(found)),
+        )
     if found.measurement.failures:
         raise typer.Exit(1)
 
@@ -109,24 +116,26 @@ def _say(line: str) -> None:
 
 
 @contextmanager
-def _from_here(plan: ModelPlan, access: Access) -> Iterator[Asker]:
+def _local_load_generator(plan: ModelPlan, access: Access) -> Iterator[LoadGenerator]:
     from inference_blueprints import catalog
-    from inference_blueprints.benchmarking.asking import FromHere
+    from inference_blueprints.benchmarking.load_generators import LocalLoadGenerator
 
-    yield FromHere(access, catalog.model(plan.catalog_name))
+    yield LocalLoadGenerator(access, catalog.model(plan.catalog_name))
 
 
 @contextmanager
-def _asker(blueprint: Blueprint, plan: ModelPlan, access: Access, image: str | None) -> Iterator[InCluster]:
+def _cluster_load_generator(
+    blueprint: Blueprint, plan: ModelPlan, access: Access, image: str | None
+) -> Iterator[ClusterLoadGenerator]:
     """Ask by a Job; the token for the cluster lies in a folder of its own for as long."""
-    from inference_blueprints.benchmarking.job import InCluster
+    from inference_blueprints.benchmarking.cluster_job import ClusterLoadGenerator
     from inference_blueprints.benchmarking.job_objects import IMAGE
-    from inference_blueprints.deployment.account import Account
-    from inference_blueprints.deployment.cluster_access import connect
+    from inference_blueprints.deployment.aws.account import Account
+    from inference_blueprints.deployment.kubernetes.cluster_connection import connect
 
     account = Account(blueprint.spec.environment.region)
     with tempfile.TemporaryDirectory() as folder:
-        yield InCluster(
+        yield ClusterLoadGenerator(
             lambda: connect(account, blueprint.metadata.name, Path(folder)),
             plan.deployments[0],
             access,
@@ -141,25 +150,25 @@ def _print_manifest(
     """Print what a Job would be made of, but for the key, as if a word were a token."""
     import yaml
 
-    from inference_blueprints.benchmarking.benchmark import TokensOf, endpoint, errand
-    from inference_blueprints.benchmarking.job import models_namespace, objects
+    from inference_blueprints.benchmarking.benchmark import TokenCounts, endpoint, load_test
+    from inference_blueprints.benchmarking.cluster_job import models_namespace, objects
     from inference_blueprints.benchmarking.job_objects import IMAGE
 
-    asked = errand(endpoint(url), plan.name, questions, TokensOf(1.0, 0))
+    asked = load_test(endpoint(url), plan.name, questions, TokenCounts(1.0, 0))
     manifests = objects(asked, models_namespace(plan.deployments[0]), image or IMAGE, access)
     print(yaml.safe_dump_all(manifests, sort_keys=False), end="")
     _say("the key is left out, and the prompts have as many words as they would have tokens")
 
 
-def _print(title: str, tables: Sequence[PlanTable]) -> None:
+def _print(title: str, tables: Sequence[TextTable]) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from inference_blueprints.planning.tables import terminal_table
+    from inference_blueprints.tables.terminal_table import terminal_table
 
     console = Console()
     console.print(Text(title, style="bold"))
     for table in tables:
-        console.print(terminal_table(table))
+        console.print(terminal_table(table, console.width))
         for note in table.notes:
             console.print(Text(note))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from inference_blueprints.cli.json_output import print_json
 from inference_blueprints.cli.options import NameOrPath, Output, OutputOption
 from inference_blueprints.errors import BlueprintError, Problem, UserError
 
@@ -41,7 +41,7 @@ def list_blueprints(output: OutputOption = Output.TEXT) -> None:
         {"name": name, "description": describe(path), "path": str(path)} for name, path in shipped().items()
     ]
     if output is Output.JSON:
-        _print_json(rows)
+        print_json(rows)
         return
     width = max(len(row["name"]) for row in rows)
     for row in rows:
@@ -59,13 +59,15 @@ def show(
     """Print a blueprint: as it is written, or with --output json as it is understood, defaults included."""
     loaded = load(name_or_path)
     if picture is not None:
-        from inference_blueprints.planning.picture import picture as draw
+        from inference_blueprints.picture.picture import picture as draw
         from inference_blueprints.serving.plan import build_plan
 
         write_file(picture, draw(loaded.blueprint, build_plan(loaded.blueprint)))
         print(f"wrote {picture}", file=sys.stderr)
+        if output is Output.JSON:
+            print_json({"picture": str(picture)})
     elif output is Output.JSON:
-        _print_json(loaded.blueprint.model_dump(mode="json", by_alias=True, exclude_none=True))
+        print_json(loaded.blueprint.model_dump(mode="json", by_alias=True, exclude_none=True))
     else:
         from inference_blueprints.spec.shipped import find
 
@@ -75,8 +77,9 @@ def show(
 def init(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a shipped blueprint.")],
     file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write; it must not exist yet.")],
+    output: OutputOption = Output.TEXT,
 ) -> None:
-    """Copy a shipped blueprint to FILE, and its JSON Schema beside it so that editors complete and check."""
+    """Copy a shipped blueprint to FILE, with its JSON Schema so that editors can complete and check it."""
     from inference_blueprints.resources import blueprints_directory, schema_path
     from inference_blueprints.spec.shipped import find
 
@@ -84,12 +87,13 @@ def init(
     if file.exists():
         raise UserError(f"{file}: exists already; name another file, or remove it first")
     # The same relative place as in the library, so that the file's `$schema` line needs no change.
-    write_file(
-        file.parent / schema_path().relative_to(blueprints_directory()),
-        schema_path().read_text(encoding="utf-8"),
-    )
+    schema_copy = file.parent / schema_path().relative_to(blueprints_directory())
+    write_file(schema_copy, schema_path().read_text(encoding="utf-8"))
     write_file(file, source.read_text(encoding="utf-8"))
-    print(f"wrote {file}; next: blueprints validate {file}")
+    if output is Output.JSON:
+        print_json({"blueprint": str(file), "schema": str(schema_copy)})
+    else:
+        print(f"wrote {file}; next: blueprints validate {file}")
 
 
 def validate(
@@ -110,7 +114,7 @@ def validate(
         except BlueprintError as error:
             errors += error.problems
     if output is Output.JSON:
-        _print_json({"valid": not errors, "errors": _as_dicts(errors), "warnings": _as_dicts(warnings)})
+        print_json({"valid": not errors, "errors": _as_dicts(errors), "warnings": _as_dicts(warnings)})
     else:
         _print_lines(warnings, prefix="warning: ")
         _print_lines(errors)
@@ -140,29 +144,29 @@ def plan(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Show what a blueprint starts, needs and costs: nodes, memory, prices, quotas, cold start, addresses."""
-    from inference_blueprints.planning.batch_quotas import hard_limits, refuse_exceeded
-    from inference_blueprints.planning.rates import load_rates
     from inference_blueprints.planning.summary import as_dict, summarise
+    from inference_blueprints.pricing.rates import load_rates
     from inference_blueprints.serving.plan import build_plan
+    from inference_blueprints.sizing.batch_quotas import hard_limits, refuse_exceeded
 
     loaded = load(name_or_path)
     serving_plan = build_plan(loaded.blueprint)
     own_rates = load_rates(rates, loaded.blueprint.spec.environment.region) if rates else None
     summary = summarise(loaded.blueprint, serving_plan, own_rates)
     if page is not None:
-        from inference_blueprints.planning.page import plan_page
+        from inference_blueprints.planning.plan_page import plan_page
 
         warnings = [str(warning) for warning in loaded.warnings]
         write_file(page, plan_page(loaded.blueprint, serving_plan, summary, warnings))
         print(f"wrote {page}", file=sys.stderr)
     if output is Output.JSON:
-        _print_json({**as_dict(summary), "warnings": _as_dicts(loaded.warnings)})
+        print_json({**as_dict(summary), "warnings": _as_dicts(loaded.warnings)})
         if hard_limits(summary.service_quotas):
             raise typer.Exit(1)
         return
     from rich.console import Console
 
-    from inference_blueprints.planning.tables import print_plan
+    from inference_blueprints.planning.tables.terminal_plan import print_plan
 
     print_plan(summary, Console())
     refuse_exceeded(summary.service_quotas)
@@ -193,8 +197,6 @@ def model_index(loaded: LoadedBlueprint, name: str | None) -> int:
 
     Parameters
     ----------
-    loaded
-        The blueprint.
     name
         Of the model; None where there is one alone.
 
@@ -217,8 +219,6 @@ def write_file(path: Path, text: str) -> None:
 
     Parameters
     ----------
-    path
-        The file.
     text
         What it is to hold.
 
@@ -241,7 +241,3 @@ def _as_dicts(problems: Sequence[Problem]) -> list[dict[str, str | int]]:
 def _print_lines(problems: Sequence[Problem], prefix: str = "") -> None:
     for problem in problems:
         print(f"{prefix}{problem}", file=sys.stderr)
-
-
-def _print_json(value: Any) -> None:
-    print(json.dumps(value, indent=2))

@@ -9,13 +9,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from inference_blueprints.cli.blueprint_commands import load
+from inference_blueprints.cli.json_output import print_json
 from inference_blueprints.cli.lock_commands import OwnFile
+from inference_blueprints.cli.options import Output, OutputOption
 
 if TYPE_CHECKING:
-    from inference_blueprints.deployment.chart_archives import Archive
+    from inference_blueprints.deployment.versions.chart_archives import Archive
     from inference_blueprints.loading import LoadedBlueprint
 
 app = typer.Typer(help="Charts of other projects, kept beside a blueprint.", no_args_is_help=True)
+
+
+def register(root: typer.Typer) -> None:
+    """Add the group `charts` to the command line."""
+    root.add_typer(app, name="charts")
 
 
 @app.callback()
@@ -35,30 +42,47 @@ def fetch(
     record: Annotated[  # noqa: FBT002 - an option
         bool, typer.Option("--record", help="Pin in the lock what is fetched, where no digest is known.")
     ] = False,
+    output: OutputOption = Output.TEXT,
 ) -> None:
     """Download the charts that a platform installs, so that its deployment needs no repository of charts."""
-    from inference_blueprints.deployment.chart_archives import fetch as fetch_archives
-    from inference_blueprints.deployment.locking import own_file
-    from inference_blueprints.spec.lock.beside import CHARTS_FOLDER
+    from inference_blueprints.deployment.versions.chart_archives import fetch as fetch_archives
+    from inference_blueprints.deployment.versions.locking import own_file
+    from inference_blueprints.spec.lock.adjacent_files import CHARTS_FOLDER
 
     path = own_file(file)
     loaded = load(file)
     archives = fetch_archives(loaded.blueprint.releases.registry_charts, to or path.parent / CHARTS_FOLDER)
+    lock = _record(loaded, path, archives) if record else None
+    if output is Output.JSON:
+        charts = [_as_dict(archive) for archive in archives]
+        print_json({"charts": charts, "lock": None if lock is None else str(lock)})
+        return
     for archive in archives:
-        words = "fetched" if archive.is_new else "is there"
-        known = "as pinned" if archive.chart.digest else "no digest to check it with is known"
-        print(f"{archive.path}: {words}, {archive.digest}, {known}")
-    if record:
-        _record(loaded, path, archives)
+        origin = "downloaded" if archive.is_new else "already present"
+        known = "matches the pinned digest" if archive.chart.digest else "no pinned digest to compare with"
+        print(f"{archive.path}: {origin}, {archive.digest}, {known}")
+    if lock is not None:
+        print(f"wrote {lock}")
 
 
-def _record(loaded: LoadedBlueprint, path: Path, archives: list[Archive]) -> None:
-    """Pin the digests of what is there."""
-    from inference_blueprints.deployment.locking import running_lock
+def _as_dict(archive: Archive) -> dict[str, str | bool]:
+    return {
+        "name": archive.chart.name,
+        "version": archive.chart.version,
+        "path": str(archive.path),
+        "digest": archive.digest,
+        "isNew": archive.is_new,
+        "isPinned": bool(archive.chart.digest),
+    }
+
+
+def _record(loaded: LoadedBlueprint, path: Path, archives: list[Archive]) -> Path:
+    """Pin the digests of the downloaded charts, and return the lock's path."""
+    from inference_blueprints.deployment.versions.locking import running_lock
     from inference_blueprints.spec.lock.lock import Pin, lock_path
-    from inference_blueprints.spec.lock.writing import lock_text, write_text
+    from inference_blueprints.spec.lock.lock_writer import lock_text, write_text
 
     pins = {archive.chart.name: Pin(archive.chart.version, archive.digest) for archive in archives}
     lock = running_lock(loaded)
     write_text(lock_path(path), lock_text(replace(lock, charts={**lock.charts, **pins})))
-    print(f"wrote {lock_path(path)}")
+    return lock_path(path)

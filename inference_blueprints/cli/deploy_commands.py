@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from inference_blueprints.cli.blueprint_commands import load
-from inference_blueprints.cli.options import NameOrPath
+from inference_blueprints.cli.json_output import print_json
+from inference_blueprints.cli.options import NameOrPath, Output, OutputOption, option_value
 from inference_blueprints.errors import UserError
 
 CdkArguments = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[CDK_ARGUMENTS]...", help="Passed on to the CDK command of the same name."),
+    typer.Argument(metavar="[CDK_ARGUMENTS]...", help="Arguments for the CDK command of the same name."),
 ]
+CdkOutput = Annotated[
+    str | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="text|json|FOLDER",
+        help="text for people, json for machines; any other value is the CDK's folder for templates.",
+    ),
+]
+_STACKS_THAT_DIFFER = re.compile(r"Number of stacks with differences: (\d+)")
 
 
 def register(app: typer.Typer) -> None:
@@ -36,60 +52,137 @@ def synth(
     directory: Annotated[Path, typer.Option("--directory", help="Folder for the templates.")] = Path(
         "cdk.out"
     ),
+    output: OutputOption = Output.TEXT,
 ) -> None:
     """Write the CloudFormation templates of a blueprint; no account is needed."""
     from inference_blueprints.synthesis import synthesise
 
     load(name_or_path)
     templates = synthesise(name_or_path, directory)
-    print(f"wrote {len(templates)} templates to {directory}: {', '.join(path.name for path in templates)}")
+    if output is Output.JSON:
+        print_json({"directory": str(directory), "templates": [path.name for path in templates]})
+    else:
+        names = ", ".join(path.name for path in templates)
+        print(f"wrote {len(templates)} templates to {directory}: {names}")
 
 
-def bootstrap(name_or_path: NameOrPath, cdk_arguments: CdkArguments = None) -> None:
+def bootstrap(name_or_path: NameOrPath, cdk_arguments: CdkArguments = None, output: CdkOutput = None) -> None:
     """Prepare the account and region of a blueprint for the CDK, once before the first `deploy`."""
-    _demand_success("bootstrap", _cdk("bootstrap", name_or_path, cdk_arguments or []))
+    reader, words = _reader(output, cdk_arguments)
+    command = _cdk("bootstrap", name_or_path, words)
+    _demand_success(
+        "bootstrap", _run(command, name_or_path, stdout=sys.stderr if reader is Output.JSON else None)
+    )
+    if reader is Output.JSON:
+        print_json({"region": load(name_or_path).blueprint.spec.environment.region, "bootstrapped": True})
 
 
-def deploy(name_or_path: NameOrPath, cdk_arguments: CdkArguments = None) -> None:
+def deploy(name_or_path: NameOrPath, cdk_arguments: CdkArguments = None, output: CdkOutput = None) -> None:
     """Deploy all stacks of a blueprint with the pinned CDK CLI and the environment's credentials."""
     from rich.console import Console
 
-    from inference_blueprints.deployment.deploy import deploy as deploy_stacks
+    from inference_blueprints.deployment.cloudformation.cdk_deploy import deploy as deploy_stacks
 
-    _keep_lock(name_or_path)
-    deploy_stacks(name_or_path, cdk_arguments or [], Console())
+    reader, words = _reader(output, cdk_arguments)
+    lock = _keep_lock(name_or_path)
+    if lock is not None:
+        line = f"wrote {lock}, which pins the deployed versions; keep it with the blueprint"
+        print(line, file=sys.stderr if reader is Output.JSON else sys.stdout)
+    if reader is Output.TEXT:
+        deploy_stacks(name_or_path, words, Console())
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        asked = option_value(words, "--outputs-file", "-O")
+        file = Path(asked or Path(folder, "outputs.json"))
+        if asked is None:
+            words = [*words, "--outputs-file", str(file)]
+        # Without a terminal the CDK prints its own lines and asks no question.
+        deploy_stacks(name_or_path, words, Console(stderr=True, force_terminal=False))
+        outputs = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    print_json(_deployed(name_or_path, outputs, lock))
 
 
-def diff(name_or_path: NameOrPath, cdk_arguments: CdkArguments = None) -> None:
-    """Show what `deploy` would change; with --fail the exit code is 1 if that is anything."""
-    words = cdk_arguments or []
-    code = _cdk("diff", name_or_path, words)
+def _deployed(name_or_path: str, outputs: dict[str, Any], lock: Path | None) -> dict[str, Any]:
+    """Return the document of a deployment: `outputs` are the CDK's, by stack and by name."""
+    from inference_blueprints.loading import load_blueprint
+
+    blueprint = load_blueprint(name_or_path).blueprint
+    return {
+        "platform": blueprint.metadata.name,
+        "region": blueprint.spec.environment.region,
+        "outputs": outputs,
+        "lock": None if lock is None else str(lock),
+    }
+
+
+def diff(name_or_path: NameOrPath, cdk_arguments: CdkArguments = None, output: CdkOutput = None) -> None:
+    """Show what `deploy` would change; with --fail the exit code is 1 if there are changes."""
+    reader, words = _reader(output, cdk_arguments)
+    command = _cdk("diff", name_or_path, words)
+    code = (_print_diff if reader is Output.JSON else _run)(command, name_or_path)
     if code and "--fail" in words:
         raise typer.Exit(code)
     _demand_success("diff", code)
 
 
-def _keep_lock(name_or_path: str) -> None:
-    """Pin what is deployed before it is, so that a deployment that is repeated later is the same."""
-    from inference_blueprints.deployment.locking import is_shipped, keep_lock
+def _print_diff(command: Sequence[str], name_or_path: str) -> int:
+    """Run `cdk diff`, print its result as JSON, and return its exit code."""
+    from inference_blueprints.synthesis import app_environment
+
+    result = subprocess.run(
+        command,
+        env=app_environment(name_or_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    print(result.stdout, end="", file=sys.stderr)
+    counted = _STACKS_THAT_DIFFER.search(result.stdout)
+    if counted is None:
+        raise UserError(
+            f"cdk diff ended with exit code {result.returncode} before it compared all stacks; "
+            "its messages above say why"
+        )
+    print_json({"stacksWithDifferences": int(counted[1]), "text": result.stdout})
+    return result.returncode
+
+
+def _reader(output: str | None, cdk_arguments: Sequence[str] | None) -> tuple[Output, list[str]]:
+    """Return who reads the output, and the CDK's arguments, which have an `--output` of their own."""
+    words = list(cdk_arguments or [])
+    if output is None or output in set(Output):
+        return Output(output or Output.TEXT), words
+    return Output.TEXT, [*words, "--output", output]
+
+
+def _keep_lock(name_or_path: str) -> Path | None:
+    """Pin versions, so that a later deployment is the same; return the lock if it was written."""
+    from inference_blueprints.deployment.versions.locking import is_shipped, keep_lock
     from inference_blueprints.spec.lock.lock import lock_path
     from inference_blueprints.spec.shipped import find
 
     loaded, path = load(name_or_path), find(name_or_path)
-    if not is_shipped(path) and keep_lock(loaded, path):
-        print(f"wrote {lock_path(path)}, which pins what is deployed; keep it with the blueprint")
+    return lock_path(path) if not is_shipped(path) and keep_lock(loaded, path) else None
 
 
-def _cdk(command: str, name_or_path: str, arguments: list[str]) -> int:
-    """Run a CDK command on the terminal that this one has, and return its exit code."""
-    from inference_blueprints.synthesis import app_command, app_environment
+def _cdk(command: str, name_or_path: str, arguments: Sequence[str]) -> list[str]:
+    """Return the command line of a CDK command for a blueprint that can be loaded."""
+    from inference_blueprints.synthesis import app_command
     from inference_blueprints.tools import cdk
 
     load(name_or_path)
-    words = [*cdk(), command, "--app", app_command(), *arguments]
-    return subprocess.run(words, env=app_environment(name_or_path), check=False).returncode
+    return [*cdk(), command, "--app", app_command(), *arguments]
+
+
+def _run(command: Sequence[str], name_or_path: str, stdout: Any = None) -> int:
+    """Run a CDK command in this terminal, and return its exit code."""
+    from inference_blueprints.synthesis import app_environment
+
+    environment = app_environment(name_or_path)
+    return subprocess.run(command, env=environment, stdout=stdout, check=False).returncode
 
 
 def _demand_success(command: str, code: int) -> None:
     if code:
-        raise UserError(f"cdk {command} ended with exit code {code}; its own lines above say why")
+        raise UserError(f"cdk {command} ended with exit code {code}; its messages above say why")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from inference_blueprints.cli.blueprint_commands import load
-from inference_blueprints.cli.observations import show
+from inference_blueprints.cli.check_output import show
 from inference_blueprints.cli.options import NameOrPath, Output, OutputOption
 
 
@@ -22,10 +22,10 @@ def register(app: typer.Typer) -> None:
 
 def doctor(name_or_path: NameOrPath, output: OutputOption = Output.TEXT) -> None:
     """Look at the account before a deployment; the exit code is 1 if anything would break it."""
-    from inference_blueprints.deployment.account import Account
-    from inference_blueprints.deployment.doctor.examination import examine
-    from inference_blueprints.deployment.doctor.patient import Patient
+    from inference_blueprints.deployment.aws.account import Account
+    from inference_blueprints.deployment.doctor.doctor_checks import check_environment
+    from inference_blueprints.deployment.doctor.doctor_context import DoctorContext
 
     blueprint = load(name_or_path).blueprint
-    patient = Patient(Account(blueprint.spec.environment.region), blueprint, name_or_path)
-    show(examine(patient), output)
+    context = DoctorContext(Account(blueprint.spec.environment.region), blueprint, name_or_path)
+    show(check_environment(context), output)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,17 +9,25 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from inference_blueprints.cli.blueprint_commands import load
+from inference_blueprints.cli.json_output import print_json
 from inference_blueprints.cli.options import NameOrPath, Output, OutputOption
 from inference_blueprints.errors import UserError
 
 if TYPE_CHECKING:
-    from inference_blueprints.deployment.account import Account
-    from inference_blueprints.deployment.image_cache.baker import Baked
-    from inference_blueprints.deployment.image_cache.wanted import WantedSnapshot
+    from inference_blueprints.deployment.aws.account import Account
+    from inference_blueprints.deployment.image_cache.snapshot_baker import Baked
+    from inference_blueprints.deployment.image_cache.wanted_snapshot import WantedSnapshot
 
 app = typer.Typer(
     help="Snapshots of the data volume with images on it, for pools that ask for them.", no_args_is_help=True
 )
+
+
+def register(root: typer.Typer) -> None:
+    """Add the group `image-cache` to the command line."""
+    root.add_typer(app, name="image-cache")
+
+
 Pools = Annotated[
     list[str] | None, typer.Option("--pool", help="A pool that is meant; without it all that ask for one.")
 ]
@@ -35,7 +42,7 @@ def bake(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Pull the images of pools on an instance of the account, and take a snapshot of them."""
-    from inference_blueprints.deployment.image_cache.baker import Baker
+    from inference_blueprints.deployment.image_cache.snapshot_baker import Baker
     from inference_blueprints.spec.shipped import shipped
 
     if write and name_or_path in shipped():
@@ -67,14 +74,14 @@ def status(name_or_path: NameOrPath, output: OutputOption = Output.TEXT) -> None
     from dataclasses import asdict
     from datetime import UTC, datetime
 
-    from inference_blueprints.deployment.account import readable_errors
-    from inference_blueprints.deployment.image_cache.status import snapshot_status
+    from inference_blueprints.deployment.aws.account import readable_errors
+    from inference_blueprints.deployment.image_cache.snapshot_status import snapshot_status
 
     platform, account, wanted = _wanted(name_or_path, [])
     with readable_errors():
         found = [snapshot_status(account, platform, each, now=datetime.now(UTC)) for each in wanted]
     if output is Output.JSON:
-        print(json.dumps([asdict(each) for each in found], indent=2))
+        print_json([asdict(each) for each in found])
     elif not found:
         print("no pool asks for a snapshot")
     else:
@@ -86,8 +93,8 @@ def status(name_or_path: NameOrPath, output: OutputOption = Output.TEXT) -> None
 
 def _wanted(name_or_path: str, pools: list[str]) -> tuple[str, Account, list[WantedSnapshot]]:
     """Return the platform's name, the account that the blueprint means, and what is wanted there."""
-    from inference_blueprints.deployment.account import Account
-    from inference_blueprints.deployment.image_cache.wanted import wanted_snapshots
+    from inference_blueprints.deployment.aws.account import Account
+    from inference_blueprints.deployment.image_cache.wanted_snapshot import wanted_snapshots
     from inference_blueprints.serving.plan import build_plan
 
     blueprint = load(name_or_path).blueprint
@@ -101,7 +108,7 @@ def _wanted(name_or_path: str, pools: list[str]) -> tuple[str, Account, list[Wan
 
 def _write_id(path: Path, pool: str, snapshot_id: str) -> None:
     """Write a snapshot's id into the file, byte for byte as it was elsewhere."""
-    from inference_blueprints.spec.amendment import with_snapshot
+    from inference_blueprints.spec.text_edit import with_snapshot
 
     try:
         text = path.read_bytes().decode()
@@ -117,7 +124,7 @@ def _report(baked: list[Baked], name_or_path: str, *, written: bool, output: Out
     from dataclasses import asdict
 
     if output is Output.JSON:
-        print(json.dumps([asdict(each) for each in baked], indent=2))
+        print_json([asdict(each) for each in baked])
     else:
         for each in baked:
             if each.snapshot_id:

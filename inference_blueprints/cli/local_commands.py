@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 
 from inference_blueprints.cli.blueprint_commands import load
+from inference_blueprints.cli.json_output import print_json
 from inference_blueprints.cli.options import (
     DEFAULT_RUN_DIRECTORY,
     NameOrPath,
@@ -21,6 +21,13 @@ from inference_blueprints.errors import UserError
 app = typer.Typer(
     help="The platform on this machine: emulated AWS, real router, simulated engines.", no_args_is_help=True
 )
+
+
+def register(root: typer.Typer) -> None:
+    """Add the group `local` to the command line."""
+    root.add_typer(app, name="local")
+
+
 Seconds = Annotated[float | None, typer.Option("--seconds", min=1.0, help="How long requests arrive.")]
 
 ControlPlane = Annotated[
@@ -35,35 +42,57 @@ ControlPlane = Annotated[
 @app.command()
 def up(
     name_or_path: NameOrPath,
+    *,
     keep: Annotated[
         bool | None,
         typer.Option("--keep/--no-keep", help="Stay up until Ctrl-C; without either, only in a terminal."),
     ] = None,
     seconds: Seconds = None,
-    control_plane: ControlPlane = False,  # noqa: FBT002 - an option
+    control_plane: ControlPlane = False,
     run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY,
+    output: OutputOption = Output.TEXT,
 ) -> None:
     """Deploy a blueprint to an AWS emulator, serve its models, replay a public trace and report."""
     import sys
 
-    from inference_blueprints.local.interruption import Interrupted, interruptible
+    from rich.console import Console
+
+    from inference_blueprints.local.report.report_builder import as_dict
+    from inference_blueprints.local.report.report_types import Report
     from inference_blueprints.local.run import run
+    from inference_blueprints.processes.interruption import Interrupted, interruptible
+
+    def reported(report: Report) -> None:
+        if output is Output.JSON:
+            print_json(as_dict(report))
 
     try:
         with interruptible():
             loaded = load(name_or_path)
             stays = sys.stdout.isatty() if keep is None else keep
-            run(loaded, run_directory, seconds=seconds, keep=stays, control_plane=control_plane)
+            run(
+                loaded,
+                run_directory,
+                seconds=seconds,
+                keep=stays,
+                control_plane=control_plane,
+                console=Console(stderr=output is Output.JSON),
+                reported=reported,
+            )
     except Interrupted as interruption:
         raise typer.Exit(interruption.exit_code) from None
 
 
 @app.command()
-def down(run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY) -> None:
+def down(run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY, output: OutputOption = Output.TEXT) -> None:
     """Stop what `local up` keeps running in another terminal."""
     from inference_blueprints.local import run_state
 
-    print("stopped" if run_state.stop(run_directory) else "nothing is running")
+    stopped = run_state.stop(run_directory)
+    if output is Output.JSON:
+        print_json({"stopped": stopped})
+    else:
+        print("stopped" if stopped else "nothing is running")
 
 
 @app.command()
@@ -75,7 +104,7 @@ def status(run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY, output: OutputOp
 
     state = run_state.live_state(run_directory)
     if output is Output.JSON:
-        print(json.dumps(asdict(state) if state else None, indent=2))
+        print_json(asdict(state) if state else None)
     elif state is None:
         print("nothing is running; start it with: blueprints local up NAME_OR_PATH")
     else:
@@ -91,10 +120,11 @@ def status(run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY, output: OutputOp
 
 
 @app.command()
-def token(run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY) -> None:
+def token(run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY, output: OutputOption = Output.TEXT) -> None:
     """Print a token for the batch API of what `local up` keeps running; it lasts fifteen minutes."""
+    from inference_blueprints.contracts.batch_limits import TOKEN_SECONDS
     from inference_blueprints.local import run_state
-    from inference_blueprints.local.batch.entrance import local_token
+    from inference_blueprints.local.batch.api_listener import local_token
 
     state = run_state.live_state(run_directory)
     if state is None or state.batch is None:
@@ -102,7 +132,11 @@ def token(run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY) -> None:
             f"{run_directory}: no batch API answers there; "
             "start one with: blueprints local up batch-g6e --keep"
         )
-    print(local_token(state.batch))
+    signed = local_token(state.batch)
+    if output is Output.JSON:
+        print_json({"token": signed, "expiresInSeconds": TOKEN_SECONDS})
+    else:
+        print(signed)
 
 
 @app.command()
@@ -113,7 +147,7 @@ def signals(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Print the newest values of keys from the signal store of what `local up` keeps running."""
-    from inference_blueprints.deployment.signals.reading import read_signals
+    from inference_blueprints.deployment.signals.read_signals import read_signals
     from inference_blueprints.local import run_state
 
     state = run_state.live_state(run_directory)
@@ -144,9 +178,9 @@ def replay(
         )
     from rich.console import Console
 
-    from inference_blueprints.local.report.build import as_dict
+    from inference_blueprints.local.report.report_builder import as_dict
 
     console = Console(stderr=output is Output.JSON)
     report = replay_again(load(name_or_path), state, run_directory, seconds=seconds, console=console)
     if output is Output.JSON:
-        print(json.dumps(as_dict(report), indent=2))
+        print_json(as_dict(report))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
 from inference_blueprints.cli.blueprint_commands import load
+from inference_blueprints.cli.json_output import print_json
+from inference_blueprints.cli.options import Output, OutputOption
 
 OwnFile = Annotated[str, typer.Argument(metavar="FILE", help="YAML file of a blueprint of yours.")]
 
@@ -27,15 +30,27 @@ def lock(
     check: Annotated[  # noqa: FBT002 - an option
         bool, typer.Option("--check", help="Write nothing; the exit code is 1 if something is not pinned.")
     ] = False,
+    output: OutputOption = Output.TEXT,
 ) -> None:
     """Pin charts, images, the nodes' system and Kubernetes beside FILE; what is pinned stays as it is."""
-    from inference_blueprints.deployment.locking import keep_lock, own_file, running_lock
+    from inference_blueprints.deployment.versions.locking import keep_lock, own_file, running_lock
     from inference_blueprints.spec.lock.differences import differences
     from inference_blueprints.spec.lock.lock import lock_path
 
     path = own_file(file)
     loaded = load(file)
     changes = differences(loaded.lock, running_lock(loaded)) if check else keep_lock(loaded, path)
+    if output is Output.JSON:
+        print_json(
+            {
+                "lock": str(lock_path(path)),
+                "changes": [asdict(change) for change in changes],
+                "written": bool(changes) and not check,
+            }
+        )
+        if changes and check:
+            raise typer.Exit(1)
+        return
     for change in changes:
         print(f"{change.part}: {change.new or 'no longer used'}")
     if not changes:

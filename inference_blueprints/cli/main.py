@@ -1,6 +1,7 @@
 """The command `blueprints`: its groups, and the one place where errors become lines and exit codes.
 
-Commands import what they need when they run, so that `blueprints validate` answers in a fraction of a second.
+Only the module of the command is imported, and commands import what they need when they run, so that
+`blueprints validate` answers in a fraction of a second.
 """
 
 from __future__ import annotations
@@ -8,58 +9,67 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Mapping
+from importlib import import_module
+from types import MappingProxyType
 
 import typer
 
-from inference_blueprints.cli import (
-    batch_commands,
-    benchmark_command,
-    blueprint_commands,
-    charts_commands,
-    deploy_commands,
-    doctor_command,
-    image_cache_commands,
-    local_commands,
-    lock_commands,
-    removal_commands,
-    signal_commands,
-    tune_command,
-    upgrade_command,
-    verify_command,
-)
 from inference_blueprints.cli.options import machine_output_wanted
 from inference_blueprints.errors import BlueprintError, Problem, UserError
 
 INTERRUPTED = 130
 
-app = typer.Typer(
-    name="blueprints",
-    help="One YAML file to an LLM inference platform on AWS.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+#: Module of this package that registers each command or group of commands, in the order of the help text.
+MODULES: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(("list", "show", "init", "validate", "schema", "plan"), "blueprint_commands"),
+        "tune": "tune_command",
+        "benchmark": "benchmark_command",
+        "doctor": "doctor_command",
+        **dict.fromkeys(("synth", "bootstrap", "deploy", "diff"), "deploy_commands"),
+        "lock": "lock_commands",
+        "upgrade": "upgrade_command",
+        "verify": "verify_command",
+        **dict.fromkeys(("destroy", "prune"), "removal_commands"),
+        **dict.fromkeys(("token", "batch"), "batch_commands"),
+        "signals": "signal_commands",
+        "image-cache": "image_cache_commands",
+        "charts": "charts_commands",
+        "local": "local_commands",
+    }
 )
-blueprint_commands.register(app)
-tune_command.register(app)
-benchmark_command.register(app)
-doctor_command.register(app)
-deploy_commands.register(app)
-lock_commands.register(app)
-upgrade_command.register(app)
-verify_command.register(app)
-removal_commands.register(app)
-batch_commands.register(app)
-app.add_typer(signal_commands.app, name="signals")
-app.add_typer(image_cache_commands.app, name="image-cache")
-app.add_typer(charts_commands.app, name="charts")
-app.add_typer(local_commands.app, name="local")
+
+
+def command_line(command: str | None = None) -> typer.Typer:
+    """Return the command line with the module of one command; with all modules if the command is unknown.
+
+    Every module costs time: typer inspects the parameters of all commands before it runs one.
+    """
+    root = typer.Typer(
+        name="blueprints",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+    root.callback()(_describe)
+    module = MODULES.get(command or "")
+    for name in [module] if module else dict.fromkeys(MODULES.values()):
+        import_module(f"{__package__}.{name}").register(root)
+    return root
+
+
+def _describe() -> None:
+    """One YAML file to an LLM inference platform on AWS."""
 
 
 def main() -> None:
     """Run the command line; an error that the user can mend is one line on standard error and exit code 1."""
+    # pydantic would read the metadata of every installed package to look for plugins; the library has none.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     try:
-        app()
+        command_line(*sys.argv[1:2])()
     except UserError as error:
         _report(error)
         sys.exit(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
@@ -37,12 +38,16 @@ DEFAULT_RUN_DIRECTORY = Path("build/run")
 
 
 def machine_output_wanted(arguments: list[str]) -> bool:
-    """Return whether the command line asks for JSON, also where parsing it came to nothing.
+    """Return whether the arguments ask for JSON; it also works for arguments that cannot be parsed."""
+    return option_value(arguments, "--output", "-o") == Output.JSON
 
-    Parameters
-    ----------
-    arguments
-        The words after the program's name.
-    """
-    wanted = {("--output", "json"), ("-o", "json")}
-    return "--output=json" in arguments or any(pair in wanted for pair in pairwise(arguments))
+
+def option_value(arguments: Sequence[str], *names: str) -> str | None:
+    """Return the value of an option in a command line: `--name value` or `--name=value`."""
+    for option, value in pairwise([*arguments, ""]):
+        if option in names:
+            return value
+        name, equals, joined = option.partition("=")
+        if equals and name in names:
+            return joined
+    return None

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from inference_blueprints.cli.blueprint_commands import load
-from inference_blueprints.cli.options import NameOrPath
+from inference_blueprints.cli.json_output import print_json, print_progress
+from inference_blueprints.cli.options import NameOrPath, Output, OutputOption
 from inference_blueprints.errors import UserError
 
 if TYPE_CHECKING:
-    from inference_blueprints.deployment.deletion import Retained
-    from inference_blueprints.deployment.removal import Removal
+    from inference_blueprints.deployment.removal.platform_removal import Removal
+    from inference_blueprints.deployment.removal.stack_deletion import Retained
 
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
@@ -31,59 +33,104 @@ def register(app: typer.Typer) -> None:
     app.command("prune")(prune)
 
 
-def destroy(name_or_path: NameOrPath, yes: Yes = False) -> None:  # noqa: FBT002 - an option
-    """Delete the platform, models and nodes first, and prove that nothing billable is left."""
-    platform, removal = _removal(name_or_path)
-    stacks = [stack.name for stack in removal.stacks()]
-    print(f"stacks of {platform}: {', '.join(stacks) or 'none'}")
-    _confirm(
-        yes, platform, f"To delete them and everything that they run, type the platform's name ({platform})"
+def destroy(
+    name_or_path: NameOrPath,
+    yes: Yes = False,  # noqa: FBT002 - an option
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Delete the platform, models and nodes first, and check that nothing billable is left."""
+    target = _target(name_or_path, output)
+    stacks = [stack.name for stack in target.removal.stacks()]
+    target.say(f"stacks of {target.platform}: {', '.join(stacks) or 'none'}")
+    target.confirm(
+        yes,
+        f"To delete them and everything that they run, type the platform's name ({target.platform})",
     )
-    _list_retained(removal.destroy())
-    print(f"{platform}: nothing billable is left")
+    target.report(stacks, target.removal.destroy())
+    target.say(f"{target.platform}: nothing billable is left")
 
 
-def prune(name_or_path: NameOrPath, yes: Yes = False) -> None:  # noqa: FBT002 - an option
+def prune(
+    name_or_path: NameOrPath,
+    yes: Yes = False,  # noqa: FBT002 - an option
+    output: OutputOption = Output.TEXT,
+) -> None:
     """Delete the stacks of this platform that the blueprint no longer names."""
-    platform, removal = _removal(name_or_path)
-    unnamed = removal.unnamed_stacks()
+    target = _target(name_or_path, output)
+    unnamed = target.removal.unnamed_stacks()
     if not unnamed:
-        print(f"{platform}: every stack is one that the blueprint names")
+        target.say(f"{target.platform}: the blueprint names every stack; nothing to delete")
+        target.report([], [])
         return
-    names = ", ".join(stack.name for stack in unnamed)
-    print(f"the blueprint no longer names: {names}")
-    _confirm(yes, platform, f"To delete them, type the platform's name ({platform})")
-    _list_retained(removal.prune(unnamed))
-    print(f"{platform}: deleted {names}")
+    names = [stack.name for stack in unnamed]
+    target.say(f"the blueprint no longer names: {', '.join(names)}")
+    target.confirm(yes, f"To delete them, type the platform's name ({target.platform})")
+    target.report(names, target.removal.prune(unnamed))
+    target.say(f"{target.platform}: deleted {', '.join(names)}")
 
 
-def _removal(name_or_path: str) -> tuple[str, Removal]:
-    """Return the platform's name, and what deletes in the account that the blueprint means."""
-    from inference_blueprints.deployment.account import Account
-    from inference_blueprints.deployment.removal import Removal
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """A platform in an account, and how to talk to the person who deletes it."""
+
+    platform: str
+    account: str
+    region: str
+    removal: Removal
+    output: Output
+
+    def say(self, line: str) -> None:
+        _say(line, self.output)
+
+    def confirm(self, yes: bool, question: str) -> None:  # noqa: FBT001 - the option's value
+        """Ask for the platform's name unless `--yes` was given."""
+        if yes:
+            return
+        if not sys.stdin.isatty():
+            raise UserError(
+                "nothing was deleted: there is no terminal to ask at; add --yes to delete without asking"
+            )
+        if typer.prompt(question, err=self.output is Output.JSON) != self.platform:
+            raise UserError("nothing was deleted: the name is a different one")
+
+    def report(self, deleted: Sequence[str], retained: Sequence[Retained]) -> None:
+        """Report the deleted stacks, and the data that the blueprint's dataRemoval keeps."""
+        if self.output is Output.JSON:
+            print_json(
+                {
+                    "platform": self.platform,
+                    "account": self.account,
+                    "region": self.region,
+                    "deletedStacks": list(deleted),
+                    "retained": [
+                        {"stack": each.stack, "type": each.resource_type, "id": each.physical_id}
+                        for each in retained
+                    ],
+                }
+            )
+            return
+        for each in retained:
+            self.say(f"kept: {each.resource_type} {each.physical_id} of {each.stack}")
+
+
+def _target(name_or_path: str, output: Output) -> _Target:
+    """Return the platform that the blueprint describes, in the account that it names."""
+    from inference_blueprints.deployment.aws.account import Account
+    from inference_blueprints.deployment.removal.platform_removal import Removal
 
     blueprint = load(name_or_path).blueprint
     environment = blueprint.spec.environment
     account = Account(environment.region)
     account.demand(environment.account)
     name = blueprint.metadata.name
-    print(f"account {account.number}, region {environment.region}")
-    return name, Removal(account, name, blueprint=name_or_path, say=print)
+    _say(f"account {account.number}, region {environment.region}", output)
+    removal = Removal(account, name, blueprint=name_or_path, say=lambda line: _say(line, output))
+    return _Target(name, account.number, environment.region, removal, output)
 
 
-def _confirm(yes: bool, name: str, question: str) -> None:  # noqa: FBT001 - the option's value
-    """Ask for the platform's name unless that was settled before."""
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise UserError(
-            "nothing was deleted: there is no terminal to ask at; add --yes to delete without asking"
-        )
-    if typer.prompt(question) != name:
-        raise UserError("nothing was deleted: the name is another one")
-
-
-def _list_retained(retained: Sequence[Retained]) -> None:
-    """Say what the blueprint's dataRemoval keeps."""
-    for each in retained:
-        print(f"kept: {each.resource_type} {each.physical_id} of {each.stack}")
+def _say(line: str, output: Output) -> None:
+    """Print a line; on standard error where standard output is JSON."""
+    if output is Output.JSON:
+        print_progress(line)
+    else:
+        print(line)

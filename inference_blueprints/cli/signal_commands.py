@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -10,13 +9,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from inference_blueprints.cli.json_output import print_json
 from inference_blueprints.cli.options import NameOrPath, Output, OutputOption
 from inference_blueprints.errors import UserError
 
 if TYPE_CHECKING:
-    from inference_blueprints.deployment.signals.reading import Record
+    from inference_blueprints.deployment.signals.read_signals import Record
 
 app = typer.Typer(help="What models said of things, readable while a request waits.", no_args_is_help=True)
+
+
+def register(root: typer.Typer) -> None:
+    """Add the group `signals` to the command line."""
+    root.add_typer(app, name="signals")
+
+
 SignalArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of a signal.")]
 KeysArgument = Annotated[list[str], typer.Argument(metavar="KEY", help="Keys, such as a product's.")]
 
@@ -36,15 +43,15 @@ def get(
     ] = None,
 ) -> None:
     """Print the newest values of keys; the exit code is 1 if one has none that is still true."""
-    from inference_blueprints.deployment.account import Account
-    from inference_blueprints.deployment.signals.address import (
+    from inference_blueprints.deployment.aws.account import Account
+    from inference_blueprints.deployment.cloudformation.deployed_stacks import stack_outputs
+    from inference_blueprints.deployment.signals.read_signals import read_signals
+    from inference_blueprints.deployment.signals.signal_store_address import (
         STORE_OUTPUTS,
         demand_signal,
         store_address,
         stores_stack,
     )
-    from inference_blueprints.deployment.signals.reading import read_signals
-    from inference_blueprints.deployment.stacks import stack_outputs
     from inference_blueprints.loading import load_blueprint
 
     blueprint = load_blueprint(name_or_path).blueprint
@@ -64,12 +71,8 @@ def show_signals(found: Mapping[str, Record], keys: Sequence[str], output: Outpu
 
     Parameters
     ----------
-    found
-        Records by key.
     keys
         What was asked for.
-    output
-        Who reads it.
 
     Raises
     ------
@@ -78,7 +81,7 @@ def show_signals(found: Mapping[str, Record], keys: Sequence[str], output: Outpu
     """
     missing = [key for key in dict.fromkeys(keys) if key not in found]
     if output is Output.JSON:
-        print(json.dumps(list(found.values()), indent=2))
+        print_json(list(found.values()))
     else:
         for record in found.values():
             _print_record(record)
@@ -93,8 +96,8 @@ def _print_record(record: Record) -> None:
     rows = {
         "value": record["value"],
         "model": record["model"],
-        "said": _moment(record["time"]),
-        "true until": _moment(record["expires"]),
+        "answered": _moment(record["time"]),
+        "expires": _moment(record["expires"]),
         "version": record["version"],
         "prompt hash": record["promptHash"],
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from inference_blueprints.cli.blueprint_commands import load, model_index, write_file
+from inference_blueprints.cli.json_output import print_json
 from inference_blueprints.cli.options import ModelOption, NameOrPath, Output, OutputOption, TraceOption
 from inference_blueprints.errors import UserError
 
@@ -61,11 +61,11 @@ def tune(
 ) -> None:
     """Find the configuration of a model that costs least within its objectives, by simulated replay."""
     demand_replay()
-    from inference_blueprints.deployment.locking import own_file
-    from inference_blueprints.planning.rates import load_rates
-    from inference_blueprints.tuning.page import tuning_page
-    from inference_blueprints.tuning.progress import shown_progress
+    from inference_blueprints.deployment.versions.locking import own_file
+    from inference_blueprints.pricing.rates import load_rates
+    from inference_blueprints.tuning.search_progress import shown_progress
     from inference_blueprints.tuning.tune import tune as search
+    from inference_blueprints.tuning.tuning_page import tuning_page
 
     if write:
         own_file(name_or_path)
@@ -118,23 +118,29 @@ def _engines(names: list[str]) -> list[str]:
 
 def _print(found: Tuning, output: Output) -> None:
     """Print what was found, for people or for machines."""
-    from inference_blueprints.tuning import words
+    from inference_blueprints.tuning import tuning_text
 
     if output is Output.JSON:
-        print(json.dumps(words.as_dict(found), indent=2))
+        print_json(tuning_text.as_dict(found))
         return
     from rich.console import Console
     from rich.text import Text
 
-    from inference_blueprints.planning.tables import terminal_table
+    from inference_blueprints.tables.terminal_table import terminal_table
 
     console = Console()
-    table = words.ranking(found)
-    console.print(Text(words.title(found), style="bold"))
-    console.print(Text(f"to be kept: {words.objective(found)}"))
+    table = tuning_text.ranking(found)
+    console.print(Text(tuning_text.title(found), style="bold"))
+    console.print(Text(f"to be kept: {tuning_text.objective(found)}"))
     if table.rows:
-        console.print(terminal_table(table))
-    for line in (*(table.notes if table.rows else ()), "", words.explanation(found), "", words.effort(found)):
+        console.print(terminal_table(table, console.width))
+    for line in (
+        *(table.notes if table.rows else ()),
+        "",
+        tuning_text.explanation(found),
+        "",
+        tuning_text.effort(found),
+    ):
         console.print(Text(line))
     for note in found.notes:
         console.print(Text(note))
@@ -142,7 +148,7 @@ def _print(found: Tuning, output: Output) -> None:
 
 def _write(loaded: LoadedBlueprint, file: str, found: Tuning) -> None:
     """Write the best configuration into the file."""
-    from inference_blueprints.tuning.writing import write_configuration
+    from inference_blueprints.tuning.tuned_blueprint import write_configuration
 
     if found.best is None:
         return

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from inference_blueprints.cli.json_output import print_json
 from inference_blueprints.cli.lock_commands import OwnFile
 from inference_blueprints.cli.options import Output, OutputOption
 from inference_blueprints.errors import UserError
 
 if TYPE_CHECKING:
-    from inference_blueprints.deployment.observation import Observation
+    from inference_blueprints.deployment.check_results import CheckResult
     from inference_blueprints.deployment.upgrade.proposal import Proposal
 
 
@@ -44,16 +44,16 @@ def upgrade(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Show what this release and a new Kubernetes would change, and look for what stands against it."""
-    from inference_blueprints.deployment.upgrade.checks import examine
     from inference_blueprints.deployment.upgrade.proposal import propose
+    from inference_blueprints.deployment.upgrade.upgrade_checks import check_upgrade
 
     proposal = propose(file, to, [name for name in pools.split(",") if name])
-    observations = list(examine(proposal))
-    failed = any(observation.severity == "error" for observation in observations)
+    results = list(check_upgrade(proposal))
+    failed = any(result.severity == "error" for result in results)
     if output is Output.JSON:
-        _print_json(proposal, observations)
+        _print_json(proposal, results)
     else:
-        _print(proposal, observations)
+        _print(proposal, results)
     if failed and output is Output.JSON:
         raise typer.Exit(1)
     if failed:
@@ -64,34 +64,34 @@ def upgrade(
         _print_next(file, proposal, written=apply)
 
 
-def _print(proposal: Proposal, observations: list[Observation]) -> None:
+def _print(proposal: Proposal, results: list[CheckResult]) -> None:
     """Print what changes as a table, then what was looked at, then the order of a deployment."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
 
-    from inference_blueprints.deployment.upgrade.steps import steps
+    from inference_blueprints.deployment.upgrade.upgrade_steps import steps
 
     table = Table("", "now", "then", box=box.SIMPLE_HEAD, pad_edge=False)
     for change in proposal.changes:
         table.add_row(change.part, change.old or "not pinned", change.new or "not pinned")
     if proposal.changes:
         Console().print(table)
-    for observation in observations:
-        print(observation)
+    for result in results:
+        print(result)
     for number, step in enumerate(steps(proposal), 1):
         print(f"{number}. {step}")
 
 
-def _print_json(proposal: Proposal, observations: list[Observation]) -> None:
-    from inference_blueprints.deployment.upgrade.steps import steps
+def _print_json(proposal: Proposal, results: list[CheckResult]) -> None:
+    from inference_blueprints.deployment.upgrade.upgrade_steps import steps
 
     document = {
         "changes": [asdict(change) for change in proposal.changes],
-        "observations": [asdict(observation) for observation in observations],
+        "observations": [asdict(result) for result in results],
         "steps": steps(proposal),
     }
-    print(json.dumps(document, indent=2))
+    print_json(document)
 
 
 def _print_next(file: str, proposal: Proposal, *, written: bool) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from inference_blueprints.cli.blueprint_commands import load
-from inference_blueprints.cli.observations import show
+from inference_blueprints.cli.check_output import show
 from inference_blueprints.cli.options import NameOrPath, Output, OutputOption
 from inference_blueprints.errors import UserError
 

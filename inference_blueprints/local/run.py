@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich.console import Console
 
 from inference_blueprints.errors import UserError
 from inference_blueprints.loading import LoadedBlueprint
-from inference_blueprints.local.batch.usage import usage_lines
-from inference_blueprints.local.interruption import Interrupted
-from inference_blueprints.local.measurement import replay, write_report
-from inference_blueprints.local.platform import Deployed, LocalPlatform
-from inference_blueprints.local.processes import ProcessDied
+from inference_blueprints.local.batch.batch_usage import usage_lines
+from inference_blueprints.local.local_platform import Deployed, LocalPlatform
+from inference_blueprints.local.measured_run import replay, write_report
+from inference_blueprints.local.report.report_types import Report
 from inference_blueprints.local.report.terminal import print_report
-from inference_blueprints.local.report.types import Report
 from inference_blueprints.local.run_state import RunningModel, RunState, claim
-from inference_blueprints.local.serving.readiness import NotReady
-from inference_blueprints.local.signals.usage import signals_usage_lines
-from inference_blueprints.local.steps import Steps
+from inference_blueprints.local.run_steps import Steps
+from inference_blueprints.local.signals.signal_usage import signals_usage_lines
 from inference_blueprints.planning.summary import summarise
-from inference_blueprints.planning.tables import print_plan
+from inference_blueprints.planning.tables.terminal_plan import print_plan
+from inference_blueprints.processes.child_processes import ProcessDied
+from inference_blueprints.processes.interruption import Interrupted
 from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.targets.local.readiness import NotReady
 
 _CHECK_SECONDS = 0.5
 
@@ -35,20 +35,24 @@ def run(
     *,
     seconds: float | None,
     keep: bool,
+    console: Console,
+    reported: Callable[[Report], None],
     control_plane: bool = False,
 ) -> None:
     """Deploy a blueprint to this machine, replay a public trace, kill workers while they answer, and report.
 
     Parameters
     ----------
-    loaded
-        The blueprint.
     run_directory
         Folder of the run.
     seconds
         How long requests arrive; None for the usual length.
     keep
         Whether to stay up after the report, until a signal comes.
+    console
+        Progress and the report for people go here.
+    reported
+        Called with the report, before the platform stays up.
     control_plane
         Whether to deploy to a real Kubernetes API server.
 
@@ -57,7 +61,6 @@ def run(
     UserError
         If anything fails; nothing is left running.
     """
-    console = Console()
     plan = build_plan(loaded.blueprint)
     print_plan(summarise(loaded.blueprint, plan), console)
     with (
@@ -79,6 +82,7 @@ def run(
                 loaded, runs, deployed.parts, run_directory, worker_losses=losses, batch=batch
             )
             _show(report, run_directory, console, _usage(deployed, run_directory))
+            reported(report)
             platform.check()
             if keep:
                 state = RunState(

@@ -13,9 +13,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Literal
 
-from inference_blueprints.deployment.signals.address import StoreAddress
+from inference_blueprints.deployment.signals.signal_store_address import StoreAddress
 from inference_blueprints.errors import UserError
-from inference_blueprints.local.parts import Part
+from inference_blueprints.targets.local.platform_parts import PlatformPart
 
 _POLL_SECONDS = 0.1
 
@@ -86,12 +86,8 @@ class RunState:
     ----------
     pid
         Process that owns the run.
-    blueprint
-        The blueprint's file.
     phase
         ``starting`` until the report is written, then ``ready``.
-    models
-        Models that answer.
     parts
         What of the run is real, emulated, simulated and stubbed.
     batch
@@ -104,7 +100,7 @@ class RunState:
     blueprint: str
     phase: Literal["starting", "ready"] = "starting"
     models: tuple[RunningModel, ...] = ()
-    parts: tuple[Part, ...] = ()
+    parts: tuple[PlatformPart, ...] = ()
     batch: RunningBatch | None = None
     signals: RunningSignals | None = None
 
@@ -177,7 +173,7 @@ def live_state(run_directory: Path) -> RunState | None:
     except FileNotFoundError:
         return None
     models = tuple(RunningModel(**model) for model in document.pop("models"))
-    parts = tuple(Part(**part) for part in document.pop("parts"))
+    parts = tuple(PlatformPart(**part) for part in document.pop("parts"))
     batch, signals = document.pop("batch"), document.pop("signals")
     return RunState(
         **document,

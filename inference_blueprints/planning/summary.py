@@ -9,40 +9,38 @@ from itertools import groupby
 from typing import Any
 
 from inference_blueprints.catalog import InstanceType
-from inference_blueprints.planning.addresses import address_use
-from inference_blueprints.planning.batch_day import batch_days, summarise_days
-from inference_blueprints.planning.batch_quotas import service_quota_uses
-from inference_blueprints.planning.batch_worker_price import batch_worker_price
-from inference_blueprints.planning.cold_start import cold_start
-from inference_blueprints.planning.fit import pod_fit
-from inference_blueprints.planning.memory import summarise_memory
-from inference_blueprints.planning.placement import Node, cheapest_placement, workers_of_pool
-from inference_blueprints.planning.quotas import quota_needs
-from inference_blueprints.planning.rates import Prices, Rates, prices_for
-from inference_blueprints.planning.signal_store_price import signal_store_price
-from inference_blueprints.planning.token_prices import token_price
-from inference_blueprints.planning.types import (
+from inference_blueprints.figures import (
     PlanSummary,
     PoolSummary,
     PriceNote,
     ProcessSummary,
     Totals,
 )
+from inference_blueprints.planning.memory_summary import summarise_memory
+from inference_blueprints.pricing.batch_worker_price import batch_worker_price
+from inference_blueprints.pricing.rates import CustomRates, Prices, prices_for
+from inference_blueprints.pricing.signal_store_price import signal_store_price
+from inference_blueprints.pricing.token_price import token_price
 from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
 from inference_blueprints.serving.types import Process, ServingPlan
+from inference_blueprints.sizing.batch_day import batch_days, summarise_days
+from inference_blueprints.sizing.batch_quotas import service_quota_uses
+from inference_blueprints.sizing.cold_start import cold_start
+from inference_blueprints.sizing.ec2_quotas import quota_needs
+from inference_blueprints.sizing.node_addresses import address_use
+from inference_blueprints.sizing.node_packing import PackedNode, cheapest_placement, workers_of_pool
+from inference_blueprints.sizing.pod_fit import pod_fit
 from inference_blueprints.spec.types import Blueprint, Network, Pool
 
 #: Prices in the catalogue have five decimals; sums are rounded back to them.
 _PRICE_DECIMALS = 5
 
 
-def summarise(blueprint: Blueprint, plan: ServingPlan, rates: Rates | None = None) -> PlanSummary:
+def summarise(blueprint: Blueprint, plan: ServingPlan, rates: CustomRates | None = None) -> PlanSummary:
     """Sum up what a blueprint starts, needs and costs.
 
     Parameters
     ----------
-    blueprint
-        A valid blueprint.
     plan
         The serving plan computed from it.
     rates
@@ -112,11 +110,6 @@ def _by_deployment(workers: Iterable[ResolvedWorkers]) -> Iterator[tuple[Resolve
 def as_dict(summary: PlanSummary) -> dict[str, Any]:
     """Return a summary as JSON values under camelCase keys.
 
-    Parameters
-    ----------
-    summary
-        What `summarise` returned.
-
     Returns
     -------
     dict
@@ -132,13 +125,11 @@ def as_dict(summary: PlanSummary) -> dict[str, Any]:
     return document
 
 
-def summarise_pool(pool: Pool, plan: ServingPlan, known: Prices, nodes: list[Node]) -> PoolSummary:
+def summarise_pool(pool: Pool, plan: ServingPlan, known: Prices, nodes: list[PackedNode]) -> PoolSummary:
     """Sum up one pool.
 
     Parameters
     ----------
-    pool
-        The blueprint's section.
     plan
         Whose workers it holds.
     known
@@ -168,7 +159,7 @@ def summarise_pool(pool: Pool, plan: ServingPlan, known: Prices, nodes: list[Nod
     )
 
 
-def _reckoned_type(nodes: list[Node], instance_types: list[InstanceType]) -> InstanceType:
+def _reckoned_type(nodes: list[PackedNode], instance_types: list[InstanceType]) -> InstanceType:
     """Return the type that workers are placed on; kept nodes without workers are of the cheapest."""
     if nodes:
         return nodes[0].instance_type
@@ -180,13 +171,7 @@ def _times(nodes: int, usd_per_hour: float | None) -> float | None:
 
 
 def summarise_processes(plan: ServingPlan) -> tuple[ProcessSummary, ...]:
-    """Return every process of a plan in figures.
-
-    Parameters
-    ----------
-    plan
-        The serving plan.
-    """
+    """Return every process of a plan in figures."""
     return tuple(
         ProcessSummary(
             model=model.name,

@@ -1,1 +1,1 @@
-"""From the blueprint to the processes that serve its models."""
+"""Computes the processes that serve a blueprint's models."""

@@ -1,21 +1,22 @@
-"""Blueprint to serving plan: the one place where engine arguments, ports and environment are decided."""
+"""Converts a blueprint to a serving plan. Engine arguments, ports and environment are decided only here."""
 
 from __future__ import annotations
 
-from inference_blueprints.serving.kv_transfer import kv_transfer
-from inference_blueprints.serving.packing import packed
+from inference_blueprints.serving.engines.kv_transfer import kv_transfer
+from inference_blueprints.serving.estimates.shared_cache import shared_cache_plan
+from inference_blueprints.serving.nodes.neighbours import packed
 from inference_blueprints.serving.resolved import ResolvedWorkers, catalog_name, resolve
-from inference_blueprints.serving.shared_cache import shared_cache_plan
 from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.serving.types import DeploymentPlan, ModelPlan, ServingPlan
-from inference_blueprints.serving.weights import weights_mirror
+from inference_blueprints.serving.weights_loading import weights_mirror
 from inference_blueprints.spec import types as spec
 
 
 def build_plan(blueprint: spec.Blueprint) -> ServingPlan:
-    """Compute every process that serves the blueprint's models.
+    """Compute all processes that serve the blueprint's models.
 
-    Pure: the same blueprint gives the same plan, and nothing outside the catalogue is read.
+    The function is pure: equal blueprints give equal plans, and it reads only the blueprint and the
+    catalogue.
 
     Parameters
     ----------
@@ -30,7 +31,7 @@ def build_plan(blueprint: spec.Blueprint) -> ServingPlan:
     Raises
     ------
     UnresolvedError
-        If the blueprint names a pool, instance type, model or engine that there is not.
+        If the blueprint names an unknown pool, instance type, model or engine.
     """
     models = [_model_plan(blueprint, index) for index in range(len(blueprint.spec.models))]
     return ServingPlan(models=packed(models, blueprint.spec.pools))
@@ -62,9 +63,9 @@ def _deployment_plan(roles: tuple[ResolvedWorkers, ...]) -> DeploymentPlan:
         release=any_role.release,
         model=any_role.model.name,
         stack=name,
-        chart=stack.CHART,
+        chart=stack.chart,
         service_account=stack.service_account(any_role.release),
-        framework=stack.FRAMEWORKS[any_role.model.engine.chosen],
+        framework=stack.frameworks[any_role.model.engine.chosen],
         processes=stack.processes(roles),
         kv_transfer=kv_transfer(any_role),
         picker=stack.picker(roles),

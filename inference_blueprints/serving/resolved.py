@@ -1,4 +1,4 @@
-"""The workers of a deployment together with what the catalogue knows of their parts."""
+"""The workers of a deployment, with the catalogue entries that they refer to."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from typing import Literal, cast
 from inference_blueprints import catalog
 from inference_blueprints.catalog.span import node_count
 from inference_blueprints.spec import types as spec
+from inference_blueprints.spec.holes import usable
 
 WorkerRole = Literal["aggregated", "prefill", "decode"]
 
 
 class UnresolvedError(LookupError):
-    """A name in the blueprint that leads nowhere: the blueprint's own rules report it with its place."""
+    """The blueprint names something unknown. The blueprint's own rules report it with its position."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedWorkers:
-    """The workers of one role of a deployment with everything that their plan is computed from.
+    """The workers of one role of a deployment, with all inputs of their plan.
 
     Parameters
     ----------
@@ -27,9 +28,9 @@ class ResolvedWorkers:
     model, deployment, workers, pool
         The blueprint's sections.
     role
-        What of a request they do.
+        Phase of a request that they run.
     path
-        Place of their section in the blueprint, for findings.
+        Path of their section in the blueprint, for findings.
     shape
         The catalogue's description of the model.
     instance_types
@@ -54,27 +55,27 @@ class ResolvedWorkers:
 
     @property
     def tensor_parallel_size(self) -> int:
-        """Accelerators that share each layer's attention."""
+        """Accelerators that share the attention of each layer."""
         return self.workers.tensor_parallel_size
 
     @property
     def pipeline_parallel_size(self) -> int:
-        """Stages of layers of one worker."""
+        """Pipeline stages of one worker."""
         return self.workers.pipeline_parallel_size
 
     @property
     def data_parallel_size(self) -> int:
-        """Ranks of one worker, each with requests and a KV cache of its own."""
+        """Data parallel ranks of one worker, each with its own requests and KV cache."""
         return self.workers.data_parallel_size
 
     @property
     def rank_accelerators(self) -> int:
-        """Accelerators of one of those ranks."""
+        """Accelerators of one rank."""
         return self.tensor_parallel_size * self.pipeline_parallel_size
 
     @property
     def expert_accelerators(self) -> int:
-        """Accelerators that share each layer's experts, be it whole ones or slices."""
+        """Accelerators that share the experts of each layer, as whole experts or as slices."""
         return self.tensor_parallel_size * self.data_parallel_size
 
     @property
@@ -84,35 +85,36 @@ class ResolvedWorkers:
 
     @property
     def accelerators_per_node(self) -> int:
-        """Accelerators that one worker has on each of its nodes."""
+        """Accelerators of one worker on each of its nodes."""
         return self.workers.accelerators // self.nodes
 
     @property
     def model_path(self) -> tuple[str | int, ...]:
-        """Place of the model in the blueprint."""
+        """Path of the model in the blueprint."""
         return self.path[:3]
 
     @property
     def publishes_kv_events(self) -> bool:
-        """Whether requests are routed by what these workers hold.
+        """Whether requests are routed by the cache content of these workers.
 
-        What a decode worker holds came from a prefill worker, by whose cache requests are routed.
+        A decode worker's cache comes from a prefill worker. Requests are routed by the cache of the prefill
+        worker.
         """
         return self.model.routing.chosen == "kvAware" and self.role != "decode"
 
     @property
     def label(self) -> str:
-        """The deployment's name, and the role's behind it where there are two."""
+        """The deployment's name, followed by the role if there are two."""
         return self.deployment.name if self.role == "aggregated" else f"{self.deployment.name}/{self.role}"
 
     @property
     def release(self) -> str:
-        """Helm release, and prefix of every object's name."""
+        """Helm release, which is also the prefix of every object's name."""
         return f"{self.model.name}-{self.deployment.name}"
 
 
 def catalog_name(weights: spec.Weights) -> str:
-    """Return the model catalogue's key for these weights.
+    """Return the catalogue key of the model with these weights.
 
     Parameters
     ----------
@@ -122,7 +124,7 @@ def catalog_name(weights: spec.Weights) -> str:
     Raises
     ------
     UnresolvedError
-        If neither a catalogue entry nor a repository is named, which the blueprint's rules report.
+        If neither a catalogue entry nor a repository is named. The blueprint's rules report it.
     """
     name = weights.catalog or weights.hugging_face
     if name is None:
@@ -133,25 +135,25 @@ def catalog_name(weights: spec.Weights) -> str:
 def resolve(
     blueprint: spec.Blueprint, model_index: int, deployment_index: int
 ) -> tuple[ResolvedWorkers, ...]:
-    """Look up everything that the workers of one deployment refer to.
+    """Look up everything that the workers of a deployment refer to.
 
     Parameters
     ----------
     blueprint
         The whole blueprint.
     model_index, deployment_index
-        Which deployment.
+        Indexes of the deployment.
 
     Returns
     -------
     tuple of ResolvedWorkers
-        One aggregated, or prefill and decode: with their pool, the model's shape and the hardware.
+        One entry if aggregated, else prefill and decode; each with pool, model shape and hardware.
 
     Raises
     ------
     UnresolvedError
-        If a pool, instance type, model or engine is unknown, a pool has no one accelerator, or the deployment
-        names no workers.
+        If a pool, instance type, model or engine is unknown, a pool does not have exactly one kind of
+        accelerator, or the deployment has no workers.
     """
     model = blueprint.spec.models[model_index]
     deployment = model.deployments[deployment_index]
@@ -172,7 +174,7 @@ def _resolve(
     path: tuple[str | int, ...],
 ) -> ResolvedWorkers:
     """Look up what the workers of one role refer to."""
-    pools = {pool.name: pool for pool in blueprint.spec.pools}
+    pools = {pool.name: pool for _, pool in usable(blueprint.spec.pools)}
     try:
         pool = pools[workers.pool]
         shape = catalog.model(catalog_name(model.weights))
@@ -198,7 +200,7 @@ def _resolve(
 def _common_accelerator(
     pool: spec.Pool, instance_types: tuple[catalog.InstanceType, ...]
 ) -> catalog.Accelerator:
-    """Return the one accelerator that all instance types of the pool have."""
+    """Return the accelerator common to all instance types of the pool."""
     accelerators = {instance_type.accelerator for instance_type in instance_types}
     accelerator = next(iter(accelerators))
     if len(accelerators) != 1 or accelerator is None:

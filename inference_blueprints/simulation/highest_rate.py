@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from inference_blueprints.simulation.offline_replay import ReplayResult
+from inference_blueprints.simulation.offline_replay import SimulatedReplay
 
 #: Rates are tried on steps of this factor, so that searches for several objectives share what they measured.
 STEP = 1.02
@@ -15,26 +15,14 @@ _HIGHEST = 1e6
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What the 90th percentiles may be, in milliseconds.
-
-    Parameters
-    ----------
-    time_to_first_token_p90_ms, time_per_output_token_p90_ms
-        The limits.
-    """
+class LatencyLimits:
+    """What the 90th percentiles may be, in milliseconds."""
 
     time_to_first_token_p90_ms: float = math.inf
     time_per_output_token_p90_ms: float = math.inf
 
-    def hold(self, result: ReplayResult) -> bool:
-        """Return whether a replay kept them.
-
-        Parameters
-        ----------
-        result
-            The replay.
-        """
+    def hold(self, result: SimulatedReplay) -> bool:
+        """Return whether a replay kept them."""
         return (
             result.time_to_first_token.p90 <= self.time_to_first_token_p90_ms
             and result.time_per_output_token.p90 <= self.time_per_output_token_p90_ms
@@ -51,15 +39,15 @@ class RateSearch:
         Replays at a rate in requests a second.
     """
 
-    measure: Callable[[float], ReplayResult]
-    _known: dict[int, ReplayResult] = field(default_factory=dict)
+    measure: Callable[[float], SimulatedReplay]
+    _known: dict[int, SimulatedReplay] = field(default_factory=dict)
 
     @property
     def replays(self) -> int:
         """How often it has measured."""
         return len(self._known)
 
-    def highest(self, limits: Limits) -> tuple[float, ReplayResult | None]:
+    def highest(self, limits: LatencyLimits) -> tuple[float, SimulatedReplay | None]:
         """Return the highest rate within limits, and the replay at it; 0 and None if there is none.
 
         Latencies are taken to grow with the rate. The search doubles until they are too long, then halves the
@@ -78,7 +66,7 @@ class RateSearch:
             low, high = (middle, high) if limits.hold(self._at(middle)) else (low, middle)
         return (0.0, None) if low < 0 else (_rate(low), self._at(low))
 
-    def _at(self, step: int) -> ReplayResult:
+    def _at(self, step: int) -> SimulatedReplay:
         if step not in self._known:
             self._known[step] = self.measure(_rate(step))
         return self._known[step]

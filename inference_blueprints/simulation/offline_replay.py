@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from inference_blueprints.simulation.profile_file import write_profile
-from inference_blueprints.simulation.scheduler import scheduler_of
-from inference_blueprints.simulation.workers import SimulatedWorkers
+from inference_blueprints.simulation.simulated_scheduler import scheduler_of
+from inference_blueprints.simulation.simulated_workers import SimulatedWorkers
 
 _BYTES_PER_GB = 1e9
 _MS = 1000.0
@@ -31,8 +31,6 @@ class SyntheticLoad:
 
     Parameters
     ----------
-    input_tokens, output_tokens
-        Of each request.
     shared_prefix_ratio
         Share of the prompt that the requests of a group have in common.
     prefix_groups
@@ -72,13 +70,7 @@ class RecordedRequest:
 
 @dataclass(frozen=True, slots=True)
 class Latencies:
-    """Percentiles of one kind of latency, in milliseconds, simulated.
-
-    Parameters
-    ----------
-    p50, p90, p99
-        The percentiles.
-    """
+    """Percentiles of one kind of latency, in milliseconds, simulated."""
 
     p50: float
     p90: float
@@ -86,7 +78,7 @@ class Latencies:
 
 
 @dataclass(frozen=True, slots=True)
-class ReplayResult:
+class SimulatedReplay:
     """What became of the requests, simulated.
 
     Parameters
@@ -118,23 +110,19 @@ def replay_synthetic(
     *,
     router: Literal["kv_router", "round_robin"] = "kv_router",
     seed: int = 0,
-) -> ReplayResult:
+) -> SimulatedReplay:
     """Replay requests at a rate against the workers of a deployment.
 
     Parameters
     ----------
     workers
         One kind, or prefill and decode.
-    load
-        What is asked.
     requests_per_second
         Mean rate; arrivals are random.
     requests
         How many in all.
     router
         How they are spread over the workers.
-    seed
-        Of the arrivals.
 
     Raises
     ------
@@ -162,7 +150,7 @@ def replay_recorded(
     block_tokens: int,
     *,
     router: Literal["kv_router", "round_robin"] = "kv_router",
-) -> ReplayResult:
+) -> SimulatedReplay:
     """Replay recorded requests at their own times against the workers of a deployment.
 
     Parameters
@@ -227,15 +215,9 @@ def engine_options(workers: Sequence[SimulatedWorkers], folder: Path) -> dict[st
     return options
 
 
-def result_of(summary: Mapping[str, float]) -> ReplayResult:
-    """Read the summary of a replay.
-
-    Parameters
-    ----------
-    summary
-        Of ``dynamo.replay``'s report.
-    """
-    return ReplayResult(
+def result_of(summary: Mapping[str, float]) -> SimulatedReplay:
+    """Read the summary of a replay."""
+    return SimulatedReplay(
         time_to_first_token=_latencies(summary, "ttft_ms"),
         time_per_output_token=_latencies(summary, "tpot_ms"),
         end_to_end=_latencies(summary, "e2e_latency_ms"),

@@ -14,8 +14,6 @@ def write_profile(profile: LatencyProfile, path: Path) -> Path:
 
     Parameters
     ----------
-    profile
-        The measured latencies.
     path
         The file, which ends in ``.npz``.
 

@@ -39,8 +39,8 @@ CRON_EXPRESSION = r"^[0-9*,/-]+ [0-9*,/-]+ [0-9*,/?LW-]+ [0-9A-Z*,/-]+ [0-9A-Z*,
 #: No session and no root: a role or a user lasts.
 PRINCIPAL_ARN = r"^arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/[A-Za-z0-9+=,.@_/-]{1,576}$"
 
-#: What a text of each form looks like.
-WORDS: Mapping[str, str] = MappingProxyType(
+#: Description of each form, for messages and the reference.
+DESCRIPTIONS: Mapping[str, str] = MappingProxyType(
     {
         NAME: "up to 40 lower-case letters, digits and inner hyphens, a letter first, such as qwen3-8b",
         REGION: "an AWS region such as us-west-2",

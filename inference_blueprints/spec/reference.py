@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from inference_blueprints.spec import formats
-from inference_blueprints.spec.rules.table import RULES
+from inference_blueprints.spec.rules.rule_table import RULES
 from inference_blueprints.spec.schema import json_schema
 from inference_blueprints.spec.structure import Key, is_choice, keys, walk
 from inference_blueprints.spec.types import Section
@@ -24,7 +24,7 @@ def key_tables() -> str:
 
 def rule_list() -> str:
     """Return a Markdown list of what the rules check."""
-    checks = (str(rule.check.__doc__).removeprefix("Check that ") for rule in RULES)
+    checks = (str(rule.__doc__).removeprefix("Check that ") for rule in RULES)
     return "".join(f"- {check[0].upper()}{check[1:]}\n" for check in checks)
 
 
@@ -56,7 +56,7 @@ def _kind(key: Key, schema: dict[str, Any]) -> str:
 def _words(schema: dict[str, Any]) -> str:
     """Return a plain value's kind, form and limits."""
     if "pattern" in schema:
-        return formats.WORDS[schema["pattern"]]
+        return formats.DESCRIPTIONS[schema["pattern"]]
     if "enum" in schema:
         return " or ".join(f"`{value}`" for value in schema["enum"])
     if "const" in schema:

@@ -46,7 +46,7 @@ def _property(schema: dict[str, Any], key: Key) -> dict[str, Any]:
         } | members[0]
     for part in (schema, schema.get("items", {}), _values(schema)):
         if "pattern" in part:
-            part["patternErrorMessage"] = f"expected {formats.WORDS[part['pattern']]}"
+            part["patternErrorMessage"] = f"expected {formats.DESCRIPTIONS[part['pattern']]}"
     return {**schema, "title": key.name, "description": key.description}
 
 

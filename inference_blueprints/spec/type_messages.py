@@ -37,7 +37,7 @@ def is_about_the_key(detail: ErrorDetails) -> bool:
 
 def _missing(_node: Node, path: Path, _detail: ErrorDetails) -> str:
     key = key_at(path)
-    return "is missing" + (f": {key.description.removesuffix('.')}" if key else "")
+    return "is missing" + (f": {key.description.split('. ')[0].removesuffix('.')}" if key else "")
 
 
 def _unknown(_node: Node, path: Path, _detail: ErrorDetails) -> str:
@@ -98,7 +98,7 @@ def _literal(node: Node, path: Path, _detail: ErrorDetails) -> str:
 
 
 def _pattern(node: Node, _path: Path, detail: ErrorDetails) -> str:
-    return f"got {_got(node)}, expected {formats.WORDS[detail['ctx']['pattern']]}"
+    return f"got {_got(node)}, expected {formats.DESCRIPTIONS[detail['ctx']['pattern']]}"
 
 
 def _bound(words: str, limit: str) -> _Describe:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from inference_blueprints.serving.throughput import best_within, operation, prefill_ms
-from inference_blueprints.serving.workload import unique_tokens
-from inference_blueprints.simulation.highest_rate import Limits
-from inference_blueprints.simulation.workers import SimulatedWorkers
-from inference_blueprints.tuning.workload import Demand
+from inference_blueprints.serving.estimates.request_estimates import unique_tokens
+from inference_blueprints.serving.performance.throughput import best_within, operation, prefill_ms
+from inference_blueprints.simulation.highest_rate import LatencyLimits
+from inference_blueprints.simulation.simulated_workers import SimulatedWorkers
+from inference_blueprints.tuning.replayed_workload import Demand
 
 #: The arithmetic takes requests for alike. A replay may do better by so much: one in ten requests may be as
 #: late as it likes, and the objectives are of the 90th percentiles where this reckons with means.
@@ -23,8 +23,6 @@ class Need:
 
     Parameters
     ----------
-    least
-        Fewer cannot do.
     likely
         As many do when requests are alike: where a search begins.
     """
@@ -33,15 +31,13 @@ class Need:
     likely: int
 
 
-def workers_needed(workers: SimulatedWorkers, demand: Demand, limits: Limits) -> Need | None:
+def workers_needed(workers: SimulatedWorkers, demand: Demand, limits: LatencyLimits) -> Need | None:
     """Return how many workers of a role keep the objectives; None where no number could.
 
     Parameters
     ----------
     workers
         The role; how many workers it has is of no account. Without speeds, nothing could.
-    demand
-        What is asked.
     limits
         What is to be kept.
     """

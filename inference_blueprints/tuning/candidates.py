@@ -29,8 +29,6 @@ class RoleShape:
     ----------
     pool
         Pool whose nodes they run on.
-    tensor_parallel_size
-        Accelerators of each.
     """
 
     pool: str
@@ -38,7 +36,7 @@ class RoleShape:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Shape:
+class WorkerShape:
     """A configuration without its numbers of workers.
 
     Parameters
@@ -64,7 +62,7 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Candidate:
+class TuningCandidate:
     """A configuration.
 
     Parameters
@@ -75,7 +73,7 @@ class Candidate:
         How many there are of each role.
     """
 
-    shape: Shape
+    shape: WorkerShape
     replicas: tuple[int, ...]
 
     @property
@@ -87,13 +85,7 @@ class Candidate:
         )
 
     def deployment(self, name: str) -> Deployment:
-        """Return the blueprint's section for it.
-
-        Parameters
-        ----------
-        name
-            Of the deployment.
-        """
+        """Return the blueprint's section for it."""
         workers = [
             Workers(pool=role.pool, replicas=count, tensor_parallel_size=role.tensor_parallel_size)
             for count, role in zip(self.replicas, self.shape.roles, strict=True)
@@ -122,43 +114,29 @@ class Candidate:
 
 
 def engines(blueprint: Blueprint, model_index: int) -> tuple[str, ...]:
-    """Return the engines to look at: all, or the model's own where it has arguments, which are that one's.
-
-    Parameters
-    ----------
-    blueprint, model_index
-        The model.
-    """
+    """Return the engines to look at: all, or the model's own where it has arguments, which are that one's."""
     engine = blueprint.spec.models[model_index].engine
     given = engine.model_dump(exclude_none=True, exclude_defaults=True)
     has_arguments = any(section.get("args") for section in given.values())
     return (engine.chosen,) if has_arguments else tuple(sorted(ENGINES))
 
 
-def shapes(blueprint: Blueprint, engines_looked_at: Sequence[str]) -> Iterator[Shape]:
+def shapes(blueprint: Blueprint, engines_looked_at: Sequence[str]) -> Iterator[WorkerShape]:
     """Yield every shape on the blueprint's pools, whether it fits them or not.
 
     Parameters
     ----------
     blueprint
         Its pools are the pools to choose from.
-    engines_looked_at
-        The blueprint's words.
     """
     roles = [RoleShape(pool.name, size) for pool in blueprint.spec.pools for size in _sizes(pool)]
     for engine in engines_looked_at:
-        yield from (Shape(engine, (role,)) for role in roles)
-        yield from (Shape(engine, (prefill, decode)) for prefill, decode in product(roles, repeat=2))
+        yield from (WorkerShape(engine, (role,)) for role in roles)
+        yield from (WorkerShape(engine, (prefill, decode)) for prefill, decode in product(roles, repeat=2))
 
 
 def counts(at_most: int) -> tuple[int, ...]:
-    """Return the numbers of workers that are tried.
-
-    Parameters
-    ----------
-    at_most
-        The largest.
-    """
+    """Return the numbers of workers that are tried."""
     found, count = [], 1
     while count <= at_most:
         found.append(count)

@@ -1,4 +1,4 @@
-"""Configurations replayed against the objectives."""
+"""Replays configurations and compares them with the latency objectives."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from inference_blueprints.serving.capacity import ProfileFinder
+from inference_blueprints.serving.performance.role_capacity import ProfileFinder
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
-from inference_blueprints.simulation.highest_rate import Limits
-from inference_blueprints.simulation.offline_replay import ReplayResult
-from inference_blueprints.simulation.workers import SimulatedWorkers, simulated_workers
-from inference_blueprints.tuning.candidates import Candidate
-from inference_blueprints.tuning.costs import Cost, Costing
+from inference_blueprints.simulation.highest_rate import LatencyLimits
+from inference_blueprints.simulation.offline_replay import SimulatedReplay
+from inference_blueprints.simulation.simulated_workers import SimulatedWorkers, simulated_workers
+from inference_blueprints.tuning.candidate_costs import Cost, Costing
+from inference_blueprints.tuning.candidates import TuningCandidate
 from inference_blueprints.tuning.replay_cache import ReplayCache, demand_digest, replay_key
-from inference_blueprints.tuning.workload import Demand, Series, limits_of, router_of
+from inference_blueprints.tuning.replayed_workload import Demand, Series, limits_of, router_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,19 +24,15 @@ class Evaluation:
 
     Parameters
     ----------
-    candidate
-        The configuration.
-    cost
-        What it costs.
     results
-        Of its replays, simulated: of all, or up to the first that missed an objective.
+        Simulated results: of all replays, or up to the first that missed an objective.
     keeps
-        Whether every replay kept the objectives.
+        Whether every replay met the objectives.
     """
 
-    candidate: Candidate
+    candidate: TuningCandidate
     cost: Cost
-    results: tuple[ReplayResult, ...]
+    results: tuple[SimulatedReplay, ...]
     keeps: bool
 
     @property
@@ -57,27 +53,25 @@ class Evaluator:
     Parameters
     ----------
     costing
-        The model, and what configurations of it cost.
-    demand
-        What is asked.
+        Computes the costs of the model's configurations.
     profile_of
-        Where speeds come from.
+        Finds latency profiles.
     cache
-        What was replayed before.
+        Holds the results of earlier replays.
     on_replay
-        Told of each configuration before it is replayed.
+        Called with each configuration before it is replayed.
     """
 
     costing: Costing
     demand: Demand
     profile_of: ProfileFinder
     cache: ReplayCache
-    on_replay: Callable[[Candidate], None] = field(default=lambda _: None)
+    on_replay: Callable[[TuningCandidate], None] = field(default=lambda _: None)
     replays: int = field(default=0, init=False)
     from_cache: int = field(default=0, init=False)
-    limits: Limits = field(init=False)
+    limits: LatencyLimits = field(init=False)
     _demand: str = field(init=False)
-    _results: dict[tuple[Candidate, Series], ReplayResult] = field(default_factory=dict, init=False)
+    _results: dict[tuple[TuningCandidate, Series], SimulatedReplay] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         model = self.costing.blueprint.spec.models[self.costing.model_index]
@@ -86,49 +80,44 @@ class Evaluator:
 
     @property
     def evaluations(self) -> tuple[Evaluation, ...]:
-        """Configurations with room that were judged, those that keep the objectives first, by cost.
+        """Evaluated configurations that fit the pools: first those that meet the objectives, then by cost.
 
-        Of equal costs aggregated ones come first, for they have fewer parts, then those of the model's own
-        engine. One that kept them in some of its replays, and was not given the others, is not among them.
+        At equal cost, aggregated configurations come first because they have fewer parts, then those with
+        the model's own engine. Configurations that met the objectives in some replays, and whose other
+        replays were not run, are not included.
         """
         replayed = dict.fromkeys(candidate for candidate, _ in self._results)
         found = [self._evaluation(each) for each in replayed if self.costing.has_room(each)]
         judged = [each for each in found if each is not None]
         return tuple(sorted(judged, key=self._rank))
 
-    def may_keep(self, candidate: Candidate) -> bool:
-        """Return whether a configuration has enough workers and keeps the objectives in its first replay.
+    def may_keep(self, candidate: TuningCandidate) -> bool:
+        """Return whether a configuration has enough workers and meets the objectives in its first replay.
 
         Parameters
         ----------
         candidate
-            The configuration, whether there is room for it or not.
+            A configuration, which need not fit the pools.
         """
         if self.costing.has_too_few(candidate):
             return False
         return self.limits.hold(self._replay(candidate, self.demand.series[0]))
 
-    def keeps(self, candidate: Candidate) -> bool:
-        """Return whether a configuration has enough workers and keeps the objectives in every replay.
-
-        Parameters
-        ----------
-        candidate
-            The configuration.
-        """
+    def keeps(self, candidate: TuningCandidate) -> bool:
+        """Return whether a configuration has enough workers and meets the objectives in every replay."""
         if self.costing.has_too_few(candidate):
             return False
         return all(self.limits.hold(self._replay(candidate, series)) for series in self.demand.series)
 
     def _rank(self, evaluation: Evaluation) -> tuple[Any, ...]:
-        """Return what orders evaluations; no two are alike, so that their order is always the same."""
+        """Return the sort key of an evaluation. Keys are unique, so that the order is deterministic."""
         shape = evaluation.candidate.shape
         own = self.costing.blueprint.spec.models[self.costing.model_index].engine.chosen
         simplest = (not shape.is_aggregated, shape.engine != own)
         return not evaluation.keeps, evaluation.cost, *simplest, evaluation.candidate
 
-    def _evaluation(self, candidate: Candidate) -> Evaluation | None:
-        """Judge a configuration by its replays; None where they do not say enough."""
+    def _evaluation(self, candidate: TuningCandidate) -> Evaluation | None:
+        """Evaluate a configuration by its replays. None if more replays are needed."""
         series = [each for each in self.demand.series if (candidate, each) in self._results]
         results = tuple(self._results[candidate, each] for each in series)
         keeps = all(self.limits.hold(result) for result in results)
@@ -136,7 +125,7 @@ class Evaluator:
             return None
         return Evaluation(candidate, self.costing.cost(candidate), results, keeps)
 
-    def _replay(self, candidate: Candidate, series: Series) -> ReplayResult:
+    def _replay(self, candidate: TuningCandidate, series: Series) -> SimulatedReplay:
         if (candidate, series) in self._results:
             return self._results[candidate, series]
         blueprint = candidate.within(self.costing.blueprint, self.costing.model_index)
@@ -154,14 +143,8 @@ class Evaluator:
         self._results[candidate, series] = result
         return result
 
-    def workers(self, candidate: Candidate) -> tuple[SimulatedWorkers, ...]:
-        """Return a configuration's workers as the serving plan sizes them.
-
-        Parameters
-        ----------
-        candidate
-            The configuration.
-        """
+    def workers(self, candidate: TuningCandidate) -> tuple[SimulatedWorkers, ...]:
+        """Return the simulated workers of a configuration, sized by the serving plan."""
         index = self.costing.model_index
         blueprint = candidate.within(self.costing.blueprint, index)
         processes = build_plan(blueprint).models[index].deployments[0].workers

@@ -61,13 +61,7 @@ class Profiles:
     def find(
         self, model: str, accelerator: str, tensor_parallel_size: int, engine: str
     ) -> LatencyProfile | None:
-        """Return the profile of exactly this; None when there is none.
-
-        Parameters
-        ----------
-        model, accelerator, tensor_parallel_size, engine
-            As for `Speed`.
-        """
+        """Return the profile of exactly this; None when there is none."""
         wanted = (model, accelerator, tensor_parallel_size, engine)
         return catalog.latency_profile(*wanted) or Catalogue(self.directory).latency_profile(*wanted)
 

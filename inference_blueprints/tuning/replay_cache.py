@@ -14,31 +14,20 @@ from typing import Any
 
 from inference_blueprints.errors import UserError
 from inference_blueprints.simulation import offline_replay
-from inference_blueprints.simulation.offline_replay import Latencies, ReplayResult
-from inference_blueprints.simulation.workers import SimulatedWorkers
+from inference_blueprints.simulation.offline_replay import Latencies, SimulatedReplay
+from inference_blueprints.simulation.simulated_workers import SimulatedWorkers
 from inference_blueprints.tools import cache_directory
-from inference_blueprints.tuning.workload import Demand, Router, Series
+from inference_blueprints.tuning.replayed_workload import Demand, Router, Series
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayCache:
-    """Replays in a folder, a file each.
-
-    Parameters
-    ----------
-    directory
-        The folder.
-    """
+    """Replays in a folder, a file each."""
 
     directory: Path = field(default_factory=lambda: cache_directory() / "tuning" / "replays")
 
-    def get(self, key: str) -> ReplayResult | None:
+    def get(self, key: str) -> SimulatedReplay | None:
         """Return a replay that was kept; None where there is none.
-
-        Parameters
-        ----------
-        key
-            Of `replay_key`.
 
         Raises
         ------
@@ -48,13 +37,13 @@ class ReplayCache:
         path = self._path(key)
         try:
             values = json.loads(path.read_text(encoding="utf-8"))
-            return ReplayResult(**values | {name: Latencies(**values[name]) for name in _LATENCIES})
+            return SimulatedReplay(**values | {name: Latencies(**values[name]) for name in _LATENCIES})
         except FileNotFoundError:
             return None
         except (ValueError, TypeError, KeyError, OSError) as error:
             raise UserError(f"{path}: is no replay that was kept here: {error}; remove it") from error
 
-    def put(self, key: str, result: ReplayResult) -> None:
+    def put(self, key: str, result: SimulatedReplay) -> None:
         """Keep a replay; nobody ever sees half of its file.
 
         Parameters
@@ -86,13 +75,7 @@ _LATENCIES = ("time_to_first_token", "time_per_output_token", "end_to_end")
 
 
 def demand_digest(demand: Demand) -> str:
-    """Return what stands for a demand in keys.
-
-    Parameters
-    ----------
-    demand
-        What is asked.
-    """
+    """Return what stands for a demand in keys."""
     return _digest(demand.content)
 
 
@@ -103,8 +86,6 @@ def replay_key(workers: Sequence[SimulatedWorkers], demand: str, router: Router,
     ----------
     workers, router, series
         What is replayed and how.
-    demand
-        Of `demand_digest`.
     """
     described = [asdict(each) for each in workers]
     return _digest(

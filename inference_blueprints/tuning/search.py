@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from inference_blueprints.tuning.bounds import Need
-from inference_blueprints.tuning.candidates import Candidate, Shape, counts
+from inference_blueprints.tuning.candidates import TuningCandidate, WorkerShape, counts
 from inference_blueprints.tuning.evaluation import Evaluator
 
 #: Numbers of workers, up to more than a pool can hold accelerators.
@@ -28,19 +28,19 @@ class Bounded:
 
     Parameters
     ----------
-    shape
-        The shape.
     needs
         By arithmetic, a role each.
     """
 
-    shape: Shape
+    shape: WorkerShape
     needs: tuple[Need, ...]
 
     @property
-    def corner(self) -> Candidate:
+    def corner(self) -> TuningCandidate:
         """Its cheapest configuration that could do."""
-        return Candidate(self.shape, tuple(_GRID[bisect_left(_GRID, need.least)] for need in self.needs))
+        return TuningCandidate(
+            self.shape, tuple(_GRID[bisect_left(_GRID, need.least)] for need in self.needs)
+        )
 
 
 @dataclass(slots=True)
@@ -49,18 +49,16 @@ class Search:
 
     Parameters
     ----------
-    evaluator
-        Replays and prices.
     on_shape
         Told of each shape when it is done with.
     """
 
     evaluator: Evaluator
-    on_shape: Callable[[Shape], None] = field(default=lambda _: None)
-    best: Candidate | None = field(default=None, init=False)
+    on_shape: Callable[[WorkerShape], None] = field(default=lambda _: None)
+    best: TuningCandidate | None = field(default=None, init=False)
     left_out: list[Bounded] = field(default_factory=list, init=False)
 
-    def run(self, shapes: Sequence[Bounded]) -> Candidate | None:
+    def run(self, shapes: Sequence[Bounded]) -> TuningCandidate | None:
         """Return the cheapest configuration that keeps the objectives; None when there is none.
 
         Parameters
@@ -83,19 +81,19 @@ class Search:
         """Search one shape from its fewest workers on."""
         corner = bounded.corner
         roles = range(len(corner.replicas))
-        plenty = Candidate(corner.shape, tuple(self._most(corner, role) for role in roles))
+        plenty = TuningCandidate(corner.shape, tuple(self._most(corner, role) for role in roles))
         if not self.evaluator.may_keep(plenty):
             return
         fewest = tuple(self._fewest(bounded, plenty, role) for role in roles)
-        self._climb(Candidate(corner.shape, fewest))
+        self._climb(TuningCandidate(corner.shape, fewest))
 
-    def _most(self, corner: Candidate, role: int) -> int:
+    def _most(self, corner: TuningCandidate, role: int) -> int:
         """Return the most workers of a role that are worth it beside the fewest of the other."""
         low, high = _rung(corner, role), len(_GRID)
         beyond = _first(low + 1, high, low, lambda count: not self._is_worth_it(_with(corner, role, count)))
         return _GRID[beyond - 1]
 
-    def _fewest(self, bounded: Bounded, plenty: Candidate, role: int) -> int:
+    def _fewest(self, bounded: Bounded, plenty: TuningCandidate, role: int) -> int:
         """Return the fewest workers of a role that keep the objectives beside plenty of the other."""
         low, high = _rung(bounded.corner, role), _rung(plenty, role)
         likely = bisect_left(_GRID, bounded.needs[role].likely)
@@ -103,7 +101,7 @@ class Search:
             _first(low, high, likely, lambda count: self.evaluator.keeps(_with(plenty, role, count)))
         ]
 
-    def _climb(self, corner: Candidate) -> None:
+    def _climb(self, corner: TuningCandidate) -> None:
         """Replay configurations with no fewer workers than the corner, the cheapest first."""
         costing = self.evaluator.costing
         seen, waiting = {corner}, [(costing.cost(corner), corner)]
@@ -117,7 +115,7 @@ class Search:
                     heapq.heappush(waiting, (costing.cost(larger), larger))
                 seen.add(larger)
 
-    def _is_worth_it(self, candidate: Candidate) -> bool:
+    def _is_worth_it(self, candidate: TuningCandidate) -> bool:
         """Whether there is room for a configuration and it is cheaper than the best found."""
         costing = self.evaluator.costing
         if not costing.has_room(candidate):
@@ -142,19 +140,19 @@ def _first(low: int, high: int, likely: int, holds: Callable[[int], bool]) -> in
     return low
 
 
-def _rung(candidate: Candidate, role: int) -> int:
+def _rung(candidate: TuningCandidate, role: int) -> int:
     """Return the place of a number of workers in the grid."""
     return bisect_right(_GRID, candidate.replicas[role]) - 1
 
 
-def _with(candidate: Candidate, role: int, count: int) -> Candidate:
+def _with(candidate: TuningCandidate, role: int, count: int) -> TuningCandidate:
     """Return a configuration with another number of workers in one role."""
     replicas = list(candidate.replicas)
     replicas[role] = count
-    return Candidate(candidate.shape, tuple(replicas))
+    return TuningCandidate(candidate.shape, tuple(replicas))
 
 
-def _next(candidate: Candidate) -> Iterator[Candidate]:
+def _next(candidate: TuningCandidate) -> Iterator[TuningCandidate]:
     """Yield the configurations with one step more workers in one role."""
     for role in range(len(candidate.replicas)):
         yield _with(candidate, role, _GRID[_rung(candidate, role) + 1])

@@ -49,8 +49,6 @@ class UserTrace:
 
     Parameters
     ----------
-    name
-        The file.
     requests
         In the order of arrival, the first at 0.
     knows_prefixes

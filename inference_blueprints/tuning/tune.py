@@ -1,4 +1,4 @@
-"""From a blueprint to the configuration of one of its models that costs least within the objectives."""
+"""Finds the cheapest configuration of a model that meets its latency objectives."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Protocol
 
 from inference_blueprints.errors import UserError
-from inference_blueprints.planning.rates import Rates, prices_for
 from inference_blueprints.planning.summary import summarise
+from inference_blueprints.pricing.rates import CustomRates, prices_for
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
-from inference_blueprints.simulation.highest_rate import Limits
+from inference_blueprints.simulation.highest_rate import LatencyLimits
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.tuning.bounds import workers_needed
-from inference_blueprints.tuning.candidates import Candidate, Shape, engines, shapes
-from inference_blueprints.tuning.costs import Costing
+from inference_blueprints.tuning.candidate_costs import Costing
+from inference_blueprints.tuning.candidates import TuningCandidate, WorkerShape, engines, shapes
 from inference_blueprints.tuning.coverage import (
     doubts,
     narrow_margins,
@@ -29,31 +29,31 @@ from inference_blueprints.tuning.coverage import (
 from inference_blueprints.tuning.evaluation import Evaluation, Evaluator
 from inference_blueprints.tuning.profiles import Profiles, Speed
 from inference_blueprints.tuning.replay_cache import ReplayCache
-from inference_blueprints.tuning.search import Bounded, Search
-from inference_blueprints.tuning.traces import BLOCK_TOKENS, UserTrace, read_trace
-from inference_blueprints.tuning.workload import (
+from inference_blueprints.tuning.replayed_workload import (
     Demand,
     StatedWorkload,
     answer_seconds,
     long_enough,
     recorded_workload,
 )
+from inference_blueprints.tuning.search import Bounded, Search
+from inference_blueprints.tuning.traces import BLOCK_TOKENS, UserTrace, read_trace
 
 
-class Progress(Protocol):
-    """Who is told how far a search is."""
+class SearchProgress(Protocol):
+    """Receives the progress of a search."""
 
     def say(self, line: str) -> None:
         """Show a line that stays."""
 
     def shapes(self, total: int) -> None:
-        """Say how many shapes there are to look at."""
+        """Set the number of shapes to search."""
 
-    def replaying(self, candidate: Candidate) -> None:
-        """Say what is being replayed."""
+    def replaying(self, candidate: TuningCandidate) -> None:
+        """Show the configuration that is being replayed."""
 
-    def looked_at(self, shape: Shape) -> None:
-        """Say that a shape is done with."""
+    def looked_at(self, shape: WorkerShape) -> None:
+        """Count a shape as searched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,25 +65,25 @@ class Tuning:
     blueprint
         The blueprint that was tuned.
     model_index
-        Which of its models.
+        Index of the tuned model in ``spec.models``.
     demand, limits
-        What was asked, and what was to be kept.
+        The replayed requests and the latency objectives.
     trace
         Name of the trace; empty for the `workload` section.
     evaluations
-        Every configuration that was replayed, those that keep the objectives first, by cost.
+        Every replayed configuration: first those that meet the objectives, then by cost.
     shapes, left_out
-        Shapes that could serve, and those of them that no replay was needed for.
+        Number of shapes that could serve, and how many of them needed no replay.
     replays, from_cache
-        Replays that were run, and those that were run before.
+        Number of replays that were run, and of results that came from the cache.
     notes
-        What was assumed, and what the data does not cover.
+        Assumptions, and what the data does not cover.
     """
 
     blueprint: Blueprint
     model_index: int
     demand: Demand
-    limits: Limits
+    limits: LatencyLimits
     trace: str
     evaluations: tuple[Evaluation, ...]
     shapes: int
@@ -94,23 +94,17 @@ class Tuning:
 
     @property
     def best(self) -> Evaluation | None:
-        """The cheapest that keeps the objectives; None when none does."""
+        """The cheapest configuration that meets the objectives. None if there is no such configuration."""
         return next((each for each in self.evaluations if each.keeps), None)
 
     @property
     def tokens_per_second(self) -> float:
-        """Tokens of prompts and answers at the replayed load."""
+        """Prompt and answer tokens per second at the replayed load."""
         means = self.demand.means
         return means.peak_requests_per_second * (means.input_tokens + means.output_tokens)
 
     def usd_per_million_tokens(self, evaluation: Evaluation) -> float | None:
-        """Return what a million tokens of prompts and answers cost; None where a price is unknown.
-
-        Parameters
-        ----------
-        evaluation
-            A configuration.
-        """
+        """Return USD per million prompt and answer tokens. None if a price is unknown."""
         return evaluation.cost.usd_per_million_tokens(self.tokens_per_second)
 
 
@@ -131,12 +125,12 @@ class Stores:
 def tune(
     blueprint: Blueprint,
     model_index: int,
-    progress: Progress,
+    progress: SearchProgress,
     *,
     trace: Path | None = None,
     most_accelerators: int | None = None,
     engines_looked_at: Sequence[str] = (),
-    rates: Rates | None = None,
+    rates: CustomRates | None = None,
     stores: Stores | None = None,
 ) -> Tuning:
     """Search engine, topology, pools, tensor parallel sizes and numbers of workers.
@@ -152,7 +146,7 @@ def tune(
     most_accelerators
         The most that a configuration may have.
     engines_looked_at
-        The blueprint's words; without any, all, or the model's own where it has arguments.
+        Engine names as in the blueprint. If empty: all engines, or the model's engine if it has arguments.
     rates
         The user's own prices.
     stores
@@ -177,7 +171,7 @@ def tune(
     missing = stores.profiles.record([each for found in speeds.values() for each in found], progress.say)
     covered = [shape for shape in possible if not missing.keys() & set(speeds[shape])]
     if not covered:
-        raise UserError("\n".join(["nothing can be said of any configuration:", *uncovered(missing)]))
+        raise UserError("\n".join(["no configuration can be simulated:", *uncovered(missing)]))
     if recorded is not None:
         accepted = {shape: _longest_request(blueprint, model_index, shape) for shape in covered}
         recorded = recorded.within(max(accepted.values()))
@@ -208,14 +202,12 @@ def tune(
 
 
 def demand_of(blueprint: Blueprint, model_index: int, trace: UserTrace | None) -> Demand:
-    """Return what is asked: the busiest part of a trace, else the `workload` section at its peak.
+    """Return the requests to replay: the busiest part of the trace, or the `workload` section at its peak.
 
     Parameters
     ----------
-    blueprint, model_index
-        The model.
     trace
-        The user's own, if there is one.
+        The user's trace. None for the `workload` section.
     """
     model = blueprint.spec.models[model_index]
     if trace is None:
@@ -223,34 +215,32 @@ def demand_of(blueprint: Blueprint, model_index: int, trace: UserTrace | None) -
     return recorded_workload(long_enough(trace.requests, model), BLOCK_TOKENS)
 
 
-def possible_shapes(costing: Costing, engines_looked_at: Sequence[str]) -> list[Shape]:
-    """Return the shapes of which one worker a role is allowed, an engine's aggregated ones first.
+def possible_shapes(costing: Costing, engines_looked_at: Sequence[str]) -> list[WorkerShape]:
+    """Return the shapes that fit with one worker per role; aggregated ones come first for each engine.
 
     Parameters
     ----------
     costing
         The model and its pools.
-    engines_looked_at
-        The blueprint's words.
     """
     every = shapes(costing.blueprint, engines_looked_at)
-    return [shape for shape in every if costing.has_room(Candidate(shape, (1,) * len(shape.roles)))]
+    return [shape for shape in every if costing.has_room(TuningCandidate(shape, (1,) * len(shape.roles)))]
 
 
-def bounded_shapes(evaluator: Evaluator, covered: Sequence[Shape]) -> list[Bounded]:
-    """Return the shapes that could keep the objectives at all, with their fewest workers.
+def bounded_shapes(evaluator: Evaluator, covered: Sequence[WorkerShape]) -> list[Bounded]:
+    """Return the shapes that can meet the objectives by estimate, with their smallest number of workers.
 
     Parameters
     ----------
     evaluator
-        What is asked and what is to be kept.
+        Holds the requests and the objectives.
     covered
-        Shapes whose speeds are known.
+        Shapes that have latency profiles.
     """
     demand, limits = evaluator.demand, evaluator.limits
     found = []
     for shape in covered:
-        one = Candidate(shape, (1,) * len(shape.roles))
+        one = TuningCandidate(shape, (1,) * len(shape.roles))
         needs = [workers_needed(workers, demand, limits) for workers in evaluator.workers(one)]
         known = tuple(need for need in needs if need is not None)
         if len(known) == len(needs):
@@ -259,7 +249,7 @@ def bounded_shapes(evaluator: Evaluator, covered: Sequence[Shape]) -> list[Bound
 
 
 def _notes(evaluator: Evaluator, trace: UserTrace | None) -> Iterator[str]:
-    """Yield what was assumed of the best configuration, and what its figures do not cover."""
+    """Yield assumptions about the best configuration, and what its figures do not cover."""
     costing, demand = evaluator.costing, evaluator.demand
     blueprint, index = costing.blueprint, costing.model_index
     choice = next((each for each in evaluator.evaluations if each.keeps), None)
@@ -271,24 +261,24 @@ def _notes(evaluator: Evaluator, trace: UserTrace | None) -> Iterator[str]:
     yield from what_is_not_covered(blueprint, index, demand, trace)
     if costing.unpriced_pools:
         yield (
-            f"No price is known of {', '.join(costing.unpriced_pools)}, as it is paid for: configurations "
-            "are ranked by their accelerators; --rates gives prices of your own."
+            f"No price is known for {', '.join(costing.unpriced_pools)} with its purchase option: "
+            "configurations are ranked by their number of accelerators. Give your own prices with --rates."
         )
     else:
         plan = build_plan(blueprint)
         yield summarise(blueprint, plan, costing.prices.rates).prices.note
 
 
-def _longest_request(blueprint: Blueprint, model_index: int, shape: Shape) -> int:
-    """Return the tokens of the longest request that a shape's workers accept."""
-    one = Candidate(shape, (1,) * len(shape.roles)).within(blueprint, model_index)
+def _longest_request(blueprint: Blueprint, model_index: int, shape: WorkerShape) -> int:
+    """Return the longest request, in tokens, that a shape's workers accept."""
+    one = TuningCandidate(shape, (1,) * len(shape.roles)).within(blueprint, model_index)
     workers = build_plan(one).models[model_index].deployments[0].workers
     return min(each.engine.max_model_len for each in workers if each.engine)
 
 
-def _speeds(blueprint: Blueprint, model_index: int, shape: Shape) -> list[Speed]:
-    """Return the speeds that a shape's replays need."""
-    one = Candidate(shape, (1,) * len(shape.roles)).within(blueprint, model_index)
+def _speeds(blueprint: Blueprint, model_index: int, shape: WorkerShape) -> list[Speed]:
+    """Return the latency profiles that a shape's replays need."""
+    one = TuningCandidate(shape, (1,) * len(shape.roles)).within(blueprint, model_index)
     return [
         Speed(each.shape.name, each.accelerator.name, each.tensor_parallel_size, shape.engine)
         for each in resolve(one, model_index, 0)

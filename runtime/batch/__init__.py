@@ -1,6 +1,6 @@
-"""Batch: a team's file of requests, finished by its deadline on whatever capacity is free.
+"""Batch: runs a team's file of requests by its deadline, on the capacity that is free.
 
-A job is checked and cut into shards before anything is spent; a shard is one message for a long-lived worker;
-what a worker has finished lies in S3 under keys that nobody can write twice. `batch.contracts` says what the
-parts of it hand to one another, `batch.jobs` keeps the records; the rest imports nothing of each other.
+A job is checked and cut into shards before any money is spent. A shard is one message for a long-lived
+worker. Results of a worker lie in S3, under keys that can be written only once. `batch.contracts` defines the
+data that the parts exchange, and `batch.jobs` keeps the records. The other packages do not import each other.
 """

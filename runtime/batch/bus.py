@@ -1,36 +1,25 @@
-"""Events of batch on the account's bus: a job asks for places, a job has ended."""
+"""Sends batch events to the account's event bus: a job asks for places, or has ended."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import boto3
 
-SOURCE: Final = "inference-blueprints.batch"
-#: A job waits for places.
-ASKS: Final = "Batch Job Asks"
-#: A job has ended.
-ENDED: Final = "Batch Job State Change"
+from inference_blueprints.contracts.batch_names import EVENT_SOURCE
 
 
 def tell(kind: str, detail: Mapping[str, Any]) -> None:
     """Put an event on the bus.
 
-    Parameters
-    ----------
-    kind
-        What has happened.
-    detail
-        To which job.
-
     Raises
     ------
     RuntimeError
-        If the bus did not take it.
+        If the bus rejects the event.
     """
-    entry = {"Source": SOURCE, "DetailType": kind, "Detail": json.dumps(detail)}
+    entry = {"Source": EVENT_SOURCE, "DetailType": kind, "Detail": json.dumps(detail)}
     answer = boto3.client("events").put_events(Entries=[entry])
     if answer["FailedEntryCount"]:
         raise RuntimeError(f"the event was not taken: {answer['Entries']}")

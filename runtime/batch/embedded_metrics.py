@@ -1,6 +1,6 @@
-"""Metrics of batch, as lines on standard output of which CloudWatch makes metrics.
+"""Writes metrics as lines on standard output, which CloudWatch turns into metrics.
 
-A line in the embedded metric format costs no call and no right
+A line in the embedded metric format needs no API call and no permission
 (https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html).
 """
 
@@ -12,9 +12,14 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-NAMESPACE: Final = "InferenceBlueprints/Batch"
-#: Units of those metrics that count nothing.
-_UNITS: Final = {"CostUsd": "None", "OldestWaitingSeconds": "Seconds", "WaitedPercent": "Percent"}
+from inference_blueprints.contracts import batch_names
+
+#: Units of the metrics that are not counts.
+_UNITS: Final = {
+    batch_names.COST_USD: "None",
+    batch_names.OLDEST_WAITING_SECONDS: "Seconds",
+    batch_names.WAITED_PERCENT: "Percent",
+}
 
 
 def emit(
@@ -23,19 +28,19 @@ def emit(
     *,
     also_by: Sequence[Sequence[str]] = (),
 ) -> None:
-    """Write figures.
+    """Write metrics.
 
     Parameters
     ----------
     figures
-        Values by the metric's name.
+        Values by metric name.
     dimensions
-        Of each metric, by name.
+        Dimensions of each metric, by name.
     also_by
-        Fewer of those dimensions, by which each metric is kept too, summed up over the others.
+        A subset of the dimensions. Each metric is also recorded by this subset, summed over the others.
     """
     directive = {
-        "Namespace": NAMESPACE,
+        "Namespace": batch_names.METRIC_NAMESPACE,
         "Dimensions": [list(dimensions), *map(list, also_by)],
         "Metrics": [{"Name": name, "Unit": _UNITS.get(name, "Count")} for name in figures],
     }

@@ -1,6 +1,6 @@
-"""Which parts of an upload make one object of many: copied within S3 where they are large, read where not.
+"""Plans how parts become one object: S3 copies large parts, and the function reads small ones.
 
-S3 takes 10,000 parts of 5 MiB to 5 GiB, of which only the last may be smaller
+S3 accepts 10,000 parts of 5 MiB to 5 GiB. Only the last part may be smaller
 (https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html).
 """
 
@@ -13,22 +13,20 @@ from dataclasses import dataclass
 MOST_PARTS = 10_000
 LEAST_PART_BYTES = 5 * 2**20
 MOST_PART_BYTES = 5 * 2**30
-#: What is read makes parts of so many bytes at the least.
+#: Smallest part that is read and written.
 _READ_PART_BYTES = 16 * 2**20
-#: Parts that are left for what is read, where there are more objects than parts.
+#: Parts reserved for content that is read, if there are more objects than parts.
 _READ_PARTS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class CopiedPart:
-    """Bytes of an object that S3 copies by itself.
+    """A byte range of an object that S3 copies by itself.
 
     Parameters
     ----------
-    key
-        The object.
     start, end
-        The first byte, and the one after the last.
+        First byte, and the byte after the last.
     """
 
     key: str
@@ -38,24 +36,18 @@ class CopiedPart:
 
 @dataclass(frozen=True, slots=True)
 class ReadPart:
-    """Objects that are read and written as one part.
-
-    Parameters
-    ----------
-    keys
-        The objects.
-    """
+    """Objects that are read and then written as one part."""
 
     keys: Sequence[str]
 
 
 def plan_parts(sizes: Mapping[str, int]) -> tuple[list[CopiedPart], list[ReadPart]]:
-    """Return the parts that objects make, those that are read after those that are copied.
+    """Return the parts that join objects. Parts to read follow parts to copy.
 
     Parameters
     ----------
     sizes
-        Bytes by key; empty ones make nothing.
+        Sizes in bytes by key. Empty objects are left out.
     """
     copied = {key: list(_ranges(key, size)) for key, size in sizes.items() if size >= LEAST_PART_BYTES}
     read = {key: size for key, size in sizes.items() if 0 < size < LEAST_PART_BYTES}
@@ -73,14 +65,14 @@ def plan_parts(sizes: Mapping[str, int]) -> tuple[list[CopiedPart], list[ReadPar
 
 
 def _ranges(key: str, size: int) -> Iterator[CopiedPart]:
-    """Iterate over an object's bytes in equal parts, as few as there may be."""
+    """Iterate over an object's bytes in as few equal ranges as possible."""
     count = math.ceil(size / MOST_PART_BYTES)
     for number in range(count):
         yield CopiedPart(key, size * number // count, size * (number + 1) // count)
 
 
 def _joined(sizes: Mapping[str, int], least: int) -> Iterator[ReadPart]:
-    """Iterate over runs of objects, each with so many bytes at the least, but for the last."""
+    """Iterate over runs of objects that reach the smallest part size. The last run may be smaller."""
     keys: list[str] = []
     held = 0
     for key, size in sizes.items():

@@ -1,4 +1,4 @@
-"""Objects in S3, as the functions of the state machine read and write them."""
+"""Objects in S3 for the functions of the state machine."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from batch.joining import CopiedPart, ReadPart, plan_parts
 
 _CHUNK_BYTES = 2**20
 _COPIES_AT_ONCE = 16
-# Each with a part in memory, twice.
+# Each call has a part in memory, twice.
 _WRITES_AT_ONCE = 8
-# Adaptive: slows down on its own where S3 asks for it.
+# Adaptive: slows down if S3 asks for it.
 _RETRIES = Config(max_pool_connections=_COPIES_AT_ONCE, retries={"mode": "adaptive", "max_attempts": 10})
 
 
 class InputChangedError(Exception):
-    """An input that is not what it was when it was cut into segments."""
+    """An input has changed since it was cut into segments."""
 
 
 class Objects:
-    """A bucket, and the inputs of jobs in other buckets.
+    """The batch bucket, and inputs of jobs in other buckets.
 
     Parameters
     ----------
@@ -41,34 +41,34 @@ class Objects:
         self._client: Any = boto3.client("s3", config=_RETRIES)
 
     def size(self, bucket: str, key: str) -> tuple[int, str]:
-        """Return bytes and ETag of an input.
+        """Return the size in bytes and the ETag of an input.
 
         Raises
         ------
         ClientError
-            If it is not there, or may not be read.
+            If the object is missing, or its reading is not permitted.
         """
         head = self._client.head_object(Bucket=bucket, Key=key)
         return int(head["ContentLength"]), str(head["ETag"])
 
     def stream(self, bucket: str, key: str, *, start: int, etag: str) -> Iterator[bytes]:
-        """Iterate over an input from a byte on.
+        """Iterate over the content of an input, starting at a byte.
 
         Raises
         ------
         InputChangedError
-            If it is another object than the one of that ETag.
+            If the ETag has changed.
         ClientError
-            If it may not be read any more.
+            If reading is no longer permitted.
         """
         with closing(self._ranged(bucket, key, f"bytes={start}-", etag)) as body:
             yield from body.iter_chunks(_CHUNK_BYTES)
 
     def part_of(self, bucket: str, key: str, *, etag: str) -> Callable[[int, int], bytes]:
-        """Return what returns an input from a byte to another, the end not included.
+        """Return a function that reads a byte range of an input; the end is excluded.
 
-        It raises `InputChangedError` if the input is another object than the one of that ETag, and
-        `ClientError` if it may not be read any more.
+        The function raises `InputChangedError` if the ETag has changed, and `ClientError` if reading is no
+        longer permitted.
         """
 
         def part(start: int, end: int) -> bytes:
@@ -78,7 +78,7 @@ class Objects:
         return part
 
     def _ranged(self, bucket: str, key: str, span: str, etag: str) -> Any:
-        """Return the body of a part of an input."""
+        """Return the body of a range of an input."""
         try:
             return self._client.get_object(Bucket=bucket, Key=key, Range=span, IfMatch=etag)["Body"]
         except ClientError as error:
@@ -94,29 +94,28 @@ class Objects:
         Raises
         ------
         ClientError
-            If it is not there.
+            If the object is missing.
         """
         with closing(self._client.get_object(Bucket=self._bucket, Key=key)["Body"]) as body:
             return cast(bytes, body.read())
 
     def pieces(self, key: str) -> Iterator[bytes]:
-        """Iterate over an object of the batch bucket.
+        """Iterate over the content of an object of the batch bucket.
 
         Raises
         ------
         ClientError
-            If it is not there.
+            If the object is missing.
         """
         with closing(self._client.get_object(Bucket=self._bucket, Key=key)["Body"]) as body:
             yield from body.iter_chunks(_CHUNK_BYTES // 16)
 
     def sizes(self, prefix: str) -> dict[str, int]:
-        """Return bytes by key of every object of the batch bucket below a prefix."""
+        """Return the sizes in bytes of all objects of the batch bucket below a prefix, by key."""
         pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix)
         return {entry["Key"]: entry["Size"] for page in pages for entry in page.get("Contents", [])}
 
     def write(self, key: str, content: bytes, *, content_type: str = "application/json") -> None:
-        """Write an object of the batch bucket."""
         self._client.put_object(
             Bucket=self._bucket, Key=key, Body=content, ContentType=content_type, ChecksumAlgorithm="SHA256"
         )
@@ -124,19 +123,17 @@ class Objects:
     def write_stream(
         self, key: str, pieces: Iterable[bytes], *, content_type: str = "application/jsonl"
     ) -> None:
-        """Write an object of the batch bucket of unknown size, in bounded memory."""
+        """Write an object of unknown size to the batch bucket, in bounded memory."""
         stream = cast(BinaryIO, io.BufferedReader(_Pieces(pieces), _CHUNK_BYTES))
         self._client.upload_fileobj(stream, self._bucket, key, ExtraArgs={"ContentType": content_type})
 
     def join(self, sources: Mapping[str, int], target: str) -> None:
-        """Write objects of the batch bucket into one, in any order; large ones are copied within S3.
+        """Join objects of the batch bucket into one, in any order. S3 copies large ones by itself.
 
         Parameters
         ----------
-        sources
-            Bytes by key.
         target
-            Key of the whole.
+            Key of the joined object.
         """
         copied, read = plan_parts(sources)
         if not copied and len(read) <= 1:
@@ -151,7 +148,7 @@ class Objects:
             parts = self._make_parts(upload, sources, copied, read)
             self._client.complete_multipart_upload(**upload, MultipartUpload={"Parts": parts})
         except BaseException:
-            # What an upload that was given up holds is paid for until it is taken away.
+            # The parts of an unfinished upload cost money until it is aborted.
             self._client.abort_multipart_upload(**upload)
             raise
 
@@ -162,10 +159,10 @@ class Objects:
         copied: Sequence[CopiedPart],
         read: Sequence[ReadPart],
     ) -> list[dict[str, Any]]:
-        """Make the parts of an upload, many at once."""
+        """Create the parts of an upload in parallel."""
 
         def copy(number: int, part: CopiedPart) -> dict[str, Any]:
-            # S3 takes no range of an object of the smallest part's size.
+            # S3 copies a range only from objects above the smallest part size.
             is_whole = part.end - part.start == sources[part.key]
             span = {} if is_whole else {"CopySourceRange": f"bytes={part.start}-{part.end - 1}"}
             source = {"Bucket": self._bucket, "Key": part.key}
@@ -184,24 +181,17 @@ class Objects:
 
 
 class _Pieces(io.RawIOBase):
-    """An iterator of bytes as a file.
-
-    Parameters
-    ----------
-    pieces
-        Its content.
-    """
+    """An iterator of bytes as a file."""
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self._pieces = iter(pieces)
         self._rest = memoryview(b"")
 
     def readable(self) -> bool:
-        """Return that it can be read."""
         return True
 
     def readinto(self, buffer: Any, /) -> int:
-        """Fill a buffer as far as the next piece goes."""
+        """Fill a buffer with bytes of the next piece."""
         while not self._rest:
             piece = next(self._pieces, None)
             if piece is None:

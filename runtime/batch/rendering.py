@@ -1,8 +1,9 @@
-"""Prompts from a team's template: sandboxed, and bounded in what a template can cost.
+"""Renders prompts from a team's template, in a sandbox with bounded cost.
 
-A template is data of a team that runs on workers which serve other teams too. It may name a row's fields,
-test, filter and loop; it may not call, define or include anything. What it writes and how often it loops is
-counted, and the filters that could make much of little are bounded. Needs nothing but Jinja2.
+A template is data of one team, and it runs on workers that serve other teams too. It may read a row's fields,
+test, filter and loop. It may not call, define or include anything. The length of the output and the number of
+loop rounds are limited, and so are filters that can produce long output from short input. The only dependency
+is Jinja2.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 _MOST_ITERATIONS: Final = 100_000
-_COUNTER: Final = " iterations"  # no name that a template could write
+_COUNTER: Final = " iterations"  # a template cannot contain this name
 _CHECKED_OPERATORS: Final = frozenset({"+", "-", "*", "/", "//", "%"})
 
 _SAFE_FILTERS: Final = (
@@ -37,23 +38,16 @@ _ALLOWED: Final = (
 
 
 class RenderingError(Exception):
-    """A template or a row of which no prompt can be made: says why."""
+    """No prompt can be rendered from a template or a row. The message names the reason."""
 
 
 class Prompts:
-    """A template, compiled once.
-
-    Parameters
-    ----------
-    text
-        A Jinja2 template.
-    most_characters
-        The longest prompt.
+    """A compiled template.
 
     Raises
     ------
     RenderingError
-        If it is no template, or does what a template may not.
+        If it is not a valid template, or uses a forbidden feature.
     """
 
     def __init__(self, text: str, *, most_characters: int) -> None:
@@ -67,18 +61,6 @@ class Prompts:
             raise RenderingError(f"template: {_words(error)}") from error
 
     def render(self, row: Mapping[str, Any]) -> str:
-        """Return the prompt of a row.
-
-        Parameters
-        ----------
-        row
-            Values by name; those whose name is no word are reached as ``row["two words"]``.
-
-        Raises
-        ------
-        RenderingError
-            If a value is missing or of a wrong kind, or the prompt is too long.
-        """
         values = {"row": row, **row, _COUNTER: _Counter(_MOST_ITERATIONS)}
         pieces, size = [], 0
         try:
@@ -87,14 +69,14 @@ class Prompts:
                 if size > self._most:
                     raise RenderingError(f"template: the prompt is longer than {self._most} characters")
                 pieces.append(piece)
-        # What an operator or a filter raises of a value that it is not made for.
+        # Exceptions of operators and filters for values of the wrong type.
         except (TemplateError, ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
             raise RenderingError(f"template: {_words(error)}") from error
         return "".join(pieces)
 
 
 class _Counter:
-    """How often a template may still loop."""
+    """Remaining loop rounds of a template."""
 
     def __init__(self, left: int) -> None:
         self._left = left
@@ -108,7 +90,7 @@ class _Counter:
 
 
 class _Environment(ImmutableSandboxedEnvironment):
-    """Jinja's sandbox, without what could make much of little."""
+    """Jinja's sandbox, without features that can produce very much output."""
 
     intercepted_binops = _CHECKED_OPERATORS
 
@@ -140,13 +122,13 @@ class _Environment(ImmutableSandboxedEnvironment):
 
 @pass_context
 def _counted(context: Context, values: Iterable[Any]) -> Iterator[Any]:
-    """Count what a loop goes over."""
+    """Count the rounds of a loop."""
     counter: _Counter = context[_COUNTER]
     return counter.count(values)
 
 
 def _check(tree: nodes.Template) -> None:
-    """Refuse what a template may not do."""
+    """Refuse forbidden features of a template."""
     for node in tree.find_all(nodes.Node):
         if not isinstance(node, _ALLOWED):
             what = type(node).__name__
@@ -159,7 +141,7 @@ def _check(tree: nodes.Template) -> None:
 
 
 def _compile(environment: _Environment, tree: nodes.Template) -> Template:
-    """Compile a template each of whose loops is counted."""
+    """Compile a template with a counter in each loop."""
     for loop in tree.find_all(nodes.For):
         loop.iter = nodes.Filter(loop.iter, _COUNTER, [], [], None, None, lineno=loop.lineno)
     tree.set_environment(environment)
@@ -167,7 +149,7 @@ def _compile(environment: _Environment, tree: nodes.Template) -> Template:
 
 
 def _words(error: Exception) -> str:
-    """Return what an error says, in one line."""
+    """Return the text of an exception as one line."""
     return " ".join(str(error).split()) or type(error).__name__
 
 
@@ -176,10 +158,8 @@ def prompt_parts(prompt: str, images: Sequence[str]) -> str | list[dict[str, Any
 
     Parameters
     ----------
-    prompt
-        Its text.
     images
-        Addresses of images, which go before it.
+        Addresses of images, which go before the text.
     """
     if not images:
         return prompt

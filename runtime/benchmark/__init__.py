@@ -1,1 +1,1 @@
-"""Sends the requests of a benchmark and prints what became of them, on a laptop and in a cluster alike."""
+"""Sends the requests of a benchmark and prints their results, on a laptop or in a cluster."""

@@ -1,4 +1,4 @@
-"""Sends requests with aiperf and prints what became of each: `python ask.py`, where aiperf is installed.
+"""Sends requests with aiperf and prints the results: `python ask.py`, where aiperf is installed.
 
 Contract: ``QUESTIONS`` names a gzipped JSON document, ``FOLDER`` a folder that may be written to; the
 optional ``API_KEY`` is sent as a bearer token and is on no command line. The document holds ``words``,
@@ -42,13 +42,7 @@ app()
 
 
 def main(environment: Mapping[str, str]) -> int:
-    """Send the requests and return the exit code: 0 where aiperf wrote what became of them.
-
-    Parameters
-    ----------
-    environment
-        The process's environment.
-    """
+    """Send the requests and return the exit code: 0 where aiperf wrote the result of them."""
     folder = Path(environment["FOLDER"])
     document = json.loads(gzip.decompress(Path(environment["QUESTIONS"]).read_bytes()))
     source, results = folder / "requests.jsonl", folder / "results"

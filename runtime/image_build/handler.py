@@ -35,15 +35,7 @@ class Context(Protocol):
 
 
 def handle(event: Mapping[str, Any], context: Context) -> None:
-    """Start a build, wait for it if that is asked for, and tell CloudFormation.
-
-    Parameters
-    ----------
-    event
-        CloudFormation's request.
-    context
-        Lambda's.
-    """
+    """Start a build, wait for it if that is asked for, and tell CloudFormation."""
     properties = event["ResourceProperties"]
     answer = {"Status": "SUCCESS", "Reason": ""}
     if event["RequestType"] != "Delete":

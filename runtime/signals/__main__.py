@@ -1,8 +1,8 @@
-"""Reads signals from a shell: ``python -m signals NAME [KEY …]``; without keys they are read a line each.
+"""Reads signals from a shell: ``python -m signals NAME [KEY …]``. Without keys it reads standard input.
 
-Prints a JSON object a line for each key that has a value: ``name``, ``key`` and the record. The store is
-where the variables of `signals.connection` say. The exit code is 3 when a key has no value, and 2 when the
-store gives no answer; Python's own for what nobody thought of is 1.
+Prints one line of JSON per key that has a value: ``name``, ``key`` and the record. Environment variables name
+the store (`signals.connection`). Exit code 3 means that a key has no value, 2 that the store did not answer
+or that settings are wrong; Python itself uses 1 for unexpected errors.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import json
 import sys
 from collections.abc import Sequence
 
-from signals.connection import PATIENT
-from signals.errors import SettingsError, StoreError, StoreRefusedError
+from signals.connection import BULK_TIMEOUTS
 from signals.reading import open_reader
 from signals.record import InvalidSignalError
+from signals.store_errors import SettingsError, StoreError, StoreRefusedError
 
 MISSING, NO_ANSWER = 3, 2
 
@@ -35,7 +35,7 @@ def main(name: str, keys: Sequence[str]) -> int:
         The exit code.
     """
     try:
-        with open_reader(patience=PATIENT) as reader:
+        with open_reader(timeouts=BULK_TIMEOUTS) as reader:
             found = reader.get_many(name, keys)
     except (SettingsError, InvalidSignalError) as error:
         return _fail(str(error))

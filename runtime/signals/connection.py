@@ -1,19 +1,19 @@
-"""A client for the store: plain on a machine of one's own, TLS and a token of IAM for a cache in AWS.
+"""Opens clients of the store: without TLS for a local server, with TLS and IAM tokens for a cache in AWS.
 
 ===================== ======================================================= ================
 Variable              Meaning                                                 Default
 ===================== ======================================================= ================
-``SIGNALS_HOST``      name of the cache's endpoint                            required
+``SIGNALS_HOST``      host name of the cache's endpoint                       required
 ``SIGNALS_PORT``      its port                                                6379
-``SIGNALS_CACHE``     name of the ElastiCache serverless cache; with it TLS,  none
-                      IAM and cluster mode are on
+``SIGNALS_CACHE``     name of the ElastiCache serverless cache; turns on TLS, none
+                      IAM authentication and cluster mode
 ``SIGNALS_USER``      user of the cache whose authentication is IAM           required with
                                                                               cache
 ``SIGNALS_REGION``    the cache's region                                      that of the
                                                                               environment
-``SIGNALS_AUTHORITY`` file with the certificate that the cache's is signed    those that the
-                      by                                                      system trusts
-``SIGNALS_TUNNEL``    host:port that leads to the endpoint                    none
+``SIGNALS_AUTHORITY`` file with the certificate of the authority that signed  authorities that
+                      the cache's certificate                                 the system trusts
+``SIGNALS_TUNNEL``    host:port of a tunnel to the endpoint                   none
 ===================== ======================================================= ================
 """
 
@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -33,47 +33,48 @@ from valkey.connection import SSLConnection
 from valkey.exceptions import ConnectionError as ValkeyConnectionError
 from valkey.retry import Retry
 
-from signals.errors import SettingsError, store_errors
 from signals.iam_token import IamToken
+from signals.store_errors import SettingsError, store_errors
 
 _PORT: Final = 6379
 _LONGEST_PAUSE_SECONDS: Final = 2.0
 
 
 class _CacheConnection(SSLConnection):
-    """An encrypted connection to whom a certificate names; the cluster client drops the option for it."""
+    """A TLS connection that checks the host name; the cluster client drops the option for it."""
 
     def __init__(self, *, certificate_host: str, **options: Any) -> None:
-        super().__init__(ssl_check_hostname=True, **options)
+        super().__init__(ssl_check_hostname=True, **options)  # type: ignore[no-untyped-call]  # valkey lacks types here
         self._certificate_host = certificate_host
 
     def _wrap_socket_with_ssl(self, sock: socket.socket) -> Any:
-        # The name that is checked is the client's `host`, which at a tunnel is the tunnel's end.
+        # The client checks the certificate against `host`, which is the end of the tunnel if there is one.
         reached, self.host = self.host, self._certificate_host
         try:
-            return super()._wrap_socket_with_ssl(sock)
+            return super()._wrap_socket_with_ssl(sock)  # type: ignore[no-untyped-call]  # valkey lacks types here
         finally:
             self.host = reached
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a store is, and who asks.
+    """Address of a store, and the user that connects.
 
     Parameters
     ----------
     host, port
-        Its endpoint.
+        Endpoint of the store.
     cache
         Name of the ElastiCache serverless cache; None for a server without TLS and users.
     user
         User of the cache.
     region
-        The cache's region; None for that of the environment.
+        AWS region of the cache. None takes the region of the AWS environment.
     authority
-        File with the certificate that the cache's is signed by; None for those that the system trusts.
+        File with the certificate of the authority that signed the cache's certificate. None trusts the
+        authorities of the system.
     tunnel
-        Host and port that lead to the cache's endpoint; None where that is reached itself.
+        Host and port of a tunnel to the cache's endpoint. None connects directly.
     """
 
     host: str
@@ -85,31 +86,31 @@ class Address:
     tunnel: tuple[str, int] | None = None
 
     def __post_init__(self) -> None:
-        """Make sure that it is whole.
+        """Check that a cache has a user.
 
         Raises
         ------
         SettingsError
-            If there is a cache and no user.
+            If there is a cache but no user.
         """
         if self.cache and not self.user:
-            raise SettingsError("SIGNALS_USER: name the cache's user, as SIGNALS_CACHE is set")
+            raise SettingsError("SIGNALS_USER: missing; SIGNALS_CACHE needs a user of the cache")
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
-    """How long is waited, and how often tried again.
+class Timeouts:
+    """How long a client waits, and how often it tries again.
 
     Parameters
     ----------
     connect_seconds
-        For a new connection, its encryption and the token's check.
+        Limit for a new connection, including TLS and the check of the token, in seconds.
     answer_seconds
-        For an answer.
+        Limit for an answer, in seconds.
     repetitions
-        How often a lost connection is made again before it is an error.
+        Attempts to reconnect before a lost connection is an error.
     pause_seconds
-        Before the first repetition; it doubles with each, to two seconds.
+        Pause before the first repetition, in seconds. It doubles each time, up to two seconds.
     """
 
     connect_seconds: float
@@ -118,32 +119,34 @@ class Patience:
     pause_seconds: float
 
 
-#: For loads of many signals, which outlive a restart of the server.
-PATIENT: Final = Patience(connect_seconds=5.0, answer_seconds=5.0, repetitions=5, pause_seconds=0.1)
-#: For reads while a request waits; one repetition replaces a connection that ended since the last read.
-QUICK: Final = Patience(connect_seconds=0.5, answer_seconds=0.1, repetitions=1, pause_seconds=0.0)
+#: For writing many signals: long enough to survive a restart of the server.
+BULK_TIMEOUTS: Final = Timeouts(connect_seconds=5.0, answer_seconds=5.0, repetitions=5, pause_seconds=0.1)
+#: For reads that a request waits for. One repetition replaces a connection that was closed since then.
+INTERACTIVE_TIMEOUTS: Final = Timeouts(
+    connect_seconds=0.5, answer_seconds=0.1, repetitions=1, pause_seconds=0.0
+)
 
 
 def read_address(environment: Mapping[str, str] = os.environ) -> Address:
-    """Return the address that variables name.
+    """Read the address from environment variables.
 
     Parameters
     ----------
     environment
-        Variables as the module's table has them.
+        Environment variables, as in the table of this module.
 
     Raises
     ------
     SettingsError
-        If variables are missing or wrong, all of them in one message.
+        If variables are missing or wrong. One message names all of them.
     """
     host, port = environment.get("SIGNALS_HOST"), environment.get("SIGNALS_PORT", str(_PORT))
     cache, user = environment.get("SIGNALS_CACHE"), environment.get("SIGNALS_USER")
     tunnel_host, _, tunnel_port = environment.get("SIGNALS_TUNNEL", "").rpartition(":")
     faults = [
-        *([] if host else ["SIGNALS_HOST: name the cache's endpoint"]),
-        *([] if port.isdecimal() else [f"SIGNALS_PORT: must be a number; got {port!r}"]),
-        *(["SIGNALS_USER: name the cache's user, as SIGNALS_CACHE is set"] if cache and not user else []),
+        *([] if host else ["SIGNALS_HOST: missing; set it to the host name of the cache's endpoint"]),
+        *([] if port.isdecimal() else [f"SIGNALS_PORT: got {port!r}, must be a number"]),
+        *(["SIGNALS_USER: missing; SIGNALS_CACHE needs a user of the cache"] if cache and not user else []),
         *(
             ["SIGNALS_TUNNEL: must be HOST:PORT"]
             if "SIGNALS_TUNNEL" in environment and not (tunnel_host and tunnel_port.isdecimal())
@@ -164,60 +167,61 @@ def read_address(environment: Mapping[str, str] = os.environ) -> Address:
 
 
 def connect(environment: Mapping[str, str] = os.environ) -> Any:
-    """Return a patient client, for writing, to the store that variables name.
+    """Return a client for bulk writes to the store that environment variables name.
 
     Parameters
     ----------
     environment
-        Variables as the module's table has them.
+        Environment variables, as in the table of this module.
 
     Raises
     ------
     SettingsError
         If variables are missing or wrong.
     StoreError
-        If a cache cannot be reached, or refuses.
+        If the cache cannot be reached or refuses the connection.
     """
-    return open_client(read_address(environment), PATIENT)
+    return open_client(read_address(environment), BULK_TIMEOUTS)
 
 
-def open_client(address: Address, patience: Patience) -> Any:
-    """Return a client with a pool of connections; threads may share it.
+def open_client(address: Address, timeouts: Timeouts) -> Any:
+    """Return a client with a connection pool, which threads may share.
 
     Parameters
     ----------
     address
-        Where the store is. The client of a cache connects at once, that of a plain server when it is used.
-    patience
-        How long it waits.
+        Address of the store. The client of a cache connects at once, that of a local server at first use.
+    timeouts
+        Timeouts and repetitions.
 
     Raises
     ------
     SettingsError
         If there is no region, or there are no credentials, for a cache.
     StoreError
-        If a cache cannot be reached, or refuses.
+        If the cache cannot be reached or refuses the connection.
     """
-    # The client counts from one, and doubles for each.
-    backoff = ExponentialBackoff(cap=_LONGEST_PAUSE_SECONDS, base=patience.pause_seconds / 2)
+    # The client doubles the base before the first pause.
+    backoff = ExponentialBackoff(cap=_LONGEST_PAUSE_SECONDS, base=timeouts.pause_seconds / 2)
     common: dict[str, Any] = {
-        "socket_timeout": patience.answer_seconds,
-        "socket_connect_timeout": patience.connect_seconds,
-        "retry": Retry(backoff, patience.repetitions),
+        "socket_timeout": timeouts.answer_seconds,
+        "socket_connect_timeout": timeouts.connect_seconds,
+        "retry": Retry(backoff, timeouts.repetitions),
     }
     if address.cache is None or address.user is None:
         errors = [ValkeyConnectionError]
         return valkey.Valkey(host=address.host, port=address.port, retry_on_error=errors, **common)
     token = IamToken(address.cache, address.user, address.region)
     with store_errors():
-        host, port = address.tunnel or (address.host, address.port)
+        reached = address.tunnel or (address.host, address.port)
+        host, port = reached
         client = valkey.ValkeyCluster(
-            # Of what makes connections the client takes a class of them only beside an address of this form.
+            # The client accepts a connection class only together with a URL.
             url=f"valkey://{host}:{port}",
-            # A serverless cache speaks of nodes under the name of its endpoint.
+            # A serverless cache names its nodes by the host name of its endpoint.
             connection_class=partial(_CacheConnection, certificate_host=address.host),
-            address_remap=(lambda _: address.tunnel) if address.tunnel else None,
-            cluster_error_retry_attempts=patience.repetitions,
+            address_remap=(lambda _: reached) if address.tunnel else None,
+            cluster_error_retry_attempts=timeouts.repetitions,
             ssl_ca_certs=address.authority,
             credential_provider=token,
             **common,
@@ -227,8 +231,8 @@ def open_client(address: Address, patience: Patience) -> Any:
 
 
 def _keep_asking(nodes: NodesManager, host: str, port: int) -> None:
-    """Let a client ask the endpoint again: it forgets a node that failed, and a cache has one alone."""
-    plain = nodes.initialize
+    """Make a client retry the endpoint: it drops a failed node, and a serverless cache has only one."""
+    plain: Callable[[], None] = nodes.initialize
 
     def initialize() -> None:
         if not nodes.startup_nodes:

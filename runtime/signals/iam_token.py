@@ -1,7 +1,7 @@
-"""A token of IAM in place of a password.
+"""IAM tokens that replace a password.
 
-The token is a presigned request that is never sent, good for 15 minutes; ElastiCache ends a connection after
-12 hours, and the next one brings a fresh token
+A token is a presigned request that is never sent; it is valid for 15 minutes. ElastiCache closes a connection
+after 12 hours, and the next connection sends a fresh token
 (https://docs.aws.amazon.com/AmazonElastiCache/latest/dg/auth-iam.html).
 """
 
@@ -16,7 +16,7 @@ from botocore.signers import RequestSigner
 from valkey.credentials import CredentialProvider
 from valkey.exceptions import AuthenticationError
 
-from signals.errors import SettingsError
+from signals.store_errors import SettingsError
 
 _SECONDS: Final = 900
 _SERVICE: Final = "elasticache"
@@ -32,18 +32,18 @@ class IamToken(CredentialProvider):
     user
         User of the cache.
     region
-        The cache's region; None for that of the environment.
+        AWS region of the cache. None takes the region of the AWS environment.
 
     Raises
     ------
     SettingsError
-        If there is no region, or there are no credentials, or AWS's own settings are wrong.
+        If the region or credentials are missing, or AWS settings are wrong.
     """
 
     def __init__(self, cache: str, user: str, region: str | None = None) -> None:
         self._cache = cache
         self._user = user
-        # The signer knows the session's parts by weak references alone.
+        # The signer holds only weak references to parts of the session.
         self._session = session = botocore.session.get_session()
         try:
             self._region = region or session.get_config_variable("region")
@@ -51,7 +51,7 @@ class IamToken(CredentialProvider):
         except BotoCoreError as error:
             raise SettingsError(" ".join(str(error).split())) from error
         faults = [
-            *([] if self._region else ["SIGNALS_REGION: name the cache's region"]),
+            *([] if self._region else ["SIGNALS_REGION: missing; set it to the AWS region of the cache"]),
             *([] if credentials else ["there are no AWS credentials: sign in, or set AWS_PROFILE"]),
         ]
         if faults:
@@ -71,7 +71,7 @@ class IamToken(CredentialProvider):
         Raises
         ------
         AuthenticationError
-            If credentials have ended and cannot be renewed; to the client a refusal.
+            If credentials have expired and cannot be renewed; the client treats it as a refusal.
         """
         url = f"https://{self._cache}/?Action=connect&User={self._user}&ResourceType=ServerlessCache"
         try:

@@ -1,7 +1,7 @@
-"""Reading signals while a request waits.
+"""Read signals while a request waits.
 
 >>> from signals.reading import open_reader
->>> reader = open_reader()          # once a process
+>>> reader = open_reader()          # once per process
 >>> signal = reader.get("intent", "shopper-1")
 >>> signals = reader.get_many("intent", ["shopper-1", "shopper-2"])
 """
@@ -12,19 +12,19 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
-from signals.connection import QUICK, Address, Patience, open_client, read_address
-from signals.errors import store_errors
-from signals.record import Signal, check_name, storage_key
+from signals.connection import INTERACTIVE_TIMEOUTS, Address, Timeouts, open_client, read_address
+from signals.record import SignalRecord, check_name, storage_key
+from signals.store_errors import store_errors
 
-#: Commands that travel together.
+#: Commands per pipeline.
 PIPELINE_SIZE: Final = 1000
 
 
 class Client(Protocol):
-    """What is used of a client of the package ``valkey``, for one server or a cluster."""
+    """The methods that readers use of a ``valkey`` client, for one server or a cluster."""
 
     def pipeline(self, *, transaction: bool = ...) -> Any:
-        """Return commands that travel together."""
+        """Return a pipeline of commands."""
 
     def hget(self, name: str, key: str) -> Any:
         """Return a field of a hash."""
@@ -34,7 +34,7 @@ class Client(Protocol):
 
 
 class SignalReader:
-    """The newest signals; threads may share it. A context manager, that closes its connections.
+    """Reads the newest values. Threads may share it; as a context manager it closes its connections.
 
     Parameters
     ----------
@@ -56,40 +56,40 @@ class SignalReader:
     ) -> None:
         self._client.close()
 
-    def get(self, name: str, key: str) -> Signal | None:
-        """Return the newest value of a key, in one round trip; None if there is none that is still true.
+    def get(self, name: str, key: str) -> SignalRecord | None:
+        """Return the newest value of a key in one round trip; None if it is missing or has expired.
 
         Parameters
         ----------
         name, key
-            The signal's.
+            Name and key of the signal.
 
         Raises
         ------
         InvalidSignalError
-            If the name is none, or what is there is no signal.
+            If the name is not valid, or the stored record is not a signal.
         StoreError
             If the server cannot be reached or refuses.
         """
         check_name(name)
         with store_errors():
             text = self._client.hget(storage_key(name, key), "d")
-        return None if text is None else Signal.from_json(name, key, text)
+        return None if text is None else SignalRecord.from_json(name, key, text)
 
-    def get_many(self, name: str, keys: Sequence[str]) -> dict[str, Signal]:
-        """Return the newest values of many keys, by key, in a round trip for a thousand keys.
+    def get_many(self, name: str, keys: Sequence[str]) -> dict[str, SignalRecord]:
+        """Return the newest values of many keys by key. A round trip reads a thousand keys.
 
         Parameters
         ----------
         name
-            The signal's.
+            Name of the signal.
         keys
-            The keys. One without a value is left out of what is returned.
+            Keys to read. The result leaves out keys without a value.
 
         Raises
         ------
         InvalidSignalError
-            If the name is none, or what is there is no signal.
+            If the name is not valid, or the stored record is not a signal.
         StoreError
             If the server cannot be reached or refuses.
         """
@@ -104,25 +104,25 @@ class SignalReader:
                 texts = pipeline.execute()
             for key, text in zip(group, texts, strict=True):
                 if text is not None:
-                    found[key] = Signal.from_json(name, key, text)
+                    found[key] = SignalRecord.from_json(name, key, text)
         return found
 
 
-def open_reader(address: Address | None = None, patience: Patience = QUICK) -> SignalReader:
+def open_reader(address: Address | None = None, timeouts: Timeouts = INTERACTIVE_TIMEOUTS) -> SignalReader:
     """Return a reader that keeps its connections.
 
     Parameters
     ----------
     address
-        Where the store is; None for where the variables of `signals.connection` say.
-    patience
-        How long it waits.
+        Address of the store. None reads the environment variables of `signals.connection`.
+    timeouts
+        Timeouts and repetitions.
 
     Raises
     ------
     SettingsError
         If the address, the region or credentials are missing or wrong.
     StoreError
-        If a cache cannot be reached, or refuses.
+        If the cache cannot be reached or refuses the connection.
     """
-    return SignalReader(open_client(address or read_address(), patience))
+    return SignalReader(open_client(address or read_address(), timeouts))

@@ -1,4 +1,4 @@
-"""One signal, and how it lies in Valkey.
+"""One signal, and its form in Valkey.
 
 Key ``signal:<name>:<key>``, a hash:
 
@@ -10,8 +10,8 @@ Field   Value
         ``promptHash``, ``time``, ``expires``
 ======= ==============================================================
 
-It expires by itself at ``expires``. Whoever reads it needs
-``HGET signal:<name>:<key> d`` and no library.
+Valkey deletes it at ``expires``. A client without this library reads it with
+``HGET signal:<name>:<key> d``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-#: Names of signals; the colon after it ends the name.
+#: Names of signals. The colon that follows ends the name.
 NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,62}")
 _LONGEST_KEY_BYTES: Final = 1024
 # Lua compares versions as doubles.
@@ -30,29 +30,29 @@ _ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
 
 
 class InvalidSignalError(ValueError):
-    """A signal that cannot be stored: what was got and what is allowed."""
+    """A signal that cannot be stored; the message names the value and what is allowed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Signal:
-    """What a model said of a thing.
+class SignalRecord:
+    """The answer of a model about a thing, such as a product.
 
     Parameters
     ----------
     name
-        What kind of signal it is, in kebab-case.
+        Name of the signal, in kebab-case.
     key
-        The thing, such as a product's identifier; 1 to 1,024 bytes of UTF-8.
+        Identifier of the thing; 1 to 1,024 bytes of UTF-8.
     value
-        What the model said.
+        Answer of the model.
     version
-        Orders the values of one key, such as the time in milliseconds at which they were asked for.
+        Orders the values of one key; for example the time of the request in milliseconds.
     model
-        The model that said it.
+        Name of the model.
     prompt_hash
-        Digest of what it was asked.
+        Digest of the prompt.
     time, expires
-        When it was said, and when it is no longer true; seconds since 1970.
+        Time of the answer, and time from which it is no longer valid; seconds since 1970.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Signal:
     expires: int
 
     def __post_init__(self) -> None:
-        """Refuse what the store could not give back.
+        """Check that the store can hold the signal.
 
         Raises
         ------
@@ -93,7 +93,7 @@ class Signal:
         )
 
     @classmethod
-    def from_json(cls, name: str, key: str, text: str | bytes) -> Signal:
+    def from_json(cls, name: str, key: str, text: str | bytes) -> SignalRecord:
         """Read a record.
 
         Parameters

@@ -10,12 +10,12 @@ from typing import Any, Final
 
 from valkey.exceptions import NoScriptError
 
-from signals.errors import store_errors
 from signals.reading import PIPELINE_SIZE, SignalReader
-from signals.record import Signal, storage_key
+from signals.record import SignalRecord, storage_key
+from signals.store_errors import store_errors
 
-# Atomic in the server: reads the version, and writes all or nothing. Equal versions are the same write come
-# again, or a second answer to the same question: the first stays, so that readers see one.
+# Atomic in the server: reads the version, then writes all or nothing. An equal version is a repeated write,
+# or a second answer to the same prompt: the first value stays, so that readers see one value.
 _WRITE_IF_NEWER: Final = """
 local version = redis.call('HGET', KEYS[1], 'v')
 if version and tonumber(version) >= tonumber(ARGV[1]) then return 0 end
@@ -23,20 +23,20 @@ redis.call('HSET', KEYS[1], 'v', ARGV[1], 'd', ARGV[2])
 redis.call('EXPIREAT', KEYS[1], ARGV[3])
 return 1
 """
-# The server's name of the script, which it knows once it was sent whole.
+# Digest by which the server finds the script after it was sent once.
 _DIGEST: Final = hashlib.sha1(_WRITE_IF_NEWER.encode(), usedforsecurity=False).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What became of writes.
+    """Result of writes.
 
     Parameters
     ----------
     written
-        Signals that are there now.
+        Signals that the store holds now.
     superseded
-        Signals that lost against a version that was there.
+        Signals that lost against an equal or newer version in the store.
     """
 
     written: int = 0
@@ -46,7 +46,7 @@ class Written:
         return Written(self.written + other.written, self.superseded + other.superseded)
 
 
-class SignalStore(SignalReader):
+class SignalWriter(SignalReader):
     """Signals in Valkey, read and written.
 
     Parameters
@@ -55,18 +55,18 @@ class SignalStore(SignalReader):
         A client of the package ``valkey``.
     """
 
-    def write(self, signals: Iterable[Signal]) -> Written:
-        """Write signals; doing it again changes nothing.
+    def write(self, signals: Iterable[SignalRecord]) -> Written:
+        """Write signals. Repeating it changes nothing.
 
         Parameters
         ----------
         signals
-            As many as there are: they are not held at once.
+            Signals to write. They are consumed in groups, so an iterator of any length fits into memory.
 
         Raises
         ------
         StoreError
-            If the server cannot be reached or refuses; what went before stays, and may be written again.
+            If the server cannot be reached or refuses. Earlier writes stay and may be repeated.
         """
         total = Written()
         for group in _groups(signals, PIPELINE_SIZE):
@@ -75,10 +75,10 @@ class SignalStore(SignalReader):
             total += Written(written, len(group) - written)
         return total
 
-    def _write_group(self, group: Sequence[Signal]) -> int:
-        """Write signals in one pipeline, and return how many are there now."""
+    def _write_group(self, group: Sequence[SignalRecord]) -> int:
+        """Write signals in one pipeline and return how many were written."""
         answers = self._send("EVALSHA", _DIGEST, group)
-        # A server that was started or replaced since knows no script; in a cluster, only some of them.
+        # A restarted or replaced server does not know the script; in a cluster that may be some nodes only.
         unknown = [
             signal for signal, answer in zip(group, answers, strict=True) if isinstance(answer, NoScriptError)
         ]
@@ -90,8 +90,8 @@ class SignalStore(SignalReader):
                 raise answer
         return sum(answers)
 
-    def _send(self, command: str, script: str, signals: Sequence[Signal]) -> list[Any]:
-        """Return the answer to each write, be it an error."""
+    def _send(self, command: str, script: str, signals: Sequence[SignalRecord]) -> list[Any]:
+        """Return the answer to each write; errors are answers too."""
         pipeline = self._client.pipeline(transaction=False)
         for each in signals:
             pipeline.execute_command(
@@ -107,8 +107,8 @@ class SignalStore(SignalReader):
         return answers
 
 
-def _groups(signals: Iterable[Signal], size: int) -> Iterator[list[Signal]]:
-    """Iterate over runs of signals."""
+def _groups(signals: Iterable[SignalRecord], size: int) -> Iterator[list[SignalRecord]]:
+    """Iterate over groups of signals."""
     iterator = iter(signals)
     while group := list(islice(iterator, size)):
         yield group

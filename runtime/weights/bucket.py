@@ -1,4 +1,4 @@
-"""The copy in S3: what is there already, uploads in bounded memory, and the manifest that ends it."""
+"""The copy in S3: existing files, uploads in bounded memory, and the manifest that marks it complete."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import boto3
 from botocore.config import Config
 from s3transfer.manager import TransferConfig, TransferManager
 
-from weights.settings import Copy, Settings
+from weights.settings import Copy, MirrorSettings
 
 #: Object metadata with the digest that the file was checked against before the upload completed.
 DIGEST = "digest"
@@ -42,29 +42,15 @@ class Readable(Protocol):
         """Return as many bytes as asked for, fewer only at the end."""
 
 
-class Bucket:
-    """One copy below its prefix.
-
-    Parameters
-    ----------
-    copy
-        Where it lies.
-    """
+class WeightsCopy:
+    """One copy below its prefix."""
 
     def __init__(self, copy: Copy) -> None:
         self._copy = copy
         self.client: Any = boto3.client("s3", config=_RETRIES)
 
     def holds(self, file: File, sizes: dict[str, int]) -> bool:
-        """Return whether a file is there already, with its size and the digest that it was checked against.
-
-        Parameters
-        ----------
-        file
-            The file.
-        sizes
-            What `sizes` returned.
-        """
+        """Return whether the copy has a file, with its size and the digest that it was checked against."""
         key = self._copy.key(file.path)
         if sizes.get(key) != file.size:
             return False
@@ -103,7 +89,7 @@ class Bucket:
         self.client.delete_object(Bucket=self._copy.bucket, Key=self._copy.manifest_key)
 
     @contextmanager
-    def uploads(self, settings: Settings) -> Iterator[Uploads]:
+    def uploads(self, settings: MirrorSettings) -> Iterator[CopyUploads]:
         """Open a number of uploads; the first error ends all, and S3 keeps none of their parts.
 
         Parameters
@@ -119,19 +105,11 @@ class Bucket:
             max_in_memory_upload_chunks=settings.parts_in_memory,
         )
         with TransferManager(self.client, limits) as manager:
-            yield Uploads(manager, self._copy)
+            yield CopyUploads(manager, self._copy)
 
 
-class Uploads:
-    """Uploads that share one bound of memory.
-
-    Parameters
-    ----------
-    manager
-        The bound.
-    copy
-        Where to.
-    """
+class CopyUploads:
+    """Uploads that share one bound of memory."""
 
     def __init__(self, manager: TransferManager, copy: Copy) -> None:
         self._manager = manager
@@ -144,8 +122,6 @@ class Uploads:
 
         Parameters
         ----------
-        file
-            What it is.
         content
             Its bytes; what reading raises ends the upload.
         """

@@ -1,4 +1,4 @@
-"""What the Hugging Face Hub holds of a model, and its bytes as they pass by, checked."""
+"""Lists the files of a model on the Hugging Face Hub and checks their bytes while they stream."""
 
 from __future__ import annotations
 
@@ -56,8 +56,6 @@ class HubFile:
     ----------
     path
         Path within the repository.
-    size
-        Bytes.
     digest
         ``sha256:`` of a file in large file storage, ``git-sha1:`` (the object id) of any other, in hex.
     """
@@ -68,13 +66,7 @@ class HubFile:
 
 
 class Hub:
-    """A repository of the Hub at one commit.
-
-    Parameters
-    ----------
-    repository, revision
-        Which one.
-    """
+    """A repository of the Hub at one commit."""
 
     def __init__(self, repository: str, revision: str) -> None:
         self._repository = repository
@@ -114,10 +106,6 @@ class CheckedStream:
 
     Parameters
     ----------
-    file
-        What is expected.
-    connect
-        Opens the bytes.
     explained
         Turns refusals into a `HubError`: a gated model's files are listed for all and read by few.
     """

@@ -12,15 +12,15 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from weights.bucket import Bucket
+from weights.bucket import WeightsCopy
 from weights.hub import Hub, HubError, HubFile
-from weights.settings import Settings, SettingsError, read_settings
+from weights.settings import MirrorSettings, WeightsSettingsError, read_settings
 
 #: The Job does not start again after this exit code.
 OF_NO_USE = 2
 
 
-def mirror(settings: Settings) -> None:
+def mirror(settings: MirrorSettings) -> None:
     """Make the copy complete, whatever of it is there.
 
     Parameters
@@ -35,7 +35,7 @@ def mirror(settings: Settings) -> None:
     CorruptFileError
         If a file came with other bytes than it should have.
     """
-    hub, bucket = Hub(settings.repository, settings.revision), Bucket(settings.copy)
+    hub, bucket = Hub(settings.repository, settings.revision), WeightsCopy(settings.copy)
     files = hub.files()
     sizes = bucket.sizes()
     missing = [file for file in files if not bucket.holds(file, sizes)]
@@ -54,7 +54,7 @@ def mirror(settings: Settings) -> None:
     print(f"complete: s3://{settings.copy.bucket}/{settings.copy.prefix}/")
 
 
-def _copy(files: Sequence[HubFile], hub: Hub, bucket: Bucket, settings: Settings) -> None:
+def _copy(files: Sequence[HubFile], hub: Hub, bucket: WeightsCopy, settings: MirrorSettings) -> None:
     """Copy files, a number of them at a time."""
     begin = time.monotonic()
     with bucket.uploads(settings) as uploads:
@@ -72,16 +72,10 @@ def _amount(files: Sequence[HubFile]) -> str:
 
 
 def main(environment: Mapping[str, str]) -> int:
-    """Run with this environment and return the exit code; what may pass by itself is raised.
-
-    Parameters
-    ----------
-    environment
-        The process's environment.
-    """
+    """Run with this environment and return the exit code; what may pass by itself is raised."""
     try:
         mirror(read_settings(environment))
-    except (SettingsError, HubError) as error:
+    except (WeightsSettingsError, HubError) as error:
         print(f"error: {error}", file=sys.stderr)
         return OF_NO_USE
     return 0

@@ -1,4 +1,4 @@
-"""The contract of both programs: environment variables.
+"""Environment variables of both programs.
 
 ============================ ======================================================= =========
 Variable                     Meaning                                                 Default
@@ -24,8 +24,12 @@ from dataclasses import dataclass
 _LEAST_PART_MIB = 5
 
 
-class SettingsError(Exception):
-    """Variables that are missing or wrong, all of them in one message."""
+class WeightsSettingsError(Exception):
+    """Variables that are missing or wrong, all of them in one message.
+
+    These programs read their variables themselves: a ConfigMap carries their files alone into an image of
+    somebody else.
+    """
 
 
 @dataclass(frozen=True)
@@ -54,15 +58,13 @@ class Copy:
 
 
 @dataclass(frozen=True)
-class Settings:
+class MirrorSettings:
     """What to copy, and how much of it at once.
 
     Parameters
     ----------
     repository, revision
         Repository on the Hub and its commit.
-    copy
-        Where to.
     files_at_once, parts_in_memory
         How many files are read and how many parts wait for S3 at the same time.
     part_bytes
@@ -80,35 +82,25 @@ class Settings:
 def read_copy(environment: Mapping[str, str]) -> Copy:
     """Read where the copy lies.
 
-    Parameters
-    ----------
-    environment
-        The process's environment.
-
     Raises
     ------
-    SettingsError
+    WeightsSettingsError
         If a variable is missing.
     """
     _require(environment, "WEIGHTS_BUCKET", "WEIGHTS_PREFIX")
     return Copy(environment["WEIGHTS_BUCKET"], environment["WEIGHTS_PREFIX"].rstrip("/"))
 
 
-def read_settings(environment: Mapping[str, str]) -> Settings:
+def read_settings(environment: Mapping[str, str]) -> MirrorSettings:
     """Read what to copy.
-
-    Parameters
-    ----------
-    environment
-        The process's environment.
 
     Raises
     ------
-    SettingsError
+    WeightsSettingsError
         If variables are missing or no numbers in their range.
     """
     _require(environment, "WEIGHTS_BUCKET", "WEIGHTS_PREFIX", "WEIGHTS_REPOSITORY", "WEIGHTS_REVISION")
-    return Settings(
+    return MirrorSettings(
         repository=environment["WEIGHTS_REPOSITORY"],
         revision=environment["WEIGHTS_REVISION"],
         copy=read_copy(environment),
@@ -122,12 +114,12 @@ def _require(environment: Mapping[str, str], *names: str) -> None:
     """Refuse an environment in which any of these variables is missing or empty."""
     missing = [name for name in names if not environment.get(name)]
     if missing:
-        raise SettingsError(f"environment variables are missing: {', '.join(missing)}")
+        raise WeightsSettingsError(f"environment variables are missing: {', '.join(missing)}")
 
 
 def _number(environment: Mapping[str, str], name: str, *, default: int, least: int) -> int:
     """Read a whole number that is not below the least."""
     value = environment.get(name, str(default))
     if not value.isdecimal() or int(value) < least:
-        raise SettingsError(f"{name}: got {value!r}, must be a whole number of at least {least}")
+        raise WeightsSettingsError(f"{name}: got {value!r}, must be a whole number of at least {least}")
     return int(value)

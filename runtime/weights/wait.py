@@ -1,4 +1,4 @@
-"""Waits until the copy is complete: `python3 -m weights.wait`, before a worker that streams from it."""
+"""Waits until the copy is complete: `python3 -m weights.wait`, before a worker streams weights from it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import sys
 import time
 from collections.abc import Mapping
 
-from weights.bucket import Bucket
-from weights.settings import SettingsError, read_copy
+from weights.bucket import WeightsCopy
+from weights.settings import WeightsSettingsError, read_copy
 
 _PERIOD_SECONDS = 10.0
 
@@ -18,17 +18,15 @@ def main(environment: Mapping[str, str], *, period_seconds: float = _PERIOD_SECO
 
     Parameters
     ----------
-    environment
-        The process's environment.
     period_seconds
         Time between two looks.
     """
     try:
         copy = read_copy(environment)
-    except SettingsError as error:
+    except WeightsSettingsError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    bucket = Bucket(copy)
+    bucket = WeightsCopy(copy)
     while not bucket.is_complete():
         print(f"waiting for s3://{copy.bucket}/{copy.manifest_key}: the model is still copied", flush=True)
         time.sleep(period_seconds)

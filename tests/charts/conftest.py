@@ -12,11 +12,12 @@ import pytest
 import yaml
 
 from inference_blueprints import resources
+from inference_blueprints.catalog.chart_staging import stage_chart
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.serving.chart_values import chart_values
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import DeploymentPlan
 from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.targets.eks.model_values import deployment_values
 from inference_blueprints.tools import helm
 from tests.charts.llm_d import BUCKET, DEPLOYMENTS
 
@@ -51,7 +52,13 @@ def deployment(request: pytest.FixtureRequest) -> DeploymentPlan:
 @pytest.fixture
 def values(deployment: DeploymentPlan) -> Manifest:
     """Return the chart's values for the deployment."""
-    return chart_values(deployment.chart, deployment=deployment)
+    return deployment_values(deployment)
+
+
+@pytest.fixture
+def staged(tmp_path: Path) -> Callable[[str], str]:
+    """Return a function that finds the folder of a chart with its dependencies."""
+    return lambda chart: str(stage_chart(resources.charts_directory() / chart, tmp_path))
 
 
 @pytest.fixture
@@ -69,12 +76,12 @@ def run_helm(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
 
 
 @pytest.fixture
-def render(run_helm: Callable[..., subprocess.CompletedProcess[str]]) -> Render:
+def render(run_helm: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path) -> Render:
     """Return a function that renders a chart as a release."""
 
     def run(values: Manifest, release: str = "release", chart: str = "dynamo-model") -> list[Manifest]:
         words = ("--namespace", "inference", "--kube-version", KUBERNETES_VERSION)
-        folder = resources.charts_directory() / chart
+        folder = stage_chart(resources.charts_directory() / chart, tmp_path)
         result = run_helm("template", release, str(folder), *words, values=values)
         assert result.returncode == 0, result.stderr
         return [manifest for manifest in yaml.safe_load_all(result.stdout) if manifest]
@@ -97,7 +104,7 @@ def llm_d_deployment(llm_d_name: str) -> DeploymentPlan:
 @pytest.fixture
 def llm_d_values(llm_d_deployment: DeploymentPlan) -> Manifest:
     """Return its chart's values."""
-    return chart_values("llm-d-model", deployment=llm_d_deployment, weights_bucket=BUCKET)
+    return deployment_values(llm_d_deployment, weights_bucket=BUCKET)
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from inference_blueprints import resources
-from inference_blueprints.catalog import batch_workers, placement
+from inference_blueprints.catalog import batch_worker_sizes, placement
 from inference_blueprints.local.manifests import validate_manifest
-from inference_blueprints.serving.chart_values import chart_values
+from inference_blueprints.targets.eks.batch_worker_values import QueueScaling, batch_worker_values
 from tests.charts.test_dynamo_model import of_kind
 
 Manifest = dict[str, Any]
@@ -26,9 +26,8 @@ RELEASE = "qwen3-8b.batch"
 QUEUE = "https://sqs.us-west-2.amazonaws.com/111122223333/shards"
 
 
-def values_of(**numbers: Any) -> Manifest:
-    return chart_values(
-        "batch-worker",
+def values_of(workers: int | QueueScaling) -> Manifest:
+    return batch_worker_values(
         image="111122223333.dkr.ecr.us-west-2.amazonaws.com/batch-worker:0a1b2c3d",
         environment={
             "BATCH_BUCKET": "batch-of-the-platform",
@@ -37,14 +36,12 @@ def values_of(**numbers: Any) -> Manifest:
             "BATCH_QUEUE_URL": QUEUE,
             "BATCH_SHARDS_AT_ONCE": "4",
         },
-        **numbers,
+        workers=workers,
     )
 
 
-FIXED = values_of(replicas=2)
-SCALED = values_of(
-    scaling={"min": 0, "max": 12, "messages": 4, "queueUrl": QUEUE, "region": "us-west-2"},
-)
+FIXED = values_of(2)
+SCALED = values_of(QueueScaling(min=0, max=12, messages=4, queue_url=QUEUE, region="us-west-2"))
 #: Values by the file of what was reviewed.
 BOTH = {"qwen3-8b.batch": FIXED, "qwen3-8b.batch-scaled": SCALED}
 
@@ -83,8 +80,8 @@ def test_a_pod_asks_for_what_plans_count(rendered: list[Manifest]) -> None:
     [container] = deployment["spec"]["template"]["spec"]["containers"]
     asked = container["resources"]["requests"]
     assert (asked["cpu"], asked["memory"]) == (
-        str(batch_workers.POD_VCPU),
-        f"{batch_workers.POD_MEMORY_GIB}Gi",
+        str(batch_worker_sizes.POD_VCPU),
+        f"{batch_worker_sizes.POD_MEMORY_GIB}Gi",
     )
 
 

@@ -14,10 +14,10 @@ from inference_blueprints.catalog.charts import charts
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.local.manifests import validate_manifest
 from inference_blueprints.resources import blueprints_directory, charts_directory
-from inference_blueprints.serving.chart_values import chart_values
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import DeploymentPlan, OwnAddress
 from inference_blueprints.spec.types import Blueprint
+from inference_blueprints.targets.eks.model_values import deployment_values
 
 CHART = charts_directory() / "dynamo-model"
 KUBERNETES_VERSION = "1.35"
@@ -28,6 +28,7 @@ HUB_ARN = "arn:aws:secretsmanager:us-west-2:111122223333:secret:hub-AbCdEf"
 Manifest = dict[str, Any]
 Render = Callable[..., list[Manifest]]
 RunHelm = Callable[..., subprocess.CompletedProcess[str]]
+Staged = Callable[[str], str]
 
 
 def of_kind(manifests: list[Manifest], kind: str) -> list[Manifest]:
@@ -56,8 +57,8 @@ def with_secret(values: Manifest) -> Manifest:
     return changed
 
 
-def test_helm_finds_nothing_to_complain_of(run_helm: RunHelm, values: Manifest) -> None:
-    result = run_helm("lint", "--strict", str(CHART), values=values)
+def test_helm_finds_nothing_to_complain_of(run_helm: RunHelm, values: Manifest, staged: Staged) -> None:
+    result = run_helm("lint", "--strict", staged("dynamo-model"), values=values)
     assert result.returncode == 0, result.stdout
     assert "[WARNING]" not in result.stdout
 
@@ -109,7 +110,7 @@ def test_the_operator_is_told_which_engine_it_is(render: Render, engine: str, fr
     document = yaml.safe_load(path.read_text(encoding="utf-8"))
     document["spec"]["models"][0]["engine"] = {engine: {}}
     deployment = build_plan(Blueprint.model_validate(document)).models[0].deployments[0]
-    manifests = render(chart_values("dynamo-model", deployment=deployment))
+    manifests = render(deployment_values(deployment))
     [graph] = of_kind(manifests, "DynamoGraphDeployment")
     assert graph["spec"]["backendFramework"] == framework
     for process in deployment.workers:
@@ -219,7 +220,7 @@ def test_spreading_is_a_wish_over_the_pods_of_one_process(
 
 def test_packed_workers_stand_beside_the_workers_of_their_pool(render: Render) -> None:
     (deployment,) = build_plan(load_blueprint("p5en-disaggregated").blueprint).models[0].deployments
-    rendered = components(render(chart_values("dynamo-model", deployment=deployment)))
+    rendered = components(render(deployment_values(deployment)))
     labels = {
         process.name: rendered[process.name]["podTemplate"]["metadata"]["labels"]
         for process in deployment.processes
@@ -362,10 +363,10 @@ def test_two_releases_in_one_namespace_share_no_object(render: Render, values: M
     ],
 )
 def test_values_that_the_schema_does_not_know_are_refused(
-    change: Callable[[Manifest], object], run_helm: RunHelm, values: Manifest
+    change: Callable[[Manifest], object], run_helm: RunHelm, values: Manifest, staged: Staged
 ) -> None:
     change(values)
-    result = run_helm("template", "release", str(CHART), values=values)
+    result = run_helm("template", "release", staged("dynamo-model"), values=values)
     assert result.returncode != 0
     assert "values don't meet the specifications of the schema" in result.stderr
 
@@ -377,6 +378,6 @@ def test_the_charts_file_names_the_charts_own_version() -> None:
     assert document["kubeVersion"] == f">={chart.minimum_kubernetes}.0-0"
 
 
-def test_an_older_cluster_is_refused(run_helm: RunHelm, values: Manifest) -> None:
-    result = run_helm("template", "release", str(CHART), "--kube-version", "1.29", values=values)
+def test_an_older_cluster_is_refused(run_helm: RunHelm, values: Manifest, staged: Staged) -> None:
+    result = run_helm("template", "release", staged("dynamo-model"), "--kube-version", "1.29", values=values)
     assert "incompatible with Kubernetes" in result.stderr

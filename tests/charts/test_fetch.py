@@ -16,8 +16,8 @@ import pytest
 
 from inference_blueprints.catalog.charts import Chart
 from inference_blueprints.catalog.releases import shipped_releases
-from inference_blueprints.deployment.chart_archives import fetch
-from inference_blueprints.deployment.locking import keep_lock
+from inference_blueprints.deployment.versions.chart_archives import fetch
+from inference_blueprints.deployment.versions.locking import keep_lock
 from inference_blueprints.errors import BlueprintError, UserError
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.local.control_plane.certificates import Authority

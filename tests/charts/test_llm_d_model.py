@@ -15,8 +15,8 @@ from inference_blueprints.catalog import placement
 from inference_blueprints.catalog.charts import charts
 from inference_blueprints.local.manifests import validate_manifest
 from inference_blueprints.resources import charts_directory
-from inference_blueprints.serving.chart_values import chart_values
 from inference_blueprints.serving.types import DeploymentPlan, OwnAddress
+from inference_blueprints.targets.eks.model_values import deployment_values
 from tests.charts.llm_d import (
     BUCKET,
     DEPLOYMENTS,
@@ -37,6 +37,7 @@ CHART = charts_directory() / "llm-d-model"
 KUBERNETES_VERSION = "1.35"
 REVIEWED = Path(__file__).parent / "rendered"
 RunHelm = Callable[..., subprocess.CompletedProcess[str]]
+Staged = Callable[[str], str]
 
 
 @pytest.fixture
@@ -49,8 +50,8 @@ def values(llm_d_values: Manifest) -> Manifest:
     return llm_d_values
 
 
-def test_helm_finds_nothing_to_complain_of(run_helm: RunHelm, values: Manifest) -> None:
-    result = run_helm("lint", "--strict", str(CHART), values=values)
+def test_helm_finds_nothing_to_complain_of(run_helm: RunHelm, values: Manifest, staged: Staged) -> None:
+    result = run_helm("lint", "--strict", staged("llm-d-model"), values=values)
     assert result.returncode == 0, result.stdout
     assert "[WARNING]" not in result.stdout
 
@@ -252,7 +253,7 @@ def test_a_budget_a_process_that_never_blocks_a_drain(rendered: list[Manifest]) 
 
 def test_a_token_comes_from_secrets_manager_by_reference(render: Render) -> None:
     plan = DEPLOYMENTS["llm-d-approximate"]
-    manifests = render(chart_values("llm-d-model", deployment=plan), plan.release, "llm-d-model")
+    manifests = render(deployment_values(plan), plan.release, "llm-d-model")
     (provider,) = of_kind(manifests, "SecretProviderClass")
     (requested,) = yaml.safe_load(provider["spec"]["parameters"]["objects"])
     assert requested["objectName"] == HUB_ARN
@@ -266,9 +267,7 @@ def test_a_token_comes_from_secrets_manager_by_reference(render: Render) -> None
 
 def test_workers_of_a_mirrored_model_wait_for_it_and_stream_it(render: Render) -> None:
     plan = DEPLOYMENTS["llm-d-aggregated"]
-    manifests = render(
-        chart_values("llm-d-model", deployment=plan, weights_bucket=BUCKET), plan.release, "llm-d-model"
-    )
+    manifests = render(deployment_values(plan, weights_bucket=BUCKET), plan.release, "llm-d-model")
     spec = pod(manifests, "worker")
     assert [each["name"] for each in spec["initContainers"]] == ["weights"]
     container = main_container(spec)
@@ -282,7 +281,7 @@ def test_no_object_is_called_like_one_of_dynamo(render: Render) -> None:
     release = plan.release
     of_operator = {f"{release}-{component}" for component in ("frontend", "worker", "prefill", "decode")}
     of_operator |= {release, f"{release}-k8s-service-discovery"}
-    manifests = render(chart_values("llm-d-model", deployment=plan), release, "llm-d-model")
+    manifests = render(deployment_values(plan), release, "llm-d-model")
     made_by_both = {"Deployment", "Service", "ServiceAccount", "Role", "RoleBinding", "ConfigMap"}
     names = {each["metadata"]["name"] for each in manifests if each["kind"] in made_by_both}
     assert not names & of_operator
@@ -294,21 +293,6 @@ def test_two_releases_in_one_namespace_share_no_object(render: Render, values: M
         return {(each["kind"], each["metadata"]["name"]) for each in render(changed, release, "llm-d-model")}
 
     assert not names("qwen3-8b-main") & names("qwen3-8b-other")
-
-
-@pytest.mark.parametrize(
-    "helpers", ["selector", "labels", "secrets", "probe", "placement", "spread", "environment"]
-)
-def test_what_both_charts_define_is_the_same(helpers: str) -> None:
-    """A chart holds all that it needs, so they cannot share a file."""
-
-    def text(chart: str) -> str:
-        whole = (charts_directory() / chart / "templates/_helpers.tpl").read_text(encoding="utf-8")
-        found = re.search(rf'{{{{- define "{chart}\.{helpers}" -}}}}.*?\n{{{{- end }}}}\n', whole, re.DOTALL)
-        assert found
-        return found.group().replace(chart, "")
-
-    assert text("llm-d-model") == text("dynamo-model")
 
 
 @pytest.mark.parametrize(
@@ -328,10 +312,10 @@ def test_what_both_charts_define_is_the_same(helpers: str) -> None:
     ],
 )
 def test_values_that_the_schema_does_not_know_are_refused(
-    change: Callable[[Manifest], object], run_helm: RunHelm, values: Manifest
+    change: Callable[[Manifest], object], run_helm: RunHelm, values: Manifest, staged: Staged
 ) -> None:
     change(values)
-    result = run_helm("template", "release", str(CHART), values=values)
+    result = run_helm("template", "release", staged("llm-d-model"), values=values)
     assert result.returncode != 0
     assert "values don't meet the specifications of the schema" in result.stderr
 

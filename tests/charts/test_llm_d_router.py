@@ -11,8 +11,8 @@ import yaml
 
 from inference_blueprints.local.manifests import validate_manifest
 from inference_blueprints.resources import charts_directory
-from inference_blueprints.serving.chart_values import chart_values
 from inference_blueprints.serving.types import DeploymentPlan
+from inference_blueprints.targets.eks.chart_values import chart_values
 from tests.charts.llm_d import (
     ROUTER,
     Manifest,

@@ -15,11 +15,12 @@ from inference_blueprints import resources
 from inference_blueprints.catalog import placement
 from inference_blueprints.catalog.charts import charts
 from inference_blueprints.local.manifests import validate_manifest
-from inference_blueprints.serving.chart_values import chart_values
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import ModelPlan
 from inference_blueprints.spec.shipped import shipped
 from inference_blueprints.spec.types import Blueprint
+from inference_blueprints.targets.eks.model_values import deployment_values
+from inference_blueprints.targets.eks.weights_mirror_values import weights_mirror_values
 from tests.charts.test_dynamo_model import main_container, of_kind, pods
 
 CHART = resources.charts_directory() / "weights-mirror"
@@ -46,7 +47,8 @@ def planned(**weights: Any) -> ModelPlan:
 
 
 def values_of(model: ModelPlan) -> Manifest:
-    return chart_values("weights-mirror", mirror=model.weights_mirror, weights_bucket=BUCKET, program=PROGRAM)
+    assert model.weights_mirror
+    return weights_mirror_values(model.weights_mirror, weights_bucket=BUCKET, program=PROGRAM)
 
 
 @pytest.fixture
@@ -162,12 +164,11 @@ def test_it_runs_without_privilege_on_nodes_without_a_pool(gated: list[Manifest]
 
 
 def test_workers_wait_with_the_mirrors_program_for_its_prefix(
-    gated: list[Manifest], render_chart: Callable[..., list[Manifest]]
+    gated: list[Manifest], render_chart: Callable[..., list[Manifest]], staged: Callable[[str], str]
 ) -> None:
     deployment = planned().deployments[0]
-    values = chart_values("dynamo-model", deployment=deployment, weights_bucket=BUCKET)
-    chart = resources.charts_directory() / "dynamo-model"
-    manifests = render_chart(chart, values, deployment.release)
+    values = deployment_values(deployment, weights_bucket=BUCKET)
+    manifests = render_chart(staged("dynamo-model"), values, deployment.release)
     for manifest in manifests:
         assert validate_manifest(manifest, KUBERNETES_VERSION) == []
     rendered = pods(manifests)

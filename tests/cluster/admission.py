@@ -6,7 +6,7 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from inference_blueprints.deployment.kubectl import Kubectl
+from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
 from inference_blueprints.local.control_plane.control_plane import LOOPBACK
 
 _NAME = "held.test.local"

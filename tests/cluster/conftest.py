@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 import app
-from inference_blueprints.deployment.kubectl import Kubectl
+from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.local.control_plane import definitions
 from inference_blueprints.local.control_plane.control_plane import ControlPlane
@@ -31,6 +31,14 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlP
         names = ("inference", "dynamo-system", "kueue-system")
         plane.kubectl.apply([namespace_object(name) for name in names])
         yield plane
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_synthesis() -> Iterator[None]:
+    """Do not check templates against CloudFormation's rules again: `tests/templates` does so."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CDK_VALIDATION", "false")
+        yield
 
 
 @pytest.fixture(scope="session")

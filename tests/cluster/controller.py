@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from inference_blueprints.local.control_plane.control_plane import LOOPBACK, ControlPlane
-from inference_blueprints.local.processes import ProcessGroup
+from inference_blueprints.processes.child_processes import ProcessGroup
 
 
 @contextmanager

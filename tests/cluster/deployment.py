@@ -14,10 +14,10 @@ from typing import Any
 import yaml
 from botocore.credentials import Credentials
 
-from inference_blueprints.deployment.cluster_access import token
-from inference_blueprints.deployment.kubectl import Kubectl
-from inference_blueprints.local.emulator.deploy import deploy
+from inference_blueprints.deployment.kubernetes.cluster_connection import token
+from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
 from inference_blueprints.local.emulator.emulator import Emulator
+from inference_blueprints.local.emulator.emulator_deploy import deploy
 
 Template = dict[str, Any]
 

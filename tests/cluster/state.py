@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from inference_blueprints.catalog import placement
-from inference_blueprints.deployment.kubectl import Kubectl
+from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
 from tests.cluster.objects import KubernetesObject
 
 

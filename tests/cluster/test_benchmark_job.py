@@ -12,10 +12,10 @@ import pytest
 
 from inference_blueprints import catalog
 from inference_blueprints.benchmarking import aiperf, job_objects
-from inference_blueprints.benchmarking.aiperf import Errand, Question
-from inference_blueprints.benchmarking.asking import Access
-from inference_blueprints.benchmarking.job import InCluster, models_namespace, objects
-from inference_blueprints.deployment.kubectl import Kubectl
+from inference_blueprints.benchmarking.aiperf import LoadTest, Question
+from inference_blueprints.benchmarking.cluster_job import ClusterLoadGenerator, models_namespace, objects
+from inference_blueprints.benchmarking.load_generators import Access
+from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
 from inference_blueprints.errors import UserError
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.plan import build_plan
@@ -24,7 +24,7 @@ from tests.cluster.nodes import node
 from tests.cluster.state import ready_names
 from tests.unit.benchmarking.recorded import ANSWERED, said
 
-ERRAND = Errand("http://qwen3-8b.internal", "qwen3-8b", ("word",), (Question(0.0, ((3, 1),), 4),))
+LOAD_TEST = LoadTest("http://qwen3-8b.internal", "qwen3-8b", ("word",), (Question(0.0, ((3, 1),), 4),))
 ACCESS = Access("sk-a-secret", Path(certifi.where()))
 SYSTEM, POOLED = "benchmark-system", "benchmark-pooled"
 KINDS = ("jobs", "configmaps", "secrets", "pods")
@@ -78,8 +78,10 @@ class Watched:
         return self._kubectl.start(*arguments)
 
 
-def asker(cluster: Kubectl | Watched, deployment: DeploymentPlan, say: Callable[[str], None]) -> InCluster:
-    return InCluster(lambda: cluster, deployment, ACCESS, job_objects.IMAGE, say, poll_seconds=0.1)
+def load_generator(
+    cluster: Kubectl | Watched, deployment: DeploymentPlan, say: Callable[[str], None]
+) -> ClusterLoadGenerator:
+    return ClusterLoadGenerator(lambda: cluster, deployment, ACCESS, job_objects.IMAGE, say, poll_seconds=0.1)
 
 
 def left(kubectl: Kubectl, namespace: str) -> list[str]:
@@ -95,7 +97,7 @@ def test_what_would_be_made_is_taken_and_its_pod_meets_the_restricted_standard(
 ) -> None:
     label = "pod-security.kubernetes.io/enforce=restricted"
     kubectl.run("label", "namespace", namespace, label)
-    made = objects(ERRAND, namespace, job_objects.IMAGE, ACCESS)
+    made = objects(LOAD_TEST, namespace, job_objects.IMAGE, ACCESS)
     pod = {**made[0]["spec"]["template"], "apiVersion": "v1", "kind": "Pod"}
     pod["metadata"] = {**pod["metadata"], "name": "one", "namespace": namespace}
     kubectl.check([*made, pod])
@@ -106,7 +108,7 @@ def test_a_job_ends_on_a_system_node_and_leaves_its_records_and_nothing_else(
 ) -> None:
     namespace = models_namespace(deployment)
     cluster = Watched(kubectl, namespace)
-    (outcome,) = aiperf.outcomes(asker(cluster, deployment, print).ask(ERRAND))
+    (outcome,) = aiperf.outcomes(load_generator(cluster, deployment, print).ask(LOAD_TEST))
     assert outcome.failure is None
     assert cluster.nodes == [SYSTEM]
     assert [each.split()[0] for each in cluster.there] == ["Job", "ConfigMap", "Secret", "Pod"]
@@ -124,7 +126,7 @@ def test_ctrl_c_takes_the_job_and_all_that_it_owns_away(kubectl: Kubectl, deploy
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        asker(kubectl, deployment, interrupt).ask(ERRAND)
+        load_generator(kubectl, deployment, interrupt).ask(LOAD_TEST)
     kubectl.wait_until(lambda: not left(kubectl, namespace), "all of it is gone")
 
 
@@ -138,4 +140,4 @@ def test_who_may_make_no_jobs_is_told_so(kubectl: Kubectl, deployment: Deploymen
     with pytest.raises(
         UserError, match=r'jobs\.batch is forbidden: User "somebody" cannot .* `blueprints verify`'
     ):
-        asker(onlooker, deployment, print).ask(ERRAND)
+        load_generator(onlooker, deployment, print).ask(LOAD_TEST)

@@ -16,9 +16,9 @@ import psutil
 import pytest
 import yaml
 
-from inference_blueprints.deployment.kubectl import KubectlFailed
-from inference_blueprints.local.emulator.deploy import DeployError, bootstrap, destroy
+from inference_blueprints.deployment.kubernetes.kubectl import KubectlFailed
 from inference_blueprints.local.emulator.emulator import Emulator
+from inference_blueprints.local.emulator.emulator_deploy import DeployError, bootstrap, destroy
 from inference_blueprints.spec.shipped import shipped
 from inference_blueprints.synthesis import synthesise
 from tests.cluster.admission import held

@@ -10,7 +10,7 @@ import pytest
 
 from inference_blueprints import catalog
 from inference_blueprints.catalog import placement
-from inference_blueprints.deployment.kubectl import Kubectl
+from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
 from inference_blueprints.local.control_plane.control_plane import ControlPlane
 from tests.cluster import matrix
 from tests.cluster.karpenter import karpenter, named, pools_and_classes

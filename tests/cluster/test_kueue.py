@@ -9,14 +9,14 @@ import pytest
 import yaml
 
 from inference_blueprints.catalog import placement
-from inference_blueprints.deployment.kubectl import Kubectl
+from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
 from inference_blueprints.local.control_plane import artefacts, build
 from inference_blueprints.local.control_plane.control_plane import (
     ENDLESS_ANNOTATION,
     LOOPBACK,
     ControlPlane,
 )
-from inference_blueprints.local.ports import free_ports
+from inference_blueprints.processes.free_ports import free_ports
 from tests.cluster import matrix
 from tests.cluster.controller import controller
 from tests.cluster.nodes import nodes_of

@@ -5,16 +5,18 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import yaml
 
-from inference_blueprints.deployment.kubectl import Kubectl
+from inference_blueprints.catalog.chart_staging import stage_chart
+from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
 from inference_blueprints.local.control_plane import artefacts, build
 from inference_blueprints.local.control_plane.control_plane import LOOPBACK, ControlPlane
-from inference_blueprints.local.ports import free_ports
+from inference_blueprints.processes.free_ports import free_ports
 from inference_blueprints.resources import charts_directory
-from inference_blueprints.serving.chart_values import chart_values
+from inference_blueprints.targets.eks.model_values import deployment_values
 from tests.charts.llm_d import DEPLOYMENTS
 from tests.cluster.controller import controller
 from tests.cluster.nodes import nodes_of
@@ -103,15 +105,15 @@ def test_a_group_of_two_whole_nodes_forms(
 
 
 def test_what_the_chart_of_llm_d_renders_becomes_a_group_of_which_one_pod_is_in_the_pool(
-    kubectl: Kubectl, namespace: str, leader_worker_set: None, nodes: list[str]
+    kubectl: Kubectl, namespace: str, leader_worker_set: None, nodes: list[str], tmp_path: Path
 ) -> None:
     deployment = DEPLOYMENTS["llm-d-two-nodes"]
     release = {
         "Release": deployment.release,
         "Namespace": namespace,
-        "Values": chart_values("llm-d-model", deployment=deployment),
+        "Values": deployment_values(deployment),
     }
-    objects = rendered(release, charts_directory() / "llm-d-model")
+    objects = rendered(release, stage_chart(charts_directory() / "llm-d-model", tmp_path))
     wanted = [each for each in objects if each["kind"] in ("LeaderWorkerSet", "ServiceAccount")]
     pool = next(each for each in objects if each["kind"] == "InferencePool")
 

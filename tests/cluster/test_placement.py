@@ -13,7 +13,7 @@ import pytest
 
 from inference_blueprints import catalog
 from inference_blueprints.catalog import placement
-from inference_blueprints.deployment.kubectl import Kubectl
+from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
 from tests.cluster.nodes import node, nodes_of
 from tests.cluster.objects import KubernetesObject, component_deployments, manifests, own_objects
 from tests.cluster.state import (

@@ -12,13 +12,13 @@ import pytest
 import yaml
 
 from inference_blueprints import catalog, resources
-from inference_blueprints.deployment.account import Account
-from inference_blueprints.deployment.kubectl import Kubectl
-from inference_blueprints.deployment.observation import Observation, observations
-from inference_blueprints.deployment.verify.assembly import Assembly, Release
-from inference_blueprints.deployment.verify.entrance import look_in
-from inference_blueprints.deployment.verify.subject import Platform, RunningPlatform
+from inference_blueprints.deployment.aws.account import Account
+from inference_blueprints.deployment.check_results import CheckResult, run_checks
+from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
+from inference_blueprints.deployment.verify.api_server_checks import look_in
+from inference_blueprints.deployment.verify.synthesised_platform import ExpectedRelease, SynthesisedPlatform
 from inference_blueprints.deployment.verify.verification import CLUSTER_CHECKS
+from inference_blueprints.deployment.verify.verified_platform import RunningPlatform, VerifiedPlatform
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.local.control_plane.control_plane import ControlPlane
 from inference_blueprints.serving.plan import build_plan
@@ -38,11 +38,11 @@ def templates(synthesise: Callable[[str], Templates]) -> Templates:
 
 
 @pytest.fixture(scope="module")
-def platform(templates: Templates) -> Platform:
+def platform(templates: Templates) -> VerifiedPlatform:
     """The shipped quickstart, whose other charts come in no Go module and are not installed here."""
     blueprint = load_blueprint("quickstart-g6e").blueprint
     made = {f"quickstart-{name}": template for name, template in templates.by_stack.items()}
-    assembly = Assembly(made, {RELEASE: Release(RELEASE, NAMESPACE, "0.1.0")})
+    assembly = SynthesisedPlatform(made, {RELEASE: ExpectedRelease(RELEASE, NAMESPACE, "0.1.0")})
     identity = SimpleNamespace(get_caller_identity=lambda: {"Arn": IDENTITY})
     access = {"cluster": {"resourcesVpcConfig": {"endpointPublicAccess": False}}}
     eks = SimpleNamespace(
@@ -51,14 +51,14 @@ def platform(templates: Templates) -> Platform:
     )
     account = Account("us-west-2")
     account._clients = {"sts": identity, "eks": eks}
-    return Platform(account, blueprint, build_plan(blueprint), assembly, "quickstart-g6e")
+    return VerifiedPlatform(account, blueprint, build_plan(blueprint), assembly, "quickstart-g6e")
 
 
 @pytest.fixture(scope="module")
 def running(
     control_plane: ControlPlane,
     templates: Templates,
-    platform: Platform,
+    platform: VerifiedPlatform,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[RunningPlatform]:
     """Nodes, pools, our chart installed by helm, and the pods that Dynamo's operator would make."""
@@ -129,7 +129,7 @@ def test_a_lost_node_is_seen_in_its_worker(running: RunningPlatform) -> None:
 
 
 def test_a_stranger_an_onlooker_and_a_closed_port(
-    control_plane: ControlPlane, platform: Platform, tmp_path: Path
+    control_plane: ControlPlane, platform: VerifiedPlatform, tmp_path: Path
 ) -> None:
     """The words of a real API server are understood."""
     administrator = yaml.safe_load(control_plane.kubeconfig.read_text())
@@ -167,8 +167,8 @@ class _Impersonating:
         return self._kubectl.start(*arguments, "--as", "somebody")
 
 
-def _seen(running: RunningPlatform) -> list[Observation]:
-    return list(observations(CLUSTER_CHECKS, running))
+def _seen(running: RunningPlatform) -> list[CheckResult]:
+    return list(run_checks(CLUSTER_CHECKS, running))
 
 
 def _kubectl(folder: Path, configuration: object) -> Kubectl:

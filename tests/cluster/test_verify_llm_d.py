@@ -8,14 +8,14 @@ import pytest
 import yaml
 
 from inference_blueprints import catalog, resources
-from inference_blueprints.deployment.account import Account
-from inference_blueprints.deployment.kubectl import Kubectl
-from inference_blueprints.deployment.observation import Observation, observations
-from inference_blueprints.deployment.verify import inference_pools
-from inference_blueprints.deployment.verify.assembly import Assembly, Release
-from inference_blueprints.deployment.verify.kv_transfer import kv_transfer, transferred
-from inference_blueprints.deployment.verify.pods import workers
-from inference_blueprints.deployment.verify.subject import Platform, RunningPlatform
+from inference_blueprints.deployment.aws.account import Account
+from inference_blueprints.deployment.check_results import CheckResult, run_checks
+from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
+from inference_blueprints.deployment.verify import inference_pool_checks
+from inference_blueprints.deployment.verify.kv_transfer_checks import kv_transfer, transferred
+from inference_blueprints.deployment.verify.pod_checks import workers
+from inference_blueprints.deployment.verify.synthesised_platform import ExpectedRelease, SynthesisedPlatform
+from inference_blueprints.deployment.verify.verified_platform import RunningPlatform, VerifiedPlatform
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.local.control_plane.control_plane import ControlPlane
 from inference_blueprints.serving.plan import build_plan
@@ -53,8 +53,8 @@ def running(
     helm(control_plane, NAMESPACE, "install", RELEASE, chart, "--values", str(values))
     kubectl.wait_until(lambda: ready_pods(kubectl, NAMESPACE) == PODS, "routers and workers run")
     blueprint = load_blueprint(NAME).blueprint
-    assembly = Assembly({}, {RELEASE: Release(RELEASE, NAMESPACE, "0.1.0")})
-    platform = Platform(Account("us-west-2"), blueprint, build_plan(blueprint), assembly, NAME)
+    assembly = SynthesisedPlatform({}, {RELEASE: ExpectedRelease(RELEASE, NAMESPACE, "0.1.0")})
+    platform = VerifiedPlatform(Account("us-west-2"), blueprint, build_plan(blueprint), assembly, NAME)
     yield RunningPlatform(platform, kubectl)
     helm(control_plane, NAMESPACE, "uninstall", RELEASE)
     kubectl.run("delete", "nodes", *names, "--ignore-not-found", "--wait=false")
@@ -62,17 +62,17 @@ def running(
 
 def test_workers_and_their_pool_are_well(running: RunningPlatform) -> None:
     assert {each.severity for each in workers(running)} == {"ok"}
-    (found,) = inference_pools.members(running)
+    (found,) = inference_pool_checks.members(running)
     assert (found.severity, found.message) == ("ok", f"{RELEASE}: 13 workers are in its pool")
 
 
 def test_what_nobody_counts_is_not_taken_for_well(running: RunningPlatform) -> None:
     """Nothing runs in the pods of nodes without kubelets, so no metrics can be read."""
-    (picked,) = inference_pools.picks(running)
+    (picked,) = inference_pool_checks.picks(running)
     assert picked.severity == "unknown"
     assert "does not count its workers" in picked.message
     assert transferred(running) == {}
-    moved = list(observations({"KV transfer": kv_transfer}, running))
+    moved = list(run_checks({"KV transfer": kv_transfer}, running))
     assert {each.severity for each in moved} == {"unknown"}
 
 
@@ -86,17 +86,17 @@ def test_a_worker_with_another_role_and_one_outside_of_the_pool_are_named(runnin
     ):
         before = decode["metadata"]["labels"][key]
         kubectl.run("label", "pod", name, "--namespace", NAMESPACE, "--overwrite", f"{key}={other}")
-        assert words in _only(inference_pools.members(running)).message
+        assert words in _only(inference_pool_checks.members(running)).message
         kubectl.run("label", "pod", name, "--namespace", NAMESPACE, "--overwrite", f"{key}={before}")
-    assert {each.severity for each in inference_pools.members(running)} == {"ok"}
+    assert {each.severity for each in inference_pool_checks.members(running)} == {"ok"}
 
 
 def test_a_pool_that_is_deleted_is_missed(running: RunningPlatform) -> None:
     _administrator(running).run("delete", "inferencepools", RELEASE, "--namespace", NAMESPACE)
-    assert "there is no InferencePool" in _only(inference_pools.members(running)).message
+    assert "there is no InferencePool" in _only(inference_pool_checks.members(running)).message
 
 
-def _only(observations: Iterator[Observation]) -> Observation:
+def _only(observations: Iterator[CheckResult]) -> CheckResult:
     (found,) = [each for each in observations if each.severity != "ok"]
     return found
 

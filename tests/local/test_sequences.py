@@ -15,13 +15,13 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 
-from inference_blueprints.deployment.account import Account
-from inference_blueprints.deployment.events import resource_counts
-from inference_blueprints.deployment.removal import Removal
-from inference_blueprints.deployment.stacks import physical_ids
-from inference_blueprints.local.emulator.deploy import bootstrap, deploy
+from inference_blueprints.deployment.aws.account import Account
+from inference_blueprints.deployment.cloudformation.deployed_stacks import physical_ids
+from inference_blueprints.deployment.cloudformation.stack_events import resource_counts
+from inference_blueprints.deployment.removal.platform_removal import Removal
 from inference_blueprints.local.emulator.emulator import Emulator
-from inference_blueprints.local.emulator.records import Records
+from inference_blueprints.local.emulator.emulator_deploy import bootstrap, deploy
+from inference_blueprints.local.emulator.records import EmulatorRecords
 from inference_blueprints.synthesis import synthesise
 from tests.local.inventory import inventory
 from tests.templates.strategies import ACCOUNT, PLATFORM, Document, lives
@@ -83,8 +83,8 @@ class Life:
         assert {path for path, item in self._records().objects() if item["kind"] != "Namespace"} == set()
         assert self._records().releases() == ()
 
-    def _records(self) -> Records:
-        return Records(self._emulator.records_directory / PLATFORM)
+    def _records(self) -> EmulatorRecords:
+        return EmulatorRecords(self._emulator.records_directory / PLATFORM)
 
     def _bucket(self) -> str:
         cloudformation = self._emulator.client("cloudformation")

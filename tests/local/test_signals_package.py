@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from inference_blueprints.local.emulator.serverless_cache.valkey_server import LOOPBACK, ValkeyServer
 from inference_blueprints.resources import root
-from signals.connection import PATIENT, Address, open_client
-from signals.record import Signal
-from signals.store import SignalStore
+from signals.connection import BULK_TIMEOUTS, Address, open_client
+from signals.record import SignalRecord
+from signals.store import SignalWriter
 from tests.local.test_wheel import UV, run
+from tests.runtime.signals.instants import EXPIRES, WRITTEN
 
-NOW = int(time.time())
-SIGNAL = Signal("intent", "shopper-1", "shoes", 5, "qwen", "abc", NOW, NOW + 3600)
+SIGNAL = SignalRecord("intent", "shopper-1", "shoes", 5, "qwen", "abc", WRITTEN, EXPIRES)
 PROGRAM = """
 import importlib.metadata, json, sys
-from signals.connection import PATIENT
+from signals.connection import BULK_TIMEOUTS
 from signals.reading import open_reader
 
-with open_reader(patience=PATIENT) as reader:
+with open_reader(timeouts=BULK_TIMEOUTS) as reader:
     found = reader.get("intent", "shopper-1")
     print(json.dumps([found.value, found.model, reader.get("intent", "shopper-2")]))
 print(json.dumps(sorted(each.name for each in importlib.metadata.distributions())))
@@ -58,7 +57,7 @@ def test_an_application_reads_with_it_alone(python: Path, tmp_path: Path) -> Non
     program = tmp_path / "program.py"
     program.write_text(PROGRAM, encoding="utf-8")
     with ValkeyServer(tmp_path / "valkey") as server:
-        with SignalStore(open_client(Address(LOOPBACK, server.port), PATIENT)) as store:
+        with SignalWriter(open_client(Address(LOOPBACK, server.port), BULK_TIMEOUTS)) as store:
             store.write([SIGNAL])
         environment = {"SIGNALS_HOST": LOOPBACK, "SIGNALS_PORT": str(server.port)}
         printed = run(python, "-I", program, directory=tmp_path, environment=environment)

@@ -1,23 +1,16 @@
-"""The plan counts with the numbers that batch works by."""
+"""Figures that plans count with and that follow from the state machine and the worker's defaults."""
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 import pytest
 
-from batch.api import requests
-from batch.preparation import checking, cutting, estimate, segments
-from batch.scheduling import scheduler
-from batch.worker.settings import Settings
-from inference_blueprints.planning import batch_design as design
-from inference_constructs.batch import job_states
+from batch.worker.settings import read_settings
+from inference_blueprints.contracts import batch_limits
 from inference_constructs.batch.job_states import JobResources, job_definition
-from stacks import batch_stack
 
 FUNCTIONS = ("segment", "check", "plan", "reject", "ask", "merge", "finish", "publish")
-DEFAULTS = {each.name: each.metadata.get("default") for each in fields(Settings)}
 
 
 @pytest.fixture
@@ -25,37 +18,33 @@ def machine() -> dict[str, Any]:
     return job_definition(JobResources({name: f"arn:{name}" for name in FUNCTIONS}, "bucket"))
 
 
-def test_preparing() -> None:
-    assert segments.SEGMENT_BYTES == design.SEGMENT_BYTES
-    assert checking._RUN_BYTES == design.RUN_BYTES
-    assert checking._BYTES_OF_A_LINE == design.BYTES_OF_A_HELD_LINE
-    assert cutting.SHARD_TOKENS == design.SHARD_TOKENS
-    assert cutting.SHARD_LINES == design.SHARD_LINES
-    assert len(cutting._LENGTH_CLASSES) + 1 == design.LENGTH_CLASSES
-    assert estimate._BYTES_PER_TOKEN == design.BYTES_PER_TOKEN
-
-
-def test_working() -> None:
-    assert DEFAULTS["in_flight_most"] == design.REQUESTS_A_WORKER
-    assert DEFAULTS["flush_seconds"] == design.FLUSH_SECONDS * 1000
-    assert DEFAULTS["flush_bytes"] * 1024 == design.FLUSH_BYTES
-    assert DEFAULTS["heartbeat_seconds"] == design.HEARTBEAT_SECONDS
-    assert batch_stack._SHARDS_A_WORKER == design.SHARDS_A_WORKER
-
-
-def test_the_state_machine(machine: dict[str, Any]) -> None:
-    assert job_states.SEGMENTS_AT_ONCE == design.SEGMENTS_AT_ONCE
-    assert job_states.HEARTBEAT_SECONDS == design.TASK_HEARTBEAT_SECONDS
-    assert job_states.LONGEST_SILENCE_SECONDS == design.LONGEST_SILENCE_SECONDS
-    # All but the one that refuses a job, and the start.
-    assert len(machine["States"].keys() - {"Reject"}) + 1 == design.STATES_OF_A_JOB
+def test_states_of_a_job_and_of_a_child(machine: dict[str, Any]) -> None:
+    # Every state but the one that rejects a job, and the start.
+    assert len(machine["States"].keys() - {"Reject"}) + 1 == batch_limits.STATES_PER_JOB
     children = [state["ItemProcessor"] for state in machine["States"].values() if state["Type"] == "Map"]
     assert len(children) == 3
     for child in children:
-        assert len(child["States"]) + 1 == design.STATES_OF_A_CHILD
-        assert [state["Output"] for state in child["States"].values()] == [{}]
+        assert len(child["States"]) + 1 == batch_limits.STATES_PER_CHILD
 
 
-def test_the_api_and_the_scheduler() -> None:
-    assert requests.MOST_BYTES == design.UPLOAD_PART_BYTES
-    assert scheduler.MOST_RESIZES == design.MOST_RESIZES
+def test_the_output_of_a_child_is_empty(machine: dict[str, Any]) -> None:
+    outputs = [
+        each["Output"]
+        for state in machine["States"].values()
+        if state["Type"] == "Map"
+        for each in state["ItemProcessor"]["States"].values()
+    ]
+    assert outputs == [{}] * 3
+    assert len("{},") == batch_limits.CHILD_OUTPUT_BYTES
+
+
+def test_a_worker_without_settings_of_its_own_works_as_plans_count() -> None:
+    """The units of the variables differ from those of the limits."""
+    settings = read_settings(
+        {"BATCH_QUEUE_URL": "q", "BATCH_BUCKET": "b", "BATCH_ENDPOINT": "http://e", "BATCH_MODEL": "m"}
+    )
+    assert settings.in_flight_most == batch_limits.REQUESTS_PER_WORKER
+    assert settings.flush_seconds == batch_limits.FLUSH_SECONDS
+    assert settings.flush_bytes == batch_limits.FLUSH_BYTES
+    assert settings.heartbeat_seconds == batch_limits.WORKER_HEARTBEAT_SECONDS
+    assert settings.visibility_seconds == batch_limits.VISIBILITY_SECONDS

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from batch.completion import handlers
-from batch.jobs.job import Job, JobError, RequestCounts
+from batch.jobs.job_record import Job, JobError, RequestCounts
 from batch.jobs.spending import Figures
 from batch.scheduling.observation import Backlog, report
 from batch.worker.metrics import Metrics

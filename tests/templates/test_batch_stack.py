@@ -9,9 +9,6 @@ from typing import Any
 
 import pytest
 
-from batch.bus import SOURCE
-from batch.contracts.keys import JobKeys
-from batch.scheduling.scheduler import MAP_LABEL
 from batch.worker import shard_holder
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates, listed, statements, text
@@ -92,25 +89,19 @@ def test_functions_know_queues_and_teams(batch: Templates) -> None:
     assert (urgent["priority"], urgent["deadlineHours"]) == (90, 1)
 
 
-def test_the_machine_and_the_functions_have_the_same_words(batch: Templates) -> None:
-    """Constructs cannot import what they deploy."""
-    machine = definition(batch)
-    assert machine["States"]["Shards"]["Label"] == MAP_LABEL
-    expression = machine["States"]["ReadInput"]["Assign"]["shardsKey"]
-    keys = JobKeys("JOB")
-    for key in (keys.shards, keys.undone(2)):
-        head, tail = key.split("JOB")
-        assert f"'{head}'" in expression
-        assert f"'{tail.split('2')[0]}" in expression
-    patterns = [each.get("EventPattern", {}) for each in batch.properties("AWS::Events::Rule", "Batch")]
-    assert [SOURCE] in [pattern.get("source") for pattern in patterns]
+def test_the_machine_reads_the_shards_of_the_attempt(batch: Templates) -> None:
+    expression = definition(batch)["States"]["ReadInput"]["Assign"]["shardsKey"]
+    assert expression == (
+        "{% 'jobs/' & $states.input.job & ($states.input.attempt > 1 "
+        "? '/undone-' & $states.input.attempt & '.jsonl' : '/shards.jsonl') %}"
+    )
 
 
 def test_what_workers_call_hopeless_is_tried_once_more(batch: Templates) -> None:
     """Constructs cannot import what they deploy."""
     work = definition(batch)["States"]["Shards"]["ItemProcessor"]["States"]["RunShard"]
     [hopeless] = [each for each in work["Retry"] if "MissingObjectError" in each["ErrorEquals"]]
-    assert set(hopeless["ErrorEquals"]) == {error.__name__ for error in shard_holder._OF_NO_USE}
+    assert set(hopeless["ErrorEquals"]) == {error.__name__ for error in shard_holder.PERMANENT_ERRORS}
     assert hopeless["MaxAttempts"] == 1
 
 

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from typing import Any
 
 import pytest
 
-from app import build_app
-from inference_blueprints.deployment.doctor.access import REQUIRED_BOOTSTRAP_VERSION
-from inference_blueprints.deployment.stacks import level
+from inference_blueprints.deployment.cloudformation.deployed_stacks import level
+from inference_blueprints.deployment.doctor.access_checks import REQUIRED_BOOTSTRAP_VERSION
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.spec.shipped import shipped
+from tests.templates.support import Templates
 
 
-@pytest.fixture(scope="module", params=list(shipped()))
-def stacks(request, tmp_path_factory):
-    """The stacks of a shipped blueprint, as the CDK command line reads them, and the platform's name."""
-    directory: Path = tmp_path_factory.mktemp("assembly")
-    loaded = load_blueprint(request.param)
-    context = {"aws:cdk:disable-asset-staging": True, "aws:cdk:bundling-stacks": []}
-    build_app(loaded, outdir=directory, context=context).synth()
-    artifacts = json.loads((directory / "manifest.json").read_text())["artifacts"]
+@pytest.fixture(scope="session")
+def stacks(shipped_name: str, shipped_templates: Templates) -> tuple[str, dict[str, Any]]:
+    """The platform's name and its stacks, as the CDK command line reads them."""
+    artifacts = json.loads((shipped_templates.directory / "manifest.json").read_text())["artifacts"]
     found = {name: each for name, each in artifacts.items() if each["type"] == "aws:cloudformation:stack"}
-    return loaded.blueprint.metadata.name, found
+    return load_blueprint(shipped_name).blueprint.metadata.name, found
 
 
 def test_every_stack_carries_the_platform_s_tag(stacks):

@@ -119,5 +119,11 @@ def test_asks_no_account_anything(shipped_templates: Templates) -> None:
     assert "missing" not in manifest
 
 
+#: Together they have every property that any shipped blueprint has, except some chart values of LMCache,
+#: of images in requests and of groups of nodes. `tests/unit/serving` and `tests/charts` check these.
+RECORDED = ("batch-g6e", "llm-d-disaggregated", "p5en-cluster")
+
+
+@pytest.mark.parametrize("shipped_name", RECORDED, indirect=True)
 def test_snapshot(shipped_templates: Templates, snapshot_json) -> None:
     assert shipped_templates.by_stack == snapshot_json

@@ -11,8 +11,7 @@ import pytest
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 
-from batch.contracts.publication import HISTORY_COLUMNS, history_key
-from batch.contracts.request import Publication
+from inference_blueprints.contracts.signal_rows import history_key
 from inference_constructs.signals.signal_cache import SignalCache
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates, listed, statements, text
@@ -141,13 +140,12 @@ def test_what_a_removal_leaves(synthesise: Synthesise, removal: str, *, leaves: 
 
 def test_the_table_has_the_columns_of_what_is_written_and_needs_no_crawler(signals: Templates) -> None:
     table = signals.only("AWS::Glue::Table", "Data")["TableInput"]
-    columns = {each["Name"]: each["Type"] for each in table["StorageDescriptor"]["Columns"]}
-    assert columns == HISTORY_COLUMNS
+    columns = {each["Name"] for each in table["StorageDescriptor"]["Columns"]}
+    assert columns == {"key", "value", "version", "model", "prompt_hash", "time", "expires", "job"}
     parameters = table["Parameters"]
     assert parameters["projection.enabled"] == "true"
     assert parameters["projection.name.values"] == "captions,topics"
-    publication = Publication("captions", 1_800_000_000_000, 60)
-    key = history_key(publication, "batch_1", "000001")
+    key = history_key("captions", 1_800_000_000_000, "batch_1", "000001")
     template = text(parameters["storage.location.template"]).split("/", 3)[3]
     folder = template.replace("${name}", "captions").replace("${date}", "2027-01-15")
     assert key == f"{folder}batch_1-000001.jsonl.gz"

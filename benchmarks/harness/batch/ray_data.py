@@ -18,10 +18,6 @@ def main(file: str, address: str, output: str) -> None:
 
     Parameters
     ----------
-    file
-        The lines.
-    address
-        The endpoint.
     output
         Folder of the results.
     """

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness.measure import ROOT, BenchmarkError
+from benchmarks.harness.timing import ROOT, BenchmarkError
 from inference_blueprints.local.emulator.emulator import Emulator
 
 sys.path.append(str(ROOT / "runtime"))
 
-from batch.contracts.description import JobDescription
-from batch.contracts.keys import JobKeys
+from batch.contracts.job_description import JobDescription
 from batch.contracts.shard import ShardDone, ShardLine
+from inference_blueprints.contracts.batch_keys import JobKeys
 
 _BUCKET = "batch"
 _JOB = "bench"
@@ -33,14 +33,8 @@ BodyOf = Callable[[int], dict[str, Any]]
 
 @contextmanager
 def endpoint(seconds: float) -> Iterator[str]:
-    """Serve an endpoint that takes this long for each answer; yields its address.
-
-    Parameters
-    ----------
-    seconds
-        How long.
-    """
-    command = [sys.executable, "-m", "benchmarks.harness.batch.endpoint", str(seconds)]
+    """Serve an endpoint that takes this long for each answer; yields its address."""
+    command = [sys.executable, "-m", "benchmarks.harness.batch.fast_endpoint", str(seconds)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         if process.stdout is None:
             raise BenchmarkError("the endpoint has no output")
@@ -49,13 +43,7 @@ def endpoint(seconds: float) -> Iterator[str]:
 
 
 def statistics(address: str) -> dict[str, float]:
-    """Return the requests that an endpoint got since the last call, and the seconds of the middle ones.
-
-    Parameters
-    ----------
-    address
-        Of `endpoint`.
-    """
+    """Return the requests that an endpoint got since the last call, and the seconds of the middle ones."""
     with urllib.request.urlopen(f"{address}/statistics") as answer:  # noqa: S310 - our own address
         found: dict[str, float] = json.load(answer)
         return found
@@ -63,11 +51,6 @@ def statistics(address: str) -> dict[str, float]:
 
 def check_lives(*workers: subprocess.Popen[bytes]) -> None:
     """Make sure that workers run.
-
-    Parameters
-    ----------
-    workers
-        Of `Stage.start_worker`.
 
     Raises
     ------
@@ -95,8 +78,6 @@ def shard_lines(count: int, shard: int, body_of: BodyOf = short_prompt) -> Itera
 
     Parameters
     ----------
-    count
-        How many.
     shard
         Which shard; no line is in two.
     body_of
@@ -115,10 +96,6 @@ class Stage:
 
     Parameters
     ----------
-    emulator
-        AWS.
-    directory
-        Where logs go.
     queue, machine
         The queue, and the state machine that has a task for each shard.
     shards
@@ -141,11 +118,6 @@ class Stage:
     def is_running(self, execution: str) -> bool:
         """Return whether shards are left.
 
-        Parameters
-        ----------
-        execution
-            Of `submit`.
-
         Raises
         ------
         BenchmarkError
@@ -161,8 +133,6 @@ class Stage:
 
         Parameters
         ----------
-        address
-            The endpoint.
         settings
             Variables of the worker.
         """
@@ -217,8 +187,6 @@ def stage(directory: Path, shards: int, lines: int, body_of: BodyOf = short_prom
 
     Parameters
     ----------
-    directory
-        Where logs go.
     shards, lines
         Shards, and lines of each.
     body_of

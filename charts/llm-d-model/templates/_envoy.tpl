@@ -1,4 +1,4 @@
-{{/* The proxy before the picker. Filters and clusters are Envoy's v3 API (https://www.envoyproxy.io/docs); the picker's
+{{/* The proxy in front of the picker. Filters and clusters are Envoy's v3 API (https://www.envoyproxy.io/docs); the picker's
 protocol is that of the Gateway API Inference Extension: it answers with the header x-gateway-destination-endpoint. */}}
 {{- define "llm-d-model.envoy" -}}
 {{- $router := include "llm-d-model.router" . | fromJson }}

@@ -1,4 +1,4 @@
-{{/* How the router chooses: the schema of llm-d/llm-d-router, apix/config/v1alpha1; plugins as their READMEs name them. */}}
+{{/* Settings of the router, in the schema of llm-d/llm-d-router, apix/config/v1alpha1. Their READMEs name the plugins. */}}
 {{- define "llm-d-model.picker" -}}
 apiVersion: llm-d.ai/v1alpha1
 kind: EndpointPickerConfig

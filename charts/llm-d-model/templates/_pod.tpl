@@ -1,4 +1,4 @@
-{{/* What every container of a plan's process has in common; called with a process. */}}
+{{/* Fields common to the containers of a process. Takes a process. */}}
 {{- define "llm-d-model.program" -}}
 image: {{ .image | quote }}
 command: {{ toJson .command }}
@@ -10,12 +10,12 @@ ports:
     protocol: TCP
   {{- end }}
 startupProbe:
-  {{- include "llm-d-model.probe" .probes.startup | nindent 2 }}
+  {{- include "model-library.probe" .probes.startup | nindent 2 }}
 readinessProbe:
-  {{- include "llm-d-model.probe" .probes.readiness | nindent 2 }}
+  {{- include "model-library.probe" .probes.readiness | nindent 2 }}
 livenessProbe:
-  {{- include "llm-d-model.probe" .probes.liveness | nindent 2 }}
-# In this time nothing new is sent any more; Envoy, which drops its streams at SIGTERM, ends them in it too.
+  {{- include "model-library.probe" .probes.liveness | nindent 2 }}
+# In this time new requests stop. Envoy cuts its streams at SIGTERM, so its streams must also end in this time.
 lifecycle:
   preStop:
     sleep:
@@ -23,7 +23,7 @@ lifecycle:
 {{ include "llm-d-model.resources" . }}
 {{- end }}
 
-{{/* The program on a further node of a worker; called with a process. */}}
+{{/* The program on a further node of a worker. Takes a process. */}}
 {{- define "llm-d-model.follower" -}}
 image: {{ .image | quote }}
 command: {{ toJson .command }}
@@ -31,7 +31,7 @@ args: {{ toJson .followerArguments }}
 {{ include "llm-d-model.resources" . }}
 {{- end }}
 
-{{/* What a container takes of its node; called with a process. */}}
+{{/* The resources of a container. Takes a process. */}}
 {{- define "llm-d-model.resources" -}}
 resources:
   requests:

@@ -1,10 +1,10 @@
-{{/* The pod of a worker, or of one of its further nodes, which has no API and so no sidecar, port or health check;
-called with a dict of `root`, `process` and `follows`. */}}
+{{/* The pod of a worker, or of one of its further nodes. A further node has no API, so its pod has no sidecar, port or
+health check. Takes a dict of `root`, `process` and `follows`. */}}
 {{- define "llm-d-model.workerPod" -}}
 {{- with .process -}}
 metadata:
   labels:
-    {{- include "llm-d-model.selector" $ | nindent 4 }}
+    {{- include "model-library.selector" $ | nindent 4 }}
     {{- if not $.follows }}
     llm-d.ai/inference-pool: {{ $.root.Release.Name }}
     llm-d.ai/role: {{ include "llm-d-model.role" . }}
@@ -17,8 +17,8 @@ spec:
   serviceAccountName: {{ $.root.Values.serviceAccount }}
   automountServiceAccountToken: false
   terminationGracePeriodSeconds: {{ .terminationGraceSeconds }}
-  {{- include "llm-d-model.placement" . | trim | nindent 2 }}
-  {{- include "llm-d-model.spread" $ | trim | nindent 2 }}
+  {{- include "model-library.placement" . | trim | nindent 2 }}
+  {{- include "model-library.spread" $ | trim | nindent 2 }}
   securityContext:
     # The user `dynamo` of the runtime images, by number so that kubelet can verify it.
     runAsNonRoot: true
@@ -30,14 +30,14 @@ spec:
   {{- if or .awaitsWeights $sidecars }}
   initContainers:
     {{- if .awaitsWeights }}
-    # Ends when the model lies in the bucket whole.
+    # Ends when the bucket contains the complete model.
     - name: weights
       image: {{ .image | quote }}
       command: [python3, -m, weights.wait]
       env:
         - name: PYTHONPATH
           value: /programs
-        {{- include "llm-d-model.environment" $ | nindent 8 }}
+        {{- include "model-library.environment" $ | nindent 8 }}
       resources:
         requests: {cpu: 100m, memory: 256Mi}
         limits: {memory: 512Mi}
@@ -58,7 +58,7 @@ spec:
     - name: main
       {{- include (ternary "llm-d-model.follower" "llm-d-model.program" $.follows) . | nindent 6 }}
       env:
-        {{- include "llm-d-model.environment" $ | nindent 8 }}
+        {{- include "model-library.environment" $ | nindent 8 }}
       securityContext:
         allowPrivilegeEscalation: false
         capabilities:
@@ -77,11 +77,11 @@ spec:
           readOnly: true
         {{- end }}
   volumes:
-    # On the node's disk: downloaded weights and compiled kernels, gone with the pod.
+    # On the node's disk: downloaded weights and compiled kernels. They are deleted with the pod.
     - name: cache
       emptyDir:
         sizeLimit: {{ printf "%dMi" (int .resources.ephemeralStorageMib) | quote }}
-    # What the processes of one worker pass to each other; the default is 64 MiB.
+    # Shared memory between the processes of one worker. The default is 64 MiB.
     - name: shared-memory
       emptyDir:
         medium: Memory
@@ -92,13 +92,13 @@ spec:
         name: {{ . }}
     {{- end }}
     {{- if $.root.Values.secrets }}
-    # Mounting is what makes the driver fill the Secret.
+    # The driver fills the Secret only when the volume is mounted.
     - name: secrets
       csi:
         driver: secrets-store.csi.k8s.io
         readOnly: true
         volumeAttributes:
-          secretProviderClass: {{ include "llm-d-model.secrets" $.root }}
+          secretProviderClass: {{ include "model-library.secrets" $.root }}
     {{- end }}
 {{- end }}
 {{- end }}

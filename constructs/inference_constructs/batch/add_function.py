@@ -1,8 +1,8 @@
-"""A function with a role and a log of its own."""
+"""Lambda functions with a role and a log of their own."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
@@ -10,8 +10,6 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
-
-from inference_constructs.findings import acknowledge_wildcards
 
 
 def add_function(
@@ -23,32 +21,26 @@ def add_function(
     timeout_seconds: int,
     memory_mib: int,
     environment: Mapping[str, str],
-    statements: Iterable[iam.PolicyStatement],
-    reason: str,
     layer_arns: Sequence[str] = (),
     vpc: ec2.IVpc | None = None,
     security_groups: Sequence[ec2.ISecurityGroup] | None = None,
 ) -> lambda_.Function:
-    """Add a function in Python.
+    """Add a Lambda function in Python, with a role that may write the function's log and nothing else.
 
     Parameters
     ----------
     scope, construct_id
-        Where, and under which name; role and log have the same with an ending.
+        Parent and construct ID; the IDs of role and log begin with it.
     code, handler
-        What it runs.
+        Its code, and the function in it that Lambda calls.
     timeout_seconds, memory_mib
         Its limits; Lambda gives processors with memory.
     environment
-        Its variables.
-    statements
-        What it may do beside writing its log.
-    reason
-        Why the wildcards among those may stand.
+        Its environment variables.
     layer_arns
         Layers with packages that its code does not bring.
     vpc, security_groups
-        Where it runs, if that is to be in private subnets.
+        VPC and security groups of the function, if it runs in private subnets.
     """
     role = iam.Role(scope, f"{construct_id}Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
     log = logs.LogGroup(
@@ -77,13 +69,5 @@ def add_function(
         vpc=vpc,
         vpc_subnets=ec2.SubnetSelection(subnets=vpc.private_subnets) if vpc else None,
     )
-    allowed = [
-        iam.PolicyStatement(
-            actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log.log_group_arn]
-        ),
-        *statements,
-    ]
-    for statement in allowed:
-        role.add_to_policy(statement)
-    acknowledge_wildcards(role, [each.to_statement_json() for each in allowed], reason)
+    log.grant_write(role)
     return function

@@ -3,38 +3,36 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import aws_cdk as cdk
-from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
-from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_scheduler as scheduler
 from aws_cdk import aws_scheduler_targets as scheduler_targets
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from inference_blueprints.catalog import parquet_layers
+from inference_blueprints.contracts import batch_environment, batch_names
+from inference_blueprints.contracts.batch_keys import FILES_PREFIX, JOBS_PREFIX
+from inference_blueprints.contracts.batch_limits import SCHEDULE_SECONDS
 from inference_constructs.batch.add_function import add_function
+from inference_constructs.batch.batch_shard_queue import BatchShardQueue
 from inference_constructs.batch.batch_store import BatchStore
 from inference_constructs.batch.function_code import function_code
 from inference_constructs.batch.job_functions import OTHER_FUNCTIONS, STATE_FUNCTIONS, JobFunction
 from inference_constructs.batch.job_states import JobResources, job_definition
-from inference_constructs.batch.shard_queue import ShardQueue
-from inference_constructs.findings import acknowledge, acknowledge_wildcards
+from inference_constructs.findings import acknowledge, acknowledge_grants, acknowledge_wildcards
 from inference_constructs.signals.signal_access import SignalAccess
 from inference_constructs.signals.signal_publisher import SignalPublisher
 
-#: Of events that this puts on the bus; `batch.bus` of the runtime has the same words.
-_SOURCE = "inference-blueprints.batch"
-_SCHEDULE_MINUTES = 1
 # Beside the functions' code, for a function's variables have 4 KB together
 # (https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html).
 _CONFIGURATION = "configuration.json"
@@ -53,7 +51,7 @@ class JobSchedule:
     cron
         When, in UTC: the six fields of EventBridge Scheduler.
     manifest
-        What it is to do, as the functions read it.
+        Manifest of the job, as the functions read it.
     """
 
     name: str
@@ -105,20 +103,18 @@ class BatchJobs(Construct):
         self._stack = cdk.Stack.of(self)
         self._code = function_code(*code, documents={_CONFIGURATION: json.dumps(configuration)})
         self._store = store
-        self._table = dynamodb.Table.from_table_attributes(
-            self, "Table", table_name=store.table_name, global_indexes=["byTeam", "byState"]
-        )
-        self._bucket = s3.Bucket.from_bucket_name(self, "Bucket", store.bucket_name)
-        self.inputs = [
+        self._bus = events.EventBus.from_event_bus_name(self, "Bus", "default")
+        #: ARN patterns of the teams' inputs.
+        self.input_arns = [
             f"arn:{self._stack.partition}:s3:::{each.removeprefix('s3://')}*" for each in data_prefixes
         ]
         self._queue_names = queues
-        self.shard_queues = {model: ShardQueue(self, f"Shards-{model}") for model in models}
+        self.shard_queues = {model: BatchShardQueue(self, f"Shards-{model}") for model in models}
         environment = {
-            "BATCH_TABLE": store.table_name,
-            "BATCH_BUCKET": store.bucket_name,
-            "BATCH_PROGRESS_TABLE": store.progress_table_name,
-            "BATCH_PLATFORM": platform,
+            batch_environment.TABLE: store.table_name,
+            batch_environment.BUCKET: store.bucket_name,
+            batch_environment.PROGRESS_TABLE: store.progress_table_name,
+            batch_environment.PLATFORM: platform,
         }
         layer = parquet_layers().get(self._stack.region)
         self._parquet_layers = (layer,) if layer else ()
@@ -128,9 +124,9 @@ class BatchJobs(Construct):
             functions["publish"] = publisher.function
         self.state_machine = self._add_state_machine(functions)
         environment |= {
-            "BATCH_STATE_MACHINE_ARN": self.state_machine.state_machine_arn,
-            "BATCH_CONFIGURATION": _CONFIGURATION,
-            "BATCH_QUEUE_URLS": self._stack.to_json_string(
+            batch_environment.STATE_MACHINE_ARN: self.state_machine.state_machine_arn,
+            batch_environment.CONFIGURATION: _CONFIGURATION,
+            batch_environment.QUEUE_URLS: self._stack.to_json_string(
                 {model: queue.queue_url for model, queue in self.shard_queues.items()}
             ),
         }
@@ -145,7 +141,7 @@ class BatchJobs(Construct):
         self, name: str, properties: JobFunction, environment: Mapping[str, str]
     ) -> lambda_.Function:
         """Add a function with a role of its own."""
-        return add_function(
+        function = add_function(
             self,
             name.capitalize(),
             code=self._code,
@@ -153,73 +149,66 @@ class BatchJobs(Construct):
             timeout_seconds=properties.timeout_seconds,
             memory_mib=properties.memory_mib,
             environment={**environment, **properties.environment},
-            statements=self._statements(properties),
-            reason="Objects of jobs and of teams have names that nobody knows before; so have executions.",
             layer_arns=self._parquet_layers if properties.reads_parquet else (),
         )
+        acknowledge_grants(
+            cast("iam.IRole", function.role),  # add_function gives every function a role
+            [*self._grant_data(function, properties), *self._grant_calls(function, properties)],
+            "The names of jobs' and teams' objects and of executions are not known at deployment.",
+        )
+        return function
 
-    def _statements(self, properties: JobFunction) -> Iterable[iam.PolicyStatement]:
-        """Iterate over what a function may do."""
-        bucket = self._bucket.bucket_arn
+    def _grant_data(self, function: lambda_.Function, properties: JobFunction) -> Iterator[iam.Grant]:
+        """Allow what a function does with objects and tables."""
+        store = self._store
         for pattern, actions in properties.objects.items():
-            yield iam.PolicyStatement(actions=list(actions), resources=[f"{bucket}/{pattern}"])
+            yield store.grant_objects(function, pattern, *actions)
         if properties.lists:
-            yield iam.PolicyStatement(
-                actions=["s3:ListBucket"],
-                conditions={"StringLike": {"s3:prefix": list(properties.lists)}},
-                resources=[bucket],
-            )
+            yield store.grant_list(function, *properties.lists)
         if properties.reads_manifests:
-            yield iam.PolicyStatement(
-                actions=["s3:GetObject", "s3:GetObjectVersion"],
-                resources=[f"{bucket}/{queue}/*" for queue in self._queue_names],
-            )
-            # Without it S3 says that a manifest that is gone may not be read.
-            yield iam.PolicyStatement(
-                actions=["s3:ListBucket"],
-                conditions={"StringLike": {"s3:prefix": [f"{queue}/*" for queue in self._queue_names]}},
-                resources=[bucket],
-            )
+            patterns = [f"{queue}/*" for queue in self._queue_names]
+            for pattern in patterns:
+                yield store.grant_objects(function, pattern, "s3:GetObject", "s3:GetObjectVersion")
+            # The function tells a manifest that is gone from one that is forbidden.
+            yield store.grant_list(function, *patterns)
         if properties.reads_inputs:
-            inputs = [f"{bucket}/files/*", *self.inputs]
-            yield iam.PolicyStatement(actions=["s3:GetObject"], resources=inputs)
+            inputs = [f"{store.bucket_arn}/{FILES_PREFIX}*", *self.input_arns]
+            yield iam.Grant.add_to_principal(grantee=function, actions=["s3:GetObject"], resource_arns=inputs)
         if properties.records:
-            table = self._table.table_arn
-            yield iam.PolicyStatement(
-                actions=list(properties.records),
-                resources=[table, f"{table}/index/byTeam", f"{table}/index/byState"],
-            )
+            yield store.grant_records(function, *properties.records)
         if properties.progress:
-            yield iam.PolicyStatement(
-                actions=list(properties.progress), resources=[self._store.progress_table_arn(self._stack)]
-            )
+            yield store.grant_progress(function, *properties.progress)
         if properties.objects or properties.records:
-            yield iam.PolicyStatement(
-                actions=["kms:Decrypt", "kms:GenerateDataKey"],
-                resources=[self._store.encryption_key.key_arn],
-            )
-        if properties.states:
-            yield from self._state_statements(properties)
-        if properties.tells:
-            bus = self._stack.format_arn(service="events", resource="event-bus", resource_name="default")
-            yield iam.PolicyStatement(actions=["events:PutEvents"], resources=[bus])
+            yield store.grant_encrypt_decrypt(function)
 
-    def _state_statements(self, properties: JobFunction) -> Iterable[iam.PolicyStatement]:
-        """Iterate over what a function may do with the state machine and its executions."""
+    def _grant_calls(self, function: lambda_.Function, properties: JobFunction) -> Iterator[iam.Grant]:
+        """Allow what a function asks of Step Functions and EventBridge."""
+        for action in properties.states:
+            yield self._grant_state_machine(function, action)
+        if properties.sends_events:
+            yield self._bus.grant_put_events_to(function)
+
+    def _grant_state_machine(self, grantee: iam.IGrantable, action: str) -> iam.Grant:
+        """Allow one action on the state machine, its executions or their map runs.
+
+        Not CDK's grants: `grant_task_response` allows failing and prolonging tasks as well, and
+        `grant_execution` takes an execution's ARN apart where the machine's name is enough.
+        """
         machine = self.state_machine
         resources = {
             "states:StartExecution": machine.state_machine_arn,
             "states:StopExecution": self._part_arn(machine, "execution", ":*"),
             "states:ListMapRuns": self._part_arn(machine, "execution", ":*"),
             "states:UpdateMapRun": self._part_arn(machine, "mapRun", "/*"),
-            # A task's token is not of an execution that could be named.
+            # A task token does not name its execution.
             "states:SendTaskSuccess": machine.state_machine_arn,
         }
-        for action in properties.states:
-            yield iam.PolicyStatement(actions=[action], resources=[resources[action]])
+        return iam.Grant.add_to_principal(
+            grantee=grantee, actions=[action], resource_arns=[resources[action]]
+        )
 
     def _part_arn(self, machine: sfn.StateMachine, resource: str, ending: str) -> str:
-        """Return ARNs of executions of a machine, or of what they have."""
+        """Return the ARN pattern of a machine's executions, or of their map runs."""
         return self._stack.format_arn(
             service="states",
             resource=resource,
@@ -249,24 +238,18 @@ class BatchJobs(Construct):
                 level=sfn.LogLevel.ERROR,
             ),
         )
-        statements = [
-            iam.PolicyStatement(
+        grants = [
+            # A function's own grant would also allow its versions and aliases.
+            iam.Grant.add_to_principal(
+                grantee=machine,
                 actions=["lambda:InvokeFunction"],
-                resources=[function.function_arn for function in functions.values()],
+                resource_arns=[function.function_arn for function in functions.values()],
             ),
-            iam.PolicyStatement(
-                actions=["sqs:SendMessage"], resources=[each.queue_arn for each in self.shard_queues.values()]
-            ),
-            iam.PolicyStatement(actions=["s3:GetObject"], resources=[f"{self._bucket.bucket_arn}/jobs/*"]),
-            iam.PolicyStatement(actions=["kms:Decrypt"], resources=[self._store.encryption_key.key_arn]),
+            *(queue.grant_send(machine) for queue in self.shard_queues.values()),
+            self._store.grant_objects(machine, f"{JOBS_PREFIX}*", "s3:GetObject"),
+            self._store.grant_decrypt(machine),
         ]
-        for statement in statements:
-            machine.add_to_role_policy(statement)
-        acknowledge_wildcards(
-            machine,
-            [each.to_statement_json() for each in statements],
-            "Jobs have names that nobody knows before.",
-        )
+        acknowledge_grants(machine, grants, "The names of jobs are not known at deployment.")
         acknowledge(
             machine,
             {
@@ -275,19 +258,19 @@ class BatchJobs(Construct):
                 "SF2": "A job takes hours, and its work is the workers'.",
             },
         )
-        # Of the machine itself, which a policy of its own role cannot name without a circle.
-        rights = [
+        # These name the machine itself: in its role's own policy they would be a circular dependency.
+        statements = [
             iam.PolicyStatement(actions=["states:StartExecution"], resources=[machine.state_machine_arn]),
             iam.PolicyStatement(
                 actions=["states:DescribeExecution", "states:StopExecution"],
                 resources=[self._part_arn(machine, "execution", ":*")],
             ),
         ]
-        children = iam.ManagedPolicy(self, "ChildrenPolicy", roles=[machine.role], statements=rights)
+        children = iam.ManagedPolicy(self, "ChildrenPolicy", roles=[machine.role], statements=statements)
         acknowledge_wildcards(
             children,
-            [each.to_statement_json() for each in rights],
-            "The machine's own children have names that nobody knows before.",
+            [each.to_statement_json() for each in statements],
+            "The names of child executions are not known at deployment.",
         )
         return machine
 
@@ -317,17 +300,17 @@ class BatchJobs(Construct):
                     input=scheduler.ScheduleTargetInput.from_object(given),
                     max_event_age=cdk.Duration.hours(6),
                     retry_attempts=8,
-                    # Its own right is narrower than the one that the target would add.
+                    # The target's own grant would also allow the function's versions.
                     role=role.without_policy_updates(),
                 ),
             )
 
     def _add_triggers(self, functions: Mapping[str, lambda_.IFunction]) -> None:
         """Let time, jobs, ends of executions and manifests call their functions."""
-        every = events.Schedule.rate(cdk.Duration.minutes(_SCHEDULE_MINUTES))
+        every = events.Schedule.rate(cdk.Duration.seconds(SCHEDULE_SECONDS))
         events.Rule(self, "EveryMinute", schedule=every, targets=[_to(functions["schedule"])])
         patterns = {
-            "JobChanges": (events.EventPattern(source=[_SOURCE]), "schedule"),
+            "JobChanges": (events.EventPattern(source=[batch_names.EVENT_SOURCE]), "schedule"),
             "ExecutionEnds": (
                 events.EventPattern(
                     source=["aws.states"],

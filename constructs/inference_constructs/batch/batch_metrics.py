@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 
-#: `batch.embedded_metrics` of the runtime has the same word.
-NAMESPACE: Final = "InferenceBlueprints/Batch"
-#: States in which jobs end.
-ENDS: Final = ("completed", "failed", "expired", "cancelled")
+from inference_blueprints.contracts import batch_names
+
 _PERIOD: Final = cdk.Duration.minutes(5)
 
 
@@ -26,98 +25,98 @@ class BatchMetrics:
     def __init__(self, platform: str) -> None:
         self._platform = platform
 
-    def of_queue(self, name: str, queue: str) -> cloudwatch.Metric:
-        """Return what the scheduler sees of a queue's jobs, the most in each five minutes.
+    def metric_queue(self, name: str, queue: str) -> cloudwatch.Metric:
+        """Return a metric of a queue's jobs: the maximum of each five minutes.
 
         Parameters
         ----------
         name
-            The metric.
+            Name of the metric.
         queue
-            The queue's name.
+            Name of the queue.
         """
-        return self._metric(name, "Maximum", Queue=queue)
+        return self._metric(name, "Maximum", {batch_names.QUEUE_DIMENSION: queue})
 
-    def of_workers(self, name: str, model: str, statistic: str = "Sum") -> cloudwatch.Metric:
-        """Return what a model's workers say of themselves, each once a minute.
+    def metric_workers(self, name: str, model: str, statistic: str = "Sum") -> cloudwatch.Metric:
+        """Return a metric that each of a model's workers publishes once a minute.
 
         Parameters
         ----------
         name
-            The metric.
+            Name of the metric.
         model
-            The model's name.
+            Name of the model.
         statistic
-            How the workers' figures become one.
+            CloudWatch statistic over the workers, such as ``Sum``.
         """
-        return self._metric(name, statistic, Model=model)
+        return self._metric(name, statistic, {batch_names.MODEL_DIMENSION: model})
 
-    def a_second(self, name: str, model: str) -> cloudwatch.MathExpression:
-        """Return what a model's workers count, as a rate.
+    def metric_workers_per_second(self, name: str, model: str) -> cloudwatch.MathExpression:
+        """Return a counter of a model's workers as a rate per second.
 
         Parameters
         ----------
         name
-            The metric.
+            Name of the metric.
         model
-            The model's name.
+            Name of the model.
         """
         counted = f"{name.lower()}_{model.replace('-', '_')}"
         return cloudwatch.MathExpression(
             expression=f"{counted} / PERIOD({counted})",
             label=f"{model} {name}",
             period=_PERIOD,
-            using_metrics={counted: self.of_workers(name, model)},
+            using_metrics={counted: self.metric_workers(name, model)},
         )
 
-    def of_ended(self, state: str) -> cloudwatch.Metric:
-        """Return how many jobs ended in a state.
+    def metric_jobs_ended(self, state: str) -> cloudwatch.Metric:
+        """Return the number of jobs that ended in a state.
 
         Parameters
         ----------
         state
             The state.
         """
-        return self._metric("JobsEnded", "Sum", State=state)
+        return self._metric(batch_names.JOBS_ENDED, "Sum", {batch_names.STATE_DIMENSION: state})
 
-    def of_model(self, name: str, model: str) -> cloudwatch.Metric:
-        """Return what a model's jobs came to as they ended.
+    def metric_model(self, name: str, model: str) -> cloudwatch.Metric:
+        """Return a total over a model's jobs, counted when they end.
 
         Parameters
         ----------
         name
-            The metric.
+            Name of the metric.
         model
-            The model's name.
+            Name of the model.
         """
-        return self._metric(name, "Sum", Model=model)
+        return self._metric(name, "Sum", {batch_names.MODEL_DIMENSION: model})
 
-    def cost_of_team(self, team: str) -> cloudwatch.Metric:
-        """Return what a team's jobs cost as they ended, in dollars.
+    def metric_team_cost(self, team: str) -> cloudwatch.Metric:
+        """Return the cost of a team's jobs in US dollars, counted when they end.
 
         Parameters
         ----------
         team
-            The team's name.
+            Name of the team.
         """
-        return self._metric("CostUsd", "Sum", Team=team)
+        return self._metric(batch_names.COST_USD, "Sum", {batch_names.TEAM_DIMENSION: team})
 
-    def of_platform(self, name: str) -> cloudwatch.Metric:
-        """Return what is counted for the platform as a whole.
+    def metric_platform(self, name: str) -> cloudwatch.Metric:
+        """Return a counter of the whole platform.
 
         Parameters
         ----------
         name
-            The metric.
+            Name of the metric.
         """
-        return self._metric(name, "Sum")
+        return self._metric(name, "Sum", {})
 
-    def _metric(self, name: str, statistic: str, **dimensions: str) -> cloudwatch.Metric:
+    def _metric(self, name: str, statistic: str, dimensions: Mapping[str, str]) -> cloudwatch.Metric:
         """Return a metric of this platform; a graph names its lines by what differs."""
         return cloudwatch.Metric(
-            namespace=NAMESPACE,
+            namespace=batch_names.METRIC_NAMESPACE,
             metric_name=name,
-            dimensions_map={"Platform": self._platform, **dimensions},
+            dimensions_map={batch_names.PLATFORM_DIMENSION: self._platform, **dimensions},
             period=_PERIOD,
             statistic=statistic,
         )

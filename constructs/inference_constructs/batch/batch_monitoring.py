@@ -1,4 +1,4 @@
-"""What operators look at, and what calls them: a dashboard of batch, and its alarms."""
+"""The dashboard and the alarms of batch."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
-from inference_constructs.batch.batch_metrics import ENDS, BatchMetrics
-from inference_constructs.batch.shard_queue import ShardQueue
+from inference_blueprints.contracts import batch_names
+from inference_blueprints.contracts.batch_states import ENDS
+from inference_constructs.batch.batch_metrics import BatchMetrics
+from inference_constructs.batch.batch_shard_queue import BatchShardQueue
 
 _WIDTH, _HEIGHT = 12, 6
 _HOUR_SECONDS = 3600
@@ -71,15 +73,15 @@ class BatchMonitoring(Construct):
         teams: Sequence[str],
         functions: Mapping[str, lambda_.IFunction],
         state_machine: sfn.IStateMachine,
-        shard_queues: Mapping[str, ShardQueue],
-        api: apigateway.IRestApi,
+        shard_queues: Mapping[str, BatchShardQueue],
+        api: apigateway.RestApi,
     ) -> None:
         super().__init__(scope, construct_id)
         self._metrics = BatchMetrics(platform)
         self._queues = queues
         self._shard_queues = shard_queues
         alarms = self._add_alarms()
-        rows = [
+        rows: list[list[cloudwatch.IWidget]] = [
             [
                 cloudwatch.AlarmStatusWidget(
                     alarms=alarms, title="Alarms", width=2 * _WIDTH, height=_HEIGHT // 2
@@ -98,7 +100,7 @@ class BatchMonitoring(Construct):
         alarms = [
             self._alarm(
                 "SchedulerStopped",
-                self._metrics.of_platform("SchedulerRuns"),
+                self._metrics.metric_platform(batch_names.SCHEDULER_RUNS),
                 "No job is let in: the function `schedule` does not run, or fails.",
                 below=1,
                 periods=2,
@@ -106,24 +108,24 @@ class BatchMonitoring(Construct):
             ),
             self._alarm(
                 "JobsBroken",
-                self._metrics.of_platform("JobsBroken"),
+                self._metrics.metric_platform(batch_names.JOBS_BROKEN),
                 "A job failed with internal_error: something outside it broke.",
                 above=0,
             ),
         ]
         for queue in self._queues:
-            metric = self._metrics.of_queue("WaitedPercent", queue.name)
+            metric = self._metrics.metric_queue(batch_names.WAITED_PERCENT, queue.name)
             description = f"A job of {queue.name} has waited {_WAITED_PERCENT} % of its time away."
             alarms.append(
                 self._alarm(f"Waiting-{queue.name}", metric, description, above=_WAITED_PERCENT, periods=3)
             )
         for model, shards in self._shard_queues.items():
             hours = min(queue.deadline_hours for queue in self._queues if queue.model == model)
-            age = shards.metric_approximate_age_of_oldest_message(statistic="Maximum")
+            age = shards.metric_oldest_shard_age()
             description = f"A shard of {model} is older than the {hours:g} h that its job may have."
             alarms.append(self._alarm(f"Shards-{model}", age, description, above=hours * _HOUR_SECONDS))
             description = f"Shards of {model} ended every worker that took them."
-            alarms.append(self._alarm(f"Dead-{model}", _dead(shards), description, above=0))
+            alarms.append(self._alarm(f"Dead-{model}", shards.metric_dead_shards(), description, above=0))
         return alarms
 
     def _alarm(
@@ -154,14 +156,22 @@ class BatchMonitoring(Construct):
 
     def _jobs(self) -> list[cloudwatch.IWidget]:
         """Return jobs by what they do, and by how they ended."""
+        metrics = self._metrics
         names = [queue.name for queue in self._queues]
         return [
             *(
-                _graph(f"Jobs {title}", [self._metrics.of_queue(metric, name) for name in names], width=6)
-                for title, metric in (("waiting", "JobsWaiting"), ("running", "JobsRunning"))
+                _graph(f"Jobs {title}", [metrics.metric_queue(metric, name) for name in names], width=6)
+                for title, metric in (
+                    ("waiting", batch_names.JOBS_WAITING),
+                    ("running", batch_names.JOBS_RUNNING),
+                )
             ),
-            _graph("Jobs ending", [self._metrics.of_queue("JobsEnding", name) for name in names], width=6),
-            _graph("Jobs ended", [self._metrics.of_ended(state) for state in ENDS], width=6),
+            _graph(
+                "Jobs ending",
+                [metrics.metric_queue(batch_names.JOBS_ENDING, name) for name in names],
+                width=6,
+            ),
+            _graph("Jobs ended", [metrics.metric_jobs_ended(state) for state in ENDS], width=6),
         ]
 
     def _waiting(self) -> cloudwatch.IWidget:
@@ -169,29 +179,25 @@ class BatchMonitoring(Construct):
         names = [queue.name for queue in self._queues]
         return _graph(
             "Longest wait: seconds, and percent of the job's time",
-            [self._metrics.of_queue("OldestWaitingSeconds", name) for name in names],
-            [self._metrics.of_queue("WaitedPercent", name) for name in names],
+            [self._metrics.metric_queue(batch_names.OLDEST_WAITING_SECONDS, name) for name in names],
+            [self._metrics.metric_queue(batch_names.WAITED_PERCENT, name) for name in names],
         )
 
     def _money(self, teams: Sequence[str]) -> cloudwatch.IWidget:
         """Return what ended, in dollars."""
-        return _graph("Cost of jobs that ended, USD", [self._metrics.cost_of_team(team) for team in teams])
+        return _graph(
+            "Cost of jobs that ended, USD", [self._metrics.metric_team_cost(team) for team in teams]
+        )
 
     def _shards(self) -> list[list[cloudwatch.IWidget]]:
         """Return what waits for workers, and what was put aside."""
         backlog = [
             metric
             for queue in self._shard_queues.values()
-            for metric in (
-                queue.metric_approximate_number_of_messages_visible(),
-                queue.metric_approximate_number_of_messages_not_visible(),
-            )
+            for metric in (queue.metric_waiting_shards(), queue.metric_shards_in_progress())
         ]
-        ages = [
-            queue.metric_approximate_age_of_oldest_message(label=model, statistic="Maximum")
-            for model, queue in self._shard_queues.items()
-        ]
-        dead = [_dead(queue) for queue in self._shard_queues.values()]
+        ages = [queue.metric_oldest_shard_age(label=model) for model, queue in self._shard_queues.items()]
+        dead = [queue.metric_dead_shards() for queue in self._shard_queues.values()]
         return [
             [
                 _graph("Shards that wait and that are in work", backlog, width=8),
@@ -206,17 +212,33 @@ class BatchMonitoring(Construct):
         models = list(self._shard_queues)
 
         def each(*names: str) -> list[cloudwatch.IMetric]:
-            return [metrics.of_workers(name, model) for model in models for name in names]
+            return [metrics.metric_workers(name, model) for model in models for name in names]
 
         def mean(*names: str) -> list[cloudwatch.IMetric]:
-            return [metrics.of_workers(name, model, "Average") for model in models for name in names]
+            return [metrics.metric_workers(name, model, "Average") for model in models for name in names]
 
-        rates = [metrics.a_second(name, model) for model in models for name in ("Requests", "Rows")]
-        tokens = [metrics.of_model(name, m) for m in models for name in ("InputTokens", "OutputTokens")]
+        rates = [
+            metrics.metric_workers_per_second(name, model)
+            for model in models
+            for name in (batch_names.REQUESTS, batch_names.ROWS)
+        ]
+        tokens = [
+            metrics.metric_model(name, m)
+            for m in models
+            for name in (batch_names.INPUT_TOKENS, batch_names.OUTPUT_TOKENS)
+        ]
         return [
             _graph("Requests and answers a second", rates, width=6),
-            _graph("In flight and its limit, a worker", mean("InFlight", "InFlightLimit"), width=6),
-            _graph("Refused, not reached, broken", each("Refused", "Unavailable", "Broken"), width=6),
+            _graph(
+                "In flight and its limit, a worker",
+                mean(batch_names.IN_FLIGHT, batch_names.IN_FLIGHT_LIMIT),
+                width=6,
+            ),
+            _graph(
+                "Refused, not reached, broken",
+                each(batch_names.REFUSED, batch_names.UNAVAILABLE, batch_names.BROKEN),
+                width=6,
+            ),
             _graph("Tokens of jobs that ended", tokens, width=6),
         ]
 
@@ -224,7 +246,7 @@ class BatchMonitoring(Construct):
         self,
         functions: Mapping[str, lambda_.IFunction],
         machine: sfn.IStateMachine,
-        api: apigateway.IRestApi,
+        api: apigateway.RestApi,
     ) -> list[cloudwatch.IWidget]:
         """Return what fails of the platform itself."""
         errors = [each.metric_errors(label=name) for name, each in functions.items()]
@@ -242,11 +264,6 @@ class BatchMonitoring(Construct):
                 width=6,
             ),
         ]
-
-
-def _dead(queue: ShardQueue) -> cloudwatch.IMetric:
-    """Return how many shards of a queue were put aside."""
-    return queue.dead_letters.metric_approximate_number_of_messages_visible()
 
 
 def _graph(

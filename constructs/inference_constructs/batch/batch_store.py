@@ -1,23 +1,43 @@
-"""Where batch keeps its state."""
+"""The state of batch jobs, as the stacks that use it refer to it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+
+from inference_constructs.storage.batch_job_table import INDEXES, BatchJobTable
+from inference_constructs.storage.batch_progress_table import BatchProgressTable
 
 
 @dataclass(frozen=True)
 class BatchStore:
-    """Where batch keeps its state.
+    """The tables and the bucket of batch jobs, by name, for stacks other than the one that has them.
+
+    Each ``grant_*`` method allows its actions on its resource and nothing else. The grants of
+    ``dynamodb.Table`` and ``s3.Bucket`` would allow more: every index, and the bucket's own settings.
 
     Parameters
     ----------
-    table_name, progress_table_name, bucket_name
-        Records, how far jobs are, and objects.
+    table_name
+        Name of the table of jobs, files and uploads.
+    progress_table_name
+        Name of the table of each job's progress.
+    bucket_name
+        Name of the bucket of inputs and results.
     encryption_key
-        The key of all three.
+        KMS key of tables and bucket; they are in its account and region.
+
+    Examples
+    --------
+    >>> store = BatchStore.from_resources(  # doctest: +SKIP
+    ...     data_stack, jobs=jobs, progress=progress, bucket=bucket, encryption_key=key
+    ... )
+    >>> store.grant_objects(role, "jobs/*", "s3:GetObject")  # doctest: +SKIP
+    >>> store.grant_decrypt(role)  # doctest: +SKIP
     """
 
     table_name: str
@@ -25,12 +45,137 @@ class BatchStore:
     bucket_name: str
     encryption_key: kms.IKey
 
-    def progress_table_arn(self, stack: cdk.Stack) -> str:
-        """Return the ARN of the table of how far jobs are.
+    @classmethod
+    def from_resources(
+        cls,
+        stack: cdk.Stack,
+        *,
+        jobs: BatchJobTable,
+        progress: BatchProgressTable,
+        bucket: s3.IBucket,
+        encryption_key: kms.IKey,
+    ) -> BatchStore:
+        """Return the store that these resources are. Their names become outputs of their stack.
 
         Parameters
         ----------
         stack
-            One of the same account and region.
+            Stack of the resources.
+        jobs, progress
+            The tables.
+        bucket
+            The bucket.
+        encryption_key
+            Key of all three.
         """
-        return stack.format_arn(service="dynamodb", resource="table", resource_name=self.progress_table_name)
+
+        def exported(output: str, name: str) -> str:
+            cdk.CfnOutput(stack, output, value=name)
+            return cdk.Fn.get_stack_output(stack.stack_name, output, region=stack.region)
+
+        progress_table_name = exported("ProgressTableName", progress.table_name)
+        bucket_name = exported("BatchBucketName", bucket.bucket_name)
+        return cls(
+            table_name=exported("JobTableName", jobs.table_name),
+            progress_table_name=progress_table_name,
+            bucket_name=bucket_name,
+            encryption_key=encryption_key,
+        )
+
+    @property
+    def bucket_arn(self) -> str:
+        """ARN of the bucket."""
+        return f"arn:{self._stack.partition}:s3:::{self.bucket_name}"
+
+    def grant_objects(self, grantee: iam.IGrantable, key_pattern: str, *actions: str) -> iam.Grant:
+        """Allow actions on some objects of the bucket.
+
+        Parameters
+        ----------
+        grantee
+            Who may act.
+        key_pattern
+            Pattern of the objects' keys, such as ``jobs/*``.
+        *actions
+            Actions of S3 on objects, such as ``s3:GetObject``.
+        """
+        return iam.Grant.add_to_principal(
+            grantee=grantee, actions=list(actions), resource_arns=[f"{self.bucket_arn}/{key_pattern}"]
+        )
+
+    def grant_list(self, grantee: iam.IGrantable, *key_patterns: str) -> iam.Grant:
+        """Allow listing some keys. Without it, S3 answers that a missing object is forbidden.
+
+        Parameters
+        ----------
+        grantee
+            Who may list.
+        *key_patterns
+            Patterns of the keys, such as ``jobs/*``.
+        """
+        return iam.Grant.add_to_principal(
+            grantee=grantee,
+            actions=["s3:ListBucket"],
+            conditions={"StringLike": {"s3:prefix": list(key_patterns)}},
+            resource_arns=[self.bucket_arn],
+        )
+
+    def grant_records(self, grantee: iam.IGrantable, *actions: str) -> iam.Grant:
+        """Allow actions on the table of jobs, files and uploads, and on its indexes.
+
+        Parameters
+        ----------
+        grantee
+            Who may act.
+        *actions
+            Actions of DynamoDB, such as ``dynamodb:GetItem``.
+        """
+        table = self._table_arn(self.table_name)
+        return iam.Grant.add_to_principal(
+            grantee=grantee,
+            actions=list(actions),
+            resource_arns=[table, *(f"{table}/index/{index}" for index in INDEXES)],
+        )
+
+    def grant_progress(self, grantee: iam.IGrantable, *actions: str) -> iam.Grant:
+        """Allow actions on the table of each job's progress.
+
+        Parameters
+        ----------
+        grantee
+            Who may act.
+        *actions
+            Actions of DynamoDB, such as ``dynamodb:PutItem``.
+        """
+        return iam.Grant.add_to_principal(
+            grantee=grantee,
+            actions=list(actions),
+            resource_arns=[self._table_arn(self.progress_table_name)],
+        )
+
+    def grant_decrypt(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allow decrypting with the key, which reading needs.
+
+        Parameters
+        ----------
+        grantee
+            Who reads.
+        """
+        return self.encryption_key.grant_decrypt(grantee)
+
+    def grant_encrypt_decrypt(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allow what reading and writing need of the key: ``kms:Decrypt`` and ``kms:GenerateDataKey``.
+
+        Parameters
+        ----------
+        grantee
+            Who reads and writes.
+        """
+        return self.encryption_key.grant(grantee, "kms:Decrypt", "kms:GenerateDataKey")
+
+    @property
+    def _stack(self) -> cdk.Stack:
+        return cdk.Stack.of(self.encryption_key)
+
+    def _table_arn(self, name: str) -> str:
+        return self._stack.format_arn(service="dynamodb", resource="table", resource_name=name)

@@ -16,6 +16,8 @@ import aws_cdk as cdk
 import jsii
 from aws_cdk import aws_lambda as lambda_
 
+from inference_constructs.batch.code_staging import stage_packages
+
 #: Packages beside boto3, which Lambda brings: what they are imported as.
 _PACKAGES = ("aws_lambda_powertools", "jinja2", "markupsafe", "multipart", "typing_extensions", "valkey")
 # Compiled parts are of one Python and one processor; each of the packages works without.
@@ -40,8 +42,7 @@ class _Copying:
 
     def try_bundle(self, output_dir: str, *, image: Any, **_: Any) -> bool:  # noqa: ARG002 - jsii's
         """Fill the folder."""
-        for folder in self._folders:
-            shutil.copytree(folder, Path(output_dir) / folder.name, ignore=_LEFT_OUT)
+        stage_packages(self._folders, Path(output_dir))
         for name in _PACKAGES:
             _copy_package(name, Path(output_dir))
         for name, content in self._documents.items():

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from inference_blueprints.contracts import batch_environment
+from inference_blueprints.contracts.batch_keys import FILES_PREFIX, JOBS_PREFIX, UPLOADS_PREFIX, JobKeys
+
 #: For how long API Gateway remembers an answer about a token; one that ends sooner is refused.
 AUTHORIZER_SECONDS = 300
 
@@ -16,13 +19,13 @@ class JobFunction:
     Parameters
     ----------
     handler
-        What it runs.
+        Function that Lambda calls, by its import path.
     timeout_seconds, memory_mib
         Its limits; Lambda gives processors with memory.
     objects
         Actions of S3 on keys of the batch bucket, by the key's pattern.
     lists
-        Patterns of keys that it lists, or asks for although they may not be there.
+        Patterns of keys that it lists, or reads although they may be missing.
     records, progress
         Actions of DynamoDB on the table of records, and on that of how far jobs are.
     states
@@ -31,8 +34,8 @@ class JobFunction:
         Whether it reads what teams name: objects below their prefixes.
     reads_manifests
         Whether it reads what teams put below their own prefixes of the batch bucket.
-    tells
-        Whether it puts events on the bus.
+    sends_events
+        Whether it puts events on the account's default event bus.
     reads_parquet
         Whether it needs pyarrow, where the region has the layer that brings it.
     environment
@@ -49,12 +52,15 @@ class JobFunction:
     states: Sequence[str] = ()
     reads_inputs: bool = False
     reads_manifests: bool = False
-    tells: bool = False
+    sends_events: bool = False
     reads_parquet: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
-_JOBS = "jobs/*"
+_JOBS = f"{JOBS_PREFIX}*"
+_FILES = f"{FILES_PREFIX}*"
+_UPLOADS = f"{UPLOADS_PREFIX}*"
+_ANY_JOB = JobKeys("*")
 _CHANGE_RECORDS = ("dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:Query")
 _WRITE_LARGE = ("s3:PutObject", "s3:AbortMultipartUpload")
 _START = ("states:StartExecution",)
@@ -90,7 +96,7 @@ STATE_FUNCTIONS: Mapping[str, JobFunction] = {
         lists=(_JOBS,),
         records=("dynamodb:PutItem",),
         progress=("dynamodb:PutItem",),
-        tells=True,
+        sends_events=True,
     ),
     "merge": JobFunction(
         "batch.completion.handlers.merge",
@@ -105,7 +111,7 @@ STATE_FUNCTIONS: Mapping[str, JobFunction] = {
         objects={_JOBS: ("s3:GetObject",)},
         lists=(_JOBS,),
         records=_CHANGE_RECORDS,
-        tells=True,
+        sends_events=True,
     ),
     "reject": JobFunction(
         "batch.completion.handlers.reject",
@@ -113,7 +119,7 @@ STATE_FUNCTIONS: Mapping[str, JobFunction] = {
         objects={_JOBS: ("s3:GetObject", *_WRITE_LARGE)},
         lists=(_JOBS,),
         records=_CHANGE_RECORDS,
-        tells=True,
+        sends_events=True,
     ),
 }
 
@@ -135,18 +141,18 @@ OTHER_FUNCTIONS: Mapping[str, JobFunction] = {
         objects={_JOBS: ("s3:GetObject", *_WRITE_LARGE)},
         lists=(_JOBS,),
         records=_CHANGE_RECORDS,
-        tells=True,
+        sends_events=True,
     ),
     "object": JobFunction(
         "batch.submission.handlers.handle_object",
-        objects={"jobs/*/request.json": ("s3:PutObject",)},
+        objects={_ANY_JOB.request: ("s3:PutObject",)},
         records=_CHANGE_RECORDS,
         states=_START,
         reads_manifests=True,
     ),
     "cron": JobFunction(
         "batch.submission.handlers.handle_schedule",
-        objects={"jobs/*/request.json": ("s3:PutObject",)},
+        objects={_ANY_JOB.request: ("s3:PutObject",)},
         records=_CHANGE_RECORDS,
         states=_START,
     ),
@@ -155,19 +161,19 @@ OTHER_FUNCTIONS: Mapping[str, JobFunction] = {
         timeout_seconds=29,  # API Gateway waits no longer.
         memory_mib=1769,
         objects={
-            "jobs/*/request.json": ("s3:GetObject", "s3:PutObject"),
-            # What a redrive reads and writes.
-            "jobs/*/plan.json": ("s3:GetObject",),
-            "jobs/*/outcome.json": ("s3:GetObject",),
-            "jobs/*/shards.jsonl": ("s3:GetObject",),
-            "jobs/*/job.json": ("s3:GetObject", "s3:PutObject"),
-            "jobs/*/undone-*.jsonl": ("s3:PutObject",),
-            "jobs/*/output.jsonl": ("s3:GetObject", "s3:DeleteObject"),
-            "jobs/*/error.jsonl": ("s3:GetObject", "s3:DeleteObject"),
-            "files/*": ("s3:GetObject", "s3:DeleteObject", *_WRITE_LARGE),
-            "uploads/*": ("s3:GetObject", "s3:PutObject", "s3:DeleteObject"),
+            _ANY_JOB.request: ("s3:GetObject", "s3:PutObject"),
+            # A redrive reads and writes these.
+            _ANY_JOB.plan: ("s3:GetObject",),
+            _ANY_JOB.outcome: ("s3:GetObject",),
+            _ANY_JOB.shards: ("s3:GetObject",),
+            _ANY_JOB.description: ("s3:GetObject", "s3:PutObject"),
+            _ANY_JOB.undone("*"): ("s3:PutObject",),
+            _ANY_JOB.output: ("s3:GetObject", "s3:DeleteObject"),
+            _ANY_JOB.error: ("s3:GetObject", "s3:DeleteObject"),
+            _FILES: ("s3:GetObject", "s3:DeleteObject", *_WRITE_LARGE),
+            _UPLOADS: ("s3:GetObject", "s3:PutObject", "s3:DeleteObject"),
         },
-        lists=("uploads/*", _JOBS),
+        lists=(_UPLOADS, _JOBS),
         records=(*_CHANGE_RECORDS, "dynamodb:DeleteItem"),
         progress=("dynamodb:Query",),
         states=(*_START, *_STOP),
@@ -175,6 +181,6 @@ OTHER_FUNCTIONS: Mapping[str, JobFunction] = {
     "authorizer": JobFunction(
         "batch.authorizer.handler.handle",
         timeout_seconds=20,
-        environment={"BATCH_AUTHORIZER_SECONDS": str(AUTHORIZER_SECONDS)},
+        environment={batch_environment.AUTHORIZER_SECONDS: str(AUTHORIZER_SECONDS)},
     ),
 }

@@ -1,8 +1,14 @@
-"""How a job goes from its input to its results, as a state machine: data in the Amazon States Language.
+"""The state machine of a batch job, from its input to its results, in the Amazon States Language (ASL).
 
-An execution is an attempt at a job; its input is ``{"job": …, "attempt": …}``. It catches nothing: whatever
-ends it is told to the function that closes jobs. Children of its maps are one segment or one shard, never one
-request (https://docs.aws.amazon.com/step-functions/latest/dg/state-map-distributed.html).
+An execution is one attempt at a job. Its input is ``{"job": …, "attempt": …}``. The machine catches no
+error: an event rule reports each failed execution to the function that closes jobs. A child execution of a
+map processes one segment or one shard, never one request
+(https://docs.aws.amazon.com/step-functions/latest/dg/state-map-distributed.html).
+
+This is ASL and not CDK's classes, which were tried with aws-cdk-lib 2.275.0. ``SqsSendMessage`` takes one
+queue at synthesis, while a job names its model's queue when it starts. The classes also grant more than
+this machine needs: ``LambdaInvoke`` allows every version of a function, ``S3JsonItemReader`` every object
+of the bucket, and ``DistributedMap`` redriving child executions.
 """
 
 from __future__ import annotations
@@ -11,24 +17,34 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from inference_blueprints.contracts.batch_keys import JOBS_PREFIX, JobKeys
+from inference_blueprints.contracts.batch_limits import (
+    MAX_CONCURRENT_SEGMENTS,
+    MAX_TASK_RETRY_SECONDS,
+    TASK_HEARTBEAT_SECONDS,
+)
+from inference_blueprints.contracts.batch_names import PERMANENT_ERRORS, SHARD_MAP_LABEL
+
 State = dict[str, Any]
 
-#: Seconds without a sign of life after which a shard is given to another worker.
-HEARTBEAT_SECONDS = 120
-#: Seconds to wait, at most, before a shard that went silent is given to another again. Each attempt leaves
-#: four events of the 25,000 that an execution may have: so they last for the longest deadline.
-LONGEST_SILENCE_SECONDS = 120
-#: Segments that are checked at once.
-SEGMENTS_AT_ONCE = 50
+
+def _after_job(key: str) -> str:
+    """Return the part of a key of `_KEYS` that follows the job's identifier."""
+    return key.removeprefix(JOBS_PREFIX)
+
+
+#: Keys of a job without identifier: the state machine inserts it.
+_KEYS = JobKeys("")
+_SHARDS, _PUBLICATIONS = _after_job(_KEYS.shards), _after_job(_KEYS.publications)
+_BEFORE_ATTEMPT, _AFTER_ATTEMPT = _after_job(_KEYS.undone("#")).split("#")
 # A worker that says that a shard can never be done is believed the second time; another failure is tried more
 # often; and one that is gone or has no time yet always: the job's deadline ends that.
-_HOPELESS = ["InvalidJobError", "MissingObjectError", "RenderingError"]
 _FAILED_ATTEMPTS = 4
 _SILENT_ATTEMPTS = 100_000
 #: Parts whose answers go to the signal store at once.
 _PUBLISHED_AT_ONCE = 20
 # A store that is not reached, or is restarted, is waited for: twenty minutes, until a redrive has to do it.
-# Of several retriers the first that fits decides alone, so this is the only one.
+# Only the first retrier that matches applies, so this is the only one.
 _STORE_RETRY = {
     "ErrorEquals": ["States.ALL"],
     "IntervalSeconds": 5,
@@ -47,7 +63,7 @@ _LAMBDA_ERRORS = [
 
 @dataclass(frozen=True)
 class JobResources:
-    """What the state machine works with.
+    """Resources of the state machine.
 
     Parameters
     ----------
@@ -68,7 +84,7 @@ def job_definition(resources: JobResources) -> dict[str, Any]:
     Parameters
     ----------
     resources
-        What it works with.
+        Resources of the state machine.
     """
     return {
         "Comment": "Runs an attempt at a batch job",
@@ -91,8 +107,8 @@ def _preparing(resources: JobResources) -> dict[str, State]:
                 "attempt": "{% $states.input.attempt %}",
                 "job": "{% $states.input.job %}",
                 "shardsKey": (
-                    "{% 'jobs/' & $states.input.job & ($states.input.attempt > 1 "
-                    "? '/undone-' & $states.input.attempt & '.jsonl' : '/shards.jsonl') %}"
+                    f"{{% '{JOBS_PREFIX}' & $states.input.job & ($states.input.attempt > 1 "
+                    f"? '{_BEFORE_ATTEMPT}' & $states.input.attempt & '{_AFTER_ATTEMPT}' : '{_SHARDS}') %}}"
                 ),
             },
             "Next": "IsFirstAttempt",
@@ -122,7 +138,7 @@ def _preparing(resources: JobResources) -> dict[str, State]:
             key="{% $segmentsKey %}",
             label="Segments",
             child="CheckSegment",
-            concurrency=SEGMENTS_AT_ONCE,
+            concurrency=MAX_CONCURRENT_SEGMENTS,
             selector={"job": "{% $job %}", "segment": "{% $states.context.Map.Item.Value %}"},
             state={
                 **_invoke(resources, "check", "{% $states.input %}"),
@@ -174,7 +190,7 @@ def _working(resources: JobResources) -> dict[str, State]:
             **_map(
                 resources,
                 key="{% $shardsKey %}",
-                label="Shards",
+                label=SHARD_MAP_LABEL,
                 child="RunShard",
                 concurrency="{% $places %}",
                 selector={
@@ -192,7 +208,7 @@ def _working(resources: JobResources) -> dict[str, State]:
 
 
 def _shard() -> State:
-    """Give a shard to whichever worker takes it, and wait until that says that it is done."""
+    """Queue a shard for any worker, and wait for the worker's result."""
     return {
         "Type": "Task",
         "Resource": "arn:aws:states:::sqs:sendMessage.waitForTaskToken",
@@ -204,16 +220,16 @@ def _shard() -> State:
                 "taskToken": "{% $states.context.Task.Token %}",
             },
         },
-        "HeartbeatSeconds": HEARTBEAT_SECONDS,
+        "HeartbeatSeconds": TASK_HEARTBEAT_SECONDS,
         "Retry": [
             {
                 "ErrorEquals": ["States.HeartbeatTimeout"],
                 "IntervalSeconds": 1,
                 "BackoffRate": 2,
-                "MaxDelaySeconds": LONGEST_SILENCE_SECONDS,
+                "MaxDelaySeconds": MAX_TASK_RETRY_SECONDS,
                 "MaxAttempts": _SILENT_ATTEMPTS,
             },
-            {"ErrorEquals": _HOPELESS, "IntervalSeconds": 5, "MaxAttempts": 1},
+            {"ErrorEquals": list(PERMANENT_ERRORS), "IntervalSeconds": 5, "MaxAttempts": 1},
             {
                 "ErrorEquals": ["States.ALL"],
                 "IntervalSeconds": 5,
@@ -255,7 +271,7 @@ def _publishing(resources: JobResources) -> dict[str, State]:
         "Publications": {
             **_map(
                 resources,
-                key="{% 'jobs/' & $job & '/publications.jsonl' %}",
+                key=f"{{% '{JOBS_PREFIX}' & $job & '{_PUBLICATIONS}' %}}",
                 label="Publications",
                 child="PublishPart",
                 concurrency=_PUBLISHED_AT_ONCE,
@@ -268,7 +284,7 @@ def _publishing(resources: JobResources) -> dict[str, State]:
                 },
                 following="Finish",
             ),
-            # The job's files are there whatever becomes of its signals; its end says which are not.
+            # The job's files are complete even if signals fail; the last state reports which parts failed.
             "ToleratedFailurePercentage": 100,
         },
     }

@@ -1,18 +1,19 @@
-"""What a worker of a model's batch queues is and may do, wherever it runs."""
+"""A worker of a model's batch queues, wherever it runs: its settings and its permissions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_stepfunctions as sfn
 
+from inference_blueprints.contracts.batch_keys import JOBS_PREFIX
+from inference_constructs.batch.batch_shard_queue import BatchShardQueue
 from inference_constructs.batch.batch_store import BatchStore
-from inference_constructs.batch.shard_queue import ShardQueue
-from inference_constructs.eks.pod_identity import Statement
 
 #: Why its policy has wildcards.
-WILDCARDS = "Objects of jobs and of teams have names that nobody knows before."
+WILDCARDS = "The names of jobs' and teams' objects are not known at deployment."
 
 
 @dataclass(frozen=True)
@@ -22,19 +23,52 @@ class ModelWorker:
     Parameters
     ----------
     model
-        Its model.
+        Name of the model.
     queue
-        The model's shards.
+        Queue of the model's shards.
     environment
-        What it is told, as `batch.worker` of the runtime reads it.
-    statements
-        What it may do, as statements of one IAM policy.
+        Environment variables, as `batch.worker` of the runtime reads them.
+    store
+        Tables and bucket of batch jobs.
+    state_machine
+        State machine that waits for each shard's result.
+    input_arns
+        ARN patterns of the teams' inputs in S3, each with an asterisk at its end.
     """
 
     model: str
-    queue: ShardQueue
+    queue: BatchShardQueue
     environment: Mapping[str, str]
-    statements: Sequence[Statement]
+    store: BatchStore
+    state_machine: sfn.IStateMachine
+    input_arns: Sequence[str]
+
+    def grant_run(self, grantee: iam.IGrantable) -> list[iam.Grant]:
+        """Allow everything that the worker does.
+
+        Parameters
+        ----------
+        grantee
+            Task role or pod identity of the worker.
+        """
+        grants = [
+            self.queue.grant_consume(grantee),
+            self.state_machine.grant_task_response(grantee),
+            self.store.grant_objects(
+                grantee, f"{JOBS_PREFIX}*", "s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"
+            ),
+            self.store.grant_list(grantee, f"{JOBS_PREFIX}*"),
+            # The only table that a worker writes: it cannot change the records of jobs.
+            self.store.grant_progress(grantee, "dynamodb:PutItem"),
+            self.store.grant_encrypt_decrypt(grantee),
+        ]
+        if self.input_arns:
+            grants.append(
+                iam.Grant.add_to_principal(
+                    grantee=grantee, actions=["s3:GetObject"], resource_arns=list(self.input_arns)
+                )
+            )
+        return grants
 
 
 @dataclass(frozen=True)
@@ -57,51 +91,3 @@ class WorkerCount:
     def follows_the_queue(self) -> bool:
         """Whether there are more of them at one time than at another."""
         return self.least < self.most
-
-
-def worker_statements(
-    stack: cdk.Stack,
-    queue: ShardQueue,
-    store: BatchStore,
-    *,
-    state_machine_arn: str,
-    data_prefixes: Sequence[str],
-) -> list[Statement]:
-    """Return what a worker may do.
-
-    Parameters
-    ----------
-    stack
-        Where it is deployed.
-    queue
-        The model's shards.
-    store
-        Records and objects.
-    state_machine_arn
-        What is told of shards.
-    data_prefixes
-        ARNs of what teams let the platform read, each with a star at its end.
-    """
-    bucket = f"arn:{stack.partition}:s3:::{store.bucket_name}"
-    return [
-        _allow(["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility"], queue.queue_arn),
-        # A task's token is not of an execution that could be named.
-        _allow(
-            ["states:SendTaskSuccess", "states:SendTaskFailure", "states:SendTaskHeartbeat"],
-            state_machine_arn,
-        ),
-        _allow(["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"], f"{bucket}/jobs/*"),
-        {
-            **_allow(["s3:ListBucket"], bucket),
-            "Condition": {"StringLike": {"s3:prefix": "jobs/*"}},
-        },
-        # Alone there: a worker cannot touch the records of jobs.
-        _allow(["dynamodb:PutItem"], store.progress_table_arn(stack)),
-        _allow(["kms:Decrypt", "kms:GenerateDataKey"], store.encryption_key.key_arn),
-        *([_allow(["s3:GetObject"], *data_prefixes)] if data_prefixes else []),
-    ]
-
-
-def _allow(actions: list[str], *resources: str) -> Statement:
-    """Return a statement that allows actions."""
-    return {"Effect": "Allow", "Action": actions, "Resource": list(resources)}

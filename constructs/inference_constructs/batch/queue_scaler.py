@@ -9,11 +9,11 @@ from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
 from inference_blueprints.catalog.charts import Chart
-from inference_constructs.batch.shard_queue import ShardQueue
+from inference_constructs.batch.batch_shard_queue import BatchShardQueue
 from inference_constructs.eks.pod_identity import PodIdentity
 from inference_constructs.helm.release import HelmRelease
 
-#: The chart's name for the operator, which alone asks queues.
+#: Service account of the chart's operator, the only part that reads queues.
 _SERVICE_ACCOUNT = "keda-operator"
 
 
@@ -27,11 +27,11 @@ class QueueScaler(Construct):
     cluster_name
         Name of the cluster, a plain string.
     cluster
-        Where it runs.
+        The cluster.
     chart, values
         KEDA's, and the values.
     queues
-        What it looks at.
+        Queues of the workers that it scales.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class QueueScaler(Construct):
         cluster: eks.ICluster,
         chart: Chart,
         values: Mapping[str, Any],
-        queues: Sequence[ShardQueue],
+        queues: Sequence[BatchShardQueue],
     ) -> None:
         super().__init__(scope, construct_id)
         identity = PodIdentity(
@@ -52,14 +52,9 @@ class QueueScaler(Construct):
             cluster_name=cluster_name,
             namespace=chart.namespace,
             service_accounts=[_SERVICE_ACCOUNT],
-            statements=[
-                {
-                    "Effect": "Allow",
-                    "Action": ["sqs:GetQueueAttributes"],
-                    "Resource": [queue.queue_arn for queue in queues],
-                }
-            ],
         )
+        for queue in queues:
+            queue.grant_read_attributes(identity)
         # A pod that starts before its identity is there never gets it.
         HelmRelease(
             self, "Release", cluster=cluster, chart=chart, values=values, wait=True, create_namespace=True

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
+from typing import Any
 
 import aws_cdk as cdk
+import jsii
 from aws_cdk import aws_codebuild as codebuild
 from aws_cdk import aws_ecr as ecr
 from aws_cdk import aws_iam as iam
@@ -14,7 +17,8 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
-from inference_constructs.findings import acknowledge_wildcards
+from inference_constructs.batch.code_staging import stage_packages
+from inference_constructs.findings import acknowledge
 
 _BUILD_MINUTES = 20
 #: As long as a function may run; a build takes about three.
@@ -35,6 +39,29 @@ _BUILD_SPECIFICATION = {
         }
     },
 }
+
+
+@jsii.implements(cdk.ILocalBundling)
+class _BuildContext:
+    """Copies what the Dockerfile needs: the workers' package, the contracts and the folder ``worker``.
+
+    Parameters
+    ----------
+    code
+        Folder of the workers' package.
+    """
+
+    def __init__(self, code: Path) -> None:
+        self._code = code
+
+    def try_bundle(self, output_dir: str, *, image: Any, **_: Any) -> bool:  # noqa: ARG002 - jsii's
+        """Fill the folder."""
+        directory = Path(output_dir)
+        stage_packages((self._code,), directory)
+        (directory / "worker").mkdir()
+        for name in ("Dockerfile", "requirements.txt"):
+            shutil.copy(self._code / "worker" / name, directory / "worker")
+        return True
 
 
 class WorkerImage(Construct):
@@ -74,9 +101,19 @@ class WorkerImage(Construct):
             lifecycle_rules=[ecr.LifecycleRule(max_image_count=_KEPT_IMAGES)],
             removal_policy=cdk.RemovalPolicy.DESTROY,
         )
-        source = s3_assets.Asset(self, "Source", path=str(code), exclude=["**/__pycache__"])
+        source = s3_assets.Asset(
+            self,
+            "Source",
+            path=str(code),
+            asset_hash_type=cdk.AssetHashType.OUTPUT,
+            bundling=cdk.BundlingOptions(
+                # Never pulled: the build context is copied by this program.
+                image=cdk.DockerImage.from_registry("none"),
+                local=_BuildContext(code),
+            ),
+        )
         self.tag = source.asset_hash
-        #: What depends on it comes after the build's start or, where deployment waits, after its end.
+        #: Dependants are deployed after the build's start or, if the deployment waits, after its end.
         self.build = self._start(self._add_project(source, encryption_key), starter, wait=wait)
 
     @property
@@ -119,36 +156,20 @@ class WorkerImage(Construct):
     def _build_role(self, source: s3_assets.Asset, log: logs.LogGroup) -> iam.Role:
         """Let the build read this very source, write its log, and push to this very repository."""
         role = iam.Role(self, "BuildRole", assumed_by=iam.ServicePrincipal("codebuild.amazonaws.com"))
-        token = iam.PolicyStatement(actions=["ecr:GetAuthorizationToken"], resources=["*"])
-        statements = [
-            token,
+        ecr.AuthorizationToken.grant_read(role)
+        # The grant of the asset would allow reading every asset of every stack.
+        role.add_to_policy(
             iam.PolicyStatement(
                 actions=["s3:GetObject", "s3:GetObjectVersion"],
                 resources=[source.bucket.arn_for_objects(source.s3_object_key)],
-            ),
-            iam.PolicyStatement(
-                actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log.log_group_arn]
-            ),
-            iam.PolicyStatement(
-                actions=[
-                    "ecr:BatchCheckLayerAvailability",
-                    "ecr:BatchGetImage",
-                    "ecr:CompleteLayerUpload",
-                    "ecr:DescribeImages",
-                    "ecr:GetDownloadUrlForLayer",
-                    "ecr:InitiateLayerUpload",
-                    "ecr:PutImage",
-                    "ecr:UploadLayerPart",
-                ],
-                resources=[self.repository.repository_arn],
-            ),
-        ]
-        for statement in statements:
-            role.add_to_policy(statement)
-        acknowledge_wildcards(
+            )
+        )
+        log.grant_write(role)
+        self.repository.grant_pull_push(role)
+        self.repository.grant(role, "ecr:DescribeImages")
+        acknowledge(
             role,
-            [each.to_statement_json() for each in statements],
-            "The token of a registry is of no resource (Amazon ECR API Reference); a log has streams.",
+            {"IAM5[Resource::*]": "ecr:GetAuthorizationToken has no resource type (Amazon ECR API)."},
         )
         return role
 
@@ -162,6 +183,7 @@ class WorkerImage(Construct):
             retention=logs.RetentionDays.THREE_MONTHS,
         )
         log.grant_write(role)
+        # CodeBuild's construct has no grant for this.
         role.add_to_policy(
             iam.PolicyStatement(
                 actions=["codebuild:StartBuild", *(["codebuild:BatchGetBuilds"] if wait else [])],
@@ -172,7 +194,7 @@ class WorkerImage(Construct):
             self,
             "Starter",
             architecture=lambda_.Architecture.ARM_64,
-            # A folder that is excluded itself hides whatever is let in below it.
+            # An excluded folder would also hide the included files below it.
             code=lambda_.Code.from_asset(
                 str(starter.parent), exclude=["*", ".*", f"!{starter.name}", f"!{starter.name}/*.py"]
             ),

@@ -1,1 +1,1 @@
-"""Accelerated nodes: Karpenter's rights and its pools."""
+"""Accelerated nodes: Karpenter's permissions and its pools."""

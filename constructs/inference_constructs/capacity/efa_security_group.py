@@ -1,4 +1,4 @@
-"""What lets EFA interfaces reach each other."""
+"""The security group with which EFA interfaces reach each other."""
 
 from __future__ import annotations
 

@@ -31,16 +31,16 @@ class ImageBaker(Construct):
     """A state machine that starts an instance, pulls images, takes a snapshot and ends the instance.
 
     It costs nothing while it does not run. Nothing connects to the instance: it has no public address, no key
-    and no open port, and the document of Systems Manager takes names of images alone.
+    and no open port, and the Systems Manager document accepts only image names.
 
     Parameters
     ----------
     platform
         Value of the platform's tag.
     image
-        What nodes boot; its plain variant unpacks as the one with NVIDIA's drivers does.
+        Image that nodes boot. The variant without NVIDIA drivers bakes for both.
     architectures
-        Of the pools that ask for snapshots: ``amd64``, ``arm64``.
+        Architectures of the pools that use snapshots: ``amd64``, ``arm64``.
     vpc
         Its first private subnet holds the instance; it reaches registries through it.
     tags
@@ -119,7 +119,7 @@ class ImageBaker(Construct):
         )
 
     def _https_out(self, vpc_id: str) -> ec2.CfnSecurityGroup:
-        """Let the instance call registries and AWS, and nobody call it."""
+        """Let the instance connect to registries and AWS. Nothing can connect to it."""
         return ec2.CfnSecurityGroup(
             self,
             "SecurityGroup",
@@ -214,8 +214,8 @@ class ImageBaker(Construct):
         acknowledge_wildcards(
             role,
             baking,
-            "Instances, volumes and snapshots have no names beforehand: rights to change are bound to the "
-            "launch template and to the tags of a bake, rights to read to the region.",
+            "Instances, volumes and snapshots are not known yet: permissions to change are bound to the "
+            "launch template and to the tags of a bake, permissions to read to the region.",
         )
         acknowledge_wildcards(role, logging, "CloudWatch's calls for the delivery of logs know no resources.")
         return role

@@ -1,4 +1,7 @@
-"""Rights of the state machine that bakes images, as data."""
+"""Permissions of the state machine that bakes images.
+
+They are IAM's JSON and not grants: each statement has conditions on tags or on the launch template.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ Statement = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class BakerScope:
-    """What the rights are bound to.
+    """Resources and tags that limit the permissions.
 
     Parameters
     ----------
@@ -59,12 +62,12 @@ class BakerScope:
 
 
 def baker_statements(scope: BakerScope) -> tuple[Statement, ...]:
-    """Return the statements: from the given templates alone, and on what carries the bake's tags alone.
+    """Return the statements: they cover the given launch templates, and resources with the bake's tags, only.
 
     Parameters
     ----------
     scope
-        What the rights are bound to.
+        Resources and tags that limit the permissions.
     """
     snapshots = scope.ec2_arn("snapshot", account="")
     from_template = {"ArnEquals": {"ec2:LaunchTemplate": list(scope.launch_template_arns)}}

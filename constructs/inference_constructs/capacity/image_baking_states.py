@@ -1,8 +1,11 @@
-"""How a snapshot with images comes about, as a state machine: data in the Amazon States Language.
+"""The state machine that bakes images into a snapshot, in the Amazon States Language (ASL).
 
-After AWS's sample for Bottlerocket (https://github.com/aws-samples/bottlerocket-images-cache). Every step
-that can fail leads to the instance's end. The machine has no time limit of its own, for that would end it
-without ending the instance: each wait has one instead.
+It follows AWS's sample for Bottlerocket (https://github.com/aws-samples/bottlerocket-images-cache). Every
+step that can fail leads to the termination of the instance. The machine has no timeout of its own, because
+a timeout would end the machine and leave the instance running. Each wait has a limit instead.
+
+This is ASL and not CDK's classes: ``CallAwsService`` grants each call without conditions, while
+``image_baker_policies`` binds them to tags and to the launch template.
 """
 
 from __future__ import annotations
@@ -22,13 +25,13 @@ _AGENT_ATTEMPTS = 60
 #: well below the 25,000 events of an execution.
 _MOST_LOOKS = 1440
 _CALL_ATTEMPTS = 5
-#: Unpacking waits for the volume alone (Amazon EBS User Guide, General Purpose SSD volumes).
+#: The volume limits the speed of unpacking (Amazon EBS User Guide, General Purpose SSD volumes).
 _DATA_VOLUME_SPEED = {"Throughput": 1000, "Iops": 4000}
 
 
 @dataclass(frozen=True)
 class BakingResources:
-    """What the state machine works with.
+    """Resources of the state machine.
 
     Parameters
     ----------
@@ -39,7 +42,7 @@ class BakingResources:
     tags
         Of instance, volumes and snapshot.
     snapshot_tags
-        Of the snapshot, besides.
+        Additional tags of the snapshot.
     """
 
     launch_templates: Mapping[str, Mapping[str, str]]
@@ -54,7 +57,7 @@ def baking_definition(resources: BakingResources) -> dict[str, Any]:
     Parameters
     ----------
     resources
-        What it works with.
+        Resources of the state machine.
     """
     return {
         "Comment": "Bakes container images into a snapshot of Bottlerocket's data volume",
@@ -318,6 +321,6 @@ def _volume(device: str, fields: Mapping[str, Any] | None = None) -> dict[str, A
 
 
 def _tags(*tags: Mapping[str, str]) -> list[dict[str, str]]:
-    """Return tags in EC2's words, with the pool's."""
+    """Return tags as EC2 spells them, with the pool's."""
     together = {key: value for each in tags for key, value in each.items()} | {POOL_TAG: "{% $pool %}"}
     return [{"Key": key, "Value": value} for key, value in together.items()]

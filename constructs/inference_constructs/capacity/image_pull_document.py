@@ -1,4 +1,4 @@
-"""What is done on the instance that bakes images: a document of AWS Systems Manager, schema 2.2.
+"""The commands on the instance that bakes images: a Systems Manager document, schema 2.2.
 
 The agent runs in Bottlerocket's control container, which reaches the host through the admin container
 (https://github.com/bottlerocket-os/bottlerocket#exploration). Nobody can pass it a command: it takes the

@@ -1,4 +1,4 @@
-"""What AWS lets Karpenter and its nodes do."""
+"""AWS permissions of Karpenter and of its nodes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class KarpenterIdentity(Construct):
         stack = cdk.Stack.of(self)
         self.node_role = NodeRole(self, "NodeRole")
         self.queue = InterruptionQueue(self, "Queue")
-        rights = KarpenterScope(
+        policy_scope = KarpenterScope(
             partition=stack.partition,
             region=stack.region,
             account=stack.account,
@@ -41,7 +41,7 @@ class KarpenterIdentity(Construct):
             node_role_arn=self.node_role.attr_arn,
             queue_arn=self.queue.queue_arn,
         )
-        documents = karpenter_policies(rights)
+        documents = karpenter_policies(policy_scope)
         policies = [
             iam.CfnManagedPolicy(self, f"{name}Policy", policy_document=policy_document(statements))
             for name, statements in documents.items()
@@ -61,6 +61,6 @@ class KarpenterIdentity(Construct):
         acknowledge_wildcards(
             self,
             chain.from_iterable(documents.values()),
-            "Nodes have no names before Karpenter starts them: rights to change are bound to the cluster's "
-            "tags, rights to read to the region, as Karpenter's own template has it.",
+            "Nodes are not known at deployment: permissions to change are bound to the cluster's "
+            "tags, permissions to read to the region, as in Karpenter's own template.",
         )

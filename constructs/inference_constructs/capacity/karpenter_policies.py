@@ -1,4 +1,4 @@
-"""Karpenter's rights, as data.
+"""Karpenter's permissions, as data and not as grants: they follow Karpenter's template by statement.
 
 After the six policies of Karpenter 1.14's getting-started template
 (https://karpenter.sh/v1.14/reference/cloudformation/): everything that changes something is bound to tags
@@ -21,18 +21,18 @@ _REGION_TAG = "topology.kubernetes.io/region"
 
 @dataclass(frozen=True)
 class KarpenterScope:
-    """What Karpenter's rights are bound to.
+    """Resources and tags that limit Karpenter's permissions.
 
     Parameters
     ----------
     partition, region, account
-        Where.
+        Of all resources.
     cluster_name
         A plain string: it becomes part of condition keys.
     node_role_arn
-        The only role that it may give to nodes.
+        ARN of the only role that Karpenter may pass to nodes.
     queue_arn
-        Its interruption queue.
+        ARN of the interruption queue.
     """
 
     partition: str
@@ -67,7 +67,7 @@ def karpenter_policies(scope: KarpenterScope) -> dict[str, Statements]:
     Parameters
     ----------
     scope
-        What the rights are bound to.
+        Resources and tags that limit the permissions.
 
     Returns
     -------

@@ -27,7 +27,7 @@ class KarpenterPool(eks.KubernetesManifest):
     pool
         The pool.
     nodes
-        What its nodes share with those of other pools.
+        Properties that nodes of all pools share.
     """
 
     def __init__(

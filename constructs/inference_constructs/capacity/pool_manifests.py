@@ -1,4 +1,4 @@
-"""What Karpenter is told about a pool: an EC2NodeClass (what a node is) and NodePools (which and how many).
+"""Karpenter's objects for each pool: an EC2NodeClass (a node's properties) and NodePools (choice and number).
 
 A pool with nodes that are kept has two NodePools of one node class, for Karpenter cannot turn one kind into
 the other: nodes that pods ask for, and a fixed number that is there anyway.
@@ -39,7 +39,7 @@ class ReservedInstances:
     selector
         Karpenter's term for it: ``id``, or ``tags``.
     kind
-        Karpenter's word: ``default`` for On-Demand Capacity Reservations, ``capacity-block``.
+        Karpenter's reservation type: ``default`` (On-Demand Capacity Reservation) or ``capacity-block``.
     """
 
     selector: Mapping[str, Any]
@@ -57,7 +57,7 @@ class PoolProperties:
     instance_types
         Types of one architecture and one accelerator, or none.
     image
-        What nodes boot; pinned, so that it does not change overnight: drift replaces nodes.
+        Image that nodes boot. It is pinned, because Karpenter replaces nodes whose image changes.
     capacity_types
         Karpenter's words: ``on-demand``, ``spot``, ``reserved``; of two, spot comes first where there is any.
     max_nodes
@@ -103,7 +103,7 @@ class PoolProperties:
 
 @dataclass(frozen=True)
 class NodeProperties:
-    """What all nodes of a platform share.
+    """Properties that all nodes of a platform share.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class NodeProperties:
     subnet_ids, security_group_ids
         Where they are and what admits them.
     efa_security_group_ids
-        What admits the EFA interfaces of each other, besides.
+        Security groups that let EFA interfaces reach each other, in addition.
     tags
         Tags of instances and volumes.
     """
@@ -132,7 +132,7 @@ def node_class(pool: PoolProperties, nodes: NodeProperties) -> Manifest:
     pool
         The pool.
     nodes
-        What its nodes share with those of other pools.
+        Properties that nodes of all pools share.
     """
     groups = [*nodes.security_group_ids, *(nodes.efa_security_group_ids if pool.efa else ())]
     specification = {
@@ -179,7 +179,7 @@ def node_pool(pool: PoolProperties) -> Manifest:
 
 
 def kept_node_pool(pool: PoolProperties) -> Manifest:
-    """Return the NodePool of the nodes that are kept; of limits, Karpenter takes nodes alone there.
+    """Return the NodePool of the nodes that always run. Karpenter accepts only a limit of nodes there.
 
     No blueprint can name a pool so that the names meet: this one has a dot.
 
@@ -193,7 +193,7 @@ def kept_node_pool(pool: PoolProperties) -> Manifest:
 
 
 def node_taints(pool: PoolProperties) -> list[Manifest]:
-    """Keep pods that ask for no accelerator off nodes that have some, and others as the user says.
+    """Keep pods that request no accelerator off accelerated nodes, and apply the user's own taints.
 
     Parameters
     ----------
@@ -234,7 +234,7 @@ def _node_pool(pool: PoolProperties, name: str, specification: Manifest) -> Mani
                     "requirements": _requirements(pool),
                     "taints": node_taints(pool),
                     # A node that has waited an hour for a budget goes anyway: its replacement takes minutes.
-                    # Pods are told early enough that each has its whole grace period, in which streams end.
+                    # Draining starts early enough for each pod's whole grace period, in which streams end.
                     "terminationGracePeriod": "1h",
                 },
             },

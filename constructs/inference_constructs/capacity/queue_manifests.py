@@ -1,4 +1,4 @@
-"""What Kueue is told about a pool: a ResourceFlavor (where jobs run), a ClusterQueue (how many) and its door.
+"""Kueue's objects for each pool: a ResourceFlavor (nodes), a ClusterQueue (quota) and a LocalQueue (entry).
 
 Fields as in Kueue 0.19 (https://kueue.sigs.k8s.io/docs/concepts/).
 """
@@ -25,9 +25,9 @@ class QueueProperties:
     pool
         Name of the pool, and of the three objects.
     taints
-        Taints of its nodes, in Kubernetes' words; admitted pods tolerate them.
+        Taints of its nodes, as Kubernetes spells them. Admitted pods tolerate them.
     quota
-        What jobs may request of the pool together, as quantities by resource.
+        Total that jobs may request from the pool: Kubernetes quantities by resource.
     lenders
         Pools whose idle nodes this queue's jobs may run on, in the order in which they are tried.
     """
@@ -66,7 +66,7 @@ def cluster_queue(queue: QueueProperties, *, cohort: str, namespace: str) -> Man
     cohort
         Queues that lend each other what they do not use.
     namespace
-        Whose jobs are admitted.
+        Namespace of the jobs that are admitted.
     """
     nothing = dict.fromkeys(queue.quota, "0")
     quotas = {queue.pool: queue.quota, **dict.fromkeys(queue.lenders, nothing)}

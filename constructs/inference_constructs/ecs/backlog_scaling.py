@@ -1,4 +1,4 @@
-"""Tasks follow what their queue holds."""
+"""Scaling of tasks by the backlog of their queue."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import aws_cdk as cdk
 from aws_cdk import aws_applicationautoscaling as autoscaling
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ecs as ecs
-from aws_cdk import aws_sqs as sqs
 
+from inference_constructs.batch.batch_shard_queue import BatchShardQueue
 from inference_constructs.batch.model_worker import WorkerCount
 
 #: A policy may have as many (Application Auto Scaling, Service quotas); CDK makes two policies of the steps.
@@ -18,20 +18,20 @@ _MOST_STEPS = 20
 _COOLDOWN_MINUTES = 5
 
 
-def scale_on_backlog(service: ecs.FargateService, queue: sqs.IQueue, count: WorkerCount) -> None:
-    """Let the number of a service's tasks follow its queue: as many as its messages need.
+def scale_on_backlog(service: ecs.FargateService, queue: BatchShardQueue, count: WorkerCount) -> None:
+    """Scale a service to the number of tasks that the messages of its queue need.
 
-    Messages in work count as those that wait do: a worker that still has a shard is needed. The number itself
-    is set, not a change of it, so that it follows from nothing as well, where a target per task has no value.
+    Messages in progress count like waiting ones: a worker that still has a shard is needed. The policy sets
+    the number itself and not a change, so it also scales from zero, where a target per task is undefined.
 
     Parameters
     ----------
     service
         The tasks.
     queue
-        What they work off.
+        Queue of the shards.
     count
-        How many there may be.
+        Minimum and maximum number of tasks, and shards per task.
     """
     tasks = service.auto_scale_task_count(min_capacity=count.least, max_capacity=count.most)
     tasks.scale_on_metric(
@@ -46,12 +46,13 @@ def scale_on_backlog(service: ecs.FargateService, queue: sqs.IQueue, count: Work
 
 
 def backlog_steps(count: WorkerCount) -> list[autoscaling.ScalingInterval]:
-    """Return how many tasks there are for how many messages.
+    """Return the number of tasks for each range of messages.
 
     Parameters
     ----------
     count
-        How many there may be; of more than a policy has steps for, several start at once.
+        Minimum and maximum number of tasks, and shards per task. If a policy has too few steps for every
+        number between them, a step starts several tasks.
     """
     width = math.ceil((count.most - count.least) / (_MOST_STEPS - 1))
     numbers = [*range(count.least, count.most, width), count.most]
@@ -63,15 +64,14 @@ def backlog_steps(count: WorkerCount) -> list[autoscaling.ScalingInterval]:
     ]
 
 
-def _backlog(queue: sqs.IQueue) -> cloudwatch.IMetric:
-    """Return the messages of a queue that wait or are in work."""
-    period, most = cdk.Duration.minutes(1), cloudwatch.Stats.MAXIMUM
+def _backlog(queue: BatchShardQueue) -> cloudwatch.IMetric:
+    period = cdk.Duration.minutes(1)
     return cloudwatch.MathExpression(
         expression="waiting + working",
         label="Messages that wait or are in work",
         period=period,
         using_metrics={
-            "waiting": queue.metric_approximate_number_of_messages_visible(period=period, statistic=most),
-            "working": queue.metric_approximate_number_of_messages_not_visible(period=period, statistic=most),
+            "waiting": queue.metric_waiting_shards(period=period),
+            "working": queue.metric_shards_in_progress(period=period),
         },
     )

@@ -1,4 +1,4 @@
-"""Where tasks of workers run: a cluster of Fargate, and what its tasks may reach."""
+"""The Fargate cluster of batch workers, and the network access of its tasks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from inference_constructs.network.gateway import Gateway
 
 
 class WorkerCluster(ecs.Cluster):
-    """A cluster without instances, whose tasks reach AWS and the models and are reached by nobody.
+    """A Fargate cluster. Its tasks reach AWS and the models; nothing can connect to them.
 
     Parameters
     ----------

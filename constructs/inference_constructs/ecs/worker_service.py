@@ -9,13 +9,14 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from inference_blueprints.catalog import batch_workers
+from inference_blueprints.catalog import batch_worker_sizes
+from inference_blueprints.contracts import batch_environment
 from inference_constructs.batch.model_worker import WILDCARDS, ModelWorker, WorkerCount
 from inference_constructs.ecs.backlog_scaling import scale_on_backlog
 from inference_constructs.ecs.worker_cluster import WorkerCluster
-from inference_constructs.findings import acknowledge, acknowledge_wildcards
+from inference_constructs.findings import acknowledge, acknowledge_grants
 
-#: What Fargate waits for at most between SIGTERM and SIGKILL (Amazon ECS API, ContainerDefinition).
+#: Longest time that Fargate allows between SIGTERM and SIGKILL (Amazon ECS API, ContainerDefinition).
 _STOP_SECONDS = 120
 #: Of it for requests in flight; the rest is for their commit and for giving shards back.
 _DRAIN_SECONDS = 90
@@ -23,20 +24,20 @@ _STATUS_FILE = "/tmp/status"  # noqa: S108 - of the container, whose only proces
 
 
 class WorkerService(Construct):
-    """A service of tasks without a public address, their log and their rights.
+    """An ECS service of batch workers without public addresses, their log and their permissions.
 
     Parameters
     ----------
     cluster
-        Where they run.
+        Cluster of the tasks.
     repository, tag
-        Their image.
+        Repository and tag of their image.
     worker
-        What one of them is.
+        Settings and permissions of one worker.
     count
-        How many there are.
+        Minimum and maximum number of tasks.
     spot_percent
-        Percent of the tasks on Fargate Spot, beside one that never is.
+        Percentage of the tasks on Fargate Spot, 0 to 100. One task always runs on demand.
     """
 
     def __init__(
@@ -69,15 +70,15 @@ class WorkerService(Construct):
             assign_public_ip=False,
             capacity_provider_strategies=_strategies(spot_percent),
             circuit_breaker=ecs.DeploymentCircuitBreaker(enable=True, rollback=True),
-            # Where it follows the queue, nobody else says how many there are.
+            # If the service scales with its queue, a deployment must not reset the number of tasks.
             desired_count=None if count.follows_the_queue else count.most,
-            max_healthy_percent=batch_workers.TASKS_WHILE_REPLACED * 100,
+            max_healthy_percent=batch_worker_sizes.TASKS_WHILE_REPLACED * 100,
             min_healthy_percent=50,
             propagate_tags=ecs.PropagatedTagSource.SERVICE,
             security_groups=[cluster.security_group],
             vpc_subnets=cluster.subnets,
         )
-        # Its right to pull comes before it does, and the cluster knows Spot before it asks for that.
+        # The permission to pull, and the cluster's Spot capacity provider, have to exist before the service.
         self.service.node.add_dependency(execution_role, cluster)
         if count.follows_the_queue:
             scale_on_backlog(self.service, worker.queue, count)
@@ -89,8 +90,8 @@ class WorkerService(Construct):
         definition = ecs.FargateTaskDefinition(
             self,
             "Task",
-            cpu=batch_workers.TASK_VCPU * 1024,
-            memory_limit_mib=batch_workers.TASK_MEMORY_GIB * 1024,
+            cpu=batch_worker_sizes.TASK_VCPU * 1024,
+            memory_limit_mib=batch_worker_sizes.TASK_MEMORY_GIB * 1024,
             execution_role=execution_role.without_policy_updates(),
             runtime_platform=ecs.RuntimePlatform(
                 cpu_architecture=ecs.CpuArchitecture.X86_64,
@@ -105,8 +106,8 @@ class WorkerService(Construct):
             command=["python3", "-m", "batch.worker"],
             environment={
                 **self._worker.environment,
-                "BATCH_DRAIN_SECONDS": str(_DRAIN_SECONDS),
-                "BATCH_STATUS_FILE": _STATUS_FILE,
+                batch_environment.DRAIN_SECONDS: str(_DRAIN_SECONDS),
+                batch_environment.STATUS_FILE: _STATUS_FILE,
             },
             # The file is written every 5 s while the process is well.
             health_check=ecs.HealthCheck(
@@ -136,34 +137,17 @@ class WorkerService(Construct):
     def _task_role(self) -> iam.IRole:
         """Let the worker do what it does anywhere."""
         role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("ecs-tasks.amazonaws.com"))
-        for statement in self._worker.statements:
-            role.add_to_policy(iam.PolicyStatement.from_json(dict(statement)))
-        acknowledge_wildcards(role, self._worker.statements, WILDCARDS)
+        acknowledge_grants(role, self._worker.grant_run(role), WILDCARDS)
         return role
 
     def _execution_role(self, repository: ecr.IRepository) -> iam.Role:
         """Let ECS pull this very image and write this very log."""
         role = iam.Role(self, "ExecutionRole", assumed_by=iam.ServicePrincipal("ecs-tasks.amazonaws.com"))
-        statements = [
-            iam.PolicyStatement(actions=["ecr:GetAuthorizationToken"], resources=["*"]),
-            iam.PolicyStatement(
-                actions=[
-                    "ecr:BatchCheckLayerAvailability",
-                    "ecr:BatchGetImage",
-                    "ecr:GetDownloadUrlForLayer",
-                ],
-                resources=[repository.repository_arn],
-            ),
-            iam.PolicyStatement(
-                actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[self._log.log_group_arn]
-            ),
-        ]
-        for statement in statements:
-            role.add_to_policy(statement)
-        acknowledge_wildcards(
+        repository.grant_pull(role)
+        self._log.grant_write(role)
+        acknowledge(
             role,
-            [each.to_statement_json() for each in statements],
-            "The token of a registry is of no resource (Amazon ECR API Reference); a log has streams.",
+            {"IAM5[Resource::*]": "ecr:GetAuthorizationToken has no resource type (Amazon ECR API)."},
         )
         return role
 

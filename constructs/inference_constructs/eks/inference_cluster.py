@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
@@ -9,7 +11,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from aws_cdk.lambda_layer_kubectl_v35 import KubectlV35Layer
-from constructs import Construct
+from constructs import Construct, IConstruct
 
 from inference_constructs.findings import (
     acknowledge,
@@ -47,7 +49,7 @@ class InferenceCluster(eks.Cluster):
     vpc, subnets
         Where the control plane's network interfaces are; the handler runs there too.
     public_endpoint
-        Whether the Kubernetes API can be reached from outside the VPC besides.
+        Whether the Kubernetes API also has a public endpoint.
     secrets_key
         Key of Kubernetes secrets.
     """
@@ -102,7 +104,10 @@ class InferenceCluster(eks.Cluster):
             "Action": "s3:GetObject",
             "Resource": f"arn:{stack.partition}:s3:::{bucket}/*.zip",
         }
-        self.kubectl_provider.role.add_to_principal_policy(iam.PolicyStatement.from_json(statement))
+        provider = self.kubectl_provider
+        if provider is None or provider.role is None:
+            raise ValueError(f"{self.node.path} has no kubectl provider")
+        provider.role.add_to_principal_policy(iam.PolicyStatement.from_json(statement))
         acknowledge_wildcards(self, [statement], "Chart assets are named by their content.")
 
     def _take_handler_logs_along(self) -> None:
@@ -112,7 +117,7 @@ class InferenceCluster(eks.Cluster):
                 element.apply_removal_policy(cdk.RemovalPolicy.DESTROY)
 
     def _acknowledge_library(self, *, public_endpoint: bool) -> None:
-        """Say why what aws-cdk-lib builds here may stand."""
+        """Acknowledge the findings that aws-cdk-lib's own constructs cause."""
         handler = self._logical_id("KubectlProvider/Handler/Resource")
         registry = self._logical_id("KubectlProvider/Handler/HasEcrPublic")
         prefix = "arn:<AWS::Partition>:iam::aws:policy/"
@@ -137,8 +142,7 @@ class InferenceCluster(eks.Cluster):
 
     def _logical_id(self, path: str) -> str:
         """Return the logical id of what aws-cdk-lib makes below this construct."""
-        node = self.node
+        element: IConstruct = self
         for part in path.split("/"):
-            element = node.find_child(part)
-            node = element.node
-        return str(cdk.Stack.of(self).resolve(element.logical_id))
+            element = element.node.find_child(part)
+        return str(cdk.Stack.of(self).resolve(cast("cdk.CfnElement", element).logical_id))

@@ -10,9 +10,9 @@ from inference_constructs.findings import acknowledge_managed_policies
 
 
 class NodeRole(iam.CfnRole):
-    """What a node itself may do: join the cluster and pull images.
+    """The role of a node: it may join the cluster and pull images.
 
-    Pods have rights of their own through Pod Identity, the network plug-in too
+    Pods, also those of the network plug-in, have their own permissions through Pod Identity
     (https://docs.aws.amazon.com/eks/latest/userguide/create-node-role.html).
     """
 

@@ -1,15 +1,17 @@
-"""AWS rights of Kubernetes service accounts."""
+"""AWS permissions of Kubernetes service accounts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import aws_cdk as cdk
+import jsii
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
-from constructs import Construct
+from constructs import Construct, IDependable
 
-#: One statement of an IAM policy document, in IAM's own words.
+#: One statement of an IAM policy document, in IAM's JSON.
 Statement = Mapping[str, Any]
 
 _TRUST = {
@@ -24,21 +26,33 @@ _TRUST = {
 }
 
 
+@jsii.implements(iam.IGrantable)
 class PodIdentity(Construct):
-    """A role that the pods of some service accounts take on through EKS Pod Identity.
+    """An IAM role that the pods of some service accounts assume through EKS Pod Identity.
 
-    The service accounts themselves belong to the charts that use them.
+    The charts create the service accounts. The role has one inline policy: pods start after the whole role,
+    so they never run with a part of their permissions. Every ``grant_*`` method of a CDK construct takes a
+    ``PodIdentity`` and adds to that policy.
 
     Parameters
     ----------
     cluster_name
         Name of the cluster, a plain string.
-    namespace, service_accounts
-        Whose pods.
+    namespace
+        Kubernetes namespace of the pods.
+    service_accounts
+        Names of the service accounts.
     statements
-        What they may do, as statements of one policy.
+        Statements of the inline policy that no grant expresses, such as statements with IDs or conditions.
     managed_policy_arns
-        Policies beside it.
+        ARNs of managed policies that the role has in addition.
+
+    Examples
+    --------
+    >>> pods = PodIdentity(  # doctest: +SKIP
+    ...     stack, "Pods", cluster_name="search", namespace="models", service_accounts=["worker"]
+    ... )
+    >>> queue.grant_consume(pods)  # doctest: +SKIP
     """
 
     def __init__(
@@ -53,17 +67,15 @@ class PodIdentity(Construct):
         managed_policy_arns: Sequence[str] = (),
     ) -> None:
         super().__init__(scope, construct_id)
-        role = iam.CfnRole(
+        self._statements = list(statements)
+        self._role = iam.CfnRole(
             self,
             "Role",
             assume_role_policy_document=_TRUST,
             managed_policy_arns=list(managed_policy_arns) or None,
-            policies=[
-                iam.CfnRole.PolicyProperty(policy_name="Rights", policy_document=policy_document(statements))
-            ]
-            if statements
-            else None,
+            policies=_inline_policies(self._statements),
         )
+        self._principal = _PodPrincipal(self)
         for service_account in service_accounts:
             eks.CfnPodIdentityAssociation(
                 self,
@@ -71,10 +83,81 @@ class PodIdentity(Construct):
                 cluster_name=cluster_name,
                 namespace=namespace,
                 service_account=service_account,
-                role_arn=role.attr_arn,
+                role_arn=self._role.attr_arn,
             )
+
+    @property
+    def grant_principal(self) -> iam.IPrincipal:
+        """The principal to which grants add statements."""
+        return self._principal
+
+    @property
+    def role_arn(self) -> str:
+        """ARN of the role."""
+        return self._role.attr_arn
+
+    def add_to_policy(self, statement: iam.PolicyStatement) -> IDependable:
+        """Add a statement to the role's inline policy.
+
+        Parameters
+        ----------
+        statement
+            The statement.
+
+        Returns
+        -------
+        IDependable
+            The role, which has to exist before the permission does.
+        """
+        document = statement.to_statement_json()
+        in_lists = {key: _listed(document[key]) for key in ("Action", "Resource")}
+        self._statements.append({**document, **in_lists})
+        self._role.policies = _inline_policies(self._statements)
+        return self._role
+
+
+@jsii.implements(iam.IPrincipal)
+class _PodPrincipal:
+    """The principal of a pod identity: CDK's own roles have policies apart, which pods would not wait for."""
+
+    def __init__(self, identity: PodIdentity) -> None:
+        self._identity = identity
+
+    @property
+    def grant_principal(self) -> iam.IPrincipal:
+        return self
+
+    @property
+    def assume_role_action(self) -> str:
+        return "sts:AssumeRole"
+
+    @property
+    def policy_fragment(self) -> iam.PrincipalPolicyFragment:
+        return iam.ArnPrincipal(self._identity.role_arn).policy_fragment
+
+    @property
+    def principal_account(self) -> str:
+        """Account of the role: grants in the same account change the role's policy and no other."""
+        return cdk.Stack.of(self._identity).account
+
+    def add_to_principal_policy(self, statement: iam.PolicyStatement) -> iam.AddToPrincipalPolicyResult:
+        return iam.AddToPrincipalPolicyResult(
+            statement_added=True, policy_dependable=self._identity.add_to_policy(statement)
+        )
 
 
 def policy_document(statements: Sequence[Statement]) -> dict[str, Any]:
-    """Return an IAM policy document of these statements."""
+    """Return an IAM policy document with these statements."""
     return {"Version": "2012-10-17", "Statement": [dict(statement) for statement in statements]}
+
+
+def _inline_policies(
+    statements: Sequence[Statement],
+) -> list[cdk.IResolvable | iam.CfnRole.PolicyProperty] | None:
+    if not statements:
+        return None
+    return [iam.CfnRole.PolicyProperty(policy_name="Rights", policy_document=policy_document(statements))]
+
+
+def _listed(value: str | list[str]) -> list[str]:
+    return [value] if isinstance(value, str) else value

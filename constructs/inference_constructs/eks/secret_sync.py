@@ -1,4 +1,4 @@
-"""What lets the Secrets Store driver keep Kubernetes secrets."""
+"""Kubernetes permissions of the Secrets Store driver."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WRITE = ("create", "delete", "patch", "update")
 
 
 class SecretSync(eks.KubernetesManifest):
-    """The driver's rights: to see secrets, and to write them in one namespace.
+    """The driver's permissions: to read secrets, and to write them in one namespace.
 
     The chart has them behind `syncSecret`, which the add-on takes and does not heed
     (https://github.com/aws/secrets-store-csi-driver-provider-aws/issues/597).

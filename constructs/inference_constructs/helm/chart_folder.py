@@ -8,13 +8,14 @@ from pathlib import Path
 import aws_cdk as cdk
 from constructs import Construct
 
+from inference_blueprints.catalog.chart_staging import stage_chart
 from inference_blueprints.catalog.charts import Chart
 
 
 def chart_folder(scope: Construct, chart: Chart) -> Path | None:
-    """Return the folder to deploy: of a chart of this library its own, of a fetched one its unpacked archive.
+    """Return the folder to deploy: our own chart with its dependencies, or a chart's unpacked archive.
 
-    An archive is unpacked into the cloud assembly: CDK's handler takes a chart as a zipped folder only.
+    Copies are made in the cloud assembly: CDK's handler accepts a chart only as a zipped folder.
 
     Parameters
     ----------
@@ -28,13 +29,14 @@ def chart_folder(scope: Construct, chart: Chart) -> Path | None:
     Path or None
         None for a chart that is pulled from its repository at deployment.
     """
-    if chart.archive is None:
-        return chart.directory
     stage = cdk.Stage.of(scope)
     if stage is None:
         raise ValueError(f"{scope.node.path} is in no app")
-    target = Path(stage.outdir) / "charts" / chart.archive.stem
+    folder = Path(stage.outdir) / "charts"
+    if chart.archive is None:
+        return stage_chart(chart.directory, folder) if chart.directory else None
+    target = folder / chart.archive.stem
     with tarfile.open(chart.archive) as archive:
         archive.extractall(target, filter="data")
-    [folder] = target.iterdir()
-    return folder
+    [unpacked] = target.iterdir()
+    return unpacked

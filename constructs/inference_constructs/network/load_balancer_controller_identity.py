@@ -1,4 +1,4 @@
-"""What the AWS Load Balancer Controller may do here: register pods with target groups, and no more."""
+"""Permissions of the AWS Load Balancer Controller: registering pods with target groups, nothing else."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a served model needs of AWS: its route and its rights."""
+"""AWS resources of a served model: its route and its permissions."""

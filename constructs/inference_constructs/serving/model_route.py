@@ -38,7 +38,7 @@ class Backend:
     weight
         Share of the requests, in proportion to those of the other deployments.
     drain_seconds
-        Time for streams to end once a pod is to go.
+        Time for streams to end before a pod stops, in seconds.
     """
 
     name: str

@@ -1,4 +1,8 @@
-"""What the pods of a model may do in AWS: read its weights and its token, and what else it is given."""
+"""AWS permissions of a model's pods: reading its weights and its token.
+
+The statements are IAM's JSON and not grants. The bucket, the secret and their keys belong to the user and are
+known by name only, so their conditions bind a key to one service and to named objects.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +28,6 @@ class WeightsIdentity(PodIdentity):
         ``s3://bucket/prefix`` of the weights, where they are in S3.
     secret_arn
         Secret with the token that downloads them, where they are gated.
-    further
-        Rights beside these: a service account has one role.
     """
 
     def __init__(
@@ -38,13 +40,11 @@ class WeightsIdentity(PodIdentity):
         service_accounts: Sequence[str],
         s3_prefix: str | None = None,
         secret_arn: str | None = None,
-        further: Sequence[Statement] = (),
     ) -> None:
         stack = cdk.Stack.of(scope)
         statements = [
             *(read_weights(stack, s3_prefix) if s3_prefix else []),
             *(read_secret(stack, secret_arn) if secret_arn else []),
-            *further,
         ]
         super().__init__(
             scope,
@@ -64,7 +64,7 @@ class WeightsIdentity(PodIdentity):
 
 
 def read_weights(stack: cdk.Stack, s3_prefix: str) -> list[Statement]:
-    """Return the rights to read below one prefix, and to decrypt what lies there.
+    """Return statements to read and decrypt the objects below one prefix.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def s3_context(bucket_arn: str, prefix: str) -> dict[str, list[str]]:
 
 
 def read_secret(stack: cdk.Stack, secret_arn: str) -> list[Statement]:
-    """Return the rights to read one secret.
+    """Return statements to read and decrypt one secret.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def read_secret(stack: cdk.Stack, secret_arn: str) -> list[Statement]:
 def use_key(
     stack: cdk.Stack, sid: str, service: str, actions: str | list[str], context: Mapping[str, list[str]]
 ) -> Statement:
-    """Return the right to use keys through one service and for named objects only, whatever the key.
+    """Return a statement to use any key, but through one service and for named objects only.
 
     Parameters
     ----------

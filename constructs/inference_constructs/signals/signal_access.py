@@ -1,36 +1,139 @@
-"""What a function needs to know of the signal store."""
+"""Access to the signal store from other stacks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
+
+from inference_blueprints.contracts.signal_rows import HISTORY_PREFIX
+from inference_constructs.signals.signal_cache import SignalCache
 
 
 @dataclass(frozen=True)
 class SignalAccess:
-    """How the signal store is reached.
+    """How programs reach the signal store: its cache, and the history of its values.
 
     Parameters
     ----------
     host, port
-        The cache's endpoint.
-    cache_name, writer
-        Names of the cache and of the user who writes.
+        Endpoint of the cache.
+    cache_name
+        Name of the cache.
+    reader, writer
+        Names of the cache's users.
     history_bucket_name
-        Where the history is.
+        Name of the bucket of the history.
     encryption_key
-        Key of the history.
-    vpc, vpc_cidr
-        Where the cache is reached.
+        KMS key of the history; cache and history are in its account and region.
+    vpc
+        VPC of the cache.
+    vpc_cidr
+        IPv4 range of the VPC.
+
+    Examples
+    --------
+    >>> signals.grant_read(service_role)  # doctest: +SKIP
     """
 
     host: str
     port: str
     cache_name: str
+    reader: str
     writer: str
     history_bucket_name: str
     encryption_key: kms.IKey
     vpc: ec2.IVpc
     vpc_cidr: str
+
+    @classmethod
+    def from_cache(
+        cls,
+        cache: SignalCache,
+        *,
+        history_bucket_name: str,
+        encryption_key: kms.IKey,
+        vpc: ec2.IVpc,
+        vpc_cidr: str,
+    ) -> SignalAccess:
+        """Return the access to a cache and its history.
+
+        Parameters
+        ----------
+        cache
+            The cache.
+        history_bucket_name
+            Name of the bucket of the history.
+        encryption_key
+            KMS key of the history.
+        vpc
+            VPC of the cache.
+        vpc_cidr
+            IPv4 range of the VPC.
+        """
+        return cls(
+            host=cache.host,
+            port=cache.port,
+            cache_name=cache.cache_name,
+            reader=cache.reader,
+            writer=cache.writer,
+            history_bucket_name=history_bucket_name,
+            encryption_key=encryption_key,
+            vpc=vpc,
+            vpc_cidr=vpc_cidr,
+        )
+
+    def grant_read(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allow connecting to the cache as the user that reads.
+
+        Parameters
+        ----------
+        grantee
+            Role of the program that reads.
+        """
+        return self._grant_connect(grantee, self.reader)
+
+    def grant_write(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allow connecting to the cache as the user that writes.
+
+        Parameters
+        ----------
+        grantee
+            Role of the program that writes.
+        """
+        return self._grant_connect(grantee, self.writer)
+
+    def grant_write_history(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allow adding rows to the history. The key of the history is granted apart.
+
+        Parameters
+        ----------
+        grantee
+            Role of the program that writes.
+        """
+        partition = cdk.Stack.of(self.encryption_key).partition
+        return iam.Grant.add_to_principal(
+            grantee=grantee,
+            actions=["s3:PutObject", "s3:AbortMultipartUpload"],
+            resource_arns=[f"arn:{partition}:s3:::{self.history_bucket_name}/{HISTORY_PREFIX}*"],
+        )
+
+    def _grant_connect(self, grantee: iam.IGrantable, user: str) -> iam.Grant:
+        """Allow connecting as a user: ElastiCache checks the action on the cache and on the user."""
+        stack = cdk.Stack.of(self.encryption_key)
+        return iam.Grant.add_to_principal(
+            grantee=grantee,
+            actions=["elasticache:Connect"],
+            resource_arns=[
+                stack.format_arn(
+                    service="elasticache",
+                    resource=kind,
+                    resource_name=name,
+                    arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
+                )
+                for kind, name in (("serverlesscache", self.cache_name), ("user", user))
+            ],
+        )

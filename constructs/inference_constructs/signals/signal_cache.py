@@ -25,7 +25,7 @@ _KEPT_SNAPSHOTS: Final = 3
 _MOST_SUBNETS: Final = 3
 _LONGEST_NAME: Final = 40 - len("-writer")
 
-# What clients of a cluster ask before anything else (`valkey.cluster.NodesManager`).
+# Commands with which a cluster client connects (`valkey.cluster.NodesManager`).
 _CONNECT: Final = "+cluster|slots +cluster|shards +command +hello +ping +readonly +client|setinfo"
 _READ: Final = "+hget +hgetall +hmget +exists +ttl +expiretime"
 #: What users may do, in the words of Valkey's access lists (https://valkey.io/topics/acl/). Nobody lists
@@ -44,13 +44,13 @@ class SignalCache(Construct):
     Parameters
     ----------
     vpc
-        Where it is reached.
+        VPC of the endpoints.
     vpc_cidr
-        The VPC's IPv4 range; users are told apart by IAM, not by their place in it.
+        IPv4 range of the VPC. The whole range may connect: IAM authenticates the users.
     encryption_key
         Key of its data and snapshots.
     max_gb
-        What it may hold.
+        Maximum size of the data, in GB.
     retain
         Whether a snapshot is left of it when it goes. It cannot stay itself, for its VPC would have to.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import aws_cdk as cdk
@@ -12,21 +12,10 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from inference_blueprints.contracts.signal_rows import COLUMNS, HISTORY_PREFIX, PARTITIONS, partition_prefix
 from inference_constructs.storage.data_bucket import DataBucket
 
-#: Columns of a row and their types; `batch.contracts.publication` of the runtime has the same.
-COLUMNS: Final[Mapping[str, str]] = {
-    "key": "string",
-    "value": "string",
-    "version": "bigint",
-    "model": "string",
-    "prompt_hash": "string",
-    "time": "bigint",
-    "expires": "bigint",
-    "job": "string",
-}
 _FIRST_DAY: Final = "2026-01-01"
-_ROWS: Final = "signals/"
 _RESULTS: Final = "query-results/"
 _RESULT_DAYS: Final = 7
 _JSON: Final = "org.openx.data.jsonserde.JsonSerDe"
@@ -42,7 +31,7 @@ class SignalHistory(Construct):
     signals
         Names of the signals.
     keep_days
-        Days for which rows are kept.
+        Retention of rows, in days.
     encryption_key
         Key of rows and of results of queries.
     log_bucket
@@ -67,7 +56,7 @@ class SignalHistory(Construct):
         self.bucket = DataBucket(
             self, "Signals", encryption_key=encryption_key, log_bucket=log_bucket, retain=retain
         )
-        self.bucket.add_lifecycle_rule(prefix=_ROWS, expiration=cdk.Duration.days(keep_days))
+        self.bucket.add_lifecycle_rule(prefix=HISTORY_PREFIX, expiration=cdk.Duration.days(keep_days))
         self.bucket.add_lifecycle_rule(prefix=_RESULTS, expiration=cdk.Duration.days(_RESULT_DAYS))
         catalog = cdk.Stack.of(self).account
         # A hyphen would have to be quoted in every query.
@@ -94,7 +83,7 @@ class SignalHistory(Construct):
     def _table(self, signals: Sequence[str]) -> glue.CfnTable.TableInputProperty:
         """Return a table whose partitions follow from their names."""
         # https://docs.aws.amazon.com/athena/latest/ug/partition-projection.html
-        address = f"s3://{self.bucket.bucket_name}/{_ROWS}"
+        bucket = f"s3://{self.bucket.bucket_name}/"
         return glue.CfnTable.TableInputProperty(
             name="signals",
             parameters={
@@ -104,13 +93,13 @@ class SignalHistory(Construct):
                 "projection.date.type": "date",
                 "projection.date.format": "yyyy-MM-dd",
                 "projection.date.range": f"{_FIRST_DAY},NOW",
-                "storage.location.template": f"{address}name=${{name}}/date=${{date}}/",
+                "storage.location.template": bucket + partition_prefix("${name}", "${date}"),
             },
-            partition_keys=[_column("name", "string"), _column("date", "string")],
+            partition_keys=[_column(name, "string") for name in PARTITIONS],
             storage_descriptor=glue.CfnTable.StorageDescriptorProperty(
                 columns=[_column(name, kind) for name, kind in COLUMNS.items()],
                 input_format="org.apache.hadoop.mapred.TextInputFormat",
-                location=address,
+                location=bucket + HISTORY_PREFIX,
                 output_format="org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat",
                 serde_info=glue.CfnTable.SerdeInfoProperty(serialization_library=_JSON),
             ),
@@ -118,7 +107,7 @@ class SignalHistory(Construct):
         )
 
     def _add_workgroup(self, encryption_key: kms.IKey) -> None:
-        """Add a workgroup whose results are encrypted, whatever a client asks for."""
+        """Add a workgroup that encrypts all results: clients cannot override that."""
         athena.CfnWorkGroup(
             self,
             "Workgroup",

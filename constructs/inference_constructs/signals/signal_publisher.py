@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from typing import Final, cast
 
-import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
+from inference_blueprints.contracts import batch_environment
+from inference_blueprints.contracts.batch_keys import JobKeys
 from inference_constructs.batch.add_function import add_function
 from inference_constructs.batch.batch_store import BatchStore
+from inference_constructs.findings import acknowledge_grants
 from inference_constructs.signals.signal_access import SignalAccess
 from inference_constructs.signals.signal_cache import PORT
 
 _HTTPS: Final = 443
-#: What Lambda does in a function's name to put it into a VPC; it names no resources beforehand
+_ANY_JOB: Final = JobKeys("*")
+#: Actions with which Lambda connects a function to a VPC; the resources are not known at deployment
 #: (https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html).
 _INTERFACES: Final = (
     "ec2:AssignPrivateIpAddresses",
@@ -30,16 +32,16 @@ _INTERFACES: Final = (
 
 
 class SignalPublisher(Construct):
-    """A function in the VPC that may write signals and their history, and nothing else of either.
+    """A Lambda function in the VPC that writes signals and their history, and reads neither.
 
     Parameters
     ----------
     code
-        What it runs.
+        Code of the function.
     signals
-        How the signal store is reached.
+        Access to the signal store.
     store
-        Where jobs and their answers are.
+        Tables and bucket of batch jobs.
     """
 
     def __init__(
@@ -66,19 +68,22 @@ class SignalPublisher(Construct):
             timeout_seconds=900,
             memory_mib=1769,  # One processor.
             environment={
-                "BATCH_BUCKET": store.bucket_name,
+                batch_environment.BUCKET: store.bucket_name,
                 "SIGNALS_CACHE": signals.cache_name,
-                "SIGNALS_HISTORY_BUCKET": signals.history_bucket_name,
+                batch_environment.SIGNALS_HISTORY_BUCKET: signals.history_bucket_name,
                 "SIGNALS_HOST": signals.host,
                 "SIGNALS_PORT": signals.port,
                 "SIGNALS_USER": signals.writer,
             },
-            statements=self._statements(signals, store),
-            reason="Jobs and network interfaces have names that nobody knows before.",
             vpc=signals.vpc,
             security_groups=[security_group],
         )
-        # The function's own code has no business with interfaces: only Lambda itself, in its name.
+        acknowledge_grants(
+            cast("iam.IRole", self.function.role),  # add_function gives every function a role
+            self._grant(signals, store),
+            "The names of jobs' objects and of network interfaces are not known at deployment.",
+        )
+        # Lambda itself creates the interfaces with the function's role. The function's own code must not.
         iam.ManagedPolicy(
             self,
             "NoInterfaces",
@@ -93,32 +98,17 @@ class SignalPublisher(Construct):
             ],
         )
 
-    def _statements(self, signals: SignalAccess, store: BatchStore) -> Iterable[iam.PolicyStatement]:
-        """Iterate over what the function may do."""
-        stack = cdk.Stack.of(self)
-        jobs = f"arn:{stack.partition}:s3:::{store.bucket_name}/jobs/*"
-        history = f"arn:{stack.partition}:s3:::{signals.history_bucket_name}/signals/*"
-        cache, writer = (
-            stack.format_arn(
-                service="elasticache",
-                resource=kind,
-                resource_name=name,
-                arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
-            )
-            for kind, name in (("serverlesscache", signals.cache_name), ("user", signals.writer))
-        )
-        yield iam.PolicyStatement(actions=["elasticache:Connect"], resources=[cache, writer])
-        yield iam.PolicyStatement(
-            actions=["s3:GetObject"],
-            resources=[
-                f"{jobs}/request.json",
-                f"{jobs}/shards/*.jsonl",
-                f"{jobs}/parts/*/output.jsonl",
-            ],
-        )
-        yield iam.PolicyStatement(actions=["s3:PutObject"], resources=[f"{jobs}/published/*.json"])
-        yield iam.PolicyStatement(actions=["s3:PutObject", "s3:AbortMultipartUpload"], resources=[history])
-        yield iam.PolicyStatement(
-            actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[store.encryption_key.key_arn]
-        )
-        yield iam.PolicyStatement(actions=list(_INTERFACES), resources=["*"])
+    def _grant(self, signals: SignalAccess, store: BatchStore) -> list[iam.Grant]:
+        """Allow what the function does."""
+        function, part = self.function, _ANY_JOB.part("*")
+        return [
+            signals.grant_write(function),
+            *(
+                store.grant_objects(function, key, "s3:GetObject")
+                for key in (_ANY_JOB.request, part.lines, part.output)
+            ),
+            store.grant_objects(function, part.published, "s3:PutObject"),
+            signals.grant_write_history(function),
+            store.grant_encrypt_decrypt(function),
+            iam.Grant.add_to_principal(grantee=function, actions=list(_INTERFACES), resource_arns=["*"]),
+        ]

@@ -1,15 +1,18 @@
-"""A bucket of what can be computed again, and the rights of the pods that fill it."""
+"""A bucket of data that can be computed again, such as KV cache."""
 
 from __future__ import annotations
 
+from functools import reduce
+from typing import Any
+
 import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from inference_constructs.eks.pod_identity import Statement
 from inference_constructs.findings import acknowledge
-from inference_constructs.serving.weights_identity import s3_context, use_key
+from inference_constructs.serving.weights_identity import s3_context
 
 
 class CacheBucket(s3.Bucket):
@@ -18,9 +21,9 @@ class CacheBucket(s3.Bucket):
     Parameters
     ----------
     encryption_key
-        Key of every object.
+        KMS key of every object.
     expire_days
-        Days after which an object is deleted.
+        Age at which an object is deleted, in days.
     """
 
     def __init__(
@@ -43,32 +46,42 @@ class CacheBucket(s3.Bucket):
             removal_policy=cdk.RemovalPolicy.DESTROY,
             auto_delete_objects=True,
         )
+        self._key = encryption_key
         acknowledge(
             self, {"S1": "Every prompt reads and writes many objects: a log of it would outgrow the cache."}
         )
 
-    def use_statements(self) -> list[Statement]:
-        """Return the rights to look for, read, write and delete objects, and to use their key for that."""
+    def grant_read_write(self, identity: iam.IGrantable, objects_key_pattern: Any = None) -> iam.Grant:
+        """Allow finding, reading, writing and deleting objects, and using their key for that through S3 only.
+
+        The method of ``s3.Bucket`` would also allow legal holds, retention, tags and other uses of the key.
+
+        Parameters
+        ----------
+        identity
+            Role or pod identity that shares the cache.
+        objects_key_pattern
+            Pattern of the objects' keys; None for all of them.
+        """
         stack = cdk.Stack.of(self)
-        return [
-            # Without it S3 says of an object that is missing that it is forbidden.
-            {
-                "Sid": "ListCache",
-                "Effect": "Allow",
-                "Action": "s3:ListBucket",
-                "Resource": self.bucket_arn,
-            },
-            {
-                "Sid": "UseCache",
-                "Effect": "Allow",
-                "Action": ["s3:AbortMultipartUpload", "s3:DeleteObject", "s3:GetObject", "s3:PutObject"],
-                "Resource": f"{self.bucket_arn}/*",
-            },
-            use_key(
-                stack,
-                "EncryptCache",
-                "s3",
-                ["kms:Decrypt", "kms:GenerateDataKey"],
-                s3_context(self.bucket_arn, ""),
+        grants = [
+            # Without it, S3 answers that a missing object is forbidden.
+            iam.Grant.add_to_principal(
+                grantee=identity, actions=["s3:ListBucket"], resource_arns=[self.bucket_arn]
+            ),
+            iam.Grant.add_to_principal(
+                grantee=identity,
+                actions=["s3:AbortMultipartUpload", "s3:DeleteObject", "s3:GetObject", "s3:PutObject"],
+                resource_arns=[self.arn_for_objects(str(objects_key_pattern or "*"))],
+            ),
+            iam.Grant.add_to_principal(
+                grantee=identity,
+                actions=["kms:Decrypt", "kms:GenerateDataKey"],
+                conditions={
+                    "StringEquals": {"kms:ViaService": f"s3.{stack.region}.{stack.url_suffix}"},
+                    "StringLike": s3_context(self.bucket_arn, ""),
+                },
+                resource_arns=[self._key.key_arn],
             ),
         ]
+        return reduce(iam.Grant.combine, grants)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 
 import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
@@ -16,13 +18,13 @@ class DataBucket(s3.Bucket):
     Parameters
     ----------
     encryption_key
-        Key of every object.
+        KMS key of every object.
     log_bucket
-        Where access is logged.
+        Bucket of the access logs.
     retain
         Whether the bucket outlives its stack; otherwise its objects are deleted with it.
     sends_events
-        Whether EventBridge is told of new objects.
+        Whether new objects produce EventBridge events.
     """
 
     def __init__(
@@ -55,8 +57,39 @@ class DataBucket(s3.Bucket):
             server_access_logs_prefix=f"s3/{construct_id.lower()}/",
             versioned=True,
         )
+        self._key = encryption_key
         if sends_events:
             # The construct's own property brings a function that writes it.
             cast(s3.CfnBucket, self.node.default_child).add_property_override(
                 "NotificationConfiguration.EventBridgeConfiguration.EventBridgeEnabled", value=True
             )
+
+    def grant_upload(self, principals: Sequence[iam.IPrincipal], *, key_patterns: Sequence[str]) -> None:
+        """Allow principals outside the platform to upload objects, and to encrypt them by uploading.
+
+        The permissions are in the policies of the bucket and of its key, which have to be in this account.
+        ``s3.Bucket.grant_put`` would also allow retention, legal holds and tags.
+
+        Parameters
+        ----------
+        principals
+            Who may upload.
+        key_patterns
+            Patterns of the objects' keys, such as ``nightly/*``.
+        """
+        stack = cdk.Stack.of(self)
+        self.add_to_resource_policy(
+            iam.PolicyStatement(
+                actions=["s3:PutObject"],
+                principals=list(principals),
+                resources=[self.arn_for_objects(pattern) for pattern in key_patterns],
+            )
+        )
+        self._key.add_to_resource_policy(
+            iam.PolicyStatement(
+                actions=["kms:GenerateDataKey"],
+                conditions={"StringEquals": {"kms:ViaService": f"s3.{stack.region}.{stack.url_suffix}"}},
+                principals=list(principals),
+                resources=["*"],
+            )
+        )

@@ -8,35 +8,26 @@ from itertools import islice
 from typing import Any, Final
 from urllib.parse import quote
 
-from inference_blueprints.deployment.batch.api import BatchApi
+from inference_blueprints.contracts.batch_limits import MAX_LISTED_JOBS
+from inference_blueprints.contracts.batch_states import FINAL
+from inference_blueprints.deployment.batch.batch_api_client import BatchApiClient
 
 #: A batch as the API answers it.
 Job = Mapping[str, Any]
 
-#: States in which a job stays, but for a redrive.
-ENDED: Final = frozenset({"completed", "failed", "expired", "cancelled"})
-_PAGE: Final = 100
 _LOOK_SECONDS: Final = 5.0
 
 
 def path(job_id: str) -> str:
-    """Return where a job is in the API, whatever somebody has typed for its identifier.
-
-    Parameters
-    ----------
-    job_id
-        The job.
-    """
+    """Return where a job is in the API, whatever somebody has typed for its identifier."""
     return f"/batches/{quote(job_id, safe='')}"
 
 
-def newest(api: BatchApi, limit: int | None = None) -> Iterator[Job]:
+def newest(api: BatchApiClient, limit: int | None = None) -> Iterator[Job]:
     """Iterate over the team's jobs, the newest first.
 
     Parameters
     ----------
-    api
-        The platform's.
     limit
         Most jobs; None for all.
 
@@ -45,10 +36,10 @@ def newest(api: BatchApi, limit: int | None = None) -> Iterator[Job]:
     UserError
         If that is refused, or the API is not reached.
     """
-    return islice(_listed(api, min(limit or _PAGE, _PAGE)), limit)
+    return islice(_listed(api, min(limit or MAX_LISTED_JOBS, MAX_LISTED_JOBS)), limit)
 
 
-def _listed(api: BatchApi, page_size: int) -> Iterator[Job]:
+def _listed(api: BatchApiClient, page_size: int) -> Iterator[Job]:
     """Iterate over all jobs, a page at a time."""
     query = {"limit": str(page_size)}
     while True:
@@ -60,16 +51,12 @@ def _listed(api: BatchApi, page_size: int) -> Iterator[Job]:
 
 
 def watch(
-    api: BatchApi, job_id: str, show: Callable[[Job], None], *, look_seconds: float = _LOOK_SECONDS
+    api: BatchApiClient, job_id: str, show: Callable[[Job], None], *, look_seconds: float = _LOOK_SECONDS
 ) -> Job:
     """Return a job that has ended; wait until it has.
 
     Parameters
     ----------
-    api
-        The platform's.
-    job_id
-        The job.
     show
         Called with the job each time that it was looked at.
     look_seconds
@@ -83,6 +70,6 @@ def watch(
     while True:
         job = api.get(path(job_id))
         show(job)
-        if job["status"] in ENDED:
+        if job["status"] in FINAL:
             return job
         time.sleep(look_seconds)

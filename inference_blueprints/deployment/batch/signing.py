@@ -24,8 +24,6 @@ def signer(session: boto3.Session, *, region: str) -> Sign:
     ----------
     session
         Whose credentials sign; those that end are made anew in time.
-    region
-        The platform's region.
 
     Raises
     ------

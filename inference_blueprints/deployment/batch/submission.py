@@ -9,19 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from inference_blueprints.deployment.batch.api import BatchApi
+from inference_blueprints.contracts.batch_limits import MAX_REQUEST_BYTES, MAX_UPLOAD_BYTES
+from inference_blueprints.deployment.batch.batch_api_client import BatchApiClient
 from inference_blueprints.errors import UserError
 
-#: API Gateway and Lambda take no larger part; the API joins parts up to the most that an upload has.
-PART_BYTES: Final = 4 * 2**20
-MOST_BYTES: Final = 512 * 2**20
 _ROWS: Final = (".csv", ".parquet")
 # A line that is longer is refused by the platform anyhow.
 _FIRST_LINE_BYTES: Final = 2**24
 
 
 @dataclass(frozen=True, slots=True)
-class Submission:
+class JobSubmission:
     """A job to be.
 
     Parameters
@@ -45,13 +43,11 @@ class Submission:
     signal: str | None = None
 
 
-def submit(api: BatchApi, submission: Submission) -> dict[str, Any]:
+def submit(api: BatchApiClient, submission: JobSubmission) -> dict[str, Any]:
     """Send a file and return the job that it has become.
 
     Parameters
     ----------
-    api
-        The platform's.
     submission
         The file, and how it is to be run.
 
@@ -93,9 +89,9 @@ def _endpoint(file: Path) -> str:
         raise UserError(f"{file}: cannot be read: {error.strerror}") from error
     if not size:
         raise UserError(f"{file}: is empty; a job needs one request at least, a JSON object a line")
-    if size > MOST_BYTES:
+    if size > MAX_UPLOAD_BYTES:
         raise UserError(
-            f"{file}: has {size:,} bytes, {MOST_BYTES:,} can be sent; put it into S3 below one of your "
+            f"{file}: has {size:,} bytes, {MAX_UPLOAD_BYTES:,} can be sent; put it into S3 below one of your "
             "team's dataPrefixes and submit a manifest that names it, or split it into several jobs"
         )
     try:
@@ -108,7 +104,7 @@ def _endpoint(file: Path) -> str:
     return str(url)
 
 
-def _upload(api: BatchApi, file: Path) -> str:
+def _upload(api: BatchApiClient, file: Path) -> str:
     """Send a file in parts and return its identifier."""
     digest = hashlib.md5(usedforsecurity=False)
     begin = {
@@ -120,7 +116,7 @@ def _upload(api: BatchApi, file: Path) -> str:
     upload = api.post("/uploads", begin)["id"]
     parts = []
     with file.open("rb") as content:
-        while part := content.read(PART_BYTES):
+        while part := content.read(MAX_REQUEST_BYTES):
             digest.update(part)
             parts.append(api.post_data(f"/uploads/{upload}/parts", part)["id"])
     body = {"part_ids": parts, "md5": digest.hexdigest()}

@@ -7,22 +7,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from inference_blueprints.catalog.releases import NodeImage, Releases, shipped_releases
-from inference_blueprints.deployment.account import Account
-from inference_blueprints.deployment.locking import own_file
-from inference_blueprints.deployment.upgrade.cluster import (
+from inference_blueprints.deployment.aws.account import Account
+from inference_blueprints.deployment.upgrade.deployed_cluster import (
     DeployedCluster,
     compatible_add_on,
     deployed_cluster,
 )
-from inference_blueprints.deployment.upgrade.version_text import VERSION_PATH, with_version
+from inference_blueprints.deployment.versions.locking import own_file
 from inference_blueprints.errors import UserError
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.spec import composer, source
 from inference_blueprints.spec.lock.differences import Change, differences
 from inference_blueprints.spec.lock.lock import Lock, Pin, lock_of, lock_path
+from inference_blueprints.spec.lock.lock_reader import read_lock
+from inference_blueprints.spec.lock.lock_writer import lock_text, write_text
 from inference_blueprints.spec.lock.pins import Pins
-from inference_blueprints.spec.lock.reading import read_lock
-from inference_blueprints.spec.lock.writing import lock_text, write_text
+from inference_blueprints.spec.text_edit import KUBERNETES_VERSION_PATH, with_kubernetes_version
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.spec.wording import allowed, listing
 
@@ -35,8 +35,6 @@ class Proposal:
 
     Parameters
     ----------
-    path
-        The blueprint's file.
     text
         What is to be in it.
     blueprint
@@ -118,9 +116,9 @@ def propose(file: str, to: str | None, pools: Sequence[str] = ()) -> Proposal:
     locked = read_lock(lock_path(path))
     text = source.read(path, str(path))
     document = composer.parse(text, str(path))
-    written = document.value(VERSION_PATH)
+    written = document.value(KUBERNETES_VERSION_PATH)
     if to is not None and written != to and isinstance(written, str):
-        text = with_version(text, document, to)
+        text = with_kubernetes_version(text, document, to)
     loaded = parse_blueprint(text, str(path), Pins(shipped_releases()))
     blueprint = loaded.blueprint
     eks = blueprint.spec.cluster.eks

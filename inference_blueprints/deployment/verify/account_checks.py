@@ -7,24 +7,18 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from inference_blueprints.deployment.cluster_access import describe
-from inference_blueprints.deployment.observation import Checks, Observation
-from inference_blueprints.deployment.stacks import DeployedStack, deployed_stacks
-from inference_blueprints.deployment.verify.assembly import Template
-from inference_blueprints.deployment.verify.subject import Platform
+from inference_blueprints.deployment.check_results import CheckResult, Checks
+from inference_blueprints.deployment.cloudformation.deployed_stacks import DeployedStack, deployed_stacks
+from inference_blueprints.deployment.kubernetes.cluster_connection import describe
+from inference_blueprints.deployment.verify.synthesised_platform import Template
+from inference_blueprints.deployment.verify.verified_platform import VerifiedPlatform
 
 _COMPLETE = {"CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "IMPORT_COMPLETE"}
 _ACTIVE = "ACTIVE"
 
 
-def stacks(platform: Platform) -> Iterator[Observation]:
-    """Compare the account's stacks with those that the blueprint makes, template by template.
-
-    Parameters
-    ----------
-    platform
-        The platform.
-    """
+def stacks(platform: VerifiedPlatform) -> Iterator[CheckResult]:
+    """Compare the account's stacks with those that the blueprint makes, template by template."""
     cloudformation = platform.account.client("cloudformation")
     deployed = {stack.name: stack for stack in deployed_stacks(cloudformation, platform.name)}
     wanted = platform.assembly.templates
@@ -36,29 +30,29 @@ def stacks(platform: Platform) -> Iterator[Observation]:
         problems += _state(cloudformation, deployed[name], wanted[name], platform)
     yield from sorted(problems, key=lambda problem: problem.message)
     if not problems:
-        yield Observation("stacks", "ok", f"{len(wanted)} are complete and as the blueprint says")
+        yield CheckResult("stacks", "ok", f"{len(wanted)} are complete and as the blueprint says")
 
 
-def _missing(name: str, platform: Platform) -> Observation:
-    return Observation("stacks", "error", f"{name} is not deployed", platform.deploy_command)
+def _missing(name: str, platform: VerifiedPlatform) -> CheckResult:
+    return CheckResult("stacks", "error", f"{name} is not deployed", platform.deploy_command)
 
 
-def _superfluous(name: str, platform: Platform) -> Observation:
+def _superfluous(name: str, platform: VerifiedPlatform) -> CheckResult:
     message = f"{name} is not of this blueprint"
-    return Observation("stacks", "warning", message, f"blueprints prune {platform.name_or_path}")
+    return CheckResult("stacks", "warning", message, f"blueprints prune {platform.name_or_path}")
 
 
 def _state(
-    cloudformation: Any, stack: DeployedStack, wanted: Template, platform: Platform
-) -> Iterator[Observation]:
+    cloudformation: Any, stack: DeployedStack, wanted: Template, platform: VerifiedPlatform
+) -> Iterator[CheckResult]:
     """Say where a stack is incomplete or another than the blueprint's."""
     if stack.status not in _COMPLETE:
         message = f"{stack.name} is {stack.status}"
-        yield Observation("stacks", "error", message, platform.deploy_command)
+        yield CheckResult("stacks", "error", message, platform.deploy_command)
     answer = cloudformation.get_template(StackName=stack.stack_id, TemplateStage="Original")
     if _comparable(answer["TemplateBody"]) != _comparable(wanted):
         message = f"{stack.name} differs from what the blueprint makes now; blueprints diff shows where"
-        yield Observation("stacks", "warning", message, platform.deploy_command)
+        yield CheckResult("stacks", "warning", message, platform.deploy_command)
 
 
 def _comparable(template: Any) -> Any:
@@ -67,14 +61,8 @@ def _comparable(template: Any) -> Any:
     return json.loads(re.sub(r"[^\x00-\x7F]", "?", text))
 
 
-def control_plane(platform: Platform) -> Iterator[Observation]:
-    """Compare the cluster with the blueprint.
-
-    Parameters
-    ----------
-    platform
-        The platform.
-    """
+def control_plane(platform: VerifiedPlatform) -> Iterator[CheckResult]:
+    """Compare the cluster with the blueprint."""
     description = describe(platform.account, platform.name)
     eks = platform.blueprint.spec.cluster.eks
     wanted = eks.version if eks else description["version"]
@@ -82,22 +70,16 @@ def control_plane(platform: Platform) -> Iterator[Observation]:
     if status != _ACTIVE:
         command = platform.aws(f"eks describe-cluster --name {platform.name}")
         message = f"{platform.name} is {status} and not {_ACTIVE}; its health issues are shown by"
-        yield Observation("control plane", "error", message, command)
+        yield CheckResult("control plane", "error", message, command)
     if version != wanted:
         message = f"Kubernetes {version} runs, the blueprint says {wanted}"
-        yield Observation("control plane", "error", message, platform.deploy_command)
+        yield CheckResult("control plane", "error", message, platform.deploy_command)
     if status == _ACTIVE and version == wanted:
-        yield Observation("control plane", "ok", f"Kubernetes {version}, {status}")
+        yield CheckResult("control plane", "ok", f"Kubernetes {version}, {status}")
 
 
-def add_ons(platform: Platform) -> Iterator[Observation]:
-    """Find out whether every add-on of the blueprint is there and well.
-
-    Parameters
-    ----------
-    platform
-        The platform.
-    """
+def add_ons(platform: VerifiedPlatform) -> Iterator[CheckResult]:
+    """Find out whether every add-on of the blueprint is there and well."""
     eks = platform.account.client("eks")
     problems = [
         problem
@@ -106,22 +88,26 @@ def add_ons(platform: Platform) -> Iterator[Observation]:
     ]
     yield from problems
     if not problems:
-        yield Observation("add-ons", "ok", f"{', '.join(sorted(platform.assembly.add_ons))} are {_ACTIVE}")
+        yield CheckResult("add-ons", "ok", f"{', '.join(sorted(platform.assembly.add_ons))} are {_ACTIVE}")
 
 
-def _add_on_problems(eks: Any, name: str, platform: Platform) -> Iterator[Observation]:
+def _add_on_problems(eks: Any, name: str, platform: VerifiedPlatform) -> Iterator[CheckResult]:
     """Say what is wrong with one add-on, in EKS's words."""
     try:
         found = eks.describe_addon(clusterName=platform.name, addonName=name)["addon"]
     except eks.exceptions.ResourceNotFoundException:
-        yield Observation("add-ons", "error", f"{name} is not installed", platform.deploy_command)
+        yield CheckResult("add-ons", "error", f"{name} is not installed", platform.deploy_command)
         return
     if found["status"] != _ACTIVE:
         issues = [f"{issue['code']}: {issue['message']}" for issue in found["health"].get("issues", [])]
         message = f"{name} is {found['status']} ({'; '.join(issues) or 'no issue is named'})"
         command = platform.aws(f"eks describe-addon --cluster-name {platform.name} --addon-name {name}")
-        yield Observation("add-ons", "error", message, command)
+        yield CheckResult("add-ons", "error", message, command)
 
 
-#: By the name that observations carry, in the order in which they are shown.
-ACCOUNT_CHECKS: Checks[Platform] = {"stacks": stacks, "control plane": control_plane, "add-ons": add_ons}
+#: By the name that results carry, in the order in which they are shown.
+ACCOUNT_CHECKS: Checks[VerifiedPlatform] = {
+    "stacks": stacks,
+    "control plane": control_plane,
+    "add-ons": add_ons,
+}

@@ -7,46 +7,50 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from inference_blueprints.deployment.account import Account
-from inference_blueprints.deployment.cluster_access import connect
-from inference_blueprints.deployment.doctor import access
-from inference_blueprints.deployment.doctor.patient import Patient
-from inference_blueprints.deployment.observation import Checks, Observation, observations
+from inference_blueprints.deployment.aws.account import Account
+from inference_blueprints.deployment.check_results import CheckResult, Checks, run_checks
+from inference_blueprints.deployment.doctor import access_checks
+from inference_blueprints.deployment.doctor.doctor_context import DoctorContext
+from inference_blueprints.deployment.kubernetes.cluster_connection import connect
 from inference_blueprints.deployment.verify import (
-    answers,
-    entrance,
-    inference_pools,
-    nodes,
-    pods,
-    releases,
+    api_server_checks,
+    inference_pool_checks,
+    model_checks,
+    node_checks,
+    pod_checks,
+    release_checks,
 )
 from inference_blueprints.deployment.verify.account_checks import ACCOUNT_CHECKS
-from inference_blueprints.deployment.verify.assembly import assemble
-from inference_blueprints.deployment.verify.kv_transfer import kv_transfer, transferred
-from inference_blueprints.deployment.verify.questions import Respondent
-from inference_blueprints.deployment.verify.subject import ClusterReader, Platform, RunningPlatform
+from inference_blueprints.deployment.verify.endpoint_checks import CheckedEndpoint
+from inference_blueprints.deployment.verify.kv_transfer_checks import kv_transfer, transferred
+from inference_blueprints.deployment.verify.synthesised_platform import assemble
+from inference_blueprints.deployment.verify.verified_platform import (
+    ClusterReader,
+    RunningPlatform,
+    VerifiedPlatform,
+)
 from inference_blueprints.errors import UserError
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint
 
-#: By the name that observations carry, in the order in which they are shown. Models are asked before their
+#: By the name that results carry, in the order in which they are shown. Models are asked before their
 #: router's picks and their KV transfer are looked at, for without a question nothing is picked or moved.
 CLUSTER_CHECKS: Checks[RunningPlatform] = {
-    "nodes": nodes.nodes,
-    "pools": nodes.pools,
-    "device plug-ins": releases.device_plug_ins,
-    "charts": releases.charts,
-    "weights": releases.weights,
-    "workers": pods.workers,
-    "inference pools": inference_pools.members,
-    "routes": answers.routes,
-    "tokens": answers.deployments,
-    "picks": inference_pools.picks,
+    "nodes": node_checks.nodes,
+    "pools": node_checks.pools,
+    "device plug-ins": release_checks.device_plug_ins,
+    "charts": release_checks.charts,
+    "weights": release_checks.weights,
+    "workers": pod_checks.workers,
+    "inference pools": inference_pool_checks.members,
+    "routes": model_checks.routes,
+    "tokens": model_checks.deployments,
+    "picks": inference_pool_checks.picks,
     "KV transfer": kv_transfer,
 }
 
 
-def verify(blueprint: Blueprint, name_or_path: str) -> Iterator[Observation]:
+def verify(blueprint: Blueprint, name_or_path: str) -> Iterator[CheckResult]:
     """Iterate over what all checks of a deployed platform see.
 
     Without usable credentials nothing else is asked, and without the API server nothing of the cluster;
@@ -54,8 +58,6 @@ def verify(blueprint: Blueprint, name_or_path: str) -> Iterator[Observation]:
 
     Parameters
     ----------
-    blueprint
-        What was deployed.
     name_or_path
         How the user named it.
 
@@ -65,42 +67,42 @@ def verify(blueprint: Blueprint, name_or_path: str) -> Iterator[Observation]:
         If the blueprint cannot be synthesised.
     """
     account = Account(blueprint.spec.environment.region)
-    credentials = access.credentials(Patient(account, blueprint, name_or_path))
+    credentials = access_checks.credentials(DoctorContext(account, blueprint, name_or_path))
     yield credentials
     if credentials.severity == "error":
         return
-    platform = Platform(account, blueprint, build_plan(blueprint), assemble(name_or_path), name_or_path)
-    yield from observations(ACCOUNT_CHECKS, platform)
+    platform = VerifiedPlatform(
+        account, blueprint, build_plan(blueprint), assemble(name_or_path), name_or_path
+    )
+    yield from run_checks(ACCOUNT_CHECKS, platform)
     with tempfile.TemporaryDirectory() as folder:
         try:
             kubectl = connect(account, platform.name, Path(folder))
         except UserError as error:
-            yield Observation(entrance.CHECK, "error", str(error), platform.deploy_command)
+            yield CheckResult(api_server_checks.CHECK, "error", str(error), platform.deploy_command)
             yield from _not_looked_at()
             return
         yield from verify_cluster(platform, kubectl)
 
 
-def verify_cluster(platform: Platform, kubectl: ClusterReader) -> Iterator[Observation]:
+def verify_cluster(platform: VerifiedPlatform, kubectl: ClusterReader) -> Iterator[CheckResult]:
     """Iterate over what the checks of a platform's cluster see.
 
     Parameters
     ----------
-    platform
-        The platform.
     kubectl
         Its cluster, with the user's own rights.
     """
-    opened = entrance.look_in(platform, kubectl)
+    opened = api_server_checks.look_in(platform, kubectl)
     yield opened
     if opened.severity == "ok":
         running = RunningPlatform(platform, kubectl)
-        yield from observations(CLUSTER_CHECKS, replace(running, transferred=transferred(running)))
+        yield from run_checks(CLUSTER_CHECKS, replace(running, transferred=transferred(running)))
     else:
         yield from _not_looked_at()
 
 
-def verify_endpoint(blueprint: Blueprint, model_name: str | None, endpoint: str) -> list[Observation]:
+def verify_endpoint(blueprint: Blueprint, model_name: str | None, endpoint: str) -> list[CheckResult]:
     """Ask one endpoint, wherever it is: tokens, cache hits and objectives.
 
     Parameters
@@ -127,10 +129,10 @@ def verify_endpoint(blueprint: Blueprint, model_name: str | None, endpoint: str)
     plan = build_plan(blueprint).models[index]
     workers = sum(process.replicas for deployment in plan.deployments for process in deployment.workers)
     base_url = endpoint.rstrip("/").removesuffix("/v1")
-    return answers.answers(Respondent(chosen, base_url, blueprint.spec.models[index], workers))
+    return model_checks.answers(CheckedEndpoint(chosen, base_url, blueprint.spec.models[index], workers))
 
 
-def _not_looked_at() -> Iterator[Observation]:
+def _not_looked_at() -> Iterator[CheckResult]:
     """Name every check that needs the API server."""
     for name in CLUSTER_CHECKS:
-        yield Observation(name, "unknown", "not looked at: that needs the API server")
+        yield CheckResult(name, "unknown", "not looked at: that needs the API server")

@@ -10,11 +10,11 @@ from typing import Any
 
 import yaml
 
-from inference_blueprints.deployment.kubectl import Kubectl
+from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
 from inference_blueprints.local.control_plane import artefacts, build
 from inference_blueprints.local.control_plane.certificates import Authority, KeyPair
-from inference_blueprints.local.ports import free_ports
-from inference_blueprints.local.programs import Programs
+from inference_blueprints.processes.free_ports import free_ports
+from inference_blueprints.processes.programs import Programs
 
 LOOPBACK = "127.0.0.1"
 #: A node with this annotation is KWOK's: it becomes ready, and pods bound to it run.
@@ -83,13 +83,7 @@ class ControlPlane(Programs):
         return Kubectl(self.kubeconfig)
 
     def log_path(self, name: str) -> Path:
-        """Return where a program of this run writes its log.
-
-        Parameters
-        ----------
-        name
-            Such as ``kube-apiserver``.
-        """
+        """Return where a program of this run writes its log."""
         return self._run_directory / "logs" / f"{name}.log"
 
     def _start(self) -> None:
@@ -248,8 +242,6 @@ def kubeconfig(address: str, authority: Path, pair: KeyPair) -> dict[str, object
         Where the API server listens.
     authority
         Certificate of the authority that signed the server's.
-    pair
-        Who asks.
     """
 
     def encoded(path: Path) -> str:

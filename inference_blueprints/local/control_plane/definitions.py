@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from inference_blueprints.deployment.kubectl import Kubectl
+from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
 from inference_blueprints.local.control_plane import artefacts, build
 from inference_blueprints.local.manifests import SCHEMA_DIRECTORY
 

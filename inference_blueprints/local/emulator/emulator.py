@@ -18,8 +18,8 @@ from inference_blueprints import tools
 from inference_blueprints.errors import UserError
 from inference_blueprints.local.emulator.records import RecordedRelease, recorded_releases
 from inference_blueprints.local.emulator.serverless_cache import AUTHORITY_FILE
-from inference_blueprints.local.processes import log_tail
-from inference_blueprints.local.programs import Programs
+from inference_blueprints.processes.child_processes import log_tail
+from inference_blueprints.processes.programs import Programs
 
 LOOPBACK = "127.0.0.1"
 DEFAULT_ACCOUNT = "123456789012"
@@ -117,13 +117,7 @@ class Emulator(Programs):
         }
 
     def client(self, service: str) -> Any:
-        """Return a boto3 client of an AWS service, answered by the emulator.
-
-        Parameters
-        ----------
-        service
-            Such as ``cloudformation``.
-        """
+        """Return a boto3 client of an AWS service, answered by the emulator."""
         return boto3.client(
             service,
             endpoint_url=self.endpoint_url,

@@ -28,8 +28,6 @@ def render(
 
     Parameters
     ----------
-    helm
-        The helm executable.
     chart
         Folder of the chart.
     release

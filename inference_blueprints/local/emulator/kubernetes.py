@@ -18,15 +18,13 @@ class KubernetesRejection(Exception):  # noqa: N818 - CloudFormation shows it as
 
 
 @dataclass(frozen=True)
-class Cluster:
+class EmulatedCluster:
     """The cluster that is spoken to.
 
     Parameters
     ----------
     name
         Name of the EKS cluster.
-    kubernetes_version
-        Such as ``1.35``.
     """
 
     name: str
@@ -66,7 +64,7 @@ class ChartArchive:
 
 
 @dataclass(frozen=True)
-class Release:
+class ReleaseInstallation:
     """A Helm release.
 
     Parameters
@@ -77,8 +75,6 @@ class Release:
         Where it is installed.
     create_namespace
         Whether the namespace is made when it is missing.
-    chart
-        What is installed.
     values
         The values that override the chart's own.
     """
@@ -95,7 +91,7 @@ class ClusterBackend(Protocol):
 
     def apply_manifest(
         self,
-        cluster: Cluster,
+        cluster: EmulatedCluster,
         objects: Sequence[KubernetesObject],
         *,
         must_be_new: bool,
@@ -103,11 +99,11 @@ class ClusterBackend(Protocol):
     ) -> None:
         """Create or change objects, in order, and remove those that carry the label and are not named."""
 
-    def delete_manifest(self, cluster: Cluster, objects: Sequence[KubernetesObject]) -> None:
+    def delete_manifest(self, cluster: EmulatedCluster, objects: Sequence[KubernetesObject]) -> None:
         """Remove objects; one that is not there is no error."""
 
-    def install_chart(self, cluster: Cluster, release: Release) -> None:
+    def install_chart(self, cluster: EmulatedCluster, release: ReleaseInstallation) -> None:
         """Install a release, or upgrade it when it exists."""
 
-    def uninstall_chart(self, cluster: Cluster, namespace: str, release: str) -> None:
+    def uninstall_chart(self, cluster: EmulatedCluster, namespace: str, release: str) -> None:
         """Remove a release and its objects; one that is not there is no error."""

@@ -13,12 +13,12 @@ from inference_blueprints.local.emulator.helm import render
 from inference_blueprints.local.emulator.kubernetes import (
     ChartArchive,
     ChartReference,
-    Cluster,
+    EmulatedCluster,
     KubernetesObject,
     KubernetesRejection,
-    Release,
+    ReleaseInstallation,
 )
-from inference_blueprints.local.emulator.records import RecordedRelease, Records
+from inference_blueprints.local.emulator.records import EmulatorRecords, RecordedRelease
 from inference_blueprints.local.manifests import validate_manifest
 
 _FIRST_NAMESPACES = frozenset({"default", "kube-node-lease", "kube-public", "kube-system"})
@@ -77,8 +77,6 @@ class RecordingCluster:
     ----------
     folder
         Where the clusters are recorded, see `records`.
-    helm
-        The helm executable.
     """
 
     def __init__(self, folder: Path, helm: Path) -> None:
@@ -87,7 +85,7 @@ class RecordingCluster:
 
     def apply_manifest(
         self,
-        cluster: Cluster,
+        cluster: EmulatedCluster,
         objects: Sequence[KubernetesObject],
         *,
         must_be_new: bool,
@@ -104,20 +102,20 @@ class RecordingCluster:
         if prune_label is not None:
             self._prune(records, prune_label, keep=set(paths))
 
-    def delete_manifest(self, cluster: Cluster, objects: Sequence[KubernetesObject]) -> None:
+    def delete_manifest(self, cluster: EmulatedCluster, objects: Sequence[KubernetesObject]) -> None:
         """Forget objects."""
         records = self._records(cluster)
         for kubernetes_object in objects:
             records.remove(records.path_of(kubernetes_object, _namespace(kubernetes_object, "default")))
 
-    def install_chart(self, cluster: Cluster, release: Release) -> None:
+    def install_chart(self, cluster: EmulatedCluster, release: ReleaseInstallation) -> None:
         """Render and record a chart of our own; record only the values of a chart in a registry."""
         if isinstance(release.chart, ChartReference):
             self._record_reference(cluster, release, release.chart)
         else:
             self._record_archive(cluster, release, release.chart)
 
-    def uninstall_chart(self, cluster: Cluster, namespace: str, release: str) -> None:
+    def uninstall_chart(self, cluster: EmulatedCluster, namespace: str, release: str) -> None:
         """Forget a release and its objects."""
         records = self._records(cluster)
         recorded = records.release(namespace, release)
@@ -126,10 +124,12 @@ class RecordingCluster:
                 records.remove(path)
             records.remove_release(namespace, release)
 
-    def _records(self, cluster: Cluster) -> Records:
-        return Records(self._folder / cluster.name)
+    def _records(self, cluster: EmulatedCluster) -> EmulatorRecords:
+        return EmulatorRecords(self._folder / cluster.name)
 
-    def _record_reference(self, cluster: Cluster, release: Release, chart: ChartReference) -> None:
+    def _record_reference(
+        self, cluster: EmulatedCluster, release: ReleaseInstallation, chart: ChartReference
+    ) -> None:
         self._make_namespace(cluster, release)
         self._records(cluster).write_release(
             RecordedRelease(
@@ -142,7 +142,9 @@ class RecordingCluster:
             )
         )
 
-    def _record_archive(self, cluster: Cluster, release: Release, chart: ChartArchive) -> None:
+    def _record_archive(
+        self, cluster: EmulatedCluster, release: ReleaseInstallation, chart: ChartArchive
+    ) -> None:
         with tempfile.TemporaryDirectory() as directory:
             with zipfile.ZipFile(io.BytesIO(chart.content)) as archive:
                 archive.extractall(directory)
@@ -180,7 +182,7 @@ class RecordingCluster:
             )
         )
 
-    def _make_namespace(self, cluster: Cluster, release: Release) -> None:
+    def _make_namespace(self, cluster: EmulatedCluster, release: ReleaseInstallation) -> None:
         records = self._records(cluster)
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": release.namespace}}
         path = records.path_of(namespace, None)
@@ -188,7 +190,7 @@ class RecordingCluster:
             records.write(path, namespace)
 
     def _checked(
-        self, cluster: Cluster, objects: Sequence[KubernetesObject], *, default_namespace: str
+        self, cluster: EmulatedCluster, objects: Sequence[KubernetesObject], *, default_namespace: str
     ) -> dict[str, KubernetesObject]:
         """Validate objects and their namespaces, all at once, and return them by place."""
         records = self._records(cluster)
@@ -211,14 +213,14 @@ class RecordingCluster:
         return paths
 
     @staticmethod
-    def _has_namespace(records: Records, namespace: str, *, made_here: Mapping[str, Any]) -> bool:
+    def _has_namespace(records: EmulatorRecords, namespace: str, *, made_here: Mapping[str, Any]) -> bool:
         path = records.path_of(
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}, None
         )
         return namespace in _FIRST_NAMESPACES or path in made_here or records.has(path)
 
     @staticmethod
-    def _prune(records: Records, label: str, *, keep: set[str]) -> None:
+    def _prune(records: EmulatorRecords, label: str, *, keep: set[str]) -> None:
         for path, kubernetes_object in list(records.objects()):
             labels = kubernetes_object["metadata"].get("labels") or {}
             if label in labels and kubernetes_object["kind"] in _PRUNED_KINDS and path not in keep:

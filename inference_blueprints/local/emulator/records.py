@@ -48,7 +48,7 @@ class RecordedRelease:
     objects: tuple[str, ...] = ()
 
 
-class Records:
+class EmulatorRecords:
     """The recorded objects and releases of one cluster.
 
     Parameters
@@ -124,4 +124,6 @@ def recorded_releases(folder: Path) -> tuple[RecordedRelease, ...]:
     folder
         The folder that the emulator records into.
     """
-    return tuple(release for cluster in sorted(folder.glob("*")) for release in Records(cluster).releases())
+    return tuple(
+        release for cluster in sorted(folder.glob("*")) for release in EmulatorRecords(cluster).releases()
+    )

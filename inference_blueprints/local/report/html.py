@@ -7,9 +7,10 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from inference_blueprints.local.report import words
-from inference_blueprints.local.report.plots import plots_of
-from inference_blueprints.local.report.types import ModelRun, Report
+from inference_blueprints.local.report import report_text
+from inference_blueprints.local.report.report_types import ModelRun, Report
+from inference_blueprints.measurement.charts.replay_charts import plots_of
+from inference_blueprints.measurement.statistics import figure_text
 from inference_blueprints.pages.render import render_page
 
 _TEMPLATE = Path(__file__).with_name("page.html.j2")
@@ -20,8 +21,6 @@ def render_html(report: Report, runs: list[ModelRun]) -> str:
 
     Parameters
     ----------
-    report
-        What `build_report` returned.
     runs
         What it was built from, for the plots.
 
@@ -33,12 +32,15 @@ def render_html(report: Report, runs: list[ModelRun]) -> str:
     sections = [
         (model, [(plot, Markup(plot.svg())) for plot in plots])  # noqa: S704 - Plot.svg escapes what it writes
         for position, (model, run) in enumerate(zip(report.models, runs, strict=True))
-        for plots in [plots_of(run, name=f"model-{position}", simulated=report.simulated)]
+        for plots in [
+            plots_of(run.result, run.objectives, name=f"model-{position}", simulated=report.simulated)
+        ]
     ]
     return render_page(
         _TEMPLATE,
         report=report,
         created=report.created_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         sections=sections,
-        words=words,
+        report_text=report_text,
+        figure_text=figure_text,
     )

@@ -1,4 +1,4 @@
-"""The report in a terminal; plain text where the output is not one."""
+"""Prints the report to a terminal, or as plain text to any other output."""
 
 from __future__ import annotations
 
@@ -9,18 +9,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from inference_blueprints.local.parts import Part, State
-from inference_blueprints.local.report.types import ModelReport, Report
-from inference_blueprints.local.report.words import (
+from inference_blueprints.local.report.report_text import (
     batch_job,
     cost_lines,
-    hit_ratio,
-    latency_rows,
-    milliseconds,
     objective_lines,
     replayed_lines,
     worker_loss,
 )
+from inference_blueprints.local.report.report_types import ModelReport, Report
+from inference_blueprints.measurement.statistics.figure_text import hit_ratio, latency_rows, milliseconds
+from inference_blueprints.targets.local.platform_parts import PlatformPart, State
 
 _STYLES: dict[State, str] = {
     "real": "green",
@@ -36,10 +34,8 @@ def print_report(report: Report, console: Console) -> None:
 
     Parameters
     ----------
-    report
-        What `build_report` returned.
     console
-        Where to. The `curl` line is never wrapped, so that it can be copied.
+        Output. The `curl` line is not wrapped, so that it can be copied.
     """
     console.print(_parts(report.parts))
     for model in report.models:
@@ -51,8 +47,8 @@ def print_report(report: Report, console: Console) -> None:
         console.print(Text(line, style="" if outcome.is_whole else "red"))
 
 
-def _parts(parts: Sequence[Part]) -> Table:
-    """Lay out what is real and what is not."""
+def _parts(parts: Sequence[PlatformPart]) -> Table:
+    """Return a table of the parts: which are real, emulated, simulated or stubbed."""
     table = _table("part", "state", "detail")
     for part in parts:
         table.add_row(Text(part.name), Text(part.state, style=_STYLES[part.state]), Text(part.detail))
@@ -60,7 +56,7 @@ def _parts(parts: Sequence[Part]) -> Table:
 
 
 def _print_model(model: ModelReport, console: Console, *, simulated: bool) -> None:
-    """Print one model's part."""
+    """Print the figures of one model."""
     measurement = model.measurement
     console.print(Text(model.name, style="bold"))
     _print_raw(console, [f"endpoint: {model.endpoint}", model.curl, ""])
@@ -68,7 +64,7 @@ def _print_model(model: ModelReport, console: Console, *, simulated: bool) -> No
     for reason, count in measurement.failure_reasons.items():
         detail = model.failure_details.get(reason)
         console.print(Text(f"  {count} x {reason}" + (f", first: {detail}" if detail else ""), style="red"))
-    latencies = _table(f"milliseconds{', simulated' if simulated else ''}", "p50", "p90", "p99")
+    latencies = _table(f"latency, ms{' (simulated)' if simulated else ''}", "p50", "p90", "p99")
     for name, row in latency_rows(measurement):
         latencies.add_row(name, *map(milliseconds, (row.p50, row.p90, row.p99)))
     console.print(latencies)
@@ -85,7 +81,7 @@ def _print_model(model: ModelReport, console: Console, *, simulated: bool) -> No
 
 
 def _table(*columns: str) -> Table:
-    """Return a table whose first columns stay whole where there is room."""
+    """Return an empty table whose long cells wrap."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(column, overflow="fold")
@@ -93,6 +89,6 @@ def _table(*columns: str) -> Table:
 
 
 def _print_raw(console: Console, lines: Iterable[str]) -> None:
-    """Print lines as they are, whatever the width."""
+    """Print lines without wrapping."""
     for line in lines:
         console.print(Text(line), soft_wrap=True)

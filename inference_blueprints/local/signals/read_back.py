@@ -14,8 +14,6 @@ class SignalCounts:
 
     Parameters
     ----------
-    name
-        The signal.
     written
         Answers that are there, word for word.
     missing
@@ -44,14 +42,10 @@ def read_back(name: str, model: str, output: str, read: Read) -> SignalCounts:
 
     Parameters
     ----------
-    name
-        The signal.
     model
         What gave the answers.
     output
         The job's output file, JSON Lines.
-    read
-        Reads the store.
     """
     answers = dict(_answer(row) for row in output.split("\n") if row)
     found = read(name, list(answers))

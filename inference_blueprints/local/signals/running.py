@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inference_blueprints.deployment.signals.address import store_address, stores_stack
+from inference_blueprints.deployment.signals.signal_store_address import store_address, stores_stack
 from inference_blueprints.local.emulator.emulator import Emulator
 from inference_blueprints.local.run_state import RunningSignals
 

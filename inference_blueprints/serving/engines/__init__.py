@@ -1,14 +1,16 @@
-"""Inference engines: one module each, found by the blueprint's key."""
+"""Inference engines: one class per file, found by the blueprint's key."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from inference_blueprints.serving.engines import sglang, tensorrt_llm, vllm
-from inference_blueprints.serving.engines.module import EngineModule
+from inference_blueprints.serving.engines.serving_engine import ServingEngine
+from inference_blueprints.serving.engines.sglang import Sglang
+from inference_blueprints.serving.engines.tensorrt_llm import TensorRtLlm
+from inference_blueprints.serving.engines.vllm import Vllm
 
-#: Engine module by the blueprint's key; the catalogue has an entry of the same name.
-ENGINES: Mapping[str, EngineModule] = MappingProxyType(
-    {"vllm": vllm, "sglang": sglang, "tensorrtLlm": tensorrt_llm}
+#: Engines by the blueprint's key; the catalogue has an entry of the same name.
+ENGINES: Mapping[str, ServingEngine] = MappingProxyType(
+    {"vllm": Vllm(), "sglang": Sglang(), "tensorrtLlm": TensorRtLlm()}
 )

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from inference_blueprints.catalog import Accelerator
-from inference_blueprints.serving.arguments import Argument
+from inference_blueprints.serving.command_line import Argument
 from inference_blueprints.serving.engines import lmcache
-from inference_blueprints.serving.engines.module import EngineWords
-from inference_blueprints.serving.engines.owned import (
+from inference_blueprints.serving.engines.kv_events import KV_EVENTS
+from inference_blueprints.serving.engines.kv_transfer import kv_transfer
+from inference_blueprints.serving.engines.owned_arguments import (
     DATA,
     DISCOVERY,
     EXPERTS,
@@ -28,181 +29,140 @@ from inference_blueprints.serving.engines.owned import (
     TOPOLOGY,
     WRITTEN_HERE,
 )
+from inference_blueprints.serving.engines.serving_engine import ArgumentNames, ServingEngine
 from inference_blueprints.serving.engines.vllm_connectors import connectors
-from inference_blueprints.serving.engines.worker import KV_EVENTS, Sizing
-from inference_blueprints.serving.host_cache import host_cache_mib
-from inference_blueprints.serving.kv_transfer import kv_transfer
-from inference_blueprints.serving.media import allowed_domains, image_pixels, splits_by_image
-from inference_blueprints.serving.memory import MemoryEstimate
-from inference_blueprints.serving.resolved import ResolvedWorkers, WorkerRole
-from inference_blueprints.serving.shared_cache import shared_cache_environment
+from inference_blueprints.serving.estimates.host_cache import host_cache_mib
+from inference_blueprints.serving.estimates.image_inputs import allowed_domains, image_pixels, splits_by_image
+from inference_blueprints.serving.estimates.shared_cache import shared_cache_environment
+from inference_blueprints.serving.estimates.worker_figures import Sizing
+from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import EnvironmentValue, OwnAddress
-from inference_blueprints.serving.weights import streamed_address, weights_environment
+from inference_blueprints.serving.weights_loading import streamed_address
 
-WORDS = EngineWords(
-    length="max-model-len",
-    sequences="max-num-seqs",
-    step_tokens="max-num-batched-tokens",
-    block_size="block-size",
-    memory_share="gpu-memory-utilization",
-    kv_cache_type="kv-cache-dtype",
-    kv_cache_types=("auto", "bfloat16", "float16", "fp8", "fp8_e4m3", "fp8_e5m2"),
-    without_prefix_cache=("enable-prefix-caching", False),
-    stretched_context="hf-overrides",
-)
 _KV_CACHE = "set kvCache: {hostMemoryGib: …}"
-OWNED_ARGUMENTS: Mapping[str, str] = MappingProxyType(
-    {
-        "model": "set weights.huggingFace or weights.s3",
-        "revision": "set weights.revision",
-        "hf-token": "set weights.tokenSecretArn",
-        "load-format": STREAMED,
-        "model-loader-extra-config": STREAMED,
-        "trust-remote-code": REMOTE_CODE,
-        "served-model-name": "set the model's name",
-        "tensor-parallel-size": TENSOR,
-        "pipeline-parallel-size": PIPELINE,
-        "data-parallel-size": DATA,
-        "enable-expert-parallel": EXPERTS,
-        **dict.fromkeys(("nnodes", "node-rank", "master-addr", "master-port", "headless"), NODES),
-        **dict.fromkeys(
-            (
-                "data-parallel-address",
-                "data-parallel-backend",
-                "data-parallel-external-lb",
-                "data-parallel-hybrid-lb",
-                "data-parallel-multi-port-external-lb",
-                "data-parallel-rank",
-                "data-parallel-rpc-port",
-                "data-parallel-size-local",
-                "data-parallel-start-rank",
-                "distributed-executor-backend",
-            ),
-            NODES,
-        ),
-        "kv-events-config": "set routing: {kvAware: {}}",
-        "disaggregation-mode": TOPOLOGY,
-        "kv-transfer-config": f"{TOPOLOGY}, or set kvCache",
-        "kv-offloading-size": _KV_CACHE,
-        "kv-offloading-backend": _KV_CACHE,
-        "discovery-backend": DISCOVERY,
-        "namespace": DISCOVERY,
-        "endpoint": DISCOVERY,
-        "config": WRITTEN_HERE,
-        **dict.fromkeys(("enable-multimodal", "frontend-decoding"), FETCHED_BY_DYNAMO),
-        **dict.fromkeys(("route-to-encoder", "custom-encoder-class"), FETCHED_BY_DYNAMO),
-        **dict.fromkeys(("language-model-only", "limit-mm-per-prompt", "allowed-media-domains"), MEDIA),
-        **dict.fromkeys(("mm-processor-kwargs", "mm-encoder-tp-mode"), MEDIA),
-        "allowed-local-media-path": FILES,
-    }
-)
-# Dynamo's router and vLLM hash blocks of this many tokens; FlashMLA accepts no other size.
-BLOCK_SIZE = 64
-STREAMS_WEIGHTS = True
-# Its connector reads whole heads of one device (vLLM documentation, "NixlConnector Usage": decode TP must be
-# a multiple of prefill TP).
-GATHERS_HEADS = False
-KV_CACHE_TIERS: frozenset[str] = frozenset({"hostMemoryGib", "nvme", "shared"})
-HOST_CACHE_RESERVE_MIB = 0
-# NixlConnector is pulled from; stages are the business of its form that pushes, which no router here speaks
-# (``kv_connector/v1/nixl/base_worker.py``).
-STAGES_SEND_KV: frozenset[WorkerRole] = frozenset()
-# Each node of a worker runs ``vllm`` with ``--nnodes`` and its rank.
-SPANS_NODES = True
-
-# vLLM's own choice for an API server by GiB of device memory; it leaves A100 at the lowest (vllm#17885).
+# vLLM's default for an API server by GiB of device memory; A100 always gets the lowest (vllm#17885).
 _STEP_TOKENS = ((160, 16384), (70, 8192), (0, 2048))
 _GIB = 1024**3
-# Each device reads its own part; the limit bounds the host memory that holds what is on its way.
+# Each device reads its own part; the limit bounds the host memory used as a buffer.
 _STREAMER = {"concurrency": 16, "distributed": True, "memory_limit": 4 * 1024**3}
 
 
-def step_tokens(accelerator: Accelerator) -> int:
-    """Return the tokens of one step: vLLM's choice by the size of the device.
+class Vllm(ServingEngine):
+    """vLLM."""
 
-    Parameters
-    ----------
-    accelerator
-        The device.
-    """
-    gib = 0 if accelerator.name.startswith("a100") else accelerator.memory_bytes / _GIB
-    return next(tokens for least, tokens in _STEP_TOKENS if gib >= least)
+    argument_names = ArgumentNames(
+        length="max-model-len",
+        sequences="max-num-seqs",
+        step_tokens="max-num-batched-tokens",
+        block_size="block-size",
+        memory_share="gpu-memory-utilization",
+        kv_cache_type="kv-cache-dtype",
+        kv_cache_types=("auto", "bfloat16", "float16", "fp8", "fp8_e4m3", "fp8_e5m2"),
+        without_prefix_cache=("enable-prefix-caching", False),
+        stretched_context="hf-overrides",
+    )
+    owned_arguments = MappingProxyType(
+        {
+            "model": "set weights.huggingFace or weights.s3",
+            "revision": "set weights.revision",
+            "hf-token": "set weights.tokenSecretArn",
+            "load-format": STREAMED,
+            "model-loader-extra-config": STREAMED,
+            "trust-remote-code": REMOTE_CODE,
+            "served-model-name": "set the model's name",
+            "tensor-parallel-size": TENSOR,
+            "pipeline-parallel-size": PIPELINE,
+            "data-parallel-size": DATA,
+            "enable-expert-parallel": EXPERTS,
+            **dict.fromkeys(("nnodes", "node-rank", "master-addr", "master-port", "headless"), NODES),
+            **dict.fromkeys(
+                (
+                    "data-parallel-address",
+                    "data-parallel-backend",
+                    "data-parallel-external-lb",
+                    "data-parallel-hybrid-lb",
+                    "data-parallel-multi-port-external-lb",
+                    "data-parallel-rank",
+                    "data-parallel-rpc-port",
+                    "data-parallel-size-local",
+                    "data-parallel-start-rank",
+                    "distributed-executor-backend",
+                ),
+                NODES,
+            ),
+            "kv-events-config": "set routing: {kvAware: {}}",
+            "disaggregation-mode": TOPOLOGY,
+            "kv-transfer-config": f"{TOPOLOGY}, or set kvCache",
+            "kv-offloading-size": _KV_CACHE,
+            "kv-offloading-backend": _KV_CACHE,
+            "discovery-backend": DISCOVERY,
+            "namespace": DISCOVERY,
+            "endpoint": DISCOVERY,
+            "config": WRITTEN_HERE,
+            **dict.fromkeys(("enable-multimodal", "frontend-decoding"), FETCHED_BY_DYNAMO),
+            **dict.fromkeys(("route-to-encoder", "custom-encoder-class"), FETCHED_BY_DYNAMO),
+            **dict.fromkeys(("language-model-only", "limit-mm-per-prompt", "allowed-media-domains"), MEDIA),
+            **dict.fromkeys(("mm-processor-kwargs", "mm-encoder-tp-mode"), MEDIA),
+            "allowed-local-media-path": FILES,
+        }
+    )
+    # Dynamo's router and vLLM both hash blocks of this size; FlashMLA accepts no other.
+    block_size = 64
+    streams_weights = True
+    # It does not gather heads: its connector reads whole heads from one device (vLLM documentation,
+    # "NixlConnector Usage": decode TP must be a multiple of prefill TP). No role has stages: they need the
+    # connector's push mode, which no router here supports (``kv_connector/v1/nixl/base_worker.py``).
+    kv_cache_tiers = frozenset({"hostMemoryGib", "nvme", "shared"})
+    # Each node of a worker runs ``vllm`` with ``--nnodes`` and its rank.
+    spans_nodes = True
 
+    def step_tokens(self, accelerator: Accelerator) -> int:
+        gib = 0 if accelerator.name.startswith("a100") else accelerator.memory_bytes / _GIB
+        return next(tokens for least, tokens in _STEP_TOKENS if gib >= least)
 
-def memory_share(memory: MemoryEstimate, device_bytes: int) -> float:
-    """Return ``--gpu-memory-utilization``: all that the engine may use.
+    def usable_cache_share(self, resolved: ResolvedWorkers) -> float:
+        return lmcache.filled_part(resolved)
 
-    Parameters
-    ----------
-    memory
-        How a device is filled.
-    device_bytes
-        The device's memory.
-    """
-    return memory.total_bytes / device_bytes
+    def planned_arguments(self, resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, Argument]:
+        weights = resolved.model.weights
+        streamed = streamed_address(weights)
+        planned: dict[str, Argument] = {"model": streamed or weights.hugging_face or ""}
+        planned["served-model-name"] = resolved.model.name
+        if weights.revision and not streamed:
+            planned["revision"] = weights.revision
+        if streamed:
+            planned["load-format"] = "runai_streamer"
+            planned["model-loader-extra-config"] = _json(_STREAMER)
+        planned |= {
+            **_parallelism(resolved),
+            **self.argument_names.sizing_arguments(sizing),
+            "enable-prefix-caching": True,
+            **_image_arguments(resolved),
+        }
+        if kv_transfer(resolved):
+            planned["disaggregation-mode"] = resolved.role
+        transfer = connectors(resolved, sizing.block_size)
+        if transfer:
+            planned["kv-transfer-config"] = _json(transfer)
+        if resolved.publishes_kv_events:
+            planned["kv-events-config"] = _json({**KV_EVENTS, "enable_kv_cache_events": True})
+        return planned
 
-
-def utilization(share: float, whole: MemoryEstimate) -> float:  # noqa: ARG001 -- other engines need it
-    """Return the part of the device that ``--gpu-memory-utilization`` fills: just that.
-
-    Parameters
-    ----------
-    share
-        The argument.
-    whole
-        The estimate for a device that is filled to the last byte.
-    """
-    return share
-
-
-def kept_part(resolved: ResolvedWorkers) -> float:
-    """Return how much of the memory and disk for KV cache holds tokens: all, or what LMCache fills.
-
-    Parameters
-    ----------
-    resolved
-        The workers.
-    """
-    return lmcache.filled_part(resolved)
-
-
-def arguments(resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, Argument]:
-    """Return a worker's arguments by name without dashes, the user's merged in.
-
-    Parameters
-    ----------
-    resolved
-        The workers.
-    sizing
-        Their figures.
-    """
-    weights = resolved.model.weights
-    streamed = streamed_address(weights)
-    planned: dict[str, Argument] = {"model": streamed or weights.hugging_face or ""}
-    planned["served-model-name"] = resolved.model.name
-    if weights.revision and not streamed:
-        planned["revision"] = weights.revision
-    if streamed:
-        planned["load-format"] = "runai_streamer"
-        planned["model-loader-extra-config"] = _json(_STREAMER)
-    planned |= {
-        **_parallelism(resolved),
-        **WORDS.figures(sizing),
-        "enable-prefix-caching": True,
-        **_image_arguments(resolved),
-    }
-    if kv_transfer(resolved):
-        planned["disaggregation-mode"] = resolved.role
-    transfer = connectors(resolved, sizing.block_size)
-    if transfer:
-        planned["kv-transfer-config"] = _json(transfer)
-    if resolved.publishes_kv_events:
-        planned["kv-events-config"] = _json({**KV_EVENTS, "enable_kv_cache_events": True})
-    return planned | dict(resolved.model.engine.arguments)
+    def environment(self, resolved: ResolvedWorkers) -> Mapping[str, EnvironmentValue]:
+        environment: dict[str, EnvironmentValue] = {"VLLM_NO_USAGE_STATS": "1"}
+        if kv_transfer(resolved) and host_cache_mib(resolved):
+            # Dynamo finds the address itself only if NIXL is the only connector.
+            environment["VLLM_NIXL_SIDE_CHANNEL_HOST"] = OwnAddress()
+        if resolved.model.media:
+            # An allowed host could redirect to one that is not allowed.
+            environment["VLLM_MEDIA_URL_ALLOW_REDIRECTS"] = "0"
+        if lmcache.uses_lmcache(resolved):
+            environment |= {**lmcache.ENVIRONMENT, **shared_cache_environment(resolved)}
+        return {**environment, **super().environment(resolved)}
 
 
 def _parallelism(resolved: ResolvedWorkers) -> Mapping[str, Argument]:
-    """Return how a worker is split; experts are over all ranks, in slices unless they are whole."""
+    """Return how a worker is split; vLLM spreads experts over all ranks, whole or in slices."""
     sizes = {
         "pipeline-parallel-size": resolved.pipeline_parallel_size,
         "data-parallel-size": resolved.data_parallel_size,
@@ -215,28 +175,8 @@ def _parallelism(resolved: ResolvedWorkers) -> Mapping[str, Argument]:
     }
 
 
-def environment(resolved: ResolvedWorkers) -> Mapping[str, EnvironmentValue]:
-    """Return a worker's environment as far as it is the engine's business.
-
-    Parameters
-    ----------
-    resolved
-        The workers.
-    """
-    environment: dict[str, EnvironmentValue] = {"VLLM_NO_USAGE_STATS": "1"}
-    if kv_transfer(resolved) and host_cache_mib(resolved):
-        # Dynamo finds the address itself only where NIXL is the one connector.
-        environment["VLLM_NIXL_SIDE_CHANNEL_HOST"] = OwnAddress()
-    if resolved.model.media:
-        # A host that is allowed could send on to one that is not.
-        environment["VLLM_MEDIA_URL_ALLOW_REDIRECTS"] = "0"
-    if lmcache.uses_lmcache(resolved):
-        environment |= {**lmcache.ENVIRONMENT, **shared_cache_environment(resolved)}
-    return {**environment, **weights_environment(resolved.model.weights)}
-
-
 def _image_arguments(resolved: ResolvedWorkers) -> dict[str, Argument]:
-    """Return what is said of images: how many, how large, whence; or that there are none."""
+    """Return the limits of images: how many, how large, and from which hosts."""
     media, pixels = resolved.model.media, image_pixels(resolved)
     if media is None:
         return {"language-model-only": True} if resolved.shape.vision else {}

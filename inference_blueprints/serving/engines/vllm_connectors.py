@@ -1,8 +1,8 @@
-"""vLLM's connectors of KV cache: between prefill and decode workers, and to the memory of the node.
+"""vLLM's KV cache connectors: between prefill and decode workers, and to the memory of the node.
 
-Both are ``--kv-transfer-config``, with ``MultiConnector`` around two of them: the first child that finds
-tokens loads them, and all children store (``vllm/distributed/kv_transfer/kv_connector/v1`` of vLLM 0.31.0).
-Dynamo finds NIXL among the children (``dynamo/vllm/kv_connector_protocols.py`` of 1.6.1).
+Both are parts of ``--kv-transfer-config``. ``MultiConnector`` combines two of them: the first child that
+finds tokens loads them, and all children store (``vllm/distributed/kv_transfer/kv_connector/v1`` of vLLM
+0.31.0). Dynamo finds NIXL among the children (``dynamo/vllm/kv_connector_protocols.py`` of 1.6.1).
 """
 
 from __future__ import annotations
@@ -10,34 +10,32 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
+from inference_blueprints.serving.engines.kv_transfer import kv_transfer
 from inference_blueprints.serving.engines.lmcache import lmcache_connector, uses_lmcache
-from inference_blueprints.serving.host_cache import host_cache_mib
-from inference_blueprints.serving.kv_transfer import kv_transfer
+from inference_blueprints.serving.estimates.host_cache import host_cache_mib
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import KvTransfer
 
-#: Blocks that do not arrive are computed again; by vLLM's default the request fails.
+#: Missing blocks are computed again. By vLLM's default, the request fails.
 RECOMPUTE: Mapping[str, str] = MappingProxyType({"kv_load_failure_policy": "recompute"})
 
 _BYTES_PER_MIB = 2**20
-# Both roles send and receive: a decode worker may give its blocks back to a prefill worker's next turn.
+# Both roles send and receive: a decode worker may return its blocks for the next turn of a prefill worker.
 _NIXL = {"kv_connector": "NixlConnector", "kv_role": "kv_both"}
 _BETWEEN_ROLES: Mapping[KvTransfer, Mapping[str, object]] = MappingProxyType(
     {
         "libfabric": {**_NIXL, "kv_connector_extra_config": {"backends": ["LIBFABRIC"]}},
-        # Without RDMA, device memory cannot be registered: blocks go through the host's.
+        # Without RDMA, device memory cannot be registered, so blocks go through the host's memory.
         "ucx": {**_NIXL, "kv_buffer_device": "cpu"},
     }
 )
 
 
 def connectors(resolved: ResolvedWorkers, block_size: int) -> Mapping[str, object] | None:
-    """Return the value of ``--kv-transfer-config``; None where KV cache stays on the accelerators.
+    """Return the value of ``--kv-transfer-config``; None if KV cache stays on the accelerators.
 
     Parameters
     ----------
-    resolved
-        The workers.
     block_size
         Tokens of a block of the KV cache.
     """
@@ -52,7 +50,7 @@ def connectors(resolved: ResolvedWorkers, block_size: int) -> Mapping[str, objec
 
 
 def _connectors(resolved: ResolvedWorkers, block_size: int) -> Iterator[Mapping[str, object]]:
-    """Yield the one between the roles, and the one to the memory of the node and what lies behind it."""
+    """Yield the connector between the roles, and the one to the memory of the node and further tiers."""
     transfer = kv_transfer(resolved)
     if transfer:
         yield _BETWEEN_ROLES[transfer]
@@ -60,7 +58,7 @@ def _connectors(resolved: ResolvedWorkers, block_size: int) -> Iterator[Mapping[
     if uses_lmcache(resolved):
         yield lmcache_connector(resolved, block_size)
     elif cache:
-        # With their tokens, events of what is kept here tell the router of it.
+        # The events carry token ids, so the router learns which blocks are kept here.
         extra = {"cpu_bytes_to_use": cache * _BYTES_PER_MIB, "self_describing_kv_events": True}
         yield {
             "kv_connector": "OffloadingConnector",

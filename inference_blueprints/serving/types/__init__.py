@@ -1,34 +1,38 @@
 """The serving plan: every process that serves a model, decided once and independent of where it runs.
 
-Chart values, ECS task definitions and local processes are renderings of these types. Discovery and addresses
-are the target's business: a process only says that it needs its own address or that of a peer.
+Chart values and local processes are rendered from these types. Discovery and addresses are left to the
+target: a process only says that it needs its own address, or that of a peer.
 """
 
 from __future__ import annotations
 
-from inference_blueprints.serving.types.plan import (
-    DeploymentPlan,
-    EndpointPicker,
-    KvTransfer,
-    ModelPlan,
-    ServingPlan,
-    SharedKvCachePlan,
-    WeightsMirror,
-)
 from inference_blueprints.serving.types.process import (
     Accelerators,
     Architecture,
+    Capability,
     EngineSettings,
     HttpProbe,
     Neighbour,
     Port,
     Probes,
     Process,
+    ProcessBase,
     Resources,
     Role,
     Rollout,
     Sidecar,
     Toleration,
+)
+from inference_blueprints.serving.types.serving_plan import (
+    ApproximatePicker,
+    DeploymentPlan,
+    EndpointPicker,
+    KvTransfer,
+    ModelPlan,
+    PrecisePicker,
+    ServingPlan,
+    SharedKvCachePlan,
+    WeightsMirrorPlan,
 )
 from inference_blueprints.serving.types.values import (
     EnvironmentValue,
@@ -41,7 +45,9 @@ from inference_blueprints.serving.types.values import (
 
 __all__ = [
     "Accelerators",
+    "ApproximatePicker",
     "Architecture",
+    "Capability",
     "DeploymentPlan",
     "EndpointPicker",
     "EngineSettings",
@@ -54,8 +60,10 @@ __all__ = [
     "OwnAddress",
     "PeerAddress",
     "Port",
+    "PrecisePicker",
     "Probes",
     "Process",
+    "ProcessBase",
     "Resources",
     "Role",
     "Rollout",
@@ -65,5 +73,5 @@ __all__ = [
     "Sidecar",
     "Toleration",
     "WeightsBucket",
-    "WeightsMirror",
+    "WeightsMirrorPlan",
 ]

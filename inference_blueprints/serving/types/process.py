@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
+from pydantic import Field
+
+from inference_blueprints.serving.types.constraints import Image, Name, NonEmpty, NotNegative, Positive
 from inference_blueprints.serving.types.values import EnvironmentValue
 
 Architecture = Literal["amd64", "arm64"]
 #: A ``worker`` does prefill and decode.
 Role = Literal["frontend", "worker", "prefill", "decode"]
+#: Linux capability that a process may need.
+Capability = Literal["IPC_LOCK"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +27,15 @@ class Port:
     name
         Name of the port, unique in its process.
     number
-        Port number in the container; a local target chooses free ones instead.
+        Port number in the container. A local target chooses free ones instead.
     """
 
-    name: str
-    number: int
+    name: Name
+    number: Annotated[int, Field(ge=1024, le=65535)]
+
+
+#: The ports of a program: at least one.
+Ports = Annotated[tuple[Port, ...], Field(min_length=1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,21 +47,25 @@ class HttpProbe:
     port
         Name of the port.
     path
-        Path that answers 200 when healthy.
-    period_seconds, timeout_seconds, failure_threshold
-        How often it is asked, how long an answer may take, and how many failures in a row count.
+        Path that answers 200 if the process is healthy.
+    period_seconds
+        Time between two checks.
+    timeout_seconds
+        Longest time that an answer may take.
+    failure_threshold
+        Number of consecutive failures that count as unhealthy.
     """
 
-    port: str
-    path: str
-    period_seconds: int
-    timeout_seconds: int
-    failure_threshold: int
+    port: Name
+    path: Annotated[str, Field(pattern="^/")]
+    period_seconds: Positive
+    timeout_seconds: Positive
+    failure_threshold: Positive
 
 
 @dataclass(frozen=True, slots=True)
 class Probes:
-    """The health checks of a process; startup bounds how long loading the weights may take."""
+    """The health checks of a process; the startup check limits how long loading the weights may take."""
 
     startup: HttpProbe
     readiness: HttpProbe
@@ -68,70 +81,70 @@ class Accelerators:
     resource_name
         Kubernetes device resource, such as ``nvidia.com/gpu``.
     count
-        Devices a process has on each of its nodes.
+        Number of devices on each of its nodes.
     """
 
-    resource_name: str
-    count: int
+    resource_name: Annotated[str, Field(pattern="^[a-z0-9.-]+/[a-z0-9.-]+$")]
+    count: Positive
 
 
 @dataclass(frozen=True, slots=True)
 class Toleration:
-    """A taint of nodes that a process may run on in spite of it; the taint's own words.
+    """A node taint that a process tolerates.
 
     Parameters
     ----------
     key, value, effect
-        Of the taint.
+        The taint's own fields.
     """
 
-    key: str
+    key: NonEmpty
     value: str
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """Workers beside which another likes to stand, more than on a node with fewer of them.
+    """Workers that attract another worker to their node, so that nodes fill up.
 
     Parameters
     ----------
     accelerators
-        Devices of each such worker, which is of the same pool.
+        Devices of each of these workers, which are in the same pool.
     weight
-        What each counts, from 1 to 100.
+        Weight of each of them, from 1 to 100.
     """
 
-    accelerators: int
-    weight: int
+    accelerators: Positive
+    weight: Annotated[int, Field(ge=1, le=100)]
 
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What one process needs of its node, or of each of its nodes.
+    """What one process needs on its node, or on each of its nodes.
 
     Parameters
     ----------
     cpu
-        vCPUs requested.
+        Requested vCPUs.
     memory_mib
-        Memory requested and its limit, in MiB.
+        Requested memory, which is also its limit, in MiB.
     shared_memory_mib
         Part of the memory that is mounted as /dev/shm, in MiB.
     ephemeral_storage_mib
         Disk for weights and caches, in MiB.
-    accelerators
-        Devices, or None for a process that needs none.
     efa_interfaces
-        EFA interfaces, 0 where none are used.
+        Number of EFA interfaces.
+    accelerators
+        Devices. None for a process that needs none.
     """
 
-    cpu: int
-    memory_mib: int
-    shared_memory_mib: int = 0
-    ephemeral_storage_mib: int = 0
+    cpu: Positive
+    memory_mib: Positive
+    shared_memory_mib: NotNegative
+    ephemeral_storage_mib: Positive
+    efa_interfaces: NotNegative
     accelerators: Accelerators | None = None
-    efa_interfaces: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,41 +154,41 @@ class Rollout:
     Parameters
     ----------
     max_surge
-        Processes above `replicas` during a rollout; 0 where the pool has no accelerators to spare.
+        Processes above `replicas` during a rollout. 0 if the pool has no accelerators to spare.
     max_unavailable
         Processes below `replicas` during a rollout, and in a voluntary disruption of nodes.
     """
 
-    max_surge: int
-    max_unavailable: int
+    max_surge: NotNegative
+    max_unavailable: Positive
 
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """The figures behind a worker's engine arguments, for readers that do not parse arguments.
+    """The sizes behind a worker's engine arguments, for readers that do not parse arguments.
 
     Parameters
     ----------
     engine
         Catalogue key of the engine, such as ``vllm``.
     block_size
-        KV cache block in tokens.
+        Tokens of a block of the KV cache.
     max_model_len
-        Prompt and answer together at the most, in tokens.
+        Longest prompt and answer together, in tokens.
     max_num_seqs
-        Sequences that each of a worker's data parallel ranks runs at once.
+        Sequences that each data parallel rank of a worker runs at once.
     max_num_batched_tokens
-        Tokens that each processes in one step.
+        Tokens that each rank processes in one step.
     kv_blocks
-        KV cache blocks that fit each, from the memory arithmetic.
+        KV cache blocks that fit each rank, from the memory estimate.
     tensor_parallel_size
-        Accelerators that share each layer's attention.
+        Accelerators that share the attention of each layer.
     host_kv_blocks
         KV cache blocks that a worker keeps in the memory of its node.
     pipeline_parallel_size
-        Stages of layers.
+        Number of pipeline stages.
     data_parallel_size
-        Ranks of a worker, each with requests and a KV cache of its own.
+        Number of data parallel ranks, each with its own requests and KV cache.
     """
 
     engine: str
@@ -192,119 +205,131 @@ class EngineSettings:
 
 @dataclass(frozen=True, slots=True)
 class Sidecar:
-    """A program beside a process, in its pod: it starts before it and ends after it.
+    """A program in the pod of a process. It starts before the process and ends after it.
 
     Parameters
     ----------
     name
         Name within the process.
     image
-        Container image, by digest where one is known.
+        Container image, by digest if one is known.
     arguments
-        What its own program is given, each flag and value a string of its own.
+        Command-line arguments, each flag and value a string of its own.
     ports
-        Ports it listens on.
+        Ports that it listens on.
     cpu
-        vCPUs requested.
+        Requested vCPUs.
     memory_mib
-        Memory requested and its limit, in MiB.
+        Requested memory, which is also its limit, in MiB.
     health_port
-        Name of the port that answers gRPC's health protocol; None for a program without one.
+        Name of the port that answers gRPC's health protocol. None for a program without one.
     """
 
-    name: str
-    image: str
+    name: Name
+    image: Image
     arguments: tuple[str, ...]
-    ports: tuple[Port, ...]
-    cpu: int
-    memory_mib: int
-    health_port: str | None = None
+    ports: Ports
+    cpu: Positive
+    memory_mib: Positive
+    health_port: Name | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Process:
-    """One kind of process and how many of it run.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessBase:
+    """The part of a process that every target renders unchanged.
+
+    Fields without a default are in the values of every chart; one that has its default is left out of them.
 
     Parameters
     ----------
     name
         Name within the deployment, such as ``frontend`` or ``worker``.
     role
-        What it does.
+        Its role in the deployment.
     image
-        Container image, by digest where one is known.
+        Container image, by digest if one is known.
     command
         Program and its fixed arguments.
     arguments
-        Engine or router arguments, each flag and value a string of its own. ``$(NAME)`` in one stands for an
-        environment value, as it does for Kubernetes.
-    environment
-        Environment variables by name.
+        Engine or router arguments, each flag and value a string of its own. ``$(NAME)`` in one is replaced by
+        an environment value, as in Kubernetes.
     ports
-        Ports it listens on.
+        Ports that it listens on.
     probes
         Its health checks.
     resources
-        What it needs of its node.
+        What it needs on its node.
     architecture
         Processor architecture of the image.
     pool
-        Pool whose nodes it runs on; None for the system nodes.
+        Pool whose nodes it runs on. None for the system nodes.
+    tolerations
+        Taints of the pool's nodes.
+    capabilities
+        Linux capabilities that the container gets, such as ``IPC_LOCK``.
+    awaits_weights
+        Release of the weights mirror that must be complete before it starts. None if it waits for none.
     replicas
-        How many run.
+        Number of replicas.
+    nodes
+        Number of nodes that each replica spans, with one container on each.
+    follower_arguments
+        Arguments of the containers on all its nodes but the first. Empty if the target makes them.
     rollout
         How a new version replaces the old one.
     termination_grace_seconds
-        Time for streams to end after SIGTERM.
-    engine
-        The figures behind a worker's arguments; None for a process without an engine.
-    capabilities
-        Linux capabilities that the container gets, such as ``IPC_LOCK``.
+        Time for streams to end after SIGTERM, including `pre_stop_seconds`.
     pre_stop_seconds
-        Time between the decision to stop and SIGTERM, in which load balancers stop sending; part of
-        `termination_grace_seconds`.
-    tolerations
-        Taints of the pool's nodes.
-    awaits_weights
-        Release of the mirror whose copy it starts after; None where it waits for none.
-    neighbours
-        Workers beside which it stands, so that the pool's nodes hold all; none where it is spread instead.
+        Time between the decision to stop and SIGTERM, in which load balancers stop sending requests.
     sidecars
-        Programs beside it.
-    nodes
-        Nodes over which each replica lies, with one container on each.
-    follower_arguments
-        Arguments of the containers on all its nodes but the first; empty where the target makes them.
+        Programs in the same pod.
     """
 
-    name: str
+    name: Name
     role: Role
-    image: str
+    image: Image
     command: tuple[str, ...]
     arguments: tuple[str, ...]
-    environment: Mapping[str, EnvironmentValue]
-    ports: tuple[Port, ...]
+    ports: Ports
     probes: Probes
     resources: Resources
     architecture: Architecture
-    pool: str | None
-    replicas: int
-    rollout: Rollout
-    termination_grace_seconds: int
-    engine: EngineSettings | None = None
-    capabilities: tuple[str, ...] = ()
-    pre_stop_seconds: int = 0
-    tolerations: tuple[Toleration, ...] = ()
-    awaits_weights: str | None = None
-    neighbours: tuple[Neighbour, ...] = ()
-    sidecars: tuple[Sidecar, ...] = ()
-    nodes: int = 1
+    pool: NonEmpty | None = None
+    tolerations: tuple[Toleration, ...]
+    capabilities: tuple[Capability, ...] = ()
+    awaits_weights: NonEmpty | None = None
+    replicas: Positive
+    nodes: Positive = 1
     follower_arguments: tuple[str, ...] = ()
+    rollout: Rollout
+    termination_grace_seconds: Positive
+    pre_stop_seconds: NotNegative
+    sidecars: tuple[Sidecar, ...] = ()
 
     @property
     def pods(self) -> int:
-        """Containers of it on nodes: one a replica, or as many as each replica has nodes."""
+        """Number of pods: one per replica and node."""
         return self.replicas * self.nodes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process(ProcessBase):
+    """One kind of process of a deployment, and how many of it run.
+
+    Parameters
+    ----------
+    environment
+        Environment variables by name.
+    engine
+        The sizes behind a worker's arguments. None for a process without an engine.
+    neighbours
+        Workers that it is placed beside, so that the pool's nodes hold all workers. Empty if it is spread
+        instead.
+    """
+
+    environment: Mapping[str, EnvironmentValue]
+    engine: EngineSettings | None = None
+    neighbours: tuple[Neighbour, ...] = ()
 
     @property
     def is_worker(self) -> bool:

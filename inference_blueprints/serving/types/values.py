@@ -1,4 +1,4 @@
-"""What an environment variable of a process is set to."""
+"""Values of the environment variables of a process."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SecretValue:
-    """An environment value that is read from a secret where the process runs.
+    """An environment value that the target reads from a secret at run time.
 
     Parameters
     ----------
@@ -41,13 +41,13 @@ class PeerAddress:
 
 @dataclass(frozen=True, slots=True)
 class WeightsBucket:
-    """An environment value that is the name of the platform's bucket of weights; the target knows it."""
+    """An environment value that is the name of the platform's bucket of weights. The target knows it."""
 
 
 @dataclass(frozen=True, slots=True)
 class KvCacheBucket:
-    """An environment value that is the name of the model's bucket of KV cache; the target knows it."""
+    """An environment value that is the name of the model's bucket of KV cache. The target knows it."""
 
 
-#: A literal is a plain string.
+#: A literal value is a plain string.
 EnvironmentValue = str | SecretValue | OwnAddress | PeerAddress | WeightsBucket | KvCacheBucket

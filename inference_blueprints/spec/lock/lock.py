@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 
 from inference_blueprints.catalog.releases import NodeImage, Releases
@@ -103,6 +102,9 @@ def lock_of(written: Blueprint, releases: Releases, commits: Mapping[str, str]) 
     commits
         Commits that are known, by what is asked for; those that the blueprint does not ask for are left out.
     """
+    # Imported here because it takes longer than the rest of the module, and only a new lock needs it.
+    from importlib.metadata import version  # noqa: PLC0415
+
     spec = written.spec
     asked = {key for model in spec.models if (key := model_key(model.weights))}
     engines = sorted({model.engine.chosen for model in spec.models})

@@ -40,18 +40,18 @@ class Pins:
 NO_PINS = Pins()
 
 
-def pinned_version(cluster: Cluster | None, pins: Pins) -> Iterator[Finding]:
+def pinned_version(cluster: Cluster, pins: Pins) -> Iterator[Finding]:
     """Yield an error where the blueprint names another Kubernetes than its lock.
 
     Parameters
     ----------
     cluster
-        The blueprint's section; None where it does not fit the types.
+        The blueprint's section.
     pins
         The lock.
     """
     pinned = pins.lock.kubernetes if pins.lock else None
-    if pinned and cluster and cluster.eks and cluster.eks.version != pinned:
+    if pinned and cluster.eks and cluster.eks.version != pinned:
         message = (
             f"got {quote(cluster.eks.version)}, the lock beside the blueprint holds {quote(pinned)}; "
             f"`{pins.upgrade}` checks the change and pins it, or set the version back"

@@ -1,1 +1,1 @@
-"""What makes a well-typed blueprint sensible: rules by subject, listed in one table."""
+"""Rules that a blueprint must follow beyond its types, by subject and listed in one table."""

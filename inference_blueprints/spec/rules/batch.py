@@ -1,13 +1,14 @@
-"""Rules on batch: somebody may submit jobs, nobody is two teams, and queues have models."""
+"""Rules on teams, queues, schedules and workers of batch."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from inference_blueprints.catalog import system_nodes
 from inference_blueprints.errors import Finding
+from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.rules.duplicate_names import duplicate_names
-from inference_blueprints.spec.types import Batch, Team
+from inference_blueprints.spec.types import BatchQueue, BatchSchedule, BatchWorkers, Spec
 from inference_blueprints.spec.wording import Path, allowed, quote, suggestion
 
 #: Of 20 KB of a bucket's policy, each prefix takes up to 170 bytes, each principal up to 100
@@ -17,104 +18,121 @@ MOST_PRINCIPALS = 60
 _WORKERS = ("spec", "batch", "workers")
 
 
-def teams_differ(teams: Mapping[int, Team]) -> Iterator[Finding]:
+def teams_differ(spec: Spec) -> Iterator[Finding]:
     """Check that teams have different names."""
     yield from duplicate_names(
-        "team", {("spec", "teams", index, "name"): team.name for index, team in teams.items()}
+        "team", {("spec", "teams", index, "name"): team.name for index, team in usable(spec.teams)}
     )
 
 
-def principals_are_of_one_team(teams: Mapping[int, Team]) -> Iterator[Finding]:
-    """Check that nobody is two teams; paths do not tell roles apart, as sessions do not show them."""
+def principals_are_of_one_team(spec: Spec) -> Iterator[Finding]:
+    """Check that no principal is in two teams; paths do not tell roles apart."""
     owners: dict[tuple[str, str], str] = {}
-    for index, team in teams.items():
-        for place, arn in enumerate(team.principals):
+    for index, team in usable(spec.teams):
+        for place, arn in usable(team.principals):
             account_and_kind, _, name = arn.rpartition("/")
             key = (account_and_kind.split("/")[0], name)
             owner = owners.setdefault(key, team.name)
             if owner != team.name:
-                message = f"got {quote(arn)}, which is of team {quote(owner)}; a principal is of one team"
+                message = (
+                    f"got {quote(arn)}, which belongs to team {quote(owner)}; a principal can belong to "
+                    "one team only"
+                )
                 yield Finding(("spec", "teams", index, "principals", place), message)
 
 
-def batch_has_teams(batch: Batch, team_count: int) -> Iterator[Finding]:
-    """Check that somebody may submit jobs."""
-    if batch and not team_count:
-        yield Finding(("spec", "batch"), "nobody may submit jobs; name those who may under spec.teams")
+def batch_has_teams(spec: Spec) -> Iterator[Finding]:
+    """Check that batch has a team that may submit jobs."""
+    if spec.batch and not spec.teams:
+        yield Finding(
+            ("spec", "batch"), "there are no teams, so nobody may submit jobs; add a team to spec.teams"
+        )
 
 
-def queues_differ(batch: Batch) -> Iterator[Finding]:
+def queues_differ(spec: Spec) -> Iterator[Finding]:
     """Check that queues have different names."""
     names: dict[Path, str] = {
-        ("spec", "batch", "queues", index, "name"): queue.name for index, queue in enumerate(batch.queues)
+        ("spec", "batch", "queues", index, "name"): queue.name for index, queue in usable(_queues(spec))
     }
     yield from duplicate_names("queue", names)
 
 
-def queue_has_a_model(batch: Batch, model_names: Sequence[str]) -> Iterator[Finding]:
+def queue_has_a_model(spec: Spec) -> Iterator[Finding]:
     """Check that the model of a queue is one of the blueprint's."""
-    for index, queue in enumerate(batch.queues):
+    model_names = [model.name for model in spec.models]
+    for index, queue in usable(_queues(spec)):
         yield from _unknown("model", queue.model, model_names, ("spec", "batch", "queues", index, "model"))
 
 
-def schedules_differ(batch: Batch) -> Iterator[Finding]:
+def schedules_differ(spec: Spec) -> Iterator[Finding]:
     """Check that schedules have different names."""
     names: dict[Path, str] = {
-        ("spec", "batch", "schedules", index, "name"): each.name for index, each in enumerate(batch.schedules)
+        ("spec", "batch", "schedules", index, "name"): each.name for index, each in usable(_schedules(spec))
     }
     yield from duplicate_names("schedule", names)
 
 
-def schedule_has_queue_and_team(batch: Batch, teams: Mapping[int, Team]) -> Iterator[Finding]:
-    """Check that a schedule's queue and team are the blueprint's."""
-    queues = [queue.name for queue in batch.queues]
-    names = [team.name for team in teams.values()]
-    for index, schedule in enumerate(batch.schedules):
-        path = ("spec", "batch", "schedules", index)
-        yield from _unknown("queue", schedule.queue, queues, (*path, "queue"))
-        if names:
-            yield from _unknown("team", schedule.team, names, (*path, "team"))
+def schedule_has_a_queue(spec: Spec) -> Iterator[Finding]:
+    """Check that the queue of a schedule is one of the blueprint's."""
+    names = [queue.name for queue in _queues(spec)]
+    for index, schedule in usable(_schedules(spec)):
+        path = ("spec", "batch", "schedules", index, "queue")
+        yield from _unknown("queue", schedule.queue, names, path)
 
 
-def inputs_are_the_teams(batch: Batch, teams: Mapping[int, Team]) -> Iterator[Finding]:
-    """Check that a schedule reads what its team may read."""
-    prefixes = {team.name: team.data_prefixes for team in teams.values()}
-    for index, schedule in enumerate(batch.schedules):
+def schedule_has_a_team(spec: Spec) -> Iterator[Finding]:
+    """Check that the team of a schedule is one of the blueprint's."""
+    names = [team.name for team in spec.teams]
+    for index, schedule in usable(_schedules(spec) if names else ()):
+        path = ("spec", "batch", "schedules", index, "team")
+        yield from _unknown("team", schedule.team, names, path)
+
+
+def inputs_are_the_teams(spec: Spec) -> Iterator[Finding]:
+    """Check that the inputs of a schedule are below the prefixes of its team."""
+    prefixes = {team.name: team.data_prefixes for _, team in usable(spec.teams)}
+    for index, schedule in usable(_schedules(spec)):
         allowed_prefixes = prefixes.get(schedule.team)
         if allowed_prefixes is None:
             continue
-        for place, address in enumerate(schedule.manifest.inputs):
-            if not any(address.startswith(prefix) for prefix in allowed_prefixes):
+        for place, address in usable(schedule.manifest.inputs):
+            if not any(address[: len(prefix)] == prefix for prefix in allowed_prefixes):
                 message = (
-                    f"got {quote(address)}, team {quote(schedule.team)} reads below "
+                    f"got {quote(address)}, team {quote(schedule.team)} may read "
                     f"{', '.join(allowed_prefixes) or 'nothing'}; add its prefix to the team's dataPrefixes"
                 )
                 path = ("spec", "batch", "schedules", index, "manifest", "inputs", place)
                 yield Finding(path, message)
 
 
-def rows_have_a_template(batch: Batch) -> Iterator[Finding]:
-    """Check that a schedule that reads rows says how they become requests."""
-    for index, schedule in enumerate(batch.schedules):
+def rows_have_a_template(spec: Spec) -> Iterator[Finding]:
+    """Check that a schedule that reads rows has a template for requests."""
+    for index, schedule in usable(_schedules(spec)):
         if schedule.manifest.template:
             continue
-        for place, address in enumerate(schedule.manifest.inputs):
+        for place, address in usable(schedule.manifest.inputs):
             if not address.endswith(".jsonl"):
                 path = ("spec", "batch", "schedules", index, "manifest", "inputs", place)
-                message = f"got {quote(address)}, whose rows need a template; add manifest.template"
+                message = (
+                    f"got {quote(address)}, rows of this file need a template to become requests; add "
+                    "manifest.template"
+                )
                 yield Finding(path, message)
 
 
-def manifests_fit_a_policy(batch: Batch, teams: Mapping[int, Team]) -> Iterator[Finding]:
-    """Check that one bucket policy can say which team writes manifests where."""
-    pairs = len(batch.queues) * len(teams)
+def manifests_fit_a_policy(spec: Spec) -> Iterator[Finding]:
+    """Check that one bucket policy can hold the permissions of all teams to write manifests."""
+    batch = spec.batch
+    if batch is None:
+        return
+    pairs = len(batch.queues) * len(spec.teams)
     if pairs > MOST_PREFIXES:
         message = (
-            f"got {len(batch.queues)} queues of {len(teams)} teams, which write manifests below {pairs} "
+            f"got {len(batch.queues)} queues of {len(spec.teams)} teams, which write manifests below {pairs} "
             f"prefixes; a bucket's policy has room for {MOST_PREFIXES}: use fewer queues or teams"
         )
         yield Finding(("spec", "batch", "queues"), message)
-    principals = sum(len(team.principals) for team in teams.values())
+    principals = sum(len(team.principals) for _, team in usable(spec.teams))
     if principals > MOST_PRINCIPALS:
         message = (
             f"got {principals} principals in all teams, a bucket's policy has room for {MOST_PRINCIPALS}; "
@@ -123,30 +141,47 @@ def manifests_fit_a_policy(batch: Batch, teams: Mapping[int, Team]) -> Iterator[
         yield Finding(("spec", "teams"), message)
 
 
-def workers_run_in_one_place(batch: Batch) -> Iterator[Finding]:
-    """Check that workers are pods or tasks, and not both."""
-    if batch.workers.eks and batch.workers.ecs:
+def workers_run_in_one_place(spec: Spec) -> Iterator[Finding]:
+    """Check that workers run either as pods or as tasks."""
+    workers = _workers(spec)
+    if workers and workers.eks and workers.ecs:
         yield Finding((*_WORKERS, "ecs"), "got 'eks' and 'ecs', expected one of them; remove the other")
 
 
-def least_workers_are_within_the_most(batch: Batch) -> Iterator[Finding]:
-    """Check that no more workers stay than there may be."""
-    if batch.workers.min > batch.workers.max:
-        message = f"got {batch.workers.min}, 'max' is {batch.workers.max}; lower it, or raise 'max'"
+def least_workers_are_within_the_most(spec: Spec) -> Iterator[Finding]:
+    """Check that the fewest workers are not more than the most workers."""
+    workers = _workers(spec)
+    if workers and workers.min > workers.max:
+        message = f"got {workers.min}, 'max' is {workers.max}; lower it, or raise 'max'"
         yield Finding((*_WORKERS, "min"), message)
 
 
-def workers_fit_the_nodes(batch: Batch) -> Iterator[Finding]:
-    """Check that the platform's own nodes have room for the workers of every model."""
-    models = len({queue.model for queue in batch.queues})
-    most = models * batch.workers.max
-    if not batch.workers.ecs and most > system_nodes.BATCH_WORKERS:
+def workers_fit_the_nodes(spec: Spec) -> Iterator[Finding]:
+    """Check that the system nodes have room for the workers of all models."""
+    workers = _workers(spec)
+    models = len({queue.model for queue in _queues(spec)})
+    if workers and not workers.ecs and models * workers.max > system_nodes.BATCH_WORKERS:
         message = (
-            f"got {batch.workers.max} workers for each of {models} models, the platform's own nodes have "
+            f"got {workers.max} workers for each of {models} models, the system nodes have "
             f"room for {system_nodes.BATCH_WORKERS} in all; lower it to "
             f"{system_nodes.BATCH_WORKERS // models}, or run them on 'ecs'"
         )
         yield Finding((*_WORKERS, "max"), message)
+
+
+def _queues(spec: Spec) -> Sequence[BatchQueue]:
+    """Return the queues; none without batch."""
+    return spec.batch.queues if spec.batch else ()
+
+
+def _schedules(spec: Spec) -> Sequence[BatchSchedule]:
+    """Return the schedules; none without batch."""
+    return spec.batch.schedules if spec.batch else ()
+
+
+def _workers(spec: Spec) -> BatchWorkers | None:
+    """Return the section of batch workers; None without batch."""
+    return spec.batch.workers if spec.batch else None
 
 
 def _unknown(noun: str, name: str, names: Collection[str], path: Path) -> Iterator[Finding]:

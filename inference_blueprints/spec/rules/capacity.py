@@ -1,4 +1,4 @@
-"""Rules on whether replicas find room on their pool's nodes, and keep it when a node is lost.
+"""Rules on whether replicas fit the nodes of their pool, also when a node is lost.
 
 A replica is on one node, or on several that it has to itself. The nodes that a pool needs are its replicas'
 accelerators over those of a node, rounded up: exact while sizes are powers of two, as on NVIDIA's types, and
@@ -7,14 +7,15 @@ never too many elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from inference_blueprints.errors import Finding
+from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.rules.deployments import PlacedWorkers, each_placement
-from inference_blueprints.spec.rules.efa import stays_in_one_zone
+from inference_blueprints.spec.rules.efa_interfaces import stays_in_one_zone
 from inference_blueprints.spec.rules.pools import known_instance_types
-from inference_blueprints.spec.types import Model, Pool, Workers
+from inference_blueprints.spec.types import Spec, Workers
 from inference_blueprints.spec.wording import quote
 
 
@@ -42,9 +43,9 @@ class _Demand:
         return f"{terms} = {self.accelerators} accelerators at {self.accelerators_per_node} a node"
 
 
-def replica_fits_a_node(models: Mapping[int, Model], pools: Mapping[int, Pool]) -> Iterator[Finding]:
-    """Check that a replica's accelerators are a part of a node that divides it, or whole nodes."""
-    for placed, pool in each_placement(models, pools):
+def replica_fits_a_node(spec: Spec) -> Iterator[Finding]:
+    """Check that the accelerators of a replica divide those of a node, or are whole nodes."""
+    for placed, pool in each_placement(spec):
         size = placed.workers.accelerators
         for instance_type in known_instance_types(pool):
             count = instance_type.accelerator_count
@@ -59,27 +60,32 @@ def replica_fits_a_node(models: Mapping[int, Model], pools: Mapping[int, Pool]) 
                 break
 
 
-def replica_across_nodes_has_a_fast_network(
-    models: Mapping[int, Model], pools: Mapping[int, Pool]
-) -> Iterator[Finding]:
-    """Check that nodes which share a replica are alike, and talk over EFA."""
-    for placed, pool in each_placement(models, pools):
+def replica_across_nodes_has_a_fast_network(spec: Spec) -> Iterator[Finding]:
+    """Check that a replica on several nodes has nodes of one size in one zone, with EFA."""
+    for placed, pool in each_placement(spec):
         types = known_instance_types(pool)
         counts = sorted({each.accelerator_count for each in types} - {0})
         if not counts or placed.workers.accelerators <= counts[0]:
             continue
         path = (*placed.path, "pool")
         got = (
-            f"got {quote(pool.name)}, over whose nodes a worker of {placed.workers.accelerators} "
-            "accelerators lies"
+            f"got {quote(pool.name)}, where a worker of {placed.workers.accelerators} accelerators "
+            "spans several nodes"
         )
         if len(counts) > 1:
             several = " and ".join(map(str, counts))
-            yield Finding(path, f"{got}, but they have {several} of them; make a pool of each")
+            yield Finding(
+                path, f"{got}, but its nodes have {several} accelerators; make one pool for each size"
+            )
         elif not pool.efa:
-            yield Finding(path, f"{got}; layers then wait for TCP: set its efa, on types that have it")
+            yield Finding(
+                path,
+                f"{got} and would be slow over TCP; set efa on the pool, with instance types that have EFA",
+            )
         elif not stays_in_one_zone(pool):
-            yield Finding(path, f"{got}, which may come up in several zones; set its availabilityZone")
+            yield Finding(
+                path, f"{got}, but its nodes may be in several zones; set availabilityZone on the pool"
+            )
 
 
 def _fits_nodes(size: int, count: int) -> bool:
@@ -96,10 +102,10 @@ def _sizes(workers: Workers) -> str:
     return f"{product} = {workers.accelerators} (tensor * pipeline * data parallel size)"
 
 
-def replicas_fit_the_pool(models: Mapping[int, Model], pools: Mapping[int, Pool]) -> Iterator[Finding]:
-    """Check that all replicas of a pool fit the nodes that it may hold."""
-    for index, demand in _demands(models, pools):
-        maximum = pools[index].nodes.max
+def replicas_fit_the_pool(spec: Spec) -> Iterator[Finding]:
+    """Check that all replicas of a pool fit its nodes."""
+    for index, demand in _demands(spec):
+        maximum = spec.pools[index].nodes.max
         if demand.nodes > maximum:
             message = (
                 f"got {maximum}, its deployments need {demand.nodes} nodes: {demand.arithmetic}; "
@@ -108,38 +114,39 @@ def replicas_fit_the_pool(models: Mapping[int, Model], pools: Mapping[int, Pool]
             yield Finding(("spec", "pools", index, "nodes", "max"), message)
 
 
-def pool_has_headroom(models: Mapping[int, Model], pools: Mapping[int, Pool]) -> Iterator[Finding]:
+def pool_has_headroom(spec: Spec) -> Iterator[Finding]:
     """Check that a pool has a spare node for the replicas of a lost one."""
-    for index, demand in _demands(models, pools):
-        maximum = pools[index].nodes.max
+    for index, demand in _demands(spec):
+        maximum = spec.pools[index].nodes.max
         if demand.nodes == maximum:
             message = (
-                f"replicas fill all {maximum} nodes: a lost one is missed until replaced; allow one more"
+                f"replicas fill all {maximum} nodes: if one is lost, its replicas are down until it is "
+                "replaced; allow one more node"
             )
             yield Finding(("spec", "pools", index, "nodes", "max"), message, "warning")
 
 
-def deployment_survives_a_node(models: Mapping[int, Model], pools: Mapping[int, Pool]) -> Iterator[Finding]:
-    """Check that a deployment answers while a replica is updated, moved or lost."""
-    for placed, pool in each_placement(models, pools):
+def deployment_survives_a_node(spec: Spec) -> Iterator[Finding]:
+    """Check that a deployment has more than one replica, so that it answers during updates."""
+    for placed, pool in each_placement(spec):
         if placed.workers.replicas > 1:
             continue
         path = (*placed.path, "replicas")
         yield Finding(
-            path, "one replica does not answer while it is updated or moved; two keep answering", "warning"
+            path, "a single replica does not answer while it is updated or moved; use two or more", "warning"
         )
         if pool.purchase.spot and not pool.purchase.spot.on_demand_fallback:
             message = (
-                f"the one replica stays down while pool '{pool.name}' gets no spot capacity; add a replica, "
+                f"the only replica is down while pool '{pool.name}' has no spot capacity; add a replica, "
                 "or set onDemandFallback"
             )
             yield Finding(path, message, "warning")
 
 
-def _demands(models: Mapping[int, Model], pools: Mapping[int, Pool]) -> Iterator[tuple[int, _Demand]]:
+def _demands(spec: Spec) -> Iterator[tuple[int, _Demand]]:
     """Yield what each pool is asked for by the replicas that its nodes can hold at all."""
-    placements = list(each_placement(models, pools))
-    for index, pool in pools.items():
+    placements = list(each_placement(spec))
+    for index, pool in usable(spec.pools):
         count = max(
             (instance_type.accelerator_count for instance_type in known_instance_types(pool)), default=0
         )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from inference_blueprints.spec.types import Deployment, Model, Pool, Workers
+from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.types import Deployment, Model, Pool, Spec, Workers
 from inference_blueprints.spec.wording import Path
 
 
@@ -59,26 +60,24 @@ class PlacedWorkers:
         return release if self.role == "aggregated" else f"{release} {self.role}"
 
 
-def each_deployment(models: Mapping[int, Model]) -> Iterator[PlacedDeployment]:
+def each_deployment(spec: Spec) -> Iterator[PlacedDeployment]:
     """Yield every deployment in the order of the file."""
-    for model_index, model in models.items():
-        for index, deployment in enumerate(model.deployments):
+    for model_index, model in usable(spec.models):
+        for index, deployment in usable(model.deployments):
             yield PlacedDeployment(("spec", "models", model_index, "deployments", index), model, deployment)
 
 
-def each_workers(models: Mapping[int, Model]) -> Iterator[PlacedWorkers]:
+def each_workers(spec: Spec) -> Iterator[PlacedWorkers]:
     """Yield the workers of every role of every deployment in the order of the file."""
-    for placed in each_deployment(models):
+    for placed in each_deployment(spec):
         for place, workers in placed.deployment.workers.items():
             yield PlacedWorkers(placed, place[-1], (*placed.path, *place), workers)
 
 
-def each_placement(
-    models: Mapping[int, Model], pools: Mapping[int, Pool]
-) -> Iterator[tuple[PlacedWorkers, Pool]]:
+def each_placement(spec: Spec) -> Iterator[tuple[PlacedWorkers, Pool]]:
     """Yield all workers whose pool exists, with the pool."""
-    by_name = {pool.name: pool for pool in pools.values()}
-    for placed in each_workers(models):
+    by_name = {pool.name: pool for _, pool in usable(spec.pools)}
+    for placed in each_workers(spec):
         pool = by_name.get(placed.workers.pool)
         if pool:
             yield placed, pool

@@ -1,4 +1,4 @@
-"""Rules on where the platform is deployed."""
+"""Rules on the region, zones and tags."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from inference_blueprints import catalog
 from inference_blueprints.errors import Finding
-from inference_blueprints.spec.types import Environment
+from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.types import Spec
 from inference_blueprints.spec.wording import allowed, duplicates, quote, suggestion
 
 _PATH = ("spec", "environment")
@@ -20,8 +21,9 @@ _MAXIMUM_TAG_VALUE = 256
 _TAG_TEXT = re.compile(r"[\w \t.:/=+@-]+")
 
 
-def region_is_known(environment: Environment) -> Iterator[Finding]:
+def region_is_known(spec: Spec) -> Iterator[Finding]:
     """Check that the catalogue knows the region's zones."""
+    environment = spec.environment
     regions = catalog.regions()
     if environment.region not in regions:
         region = environment.region
@@ -29,31 +31,33 @@ def region_is_known(environment: Environment) -> Iterator[Finding]:
         yield Finding((*_PATH, "region"), message)
 
 
-def zones_are_of_the_region(environment: Environment) -> Iterator[Finding]:
+def zones_are_of_the_region(spec: Spec) -> Iterator[Finding]:
     """Check that each zone is one of the region's."""
+    environment = spec.environment
     known = catalog.regions().get(environment.region)
     if known is None:
         return
-    for index, zone in enumerate(environment.availability_zones or ()):
+    for index, zone in usable(environment.availability_zones or ()):
         if zone not in known:
             zones = f"in {environment.region} {allowed('zone', known)}"
             message = f"got {quote(zone)}, {zones}{suggestion(zone, known)}"
             yield Finding((*_ZONES_PATH, index), message)
 
 
-def zones_differ(environment: Environment) -> Iterator[Finding]:
+def zones_differ(spec: Spec) -> Iterator[Finding]:
     """Check that no zone is named twice."""
-    for index, zone in duplicates(environment.availability_zones or ()):
+    for index, zone in duplicates(spec.environment.availability_zones or ()):
         yield Finding((*_ZONES_PATH, index), f"got {quote(zone)} twice; name each zone once")
 
 
-def tags_are_allowed(environment: Environment) -> Iterator[Finding]:
+def tags_are_allowed(spec: Spec) -> Iterator[Finding]:
     """Check that AWS accepts the tags."""
     path = (*_PATH, "tags")
-    for key, value in environment.tags.items():
+    for key, value in spec.environment.tags.items():
         if key.lower().startswith("aws:") or not 0 < len(key) <= _MAXIMUM_TAG_KEY:
             message = (
-                f"got the key {quote(key)}, expected 1 to {_MAXIMUM_TAG_KEY} characters, not aws: at first"
+                f"got the key {quote(key)}, expected 1 to {_MAXIMUM_TAG_KEY} characters that do not "
+                "begin with aws:"
             )
             yield Finding((*path, key), message)
         if len(value) > _MAXIMUM_TAG_VALUE:

@@ -1,4 +1,4 @@
-"""Rules on images in requests: who reads them, and where they may come from."""
+"""Rules on images in requests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from types import MappingProxyType
 
 from inference_blueprints import catalog
 from inference_blueprints.errors import Finding
-from inference_blueprints.spec.types import Media, Model
+from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.types import Media, Model, Spec
 from inference_blueprints.spec.wording import Path, listing, quote
 
 #: Engines by the stack whose workers fetch images themselves, from any public host
@@ -16,22 +17,22 @@ from inference_blueprints.spec.wording import Path, listing, quote
 FETCHING_FROM_ANYWHERE: Mapping[str, tuple[str, ...]] = MappingProxyType({"dynamo": ("vllm", "tensorrtLlm")})
 
 
-def model_reads_images(models: Mapping[int, Model]) -> Iterator[Finding]:
-    """Check that a model which is to read images can."""
-    for path, model, _ in _with_media(models):
+def model_reads_images(spec: Spec) -> Iterator[Finding]:
+    """Check that a model with images in requests can read images."""
+    for path, model, _ in _with_media(spec):
         entry = _entry(model)
         if entry and entry.vision is None:
             reading = [name for name, each in catalog.models().items() if each.vision]
             message = (
-                f"got images for {entry.name}, which reads text alone; remove 'media', or serve one of "
+                f"got images for {entry.name}, which reads only text; remove 'media', or serve one of "
                 f"{listing(reading)}"
             )
             yield Finding(path, message)
 
 
-def engine_fetches_from_allowed_hosts(models: Mapping[int, Model]) -> Iterator[Finding]:
-    """Check that engine and stack keep to the hosts that are named."""
-    for path, model, _ in _with_media(models):
+def engine_fetches_from_allowed_hosts(spec: Spec) -> Iterator[Finding]:
+    """Check that engine and stack fetch images from the allowed hosts only."""
+    for path, model, _ in _with_media(spec):
         stack, engine = model.stack.chosen, model.engine.chosen
         if engine in FETCHING_FROM_ANYWHERE.get(stack, ()):
             message = (
@@ -42,10 +43,10 @@ def engine_fetches_from_allowed_hosts(models: Mapping[int, Model]) -> Iterator[F
             yield Finding(path, message)
 
 
-def images_go_to_one_worker(models: Mapping[int, Model]) -> Iterator[Finding]:
-    """Check that prompts with images are not computed apart from their answers."""
-    for path, model, _ in _with_media(models):
-        for index, deployment in enumerate(model.deployments):
+def images_go_to_one_worker(spec: Spec) -> Iterator[Finding]:
+    """Check that a model with images is not disaggregated."""
+    for path, model, _ in _with_media(spec):
+        for index, deployment in usable(model.deployments):
             if deployment.disaggregated:
                 message = (
                     "got 'disaggregated', but both workers would fetch and encode a request's images; make "
@@ -54,30 +55,31 @@ def images_go_to_one_worker(models: Mapping[int, Model]) -> Iterator[Finding]:
                 yield Finding((*path[:-1], "deployments", index, "disaggregated"), message)
 
 
-def image_has_the_model_s_tokens(models: Mapping[int, Model]) -> Iterator[Finding]:
-    """Check the tokens of an image where a model scales all images to one size."""
-    for path, model, media in _with_media(models):
+def image_has_the_model_s_tokens(spec: Spec) -> Iterator[Finding]:
+    """Check that the tokens per image are right if the model scales all images to one size."""
+    for path, model, media in _with_media(spec):
         entry = _entry(model)
         fixed = entry.vision.tokens_per_image if entry and entry.vision else 0
         if entry and fixed and media.tokens_per_image != fixed:
             message = (
-                f"got {media.tokens_per_image}, but {entry.name} makes {fixed} of every image; set {fixed}"
+                f"got {media.tokens_per_image}, but {entry.name} uses {fixed} tokens for every image; "
+                f"set {fixed}"
             )
             yield Finding((*path, "tokensPerImage"), message)
 
 
-def hosts_are_named(models: Mapping[int, Model]) -> Iterator[Finding]:
-    """Check that hosts are names and not addresses, which would reach what is inside the network."""
-    for path, _, media in _with_media(models):
-        for index, domain in enumerate(media.allowed_domains):
+def hosts_are_named(spec: Spec) -> Iterator[Finding]:
+    """Check that hosts are names and not IP addresses, which could reach the internal network."""
+    for path, _, media in _with_media(spec):
+        for index, domain in usable(media.allowed_domains):
             if domain.rpartition(".")[2].isdigit():
-                message = f"got {quote(domain)}, an address; name the host, such as images.example.com"
+                message = f"got {quote(domain)}, an IP address; name the host, such as images.example.com"
                 yield Finding((*path, "allowedDomains", index), message)
 
 
-def _with_media(models: Mapping[int, Model]) -> Iterator[tuple[Path, Model, Media]]:
+def _with_media(spec: Spec) -> Iterator[tuple[Path, Model, Media]]:
     """Yield the models that are to read images, with the place of that section."""
-    for index, model in models.items():
+    for index, model in usable(spec.models):
         if model.media:
             yield ("spec", "models", index, "media"), model, model.media
 

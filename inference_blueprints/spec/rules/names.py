@@ -1,13 +1,14 @@
-"""Rules on names: nothing is called alike, and what is made of names stays within Kubernetes' limits."""
+"""Rules on names: they are unique, and the names derived from them are within the limits of Kubernetes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from inference_blueprints.errors import Finding
+from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.rules.deployments import each_deployment
 from inference_blueprints.spec.rules.duplicate_names import duplicate_names
-from inference_blueprints.spec.types import Model, Pool
+from inference_blueprints.spec.types import Spec
 from inference_blueprints.spec.wording import Path, quote
 
 #: Dynamo's operator takes graph and service names of 45 characters together (ai-dynamo/dynamo,
@@ -16,50 +17,51 @@ from inference_blueprints.spec.wording import Path, quote
 MAXIMUM_RELEASE = 45 - len("frontend")
 
 
-def pools_differ(pools: Mapping[int, Pool]) -> Iterator[Finding]:
+def pools_differ(spec: Spec) -> Iterator[Finding]:
     """Check that pools have different names."""
     yield from duplicate_names(
-        "pool", {("spec", "pools", index, "name"): pool.name for index, pool in pools.items()}
+        "pool", {("spec", "pools", index, "name"): pool.name for index, pool in usable(spec.pools)}
     )
 
 
-def models_differ(models: Mapping[int, Model]) -> Iterator[Finding]:
+def models_differ(spec: Spec) -> Iterator[Finding]:
     """Check that models have different names."""
     yield from duplicate_names(
-        "model", {("spec", "models", index, "name"): model.name for index, model in models.items()}
+        "model", {("spec", "models", index, "name"): model.name for index, model in usable(spec.models)}
     )
 
 
-def deployments_differ(models: Mapping[int, Model]) -> Iterator[Finding]:
+def deployments_differ(spec: Spec) -> Iterator[Finding]:
     """Check that the deployments of a model have different names."""
-    for index, model in models.items():
+    for index, model in usable(spec.models):
         path = ("spec", "models", index, "deployments")
         names: dict[Path, str] = {
-            (*path, place, "name"): item.name for place, item in enumerate(model.deployments)
+            (*path, place, "name"): item.name for place, item in usable(model.deployments)
         }
         yield from duplicate_names("deployment", names)
 
 
-def releases_differ(models: Mapping[int, Model]) -> Iterator[Finding]:
-    """Check that no two deployments of different models make the same release name."""
+def releases_differ(spec: Spec) -> Iterator[Finding]:
+    """Check that deployments of different models have different release names."""
     releases: dict[str, str] = {}
-    for deployment in each_deployment(models):
+    for deployment in each_deployment(spec):
         first = releases.setdefault(deployment.release, deployment.model.name)
         if first != deployment.model.name:
             message = (
-                f"makes the release {quote(deployment.release)}, as a deployment of model {quote(first)} "
-                "does; rename one of them"
+                f"has the release name {quote(deployment.release)}, like a deployment of model "
+                f"{quote(first)}; "
+                "rename one of them"
             )
             yield Finding((*deployment.path, "name"), message)
 
 
-def releases_are_short(models: Mapping[int, Model]) -> Iterator[Finding]:
-    """Check that Helm, Dynamo and Kubernetes take the release name with what is appended to it."""
-    for deployment in each_deployment(models):
+def releases_are_short(spec: Spec) -> Iterator[Finding]:
+    """Check that release names are short enough for Helm, Dynamo and Kubernetes."""
+    for deployment in each_deployment(spec):
         length = len(deployment.release)
         if length > MAXIMUM_RELEASE:
             message = (
-                f"makes the release {quote(deployment.release)} of {length} characters, at most "
+                f"has the release name {quote(deployment.release)} of {length} characters, at most "
                 f"{MAXIMUM_RELEASE} are allowed; shorten this name or the model's"
             )
             yield Finding((*deployment.path, "name"), message)

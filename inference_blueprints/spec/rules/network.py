@@ -1,4 +1,4 @@
-"""Rules on how the platform is reached."""
+"""Rules on the network."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from ipaddress import IPv4Network
 
 from inference_blueprints import catalog
 from inference_blueprints.errors import Finding
-from inference_blueprints.spec.types import Environment, Network
+from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.types import Environment, Spec
 from inference_blueprints.spec.wording import duplicates, quote
 
 _PATH = ("spec", "network")
@@ -23,16 +24,18 @@ _UNUSABLE = tuple(
 )
 
 
-def new_or_existing(network: Network) -> Iterator[Finding]:
-    """Check that a range is given to a new VPC only."""
+def new_or_existing(spec: Spec) -> Iterator[Finding]:
+    """Check that `cidr` is not given for an existing VPC."""
+    network = spec.network
     if network.cidr and network.existing:
         yield Finding(
             (*_PATH, "cidr"), "got both 'cidr' and 'existing'; remove 'cidr', or 'existing' for a new VPC"
         )
 
 
-def range_is_valid(network: Network) -> Iterator[Finding]:
-    """Check that the new VPC's range is one, and of a size that fits."""
+def range_is_valid(spec: Spec) -> Iterator[Finding]:
+    """Check that the range of the new VPC is valid and has an allowed size."""
+    network = spec.network
     if network.cidr is None:
         return
     path = (*_PATH, "cidr")
@@ -43,69 +46,81 @@ def range_is_valid(network: Network) -> Iterator[Finding]:
         yield Finding(path, f"got {quote(network.cidr)}, /{SHORTEST_PREFIX} to /{LONGEST_PREFIX} are allowed")
     elif any(IPv4Network(network.cidr).overlaps(each) for each in _UNUSABLE):
         message = (
-            f"got {quote(network.cidr)}, of which AWS makes no VPC; take a private range such as 10.0.0.0/16"
+            f"got {quote(network.cidr)}, which AWS does not allow for a VPC; use a private range "
+            "such as 10.0.0.0/16"
         )
         yield Finding(path, message)
 
 
-def existing_range_is_valid(network: Network) -> Iterator[Finding]:
-    """Check that the existing VPC's range is one."""
+def existing_range_is_valid(spec: Spec) -> Iterator[Finding]:
+    """Check that the range of the existing VPC is valid."""
+    network = spec.network
     fault = _fault(network.existing.vpc_cidr) if network.existing else ""
     if fault:
         yield Finding((*_PATH, "existing", "vpcCidr"), fault)
 
 
-def sources_are_valid(network: Network) -> Iterator[Finding]:
-    """Check that the ranges that may call are ranges, and not everywhere."""
-    for index, cidr in enumerate(network.source_cidrs or ()):
+def sources_are_valid(spec: Spec) -> Iterator[Finding]:
+    """Check that the ranges that may call the models are valid, and not all addresses."""
+    for index, cidr in usable(spec.network.source_cidrs or ()):
         path = (*_PATH, "sourceCidrs", index)
         fault = _fault(cidr)
         if fault:
             yield Finding(path, fault)
         elif cidr == _EVERYWHERE:
-            message = f"{_EVERYWHERE} admits whoever can reach the VPC; name the ranges that call the models"
+            message = f"{_EVERYWHERE} admits everyone who can reach the VPC; name the ranges of the callers"
             yield Finding(path, message, "warning")
 
 
-def subnets_match_zones(network: Network, environment: Environment) -> Iterator[Finding]:
-    """Check that an existing VPC's subnets have a zone each."""
+def subnets_match_zones(spec: Spec) -> Iterator[Finding]:
+    """Check that each subnet of an existing VPC has a zone."""
+    network = spec.network
     if network.existing is None:
         return
-    zones = environment.availability_zones
+    zones = spec.environment.availability_zones
     subnets = len(network.existing.private_subnet_ids)
     if zones is None:
         message = f"is missing: the zones of the {subnets} subnets of `network.existing`, in their order"
         yield Finding(("spec", "environment", "availabilityZones"), message)
     elif len(zones) != subnets:
-        message = f"got {subnets} subnets, `environment.availabilityZones` has {len(zones)}; give one a zone"
+        message = (
+            f"got {subnets} subnets, `environment.availabilityZones` has {len(zones)}; give each "
+            "subnet one zone"
+        )
         yield Finding((*_PATH, "existing", "privateSubnetIds"), message)
 
 
-def subnets_differ(network: Network) -> Iterator[Finding]:
+def subnets_differ(spec: Spec) -> Iterator[Finding]:
     """Check that no subnet is named twice."""
+    network = spec.network
     for index, subnet in duplicates(network.existing.private_subnet_ids if network.existing else ()):
         path = (*_PATH, "existing", "privateSubnetIds", index)
         yield Finding(path, f"got {quote(subnet)} twice; name each subnet once")
 
 
-def certificate_has_a_domain(network: Network) -> Iterator[Finding]:
-    """Check that a certificate comes with the domain that it is for."""
+def certificate_has_a_domain(spec: Spec) -> Iterator[Finding]:
+    """Check that a certificate comes with its domain."""
+    network = spec.network
     if network.certificate_arn and network.domain is None:
-        message = "is missing: with 'certificateArn' the domain that the certificate is for"
+        message = "is missing: 'certificateArn' requires the domain of the certificate"
         yield Finding((*_PATH, "domain"), message)
 
 
-def certificate_is_in_the_region(network: Network, environment: Environment) -> Iterator[Finding]:
-    """Check that the certificate is in the region of its load balancer."""
-    arn = network.certificate_arn
-    if arn and is_in_wrong_region(arn, environment):
-        yield Finding((*_PATH, "certificateArn"), in_wrong_region("certificate", arn, environment.region))
+def certificate_is_in_the_region(spec: Spec) -> Iterator[Finding]:
+    """Check that the certificate is in the region of the platform."""
+    arn = spec.network.certificate_arn
+    if arn and is_in_wrong_region(arn, spec.environment):
+        yield Finding(
+            (*_PATH, "certificateArn"), in_wrong_region("certificate", arn, spec.environment.region)
+        )
 
 
-def connections_are_encrypted(network: Network) -> Iterator[Finding]:
-    """Check that prompts do not cross the VPC in the clear."""
-    if network.certificate_arn is None:
-        message = "models answer over HTTP inside the VPC; 'certificateArn' and 'domain' make it HTTPS"
+def connections_are_encrypted(spec: Spec) -> Iterator[Finding]:
+    """Check that connections to the models are encrypted."""
+    if spec.network.certificate_arn is None:
+        message = (
+            "models answer over unencrypted HTTP inside the VPC; set 'certificateArn' and 'domain' for HTTPS"
+        )
         yield Finding(_PATH, message, "warning")
 
 
@@ -132,5 +147,5 @@ def _fault(cidr: str) -> str:
             network = IPv4Network(cidr, strict=False)
         except ValueError:
             return f"got {quote(cidr)}, expected an IPv4 range such as 10.0.0.0/16"
-        return f"got {quote(cidr)}, which is an address within a range; did you mean '{network}'?"
+        return f"got {quote(cidr)}, which is an address and not a range; did you mean '{network}'?"
     return ""

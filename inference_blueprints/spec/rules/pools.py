@@ -1,14 +1,15 @@
-"""Rules on pools: what their instance types have in common, and who uses them."""
+"""Rules on the instance types of pools, and on the models that use pools."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
 from inference_blueprints import catalog
 from inference_blueprints.errors import Finding
+from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.rules.deployments import each_placement, each_workers
-from inference_blueprints.spec.types import Model, Pool
+from inference_blueprints.spec.types import Pool, Spec
 from inference_blueprints.spec.wording import allowed, duplicates, listing, quote, suggestion
 
 #: Whose accelerators an engine runs on.
@@ -17,11 +18,11 @@ ENGINE_MANUFACTURERS: Mapping[str, str] = MappingProxyType(
 )
 
 
-def instance_types_are_known(pools: Mapping[int, Pool]) -> Iterator[Finding]:
-    """Check that the catalogue has the instance types."""
+def instance_types_are_known(spec: Spec) -> Iterator[Finding]:
+    """Check that the instance types are in the catalogue."""
     known = catalog.instance_types()
-    for index, pool in pools.items():
-        for place, name in enumerate(pool.instance_types):
+    for index, pool in usable(spec.pools):
+        for place, name in usable(pool.instance_types):
             if name not in known:
                 family = [other for other in known if other.split(".")[0] == name.split(".")[0]]
                 has = listing(family) if family else "none of this family"
@@ -29,42 +30,42 @@ def instance_types_are_known(pools: Mapping[int, Pool]) -> Iterator[Finding]:
                 yield Finding(("spec", "pools", index, "instanceTypes", place), message)
 
 
-def instance_types_differ(pools: Mapping[int, Pool]) -> Iterator[Finding]:
+def instance_types_differ(spec: Spec) -> Iterator[Finding]:
     """Check that no instance type is named twice."""
-    for index, pool in pools.items():
+    for index, pool in usable(spec.pools):
         for place, name in duplicates(pool.instance_types):
             path = ("spec", "pools", index, "instanceTypes", place)
             yield Finding(path, f"got {quote(name)} twice; name each instance type once")
 
 
-def instance_types_are_alike(pools: Mapping[int, Pool]) -> Iterator[Finding]:
-    """Check that nodes of a pool are interchangeable: one architecture, one accelerator."""
+def instance_types_are_alike(spec: Spec) -> Iterator[Finding]:
+    """Check that the instance types of a pool have one architecture and one accelerator."""
     traits: Mapping[str, Callable[[catalog.InstanceType], str]] = {
         "architecture": lambda instance_type: instance_type.architecture,
         "accelerator": accelerator_name,
     }
-    for index, pool in pools.items():
+    for index, pool in usable(spec.pools):
         known = known_instance_types(pool)
         for trait, value in traits.items():
             if len({value(instance_type) for instance_type in known}) > 1:
                 got = ", ".join(f"{instance_type.name} ({value(instance_type)})" for instance_type in known)
-                message = f"got {got}; a pool has one {trait}, make a pool of each"
+                message = f"got {got}; all types of a pool must have the same {trait}; make one pool for each"
                 yield Finding(("spec", "pools", index, "instanceTypes"), message)
 
 
-def pool_exists(models: Mapping[int, Model], pool_names: Sequence[str]) -> Iterator[Finding]:
-    """Check that a deployment's pool is one of the blueprint's."""
-    names = list(dict.fromkeys(pool_names))
-    for placed in each_workers(models):
+def pool_exists(spec: Spec) -> Iterator[Finding]:
+    """Check that the pool of a deployment is in the blueprint."""
+    names = list(dict.fromkeys(pool.name for pool in spec.pools))
+    for placed in each_workers(spec):
         name = placed.workers.pool
         if name not in names:
             message = f"got {quote(name)}, {allowed('pool', names)}{suggestion(name, names)}"
             yield Finding((*placed.path, "pool"), message)
 
 
-def pool_suits_the_engine(models: Mapping[int, Model], pools: Mapping[int, Pool]) -> Iterator[Finding]:
-    """Check that the pool has accelerators that the engine runs on."""
-    for placed, pool in each_placement(models, pools):
+def pool_suits_the_engine(spec: Spec) -> Iterator[Finding]:
+    """Check that the engine runs on the accelerators of the pool."""
+    for placed, pool in each_placement(spec):
         engine = placed.deployment.model.engine.chosen
         needed = ENGINE_MANUFACTURERS[engine]
         for instance_type in known_instance_types(pool):
@@ -78,12 +79,12 @@ def pool_suits_the_engine(models: Mapping[int, Model], pools: Mapping[int, Pool]
                 break
 
 
-def pool_is_used(models: Mapping[int, Model], pools: Mapping[int, Pool]) -> Iterator[Finding]:
-    """Check that some deployment uses the pool."""
-    used = {placed.workers.pool for placed in each_workers(models)}
-    for index, pool in pools.items():
+def pool_is_used(spec: Spec) -> Iterator[Finding]:
+    """Check that each pool is used by a deployment."""
+    used = {placed.workers.pool for placed in each_workers(spec)}
+    for index, pool in usable(spec.pools):
         if pool.name not in used:
-            message = f"no deployment names the pool {quote(pool.name)}; remove it, or use it"
+            message = f"no deployment uses the pool {quote(pool.name)}; remove it, or use it"
             yield Finding(("spec", "pools", index), message, "warning")
 
 

@@ -1,11 +1,12 @@
-"""Rules on how a pool's instances are paid for."""
+"""Rules on reservations and Capacity Blocks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from inference_blueprints.errors import Finding
-from inference_blueprints.spec.types import Pool, ReservedCapacity
+from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.types import Pool, ReservedCapacity, Spec
 from inference_blueprints.spec.wording import Path, listing, quote
 
 #: What AWS sells as Capacity Blocks (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-using.html).
@@ -15,33 +16,34 @@ CAPACITY_BLOCK_FAMILIES = ("p4d", "p4de", "p5", "p5e", "p5en", "p6-b200", "p6-b3
 _MAXIMUM_TAG_KEY, _MAXIMUM_TAG_VALUE = 128, 256
 
 
-def capacity_block_is_sold(pools: Mapping[int, Pool]) -> Iterator[Finding]:
+def capacity_block_is_sold(spec: Spec) -> Iterator[Finding]:
     """Check that AWS sells Capacity Blocks of the instance types."""
-    for index, pool in pools.items():
+    for index, pool in usable(spec.pools):
         if pool.purchase.capacity_block is None:
             continue
-        for place, name in enumerate(pool.instance_types):
+        for place, name in usable(pool.instance_types):
             if name.partition(".")[0] not in CAPACITY_BLOCK_FAMILIES:
                 families = listing(CAPACITY_BLOCK_FAMILIES)
-                message = f"got {quote(name)}, Capacity Blocks are sold of the families {families}"
+                message = f"got {quote(name)}, AWS sells Capacity Blocks for the families {families}"
                 yield Finding(("spec", "pools", index, "instanceTypes", place), message)
 
 
-def reservation_is_of_one_type(pools: Mapping[int, Pool]) -> Iterator[Finding]:
-    """Check that a reservation named by its id goes with one instance type, for it is of one."""
-    for path, pool, reserved in _reserved(pools):
+def reservation_is_of_one_type(spec: Spec) -> Iterator[Finding]:
+    """Check that a reservation named by its id is for a pool of one instance type."""
+    for path, pool, reserved in _reserved(spec):
         if reserved.id and len(pool.instance_types) > 1:
             count = len(pool.instance_types)
             message = (
-                f"got one reservation for {count} instance types, and it is of one; name that type alone, "
+                f"got one reservation for {count} instance types, but a reservation has one type; name "
+                "only that type, "
                 "or select by 'tags'"
             )
             yield Finding((*path, "id"), message)
 
 
-def reservation_tags_can_exist(pools: Mapping[int, Pool]) -> Iterator[Finding]:
-    """Check that a reservation can carry the tags by which it is selected."""
-    for path, _, reserved in _reserved(pools):
+def reservation_tags_can_exist(spec: Spec) -> Iterator[Finding]:
+    """Check that a reservation can have the tags that select it."""
+    for path, _, reserved in _reserved(spec):
         for key, value in (reserved.tags or {}).items():
             if not 0 < len(key) <= _MAXIMUM_TAG_KEY or not 0 < len(value) <= _MAXIMUM_TAG_VALUE:
                 message = (
@@ -51,9 +53,9 @@ def reservation_tags_can_exist(pools: Mapping[int, Pool]) -> Iterator[Finding]:
                 yield Finding((*path, "tags", key), message)
 
 
-def _reserved(pools: Mapping[int, Pool]) -> Iterator[tuple[Path, Pool, ReservedCapacity]]:
+def _reserved(spec: Spec) -> Iterator[tuple[Path, Pool, ReservedCapacity]]:
     """Yield each pool of reserved capacity with its selection and that one's place."""
-    for index, pool in pools.items():
+    for index, pool in usable(spec.pools):
         reserved = pool.purchase.reservation or pool.purchase.capacity_block
         if reserved:
             yield ("spec", "pools", index, "purchase", pool.purchase.chosen), pool, reserved

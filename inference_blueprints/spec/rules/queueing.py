@@ -1,14 +1,15 @@
-"""Rules on queues: names that Kueue gives a meaning, and what it and CloudFormation take."""
+"""Rules on job queues of pools: reserved names, and limits of Kueue and CloudFormation."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from inference_blueprints.errors import Finding
+from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.rules.deployments import each_placement
 from inference_blueprints.spec.rules.pools import known_instance_types
-from inference_blueprints.spec.types import Model, Pool, Queueing
+from inference_blueprints.spec.types import Kueue, Spec
 from inference_blueprints.spec.wording import quote
 
 #: A queue of this name takes every job of its namespace that names none
@@ -20,45 +21,54 @@ MAXIMUM_TOLERATIONS = 8
 MAXIMUM_BORROWING_POOLS = 32
 
 
-def no_queue_takes_every_job(queueing: Queueing, pools: Mapping[int, Pool]) -> Iterator[Finding]:
-    """Check that no pool's queue takes jobs that name none, such as the platform's own."""
-    for index, pool in pools.items() if queueing.kueue else ():
+def no_queue_takes_every_job(spec: Spec) -> Iterator[Finding]:
+    """Check that no pool has the name of Kueue's default queue, which gets all jobs without a queue."""
+    for index, pool in usable(spec.pools) if _kueue(spec) else ():
         if pool.name == DEFAULT_QUEUE:
-            message = f"got {quote(pool.name)}, Kueue gives a queue of this name every job; rename the pool"
+            message = (
+                f"got {quote(pool.name)}, Kueue sends every job without a queue to the queue of this "
+                "name; rename the pool"
+            )
             yield Finding(("spec", "pools", index, "name"), message)
 
 
-def taints_can_be_tolerated(queueing: Queueing, pools: Mapping[int, Pool]) -> Iterator[Finding]:
+def taints_can_be_tolerated(spec: Spec) -> Iterator[Finding]:
     """Check that a pool with a queue has no more taints than Kueue lets jobs tolerate."""
-    for index, pool in pools.items() if queueing.kueue else ():
+    for index, pool in usable(spec.pools) if _kueue(spec) else ():
         own = MAXIMUM_TOLERATIONS - any(each.accelerator for each in known_instance_types(pool))
         if len(pool.taints) > own:
-            message = f"got {len(pool.taints)} taints, jobs of a queue tolerate {own}; remove some"
+            message = f"got {len(pool.taints)} taints, jobs of a queue can tolerate {own}; remove some"
             yield Finding(("spec", "pools", index, "taints"), message)
 
 
-def borrowing_fits_a_template(queueing: Queueing, pools: Mapping[int, Pool]) -> Iterator[Finding]:
-    """Check that queues that borrow of each other fit a template."""
-    if not (queueing.kueue and queueing.kueue.borrowing):
-        return
-    if len(pools) > MAXIMUM_BORROWING_POOLS:
-        message = f"got {len(pools)} pools, at most {MAXIMUM_BORROWING_POOLS} borrow of each other; remove it"
+def borrowing_fits_a_template(spec: Spec) -> Iterator[Finding]:
+    """Check that queues that borrow from each other fit a template."""
+    kueue = _kueue(spec)
+    if kueue and kueue.borrowing and len(spec.pools) > MAXIMUM_BORROWING_POOLS:
+        message = (
+            f"got {len(spec.pools)} pools, at most {MAXIMUM_BORROWING_POOLS} can borrow from each "
+            "other; remove it"
+        )
         yield Finding(("spec", "queueing", "kueue", "borrowing"), message)
 
 
-def queue_has_something_to_give(
-    queueing: Queueing, models: Mapping[int, Model], pools: Mapping[int, Pool]
-) -> Iterator[Finding]:
-    """Check that the models leave accelerators for the jobs of a pool's queue."""
-    if queueing.kueue and queueing.kueue.borrowing:
+def queue_has_something_to_give(spec: Spec) -> Iterator[Finding]:
+    """Check that models leave accelerators for the jobs of a pool."""
+    kueue = _kueue(spec)
+    if kueue is None or kueue.borrowing:
         return
     taken: Counter[str] = Counter()
-    for placed, pool in each_placement(models, pools):
+    for placed, pool in each_placement(spec):
         taken[pool.name] += placed.workers.replicas * placed.workers.accelerators
-    for index, pool in pools.items():
+    for index, pool in usable(spec.pools):
         most = pool.nodes.max * max(
             (each.accelerator_count for each in known_instance_types(pool)), default=0
         )
         if 0 < most <= taken[pool.name]:
-            message = f"models take all {most} accelerators: jobs of its queue get none; raise it"
+            message = f"models use all {most} accelerators, so jobs of this queue get none; raise it"
             yield Finding(("spec", "pools", index, "nodes", "max"), message, "warning")
+
+
+def _kueue(spec: Spec) -> Kueue | None:
+    """Return the section of Kueue; None without queues."""
+    return spec.queueing.kueue if spec.queueing else None

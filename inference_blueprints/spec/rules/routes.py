@@ -1,21 +1,21 @@
-"""Rules on the way to the models."""
+"""A rule on the load balancer of the models."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from inference_blueprints.errors import Finding
 from inference_blueprints.spec.rules.deployments import each_deployment
-from inference_blueprints.spec.types import Model
+from inference_blueprints.spec.types import Spec
 
 #: Each deployment is a target group of the one load balancer, whose quota cannot be raised
 #: (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-limits.html).
 MAXIMUM_DEPLOYMENTS = 100
 
 
-def deployments_fit_the_load_balancer(models: Mapping[int, Model]) -> Iterator[Finding]:
-    """Check that the load balancer takes a target group for each deployment of all models."""
-    count = sum(1 for _ in each_deployment(models))
+def deployments_fit_the_load_balancer(spec: Spec) -> Iterator[Finding]:
+    """Check that the load balancer has target groups for all deployments."""
+    count = sum(1 for _ in each_deployment(spec))
     if count > MAXIMUM_DEPLOYMENTS:
         message = (
             f"got {count} deployments in all, the models' load balancer takes {MAXIMUM_DEPLOYMENTS}; "

@@ -1,55 +1,60 @@
-"""Rules on the signal store: something fills it, and each signal is of a team that there is."""
+"""Rules on the signal store."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 
 from inference_blueprints.errors import Finding
+from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.rules.duplicate_names import duplicate_names
-from inference_blueprints.spec.types import Batch, SignalStore, Team
+from inference_blueprints.spec.types import Signal, Spec
 from inference_blueprints.spec.wording import Path, allowed, quote, suggestion
 
 _SIGNALS: Path = ("spec", "signalStore", "signals")
 
 
-def something_fills_the_store(signal_store: SignalStore, queue_count: int) -> Iterator[Finding]:
-    """Check that a platform with a signal store has batch, whose jobs fill it."""
-    if signal_store and not queue_count:
+def something_fills_the_store(spec: Spec) -> Iterator[Finding]:
+    """Check that a platform with a signal store has batch, whose jobs write to it."""
+    if spec.signal_store and spec.batch is None:
         yield Finding(
             ("spec", "signalStore"),
-            "nothing would fill it: jobs write signals; add spec.batch, or take it away",
+            "nothing writes to the store without batch; add spec.batch, or remove this section",
         )
 
 
-def signals_differ(signal_store: SignalStore) -> Iterator[Finding]:
+def signals_differ(spec: Spec) -> Iterator[Finding]:
     """Check that signals have different names."""
     names: dict[Path, str] = {
-        (*_SIGNALS, index, "name"): signal.name for index, signal in enumerate(signal_store.signals)
+        (*_SIGNALS, index, "name"): signal.name for index, signal in usable(_signals(spec))
     }
     yield from duplicate_names("signal", names)
 
 
-def signal_has_a_team(signal_store: SignalStore, teams: Mapping[int, Team]) -> Iterator[Finding]:
-    """Check that a signal's team is one of the blueprint's."""
-    known = list(dict.fromkeys(team.name for team in teams.values()))
-    for index, signal in enumerate(signal_store.signals):
+def signal_has_a_team(spec: Spec) -> Iterator[Finding]:
+    """Check that the team of a signal is in the blueprint."""
+    known = list(dict.fromkeys(team.name for team in spec.teams))
+    for index, signal in usable(_signals(spec)):
         if known and signal.team not in known:
             message = f"got {quote(signal.team)}, {allowed('team', known)}{suggestion(signal.team, known)}"
             yield Finding((*_SIGNALS, index, "team"), message)
 
 
-def schedules_write_signals_of_their_team(
-    batch: Batch, signal_owners: Mapping[str, str]
-) -> Iterator[Finding]:
-    """Check that a schedule's signal is one of its team's."""
-    for index, schedule in enumerate(batch.schedules):
+def schedules_write_signals_of_their_team(spec: Spec) -> Iterator[Finding]:
+    """Check that the signal of a schedule belongs to its team."""
+    owners = {signal.name: signal.team for signal in _signals(spec)}
+    for index, schedule in usable(spec.batch.schedules if spec.batch else ()):
         name = schedule.manifest.signal
-        if name is None or signal_owners.get(name) == schedule.team:
+        if name is None or owners.get(name) == schedule.team:
             continue
-        owned = [each for each, team in signal_owners.items() if team == schedule.team]
+        owned = [each for each, team in owners.items() if team == schedule.team]
         known = allowed("signal", owned) if owned else f"team {quote(schedule.team)} has none"
         message = (
             f"got {quote(name)}, {known}{suggestion(name, owned)}; declare it under spec.signalStore.signals "
             f"with team {quote(schedule.team)}"
         )
         yield Finding(("spec", "batch", "schedules", index, "manifest", "signal"), message)
+
+
+def _signals(spec: Spec) -> Sequence[Signal]:
+    """Return the signals; none without a store."""
+    return spec.signal_store.signals if spec.signal_store else ()

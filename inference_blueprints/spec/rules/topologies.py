@@ -1,18 +1,18 @@
-"""Rules on who does prefill and decode."""
+"""A rule on prefill and decode."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from inference_blueprints.errors import Finding
 from inference_blueprints.spec.rules.deployments import each_deployment
-from inference_blueprints.spec.types import Model
+from inference_blueprints.spec.types import Spec
 from inference_blueprints.spec.wording import quote
 
 
-def one_topology(models: Mapping[int, Model]) -> Iterator[Finding]:
+def one_topology(spec: Spec) -> Iterator[Finding]:
     """Check that a deployment is either aggregated or disaggregated."""
-    for placed in each_deployment(models):
+    for placed in each_deployment(spec):
         given = [
             quote(key)
             for key in ("aggregated", "disaggregated")

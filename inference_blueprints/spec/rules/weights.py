@@ -1,44 +1,45 @@
-"""Rules on where weights come from and what the catalogue knows of them."""
+"""Rules on the source and the catalogue entry of weights."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from inference_blueprints import catalog
 from inference_blueprints.errors import Finding
+from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.rules.network import in_wrong_region, is_in_wrong_region
-from inference_blueprints.spec.types import Environment, Model, Weights
+from inference_blueprints.spec.types import Spec, Weights
 from inference_blueprints.spec.wording import Path, quote, suggestion
 
 _ENTRY_IN_CATALOGUE = "'catalog' names the entry of the same shape, or add one to the model catalogue"
 
 
-def one_source(models: Mapping[int, Model]) -> Iterator[Finding]:
-    """Check that weights come from one place."""
-    for path, weights in _each(models):
+def one_source(spec: Spec) -> Iterator[Finding]:
+    """Check that weights have exactly one source."""
+    for path, weights in _each(spec):
         given = [key for key, value in (("huggingFace", weights.hugging_face), ("s3", weights.s3)) if value]
         if len(given) != 1:
             got = " and ".join(quote(key) for key in given) or "neither"
             yield Finding(path, f"got {got}, expected exactly one of 'huggingFace', 's3'")
 
 
-def hub_keys_go_with_the_hub(models: Mapping[int, Model]) -> Iterator[Finding]:
-    """Check that a revision, a token and a mirror are given for the Hub alone."""
-    for path, weights in _each(models):
+def hub_keys_go_with_the_hub(spec: Spec) -> Iterator[Finding]:
+    """Check that a revision, a token and a mirror are given only with the Hub."""
+    for path, weights in _each(spec):
         for key, value in (
             ("revision", weights.revision),
             ("tokenSecretArn", weights.token_secret_arn),
             ("mirror", weights.mirror),
         ):
             if value is not None and weights.hugging_face is None:
-                yield Finding((*path, key), "goes with 'huggingFace' only; remove it")
+                yield Finding((*path, key), "is allowed only with 'huggingFace'; remove it")
 
 
-def shape_is_known(models: Mapping[int, Model]) -> Iterator[Finding]:
-    """Check that the catalogue knows the model's layers and heads, from which everything is sized."""
+def shape_is_known(spec: Spec) -> Iterator[Finding]:
+    """Check that the model, from whose layers and heads everything is sized, is in the catalogue."""
     known = catalog.models()
-    for path, weights in _each(models):
+    for path, weights in _each(spec):
         repository, entry = weights.hugging_face, weights.catalog
         if entry is not None:
             yield from _entry_findings((*path, "catalog"), entry, repository)
@@ -47,12 +48,14 @@ def shape_is_known(models: Mapping[int, Model]) -> Iterator[Finding]:
             message = f"got {quote(repository)}, not in the catalogue; {_ENTRY_IN_CATALOGUE}{meant}"
             yield Finding((*path, "huggingFace"), message)
         elif repository is None and weights.s3 is not None:
-            yield Finding((*path, "catalog"), f"is missing: the model's shape; {_ENTRY_IN_CATALOGUE}")
+            yield Finding(
+                (*path, "catalog"), f"is missing, so the shape of the model is unknown; {_ENTRY_IN_CATALOGUE}"
+            )
 
 
-def gated_model_has_a_token(models: Mapping[int, Model]) -> Iterator[Finding]:
+def gated_model_has_a_token(spec: Spec) -> Iterator[Finding]:
     """Check that a gated model comes with the token of an account that accepted its licence."""
-    for path, weights in _each(models):
+    for path, weights in _each(spec):
         entry = catalog.models().get(weights.hugging_face or "")
         if entry and entry.gated and weights.token_secret_arn is None:
             message = (
@@ -62,17 +65,17 @@ def gated_model_has_a_token(models: Mapping[int, Model]) -> Iterator[Finding]:
             yield Finding((*path, "tokenSecretArn"), message)
 
 
-def secret_is_in_the_region(models: Mapping[int, Model], environment: Environment) -> Iterator[Finding]:
-    """Check that the token is in the region of the pods that read it."""
-    for path, weights in _each(models):
+def secret_is_in_the_region(spec: Spec) -> Iterator[Finding]:
+    """Check that the secret of the token is in the region of the platform."""
+    for path, weights in _each(spec):
         arn = weights.token_secret_arn
-        if arn and is_in_wrong_region(arn, environment):
-            yield Finding((*path, "tokenSecretArn"), in_wrong_region("secret", arn, environment.region))
+        if arn and is_in_wrong_region(arn, spec.environment):
+            yield Finding((*path, "tokenSecretArn"), in_wrong_region("secret", arn, spec.environment.region))
 
 
-def mirror_is_of_a_commit(models: Mapping[int, Model]) -> Iterator[Finding]:
-    """Check that what is copied once is what can never change."""
-    for path, weights in _each(models):
+def mirror_is_of_a_commit(spec: Spec) -> Iterator[Finding]:
+    """Check that a mirror has a commit as revision, because it is copied once."""
+    for path, weights in _each(spec):
         if weights.hugging_face and weights.mirror is not None and not _is_commit(weights.revision):
             got = (
                 f"got {quote(weights.revision)}, 'mirror' needs"
@@ -83,24 +86,26 @@ def mirror_is_of_a_commit(models: Mapping[int, Model]) -> Iterator[Finding]:
             yield Finding((*path, "revision"), f"{got} a commit of 40 hexadecimal digits; see {page}")
 
 
-def revision_is_pinned(models: Mapping[int, Model]) -> Iterator[Finding]:
-    """Check that a revision is pinned, so that two nodes never serve different weights."""
-    for path, weights in _each(models):
+def revision_is_pinned(spec: Spec) -> Iterator[Finding]:
+    """Check that a revision is set, so that all nodes serve the same weights."""
+    for path, weights in _each(spec):
         if weights.hugging_face and weights.revision is None and weights.mirror is None:
             message = (
-                f"{quote(weights.hugging_face)} is served at whatever its main branch holds; pin 'revision'"
+                f"{quote(weights.hugging_face)} has no revision, so workers serve the newest main "
+                "branch; set 'revision'"
             )
             yield Finding(path, message, "warning")
 
 
 def _is_commit(revision: str | None) -> bool:
     """Return whether a revision is a whole commit id."""
-    return revision is not None and re.fullmatch("[0-9a-f]{40}", revision) is not None
+    # `str`, since `re` does not tell a hole from a program's error.
+    return revision is not None and re.fullmatch("[0-9a-f]{40}", str(revision)) is not None
 
 
-def _each(models: Mapping[int, Model]) -> Iterator[tuple[Path, Weights]]:
+def _each(spec: Spec) -> Iterator[tuple[Path, Weights]]:
     """Yield each model's weights with their place."""
-    for index, model in models.items():
+    for index, model in usable(spec.models):
         yield ("spec", "models", index, "weights"), model.weights
 
 

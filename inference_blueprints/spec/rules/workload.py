@@ -1,17 +1,18 @@
-"""Rules on requests: they fit what the model takes."""
+"""A rule on the length of requests."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from inference_blueprints import catalog
 from inference_blueprints.errors import Finding
-from inference_blueprints.spec.types import Model, Workload
+from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.types import Spec, Workload
 
 
-def requests_fit_the_context(models: Mapping[int, Model]) -> Iterator[Finding]:
-    """Check that a mean prompt and answer fit the model's context."""
-    for index, model in models.items():
+def requests_fit_the_context(spec: Spec) -> Iterator[Finding]:
+    """Check that a mean prompt and answer fit the context of the model."""
+    for index, model in usable(spec.models):
         entry = catalog.models().get(model.weights.catalog or model.weights.hugging_face or "")
         if entry and _tokens(model.workload) > entry.context_length:
             message = (

@@ -1,7 +1,7 @@
-"""The blueprint's types: what a YAML file may say, and nothing more.
+"""The blueprint's types: the keys and values of a YAML file.
 
-A section that is not named is off. Choices are one-of by key (``eks``, ``aggregated``), never a type field.
-Defaults that production needs are on. Keys are camelCase in YAML and snake_case here.
+An optional section that the file does not name is off. A choice is one key of several (``eks``,
+``aggregated``), never a type field. Keys are camelCase in YAML and snake_case here.
 """
 
 from __future__ import annotations

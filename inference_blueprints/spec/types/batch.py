@@ -1,4 +1,4 @@
-"""Batch: who may submit jobs, where they wait, and which come by themselves."""
+"""Batch: teams, queues, workers and scheduled jobs."""
 
 from __future__ import annotations
 
@@ -17,133 +17,133 @@ from inference_blueprints.spec.types.section import (
 
 
 class Team(Section):
-    """Those who submit jobs under one name and pay for them together."""
+    """People and programs that submit jobs together and share a budget."""
 
     name: Name
-    """Name of the team; part of keys in S3, and a dimension of its metrics."""
+    """Name of the team. It is part of S3 keys and a dimension of metrics."""
     principals: list[PrincipalArn] = Field(min_length=1, max_length=50)
-    """ARNs of the IAM roles and users that are the team."""
+    """ARNs of the IAM roles and users that belong to the team."""
     monthly_budget_usd: float = Field(gt=0.0, le=1_000_000_000.0)
-    """What its jobs may cost in a calendar month, in dollars; stops admission, never a job that runs."""
+    """Budget per calendar month, in US dollars. At the limit, no job is admitted; running jobs continue."""
     data_prefixes: list[S3Folder] = Field(default_factory=list, max_length=20)
-    """Prefixes in S3 below which its inputs and images are read, such as `s3://bucket/folder/`."""
+    """S3 prefixes that hold the input files and images of the team, such as `s3://bucket/folder/`."""
 
 
 class Rates(Section):
-    """What teams are charged; `blueprints plan` shows what the platform itself pays."""
+    """Prices that teams are charged. `blueprints plan` shows the cost of the platform itself."""
 
     usd_per_million_input_tokens: float = Field(ge=0.0, le=1000.0)
-    """Dollars for a million tokens of prompts."""
+    """US dollars per million prompt tokens."""
     usd_per_million_output_tokens: float = Field(ge=0.0, le=1000.0)
-    """Dollars for a million tokens of answers."""
+    """US dollars per million answer tokens."""
 
 
 class BatchLoad(Section):
-    """What a queue is to take in a day, for `blueprints plan` alone: it counts what that needs."""
+    """Expected daily load of a queue. Only `blueprints plan` uses it, to count what the load needs."""
 
     requests_per_day: int = Field(ge=1, le=10_000_000_000)
-    """Requests of a day, each of the mean length of the model's workload."""
+    """Requests per day, each with the mean length of the model's workload."""
     # As many as OpenAI takes in one batch.
     requests_per_job: int = Field(default=50_000, ge=1, le=50_000_000)
-    """Requests of a job, in the mean."""
+    """Mean number of requests per job."""
 
 
 class BatchQueue(Section):
-    """Where jobs for one model wait."""
+    """A queue of jobs for one model."""
 
     name: Name
     """Name of the queue."""
     model: Name
-    """Model that answers its jobs."""
+    """Name of the model that answers the jobs."""
     priority: int = Field(default=10, ge=0, le=100)
-    """Of jobs that ask for none; higher goes first, and an hour of waiting weighs as much as one step."""
+    """Priority of jobs that set none. Higher runs first; each hour of waiting adds one."""
     deadline_hours: float = Field(default=24.0, gt=0.0, le=336.0)
-    """Hours after which a job must be finished, at most."""
+    """Longest time that a job may take, in hours."""
     rates: Rates
-    """What its jobs cost."""
+    """Prices of its jobs."""
     load: BatchLoad | None = None
-    """What it is to take in a day; without it `blueprints plan` checks no quotas of services for it."""
+    """Expected daily load. Without it, `blueprints plan` does not check service quotas for this queue."""
 
 
 class PromptTemplate(Section):
-    """How rows become requests."""
+    """How each row of a file becomes a request."""
 
     text: str = Field(min_length=1, max_length=65_536)
-    """A Jinja2 template of the prompt; fields of a row are its variables."""
+    """Jinja2 template of the prompt. The fields of a row are its variables."""
     image_fields: list[str] = Field(default_factory=list, max_length=20)
-    """Fields of a row that name images in S3, which go before the prompt."""
+    """Fields of a row that hold S3 addresses of images. The images come before the prompt."""
     parameters: dict[str, ArgumentValue] = Field(default_factory=dict, max_length=50)
-    """What else a request's body holds, such as `max_tokens: 200`."""
+    """Further fields of the request body, such as `max_tokens: 200`."""
 
 
 class Manifest(Section):
-    """What a job is to do."""
+    """Description of a job."""
 
     inputs: list[S3Object] = Field(min_length=1, max_length=1000)
-    """Objects that it reads, `.jsonl`, `.csv` or `.parquet`; `{date}` is the day of the schedule's time."""
+    """S3 objects to read: `.jsonl`, `.csv` or `.parquet`. `{date}` is the date of the scheduled time."""
     deadline_hours: float | None = Field(default=None, gt=0.0, le=336.0)
-    """Hours until it must be finished; without it the queue's."""
+    """Hours until the job must be finished. Without it, the value of the queue applies."""
     priority: int | None = Field(default=None, ge=0, le=100)
-    """Higher goes first; without it the queue's."""
+    """Priority; higher runs first. Without it, the value of the queue applies."""
     budget_usd: float | None = Field(default=None, gt=0.0)
-    """What it may cost, in dollars; without it the team's month."""
+    """Highest cost of the job, in US dollars. Without it, only the team's monthly budget limits the cost."""
     skip_invalid: bool = False
-    """Whether valid lines run although others are not."""
+    """Whether valid lines run even if other lines are invalid."""
     template: PromptTemplate | None = None
-    """How rows become requests; without it lines are requests."""
+    """How rows become requests. Without it, each line is a request."""
     signal: Name | None = None
-    """Signal of the team that answers become, by their `custom_id`; without it they are in files alone."""
+    """Signal that stores the answers by their `custom_id`. Without it, answers are written to files only."""
 
 
 class BatchSchedule(Section):
-    """A job that comes by itself."""
+    """A job that starts on a schedule."""
 
     name: Name
     """Name of the schedule."""
     queue: Name
-    """Queue that it waits in."""
+    """Name of the queue that the job joins."""
     team: Name
-    """Team whose it is."""
+    """Name of the team that the job belongs to."""
     cron: CronExpression
-    """When, in UTC: minutes, hours, day, month, weekday and year, such as `0 6 * * ? *`."""
+    """Time in UTC: minutes, hours, day of month, month, weekday and year, such as `0 6 * * ? *`."""
     manifest: Manifest
-    """What it is to do."""
+    """Description of the job."""
 
 
 class EksBatchWorkers(Section):
-    """Workers as pods on the platform's own nodes, which KEDA starts and ends."""
+    """Workers run as pods on the system nodes. KEDA scales them."""
 
 
 class EcsBatchWorkers(Section):
-    """Workers as tasks on AWS Fargate, which take no room on the cluster's nodes."""
+    """Workers run as tasks on AWS Fargate and use no capacity of the cluster."""
 
     spot_percent: int = Field(default=75, ge=0, le=100)
-    """Percent of the tasks on Fargate Spot, beside one that never is; AWS ends those in two minutes."""
+    """Percentage of tasks on Fargate Spot, which AWS stops at two minutes' notice. One task is not Spot."""
 
 
 class BatchWorkers(Section):
-    """What runs the shards of each model that has queues: as many workers as shards wait for."""
+    """Workers that run the shards of jobs. Per model, they scale to the number of queued shards."""
 
-    # None at all costs nothing, and the first shard after a rest waits for a worker to start.
+    # With 0, an idle model costs nothing, but its next job waits until a worker has started.
     min: int = Field(default=1, ge=0, le=100)
-    """Workers of a model that stay when there is nothing to do."""
+    """Fewest workers per model, also when the queue is empty."""
     max: int = Field(default=4, ge=1, le=100)
-    """Workers of a model at most; where it is `min`, nothing scales them."""
+    """Most workers per model. If it equals `min`, the number is fixed."""
     latency_percent: int | None = Field(default=None, ge=0, le=1000)
-    """Percent by which answers may take longer for their sake, without it 20; 0 where nobody else asks."""
+    """Percentage by which batch may slow down other requests. Without it, 20. Set 0 if there are none."""
     eks: EksBatchWorkers | None = None
-    """Pods of the cluster; the way without a key."""
+    """Run workers as pods of the cluster. This is the default."""
     ecs: EcsBatchWorkers | None = None
-    """Tasks on AWS Fargate."""
+    """Run workers as tasks on AWS Fargate."""
 
 
 class Batch(Section):
-    """Jobs of many requests, which run on whatever capacity is free."""
+    """Jobs of many requests, which use the capacity that interactive requests leave free."""
 
-    # Each model that has one gets workers of its own, of which one stack has room for these.
+    # Each model with a queue gets its own workers, and one stack has room for this many.
     queues: list[BatchQueue] = Field(min_length=1, max_length=15)
-    """Where jobs wait."""
+    """Queues of jobs."""
     schedules: list[BatchSchedule] = Field(default_factory=list, max_length=50)
-    """Jobs that come by themselves."""
+    """Jobs that start on a schedule."""
     workers: BatchWorkers = default({})
-    """What runs them; without it one worker a model, and up to four as shards wait."""
+    """Workers that run the jobs. Without it, one to four workers per model."""

@@ -1,4 +1,4 @@
-"""The whole of a blueprint file."""
+"""A whole blueprint file and its main section."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ class Spec(Section):
     """The platform."""
 
     environment: Environment
-    """Where it is deployed."""
+    """Account, region and zones of the platform."""
     network: Network = default({})
-    """How it is reached."""
+    """Network of the platform and access to the models."""
     cluster: Cluster
-    """What runs the containers."""
-    # Of 4 KB each in a template of 1 MB; queues, tags and long lists of types may double that.
+    """Cluster that runs the containers."""
+    # Each takes about 4 KB of a template of 1 MB; queues, tags and long lists of types may double that.
     pools: list[Pool] = Field(min_length=1, max_length=100)
-    """Accelerated nodes."""
+    """Pools of nodes with accelerators."""
     queueing: Queueing | None = None
-    """What lets jobs onto the pools, beside the models; without it nothing does."""
-    # Each is a rule of the one load balancer, which has a hundred.
+    """Job queues on the pools, beside the models. Without it, jobs cannot use the pools."""
+    # Each is a rule of the one load balancer, which takes 100 rules.
     models: list[Model] = Field(min_length=1, max_length=100)
-    """Models that are served."""
+    """Models to serve."""
     teams: list[Team] = Field(default_factory=list, max_length=200)
-    """Those who submit jobs; needed for batch."""
+    """Teams that submit batch jobs. Required for batch."""
     batch: Batch | None = None
-    """Jobs of many requests; without it there is no batch."""
+    """Batch jobs. Without it, batch is off."""
     signal_store: SignalStore | None = None
-    """Where jobs leave answers by key; without it they are in files alone."""
+    """Store of job answers by key. Without it, answers are written to files only."""
 
 
 class Blueprint(Section):
@@ -49,7 +49,7 @@ class Blueprint(Section):
     kind: Literal["Blueprint"]
     """Always Blueprint."""
     metadata: Metadata
-    """What the platform is called."""
+    """Name of the platform."""
     spec: Spec
     """The platform."""
 
@@ -57,16 +57,16 @@ class Blueprint(Section):
 
     @property
     def releases(self) -> Releases:
-        """What it runs that others release: this library's pins, or those of its lock."""
+        """Releases of charts, engines and node images: those of the lock, else those of this library."""
         return self._releases
 
     def with_releases(self, releases: Releases) -> Blueprint:
-        """Return the same blueprint with other releases.
+        """Return a copy of the blueprint with other releases.
 
         Parameters
         ----------
         releases
-            What it runs.
+            Releases of charts, engines and node images.
         """
         copy = self.model_copy()
         copy._releases = releases

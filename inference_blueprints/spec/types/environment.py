@@ -1,4 +1,4 @@
-"""Where a platform is deployed, how it is reached, and what runs its containers."""
+"""Environment, network and cluster of a platform."""
 
 from __future__ import annotations
 
@@ -23,51 +23,51 @@ from inference_blueprints.spec.types.section import (
 
 
 class Metadata(Section):
-    """What the platform is called."""
+    """Name of the platform."""
 
     name: Name
-    """Prefix of every stack and name of the cluster, so two platforms never meet in one account."""
+    """Prefix of all stacks and name of the cluster. Platforms with different names can share an account."""
 
 
 class Environment(Section):
-    """Where the platform is deployed."""
+    """Account, region and zones of the platform."""
 
     region: Region
     """AWS region, such as us-west-2."""
     account: AccountId | None = None
-    """Account that the stacks are bound to; without it the account of the credentials is used."""
+    """AWS account of the stacks. Without it, the account of the credentials is used."""
     availability_zones: list[AvailabilityZone] | None = Field(default=None, min_length=2, max_length=4)
-    """Zones to use, two to four of the region; without it the first three that the catalogue knows."""
+    """Two to four zones of the region. Without it, the first three zones in the catalogue."""
     data_removal: Literal["retain", "destroy"] = "retain"
-    """What becomes of buckets and tables on destroy: `retain` keeps them."""
+    """Whether `destroy` keeps (`retain`) or deletes (`destroy`) buckets and tables."""
     tags: dict[str, str] = Field(default_factory=dict, max_length=40)
-    """Tags for every resource, beside the library's own; AWS takes 50 in all."""
+    """Tags for every resource, in addition to the library's own. AWS allows 50 per resource."""
 
 
 class ExistingNetwork(Section):
-    """A VPC that is there already."""
+    """An existing VPC."""
 
     vpc_id: VpcId
     """Id of the VPC."""
     vpc_cidr: Cidr
-    """Its IPv4 range, which the models' load balancer admits unless `sourceCidrs` says otherwise."""
+    """IPv4 range of the VPC. It may call the models unless `sourceCidrs` is set."""
     private_subnet_ids: list[SubnetId] = Field(min_length=2, max_length=4)
-    """Private subnets, one a zone, in the order of `environment.availabilityZones`."""
+    """Private subnets, one per zone, in the order of `environment.availabilityZones`."""
 
 
 class Network(Section):
-    """How the platform is reached; without this section a VPC of its own over plain HTTP inside it."""
+    """Network of the platform. Without this section, a new VPC whose models answer over plain HTTP."""
 
     cidr: Cidr | None = None
-    """IPv4 range of the new VPC, /16 to /20; without it 10.0.0.0/16."""
+    """IPv4 range of the new VPC, /16 to /20. Without it, 10.0.0.0/16."""
     existing: ExistingNetwork | None = None
-    """Use this VPC and create none; mutually exclusive with `cidr`."""
+    """Existing VPC to use instead of a new one. Mutually exclusive with `cidr`."""
     source_cidrs: list[Cidr] | None = Field(default=None, min_length=1)
-    """Ranges that may call the models; without it the VPC alone."""
+    """IPv4 ranges that may call the models. Without it, only the VPC may."""
     certificate_arn: CertificateArn | None = None
-    """ACM certificate of the models' load balancer: HTTPS instead of HTTP; needs `domain`."""
+    """ACM certificate for HTTPS on the models' load balancer. Requires `domain`."""
     domain: Domain | None = None
-    """Private zone in which each model gets a name; without it `<metadata.name>.internal`."""
+    """Private DNS zone in which each model gets a name. Without it, `<metadata.name>.internal`."""
 
 
 class EksCluster(Section):
@@ -76,11 +76,11 @@ class EksCluster(Section):
     version: KubernetesVersion
     """Kubernetes version, quoted: "1.35"."""
     endpoint_access: Literal["private", "publicAndPrivate"] = "private"
-    """Whether the Kubernetes API can be reached from outside the VPC."""
+    """Whether the Kubernetes API is reachable only inside the VPC, or also from the internet."""
 
 
 class Cluster(Choice):
-    """What runs the containers."""
+    """Cluster that runs the containers."""
 
     eks: EksCluster | None = None
     """Amazon EKS with Karpenter."""

@@ -1,4 +1,4 @@
-"""Where KV cache is kept beside the accelerators."""
+"""KV cache outside the accelerators."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from inference_blueprints.spec.types.section import Choice, Section
 
 
 class NvmeKvCache(Section):
-    """KV cache on the NVMe disks of the node, where it goes as it is computed and outlives that in memory."""
+    """KV cache on the node's NVMe disks. It is written as it is computed and outlives the copy in memory."""
 
     gib: int | None = Field(default=None, ge=1, le=65_536)
-    """NVMe of each such worker, in GiB; without it all of its share of the node's that nothing else needs."""
+    """NVMe space per worker, in GiB. Without it, the worker's whole free share of the node's NVMe."""
 
 
 class S3KvCache(Section):
-    """KV cache in a bucket that the platform makes for the model, and deletes with it."""
+    """KV cache in a bucket that the platform creates for the model and deletes with it."""
 
     expire_days: int = Field(default=3, ge=1, le=90)
-    """Days after which S3 deletes what was put there."""
+    """Days after which S3 deletes an entry."""
 
 
 class SharedKvCache(Choice):
-    """KV cache that all workers of the model find."""
+    """KV cache that all workers of the model share."""
 
     s3: S3KvCache | None = None
-    """A bucket in S3."""
+    """An S3 bucket."""
 
 
 class KvCache(Section):
-    """KV cache that outlives its place on the accelerators, a worker."""
+    """KV cache that is kept after it leaves the accelerators. Sizes are per worker."""
 
     host_memory_gib: int = Field(ge=1, le=24_576)
-    """Memory of the node in which each worker that computes prompts keeps KV cache, in GiB."""
+    """Node memory for the KV cache of each worker that computes prompts, in GiB."""
     nvme: NvmeKvCache | None = None
-    """The node's NVMe behind it; without it none."""
+    """KV cache on the node's NVMe, behind the memory. Without it, NVMe is not used."""
     shared: SharedKvCache | None = None
-    """A store that all workers of the model share, behind the node's; without it none."""
+    """Store that all workers of the model share, behind the node's. Without it, nothing is shared."""

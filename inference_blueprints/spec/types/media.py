@@ -1,4 +1,4 @@
-"""Images that come with prompts."""
+"""Images in prompts."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from inference_blueprints.spec.types.section import Domain, Section
 
 
 class Media(Section):
-    """Images in requests; without this section a model reads text alone."""
+    """Images in requests. Without this section, the model reads only text."""
 
     images_per_request: int = Field(ge=1, le=1_000)
-    """Images of one request at the most."""
+    """Most images per request."""
     # Qwen3-VL scales smaller images up to this many.
     tokens_per_image: int = Field(ge=64, le=1_000_000)
-    """Tokens of one image at the most: larger images are scaled down."""
+    """Most tokens per image. Larger images are scaled down."""
     allowed_domains: list[Domain] = Field(default_factory=list, max_length=100)
-    """Hosts from which images may be fetched, by their whole names; else they come within requests alone."""
+    """Full names of hosts to fetch images from. Without it, images must be part of the request."""

@@ -25,36 +25,36 @@ PrefixScorer = Literal["approximate", "precise"]
 
 
 class Mirror(Section):
-    """The model is copied once into the platform's own bucket, and workers stream it from there."""
+    """Copy the model once into the platform's bucket. Workers stream it from there."""
 
 
 class Weights(Section):
-    """Where the weights come from: exactly one of `huggingFace` and `s3`."""
+    """Source of the weights: exactly one of `huggingFace` and `s3`."""
 
     hugging_face: HuggingFaceRepository | None = None
     """Repository on the Hugging Face Hub."""
     revision: Revision | None = None
-    """Commit or tag of that repository; pins what is served."""
+    """Commit, branch or tag of the repository. A commit makes sure that the weights never change."""
     token_secret_arn: SecretArn | None = None
-    """Secrets Manager secret with the Hub token of a gated model."""
+    """ARN of the Secrets Manager secret with the Hub token, for a gated model."""
     mirror: Mirror | None = None
-    """Copy that repository once into the platform's bucket and stream it; needs a commit as `revision`."""
+    """Copy the repository once into the platform's bucket and stream it. Requires a commit as `revision`."""
     s3: S3Prefix | None = None
-    """Prefix in S3 with the model's files; streamed into the GPUs. Needs `catalog`."""
+    """S3 prefix with the model's files, which are streamed into the GPUs. Requires `catalog`."""
     catalog: str | None = None
-    """Model catalogue entry of the same shape, where the repository is not an entry itself."""
+    """Entry of the model catalogue with the same shape, if the repository is not an entry itself."""
 
     @property
     def is_streamed(self) -> bool:
-        """Whether workers stream the weights from S3 and keep none on disk."""
+        """Whether workers stream the weights from S3 and store none on disk."""
         return self.s3 is not None or self.mirror is not None
 
 
 class EngineSection(Section):
-    """An engine's own settings."""
+    """Settings of an engine."""
 
     args: dict[str, ArgumentValue] = Field(default_factory=dict, max_length=200)
-    """Engine arguments without dashes, such as `seed: 7`; those that the plan owns are errors."""
+    """Engine arguments without dashes, such as `seed: 7`. Arguments that the plan sets are errors."""
 
 
 class VllmEngine(EngineSection):
@@ -73,15 +73,15 @@ class Engine(Choice):
     """The inference engine."""
 
     vllm: VllmEngine | None = None
-    """vLLM at the release that the catalogue pins."""
+    """vLLM, at the release in the catalogue."""
     sglang: SglangEngine | None = None
-    """SGLang at the release that the catalogue pins."""
+    """SGLang, at the release in the catalogue."""
     tensorrt_llm: TensorrtLlmEngine | None = None
-    """TensorRT-LLM at the release that the catalogue pins."""
+    """TensorRT-LLM, at the release in the catalogue."""
 
     @property
     def arguments(self) -> Mapping[str, ArgumentValue]:
-        """Engine arguments that the file gives, by name without dashes."""
+        """Engine arguments in the file, by name without dashes."""
         [section] = [each for each in (self.vllm, self.sglang, self.tensorrt_llm) if each is not None]
         return section.args
 
@@ -91,54 +91,54 @@ class DynamoStack(Section):
 
 
 class LlmDStack(Section):
-    """llm-d's router before stock vLLM servers."""
+    """llm-d's router in front of standard vLLM servers."""
 
     prefix_scorer: PrefixScorer = "approximate"
-    """How the router knows what a worker has cached: `approximate` by what it sent there, `precise` by the
-    workers' own events."""
+    """How the router knows the caches of workers: `approximate` uses the requests that it sent, `precise`
+    uses events of the workers."""
 
 
 class Stack(Choice):
-    """What stands before the engines."""
+    """Serving stack in front of the engines."""
 
     dynamo: DynamoStack | None = None
     """NVIDIA Dynamo."""
     llm_d: LlmDStack | None = None
-    """llm-d; runs vLLM, routes KV-aware, on EKS."""
+    """llm-d. It runs vLLM only and routes KV-aware."""
 
 
 class KvAwareRouting(Section):
-    """Requests go to the worker that holds most of their prefix, weighed against its load."""
+    """Send a request to the worker that holds most of its prefix, weighed against the load."""
 
 
 class RoundRobinRouting(Section):
-    """Requests go to the workers in turn."""
+    """Send requests to the workers in turn."""
 
 
 class Routing(Choice):
-    """How requests are spread over a deployment's workers."""
+    """How requests are distributed over the workers of a deployment."""
 
     kv_aware: KvAwareRouting | None = None
-    """By KV cache and load."""
+    """Distribute by KV cache and load."""
     round_robin: RoundRobinRouting | None = None
-    """In turn."""
+    """Distribute in turn."""
 
 
 class Workload(Section):
-    """What the model is asked; sizes the KV cache and the local replay."""
+    """Expected requests. They size the KV cache and the local replay."""
 
     input_tokens: int = Field(ge=1, le=10_000_000)
-    """Mean prompt length in tokens, those of its images included."""
+    """Mean prompt length in tokens, including images."""
     output_tokens: int = Field(ge=1, le=1_000_000)
     """Mean answer length in tokens."""
     shared_prefix_ratio: float = Field(default=0.0, ge=0.0, lt=1.0)
-    """Share of the prompt's tokens that other requests share, 0 to below 1."""
+    """Fraction of prompt tokens that are a prefix shared with other requests, from 0 to below 1."""
     peak_requests_per_second: float = Field(gt=0.0, le=1_000_000.0)
     """Requests per second in the busiest minute."""
 
 
 class Objectives(Section):
-    """Latencies that the deployment is to keep."""
+    """Latency objectives of the deployments."""
 
     time_to_first_token_p90_ms: float | None = Field(default=None, gt=0.0)
     """Time to first token, 90th percentile, in milliseconds."""
@@ -147,29 +147,29 @@ class Objectives(Section):
 
 
 class Workers(Section):
-    """Workers that are alike."""
+    """A set of identical workers."""
 
     pool: Name
-    """Pool whose nodes the workers run on."""
+    """Name of the pool on whose nodes the workers run."""
     replicas: int = Field(ge=1, le=10_000)
-    """Workers."""
+    """Number of workers."""
     tensor_parallel_size: int = Field(ge=1, le=64)
-    """Accelerators over which each layer is split."""
+    """Number of accelerators over which each layer is split."""
     pipeline_parallel_size: int = Field(default=1, ge=1, le=16)
-    """Stages of layers, one after the other, over which each worker is split besides."""
+    """Number of consecutive stages over which the layers are divided."""
     data_parallel_size: int = Field(default=1, ge=1, le=128)
-    """Ranks of a worker that compute attention for requests of their own and share the experts."""
+    """Number of ranks per worker. Each computes attention for its own requests; all share the experts."""
     expert_parallel: bool = False
-    """Whether an accelerator holds whole experts, and not a slice of each; for mixtures of experts."""
+    """Whether each accelerator holds whole experts instead of a slice of each. For mixtures of experts."""
 
     @property
     def accelerators(self) -> int:
-        """Accelerators of one worker, on one node or on several whole ones."""
+        """Number of accelerators per worker, on one node or on several whole nodes."""
         return self.tensor_parallel_size * self.pipeline_parallel_size * self.data_parallel_size
 
 
 class Disaggregated(Section):
-    """Prefill and decode in workers of their own; the KV cache moves from one to the other."""
+    """Separate workers for prefill and decode. The KV cache is transferred between them."""
 
     prefill: Workers
     """Workers that compute prompts."""
@@ -178,18 +178,18 @@ class Disaggregated(Section):
 
 
 class Deployment(Section):
-    """One set of workers behind the model's route: exactly one of `aggregated` and `disaggregated`."""
+    """A set of workers behind the model's route: exactly one of `aggregated` and `disaggregated`."""
 
     name: Name
     """Name of the deployment within its model."""
     aggregated: Workers | None = None
     """Prefill and decode in the same workers."""
     disaggregated: Disaggregated | None = None
-    """Prefill and decode in workers of their own; for long prompts on pools with `efa`."""
+    """Separate workers for prefill and decode, for long prompts on pools with `efa`."""
 
     @property
     def workers(self) -> Mapping[tuple[str, ...], Workers]:
-        """The sets of workers, by their place below the deployment."""
+        """Sets of workers by their path below the deployment."""
         if self.disaggregated is not None:
             each = self.disaggregated
             return {("disaggregated", "prefill"): each.prefill, ("disaggregated", "decode"): each.decode}
@@ -197,26 +197,26 @@ class Deployment(Section):
 
 
 class Model(Section):
-    """A model that is served."""
+    """A model to serve."""
 
     name: Name
     """Name under which the OpenAI API serves it."""
     weights: Weights
-    """Where its weights come from."""
+    """Source of the weights."""
     engine: Engine = default({"vllm": {}})
-    """The inference engine; without it vLLM."""
+    """Inference engine. Without it, vLLM."""
     stack: Stack = default({"dynamo": {}})
-    """What stands before the engines; without it Dynamo."""
+    """Serving stack in front of the engines. Without it, Dynamo."""
     workload: Workload
-    """What it is asked."""
+    """Expected requests."""
     objectives: Objectives = default({})
-    """Latencies to keep."""
+    """Latency objectives."""
     routing: Routing = default({"kvAware": {}})
-    """How requests are spread; without it KV-aware."""
+    """How requests are distributed over workers. Without it, KV-aware."""
     kv_cache: KvCache | None = None
-    """Where KV cache is kept beside the accelerators; without it nowhere."""
+    """KV cache outside the accelerators. Without it, only the accelerators hold KV cache."""
     media: Media | None = None
-    """Images in requests; without it the model reads text alone."""
+    """Images in requests. Without it, the model reads only text."""
     # A load balancer's rule spreads requests over five target groups; the quota cannot be raised.
     deployments: list[Deployment] = Field(min_length=1, max_length=5)
-    """Its sets of workers, side by side behind one route."""
+    """Sets of workers. All of them are behind the same route."""

@@ -1,4 +1,4 @@
-"""Pools: accelerated nodes, how they are paid for, and how many there may be."""
+"""Pools: nodes with accelerators, how they are paid for, and how many there may be."""
 
 from __future__ import annotations
 
@@ -21,111 +21,111 @@ from inference_blueprints.spec.types.section import (
 
 
 class OnDemand(Section):
-    """Instances at the listed price."""
+    """On-demand instances."""
 
 
 class Spot(Section):
-    """Spare instances that AWS may take back with two minutes' notice."""
+    """Spot instances, which AWS may reclaim with two minutes' notice."""
 
     on_demand_fallback: bool = False
-    """Whether on-demand instances stand in where there is no spot capacity."""
+    """Whether the pool uses on-demand instances when there is no spot capacity."""
 
 
 class ReservedCapacity(Choice):
-    """Which capacity that is paid for already; the pool never starts an instance outside of it."""
+    """Selection of reserved capacity. The pool never starts an instance outside it."""
 
     id: CapacityReservationId | None = None
-    """Its id; it is of one instance type and one zone."""
+    """Id of one reservation, which has one instance type and one zone."""
     tags: dict[str, str] | None = Field(default=None, min_length=1, max_length=20)
-    """Tags that it carries, all of them; several may, and later ones count without a deploy."""
+    """Tags that a reservation must have. New reservations with these tags are used without a deploy."""
 
 
 class Purchase(Choice):
     """How the pool's instances are paid for."""
 
     on_demand: OnDemand | None = None
-    """At the listed price."""
+    """On-demand instances."""
     spot: Spot | None = None
-    """Spare capacity."""
+    """Spot instances."""
     reservation: ReservedCapacity | None = None
     """On-Demand Capacity Reservations."""
     capacity_block: ReservedCapacity | None = None
-    """Capacity Blocks for ML, which end on a date: nodes drain 40 minutes before it."""
+    """Capacity Blocks for ML. Nodes drain 40 minutes before the block ends."""
 
 
 class NodeCount(Section):
-    """How many nodes a pool may hold."""
+    """Number of nodes of a pool."""
 
     min: int = Field(default=0, ge=0, le=5000)
-    """Nodes that are kept whether pods need them or not; 0 lets the pool go to nothing."""
+    """Fewest nodes, kept even if no pod needs them. With 0, the pool can become empty."""
     max: int = Field(ge=1, le=5000)
-    """Nodes at the most; Karpenter is limited to this many nodes' accelerators."""
+    """Most nodes. Karpenter is limited to the accelerators of this many nodes."""
 
 
 class Taint(Section):
-    """What keeps pods of others off a pool's nodes; the models that name the pool tolerate it."""
+    """A taint that keeps other pods off the nodes. The models that name the pool tolerate it."""
 
     key: QualifiedName
-    """Key."""
+    """Key of the taint."""
     value: LabelValue = ""
-    """Value."""
+    """Value of the taint."""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
-    """What becomes of pods that do not tolerate it."""
+    """Effect on pods that do not tolerate the taint."""
 
 
 class Disk(Section):
-    """The EBS volume: for images where an instance type has no NVMe, else for the operating system alone."""
+    """EBS volume of a node. It holds the images, or only the operating system if the node has NVMe."""
 
     size_gib: int = Field(default=200, ge=50, le=16384)
     """Size in GiB."""
 
 
 class SociParallelPull(Section):
-    """Nodes pull their images, several parts of a layer at once."""
+    """Nodes pull several parts of an image layer in parallel."""
 
 
 class EbsSnapshot(Section):
-    """Nodes start with their images on the EBS volume, and leave the NVMe of their instance types unused."""
+    """Nodes start with their images on the EBS volume. The NVMe of the instance types stays unused."""
 
     id: SnapshotId | None = None
-    """The snapshot, which `blueprints image-cache bake` makes; without one nodes pull their images."""
+    """Id of the snapshot that `blueprints image-cache bake` creates. Without it, nodes pull their images."""
 
 
 class ImageAcceleration(Choice):
-    """How images come to a new node."""
+    """How a new node gets its images."""
 
     soci_parallel_pull: SociParallelPull | None = None
-    """By its network."""
+    """Pull the images from the registry, in parallel."""
     ebs_snapshot: EbsSnapshot | None = None
-    """From a snapshot of another node's volume."""
+    """Create the volume from a snapshot that holds the images."""
 
 
 class Pool(Section):
-    """Nodes that are interchangeable for the models that name the pool."""
+    """A pool of interchangeable nodes."""
 
     name: Name
     """Name by which deployments refer to the pool."""
     instance_types: list[InstanceTypeName] = Field(min_length=1, max_length=50)
-    """EC2 instance types, of one architecture and one accelerator."""
+    """EC2 instance types. All must have the same CPU architecture and the same accelerator."""
     purchase: Purchase = default({"onDemand": {}})
-    """How the instances are paid for; without it on demand."""
+    """How the instances are paid for. Without it, on demand."""
     nodes: NodeCount
-    """How many nodes the pool may hold."""
+    """Number of nodes."""
     availability_zone: AvailabilityZone | None = None
-    """The one zone that its nodes are in; without it any of the platform's."""
+    """The only zone of the nodes. Without it, any zone of the platform."""
     efa: bool = False
-    """Whether nodes start with all their EFA interfaces, and workers get the share of their accelerators."""
+    """Whether nodes have EFA. Each worker gets the interfaces that belong to its share of accelerators."""
     labels: dict[str, LabelValue] = Field(default_factory=dict, max_length=50)
-    """Labels for the nodes, beside the library's own."""
+    """Labels for the nodes, in addition to the library's own."""
     taints: list[Taint] = Field(default_factory=list, max_length=20)
-    """Taints for the nodes, beside that of their accelerators."""
+    """Taints for the nodes, in addition to the one for accelerators."""
     disk: Disk = default({})
-    """The nodes' EBS volume."""
+    """EBS volume of the nodes."""
     image_acceleration: ImageAcceleration = default({"sociParallelPull": {}})
-    """How images come to a new node; without it they are pulled, in parallel."""
+    """How a new node gets its images. Without it, it pulls them in parallel."""
 
     @property
     def image_snapshot_id(self) -> str | None:
-        """Snapshot that the nodes' data volume is made from; None where they pull their images."""
+        """Id of the snapshot for the nodes' data volume. None if nodes pull their images."""
         snapshot = self.image_acceleration.ebs_snapshot
         return snapshot.id if snapshot else None

@@ -1,4 +1,4 @@
-"""Queueing: what lets jobs of one's own onto the pools, beside the models."""
+"""Queueing: job queues on the pools, beside the models."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from inference_blueprints.spec.types.section import Choice, Section
 
 
 class Borrowing(Section):
-    """Jobs may run on other pools of the same kind of accelerator while these have room."""
+    """Jobs may run on idle capacity of other pools with the same accelerator."""
 
 
 class Kueue(Section):
-    """Kueue with a queue a pool, for jobs in the models' namespace."""
+    """Kueue with one queue per pool, for jobs in the models' namespace."""
 
     borrowing: Borrowing | None = None
-    """Let a queue's jobs run on what other pools have idle, until jobs of those want it back."""
+    """Let jobs use idle capacity of other pools until the jobs of those pools need it."""
 
 
 class Queueing(Choice):
-    """What lets jobs onto the pools."""
+    """Controller that admits jobs to the pools."""
 
     kueue: Kueue | None = None
-    """Kueue: each queue admits what the models leave of its pool."""
+    """Kueue. Each queue admits jobs to the capacity that the models leave in its pool."""

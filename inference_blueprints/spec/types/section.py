@@ -1,4 +1,4 @@
-"""What every section of a blueprint is, and the forms of its texts."""
+"""Base classes of all sections, and types of texts with a certain form."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ArgumentValue = str | int | float | bool
 
 
 class Section(BaseModel):
-    """A mapping of the blueprint; keys that it does not name are errors."""
+    """A mapping of the blueprint. Unknown keys are errors."""
 
     model_config = ConfigDict(
         alias_generator=to_camel,
@@ -50,12 +50,12 @@ class Section(BaseModel):
 
 
 class Choice(Section):
-    """A section of which exactly one key is given."""
+    """A section in which exactly one key is given."""
 
     @model_validator(mode="before")
     @classmethod
     def _exactly_one(cls, value: Any) -> Any:
-        """Refuse none and several; an unknown key alone is left to the error that names it."""
+        """Refuse a section with no key or several keys; an unknown key has an error of its own."""
         if not isinstance(value, dict):
             return value
         names = {field.alias or name for name, field in cls.model_fields.items()} | set(cls.model_fields)
@@ -66,11 +66,11 @@ class Choice(Section):
 
     @property
     def chosen(self) -> str:
-        """The key that is given, as the YAML file spells it."""
+        """The given key, as YAML spells it."""
         [name] = [name for name in type(self).model_fields if getattr(self, name) is not None]
         return to_camel(name)
 
 
 def default(yaml: dict[str, Any]) -> Any:
-    """Make a field whose default is what a file could say in its place."""
+    """Return a field whose default is written as in a YAML file."""
     return Field(default=yaml, validate_default=True)

@@ -1,4 +1,4 @@
-"""What models said of things, kept where a request can read it, and who writes it."""
+"""Signals: answers of jobs, stored by key so that applications can read them during a request."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pydantic import Field
 
 from inference_blueprints.spec.types.section import Name, Section
 
-#: Three days: what a nightly job said is there until the job after the next has run.
+#: Three days: the answers of a nightly job stay until the second job after it has run.
 _TTL_HOURS = 72.0
 _MOST_TTL_HOURS = 8784.0
 
@@ -14,31 +14,31 @@ _MOST_TTL_HOURS = 8784.0
 class ValkeyCache(Section):
     """An ElastiCache serverless cache for Valkey."""
 
-    # ElastiCache's own limit of a serverless cache.
+    # Limit of ElastiCache for a serverless cache.
     max_gb: int = Field(ge=1, le=5000)
-    """What it may hold, in GB; when it is full, the signals that were used least recently make room."""
+    """Largest size, in GB. When the cache is full, the least recently used signals are evicted."""
 
 
 class Signal(Section):
-    """One kind of signal, which jobs of one team write."""
+    """A kind of signal, written by the jobs of one team."""
 
     name: Name
-    """Name of the signal; part of its keys."""
+    """Name of the signal. It is part of the keys."""
     team: Name
-    """Team whose jobs write it; everybody with the right to read the store reads it."""
+    """Name of the team whose jobs write the signal. Everyone with permission to read the store reads it."""
     ttl_hours: float | None = Field(default=None, gt=0.0, le=_MOST_TTL_HOURS)
-    """Hours after which a value is no longer true; without it the store's."""
+    """Hours after which a value expires. Without it, the value of the store applies."""
 
 
 class SignalStore(Section):
-    """Where jobs leave their answers by key, for reading while a request waits, and their history in S3."""
+    """Store of job answers by key, fast enough to read during a request, with a history in S3."""
 
     valkey: ValkeyCache
-    """What holds the newest values."""
+    """Cache that holds the newest values."""
     ttl_hours: float = Field(default=_TTL_HOURS, gt=0.0, le=_MOST_TTL_HOURS)
-    """Hours after which a value is no longer true."""
+    """Hours after which a value expires."""
     history_days: int = Field(default=365, ge=1, le=3650)
-    """Days for which S3 keeps every value that was written, readable by Athena."""
-    # Each is a part of what the functions of batch are told by their variables, which have 4 KB together.
+    """Days for which S3 keeps every written value. Athena can query it."""
+    # The names are in the environment variables of the batch functions, which hold 4 KB in total.
     signals: list[Signal] = Field(min_length=1, max_length=20)
-    """What may be written, and by whom."""
+    """Signals that jobs may write."""

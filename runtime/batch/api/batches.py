@@ -1,4 +1,4 @@
-"""`/v1/batches`: jobs, submitted and looked after."""
+"""`/v1/batches`: submits, lists, cancels and redrives jobs."""
 
 from __future__ import annotations
 
@@ -7,44 +7,44 @@ import time
 from http import HTTPStatus
 from typing import Any, Final
 
-from batch.api.errors import ApiError, invalid, not_found
+from batch.api.api_errors import ApiError, invalid, not_found
+from batch.api.api_request import ApiRequest, header, json_fields, query_fields
 from batch.api.presentation import batch_object, list_object
 from batch.api.queue_choice import BEGINNING_BYTES, choose_queue
-from batch.api.requests import Request, header, json_fields, query_fields
 from batch.completion.redriving import NotRedrivableError, Redriver
 from batch.contracts.request import Input
-from batch.contracts.states import FINAL
 from batch.jobs import identifiers
 from batch.jobs.configuration import Queue
 from batch.jobs.fields import Fields
-from batch.jobs.job import Job
+from batch.jobs.job_record import Job
 from batch.jobs.job_table import KeyReusedError, Once
-from batch.jobs.manifest import ENDPOINTS, PRIORITIES, Manifest
-from batch.jobs.settings import Platform
-from batch.jobs.signals import read_signal
-from batch.jobs.submitting import Submission, Submitter
-from batch.jobs.table import StateConflictError, UnknownCursorError
+from batch.jobs.manifest import ENDPOINTS, PRIORITIES, JobManifest
+from batch.jobs.record_table import StateConflictError, UnknownCursorError
+from batch.jobs.settings import BatchPlatform
+from batch.jobs.signal_choice import read_signal
+from batch.jobs.submitting import SubmittedJob, Submitter
 from batch.objects import Objects
+from inference_blueprints.contracts.batch_limits import MAX_LISTED_JOBS
+from inference_blueprints.contracts.batch_states import FINAL
 
-_MOST_LISTED: Final = 100
 _LONGEST_KEY: Final = 255
-#: A client that sends a request again because no answer came does so within this time.
+#: A client that repeats a request because it got no response does so within this time.
 _SENT_AGAIN_SECONDS: Final = 600
-#: An execution that was started is seen by all of Step Functions after this time.
+#: After this time, all of Step Functions sees an execution that was started.
 _SEEN_SECONDS: Final = 60
 _HOURS: Final = {"h": 1, "d": 24}
 
 
 class Batches:
-    """The jobs.
+    """The routes of batches.
 
     Parameters
     ----------
     platform
-        What the functions work with.
+        Clients and tables of the functions.
     """
 
-    def __init__(self, platform: Platform) -> None:
+    def __init__(self, platform: BatchPlatform) -> None:
         self._configuration = platform.configuration
         self._jobs = platform.jobs
         self._files = platform.files
@@ -55,21 +55,20 @@ class Batches:
         objects = Objects(platform.storage.bucket)
         self._redriver = Redriver(platform.jobs, objects, platform.executions)
 
-    def create(self, request: Request) -> dict[str, Any]:
-        """Submit a job."""
+    def create(self, request: ApiRequest) -> dict[str, Any]:
         try:
             return self._shown(self._submitter.submit(self._submission(request)))
         except KeyReusedError as error:
             raise ApiError(
                 HTTPStatus.UNPROCESSABLE_ENTITY,
-                f"Idempotency-Key {error} came with other parameters before.",
+                f"Idempotency-Key {error} was used with other parameters before.",
                 code="idempotency_key_reused",
             ) from error
 
-    def list(self, request: Request) -> dict[str, Any]:
-        """Return a part of the team's jobs, newest first."""
+    def list(self, request: ApiRequest) -> dict[str, Any]:
+        """Return one page of the team's jobs, newest first."""
         fields = query_fields(request.event)
-        limit = int(fields.number("limit", default=20, least=1, most=_MOST_LISTED, whole=True))
+        limit = int(fields.number("limit", default=20, least=1, most=MAX_LISTED_JOBS, whole=True))
         after = fields.text("after", default="") or None
         fields.finish()
         try:
@@ -78,12 +77,11 @@ class Batches:
             raise not_found("batch", str(error)) from error
         return list_object([self._shown(job) for job in page.jobs], has_more=page.has_more)
 
-    def retrieve(self, request: Request, batch_id: str) -> dict[str, Any]:
-        """Return a job."""
+    def retrieve(self, request: ApiRequest, batch_id: str) -> dict[str, Any]:
         return self._shown(self._found(request, batch_id))
 
-    def cancel(self, request: Request, batch_id: str) -> dict[str, Any]:
-        """Stop a job; stopping it again stops what the first time might have left running."""
+    def cancel(self, request: ApiRequest, batch_id: str) -> dict[str, Any]:
+        """Cancel a job. A repeated call stops everything that the first call may have left running."""
         job = self._found(request, batch_id)
         if job.state not in ("cancelling", "cancelled"):
             try:
@@ -98,8 +96,8 @@ class Batches:
             job = self._stop(job, request)
         return self._shown(job)
 
-    def redrive(self, request: Request, batch_id: str) -> dict[str, Any]:
-        """Run again what is not done of a job that failed or expired; OpenAI's API has nothing like it."""
+    def redrive(self, request: ApiRequest, batch_id: str) -> dict[str, Any]:
+        """Run the unfinished requests of a job that failed or expired. OpenAI's API has no such route."""
         job = self._found(request, batch_id)
         try:
             return self._shown(self._redriver.redrive(job, now=int(time.time())))
@@ -107,11 +105,14 @@ class Batches:
             raise invalid(str(error), code="not_redrivable") from error
 
     def _shown(self, job: Job) -> dict[str, Any]:
-        """Return a job as the API shows it, with how far it is by now."""
+        """Return a job as the API shows it, with its current progress."""
         return batch_object(job, None if job.state in FINAL else self._progress.of(job))
 
-    def _stop(self, job: Job, request: Request) -> Job:
-        """Stop what runs a job, whose end will end the job too; where nothing ever ran, end it here."""
+    def _stop(self, job: Job, request: ApiRequest) -> Job:
+        """Stop the execution of a job, which then ends the job.
+
+        If no execution ever started, end the job here.
+        """
         has_begun = self._executions.stop(job, cause=f"cancelled by {request.caller.principal}")
         begun_at = job.times.get("in_progress_at", job.created_at)
         if has_begun or time.time() - begun_at < _SEEN_SECONDS:
@@ -121,28 +122,27 @@ class Batches:
         except StateConflictError:
             return self._found(request, job.id)
 
-    def _found(self, request: Request, batch_id: str) -> Job:
-        """Return a job of the team."""
+    def _found(self, request: ApiRequest, batch_id: str) -> Job:
         job = self._jobs.get(batch_id)
         if job is None or job.team != request.team.name:
             raise not_found("batch", batch_id)
         return job
 
-    def _submission(self, request: Request) -> Submission:
-        """Read what is submitted."""
+    def _submission(self, request: ApiRequest) -> SubmittedJob:
+        """Read the fields of a submission."""
         fields = json_fields(request.event)
         endpoint = fields.text("endpoint", choices=ENDPOINTS)
         file_id = fields.text("input_file_id")
         inputs = self._inputs(fields, file_id, request)
         window, hours = _window(fields)
         metadata = fields.metadata()
-        # What a job leaves behind goes by the bucket's own rule, which is the platform's.
+        # The bucket's lifecycle rule, which belongs to the platform, deletes the output of a job.
         fields.mapping("output_expires_after")
         options = Fields(metadata, prefix="metadata.")
         queue = choose_queue(options, self._configuration, lambda: self._beginning(inputs))
         most_usd = request.team.monthly_budget_usd
         least, most = PRIORITIES
-        manifest = Manifest(
+        manifest = JobManifest(
             inputs=inputs,
             endpoint=endpoint,
             priority=int(
@@ -156,7 +156,7 @@ class Batches:
         )
         fields.problems += options.problems
         fields.finish()
-        return Submission(
+        return SubmittedJob(
             manifest=manifest,
             queue=queue,
             team=request.team,
@@ -167,8 +167,8 @@ class Batches:
             input_file_id=file_id,
         )
 
-    def _inputs(self, fields: Fields, identifier: str, request: Request) -> tuple[Input, ...]:
-        """Return what a job reads; nothing where its file is wrong."""
+    def _inputs(self, fields: Fields, identifier: str, request: ApiRequest) -> tuple[Input, ...]:
+        """Return the inputs of a job; empty if its file is invalid."""
         if not identifier:
             return ()
         file = self._files.get(identifier, team=request.team.name, now=int(time.time()))
@@ -180,25 +180,26 @@ class Batches:
         return (Input(file.bucket, file.key, "jsonl"),)
 
     def _beginning(self, inputs: tuple[Input, ...]) -> bytes:
-        """Return the beginning of what a job reads; nothing where its file is wrong."""
+        """Return the first bytes of a job's input; empty if its file is invalid."""
         return b"".join(
             self._storage.read_beginning(each.bucket, each.key, BEGINNING_BYTES) for each in inputs
         )
 
 
 def _window(fields: Fields) -> tuple[str, int]:
-    """Return until when a job must be finished, as it was said and in hours."""
+    """Return the completion window as it was given, and in hours."""
     match = fields.matching(
         "completion_window", r"([1-9]\d{0,3})([hd])", meaning="hours or days, such as 24h"
     )
     return (match[0], int(match[1]) * _HOURS[match[2]]) if match else ("", 0)
 
 
-def _once(request: Request, manifest: Manifest, queue: Queue) -> Once:
-    """Return what makes two requests one job.
+def _once(request: ApiRequest, manifest: JobManifest, queue: Queue) -> Once:
+    """Return the key that makes two requests one job.
 
-    The official clients send a request again when no answer comes, without a key but with a count; so the
-    same request as a moment ago is another job, unless its sender says that it is the same.
+    The official clients repeat a request that got no response. They send no idempotency key, but they send a
+    retry count. So a request that equals an earlier one is a new job, unless its sender marks it as a
+    repetition.
     """
     fingerprint = identifiers.digest(queue.name, repr(manifest))
     key = header(request.event, "idempotency-key")
@@ -214,5 +215,5 @@ def _once(request: Request, manifest: Manifest, queue: Queue) -> Once:
 
 
 def _not_cancellable(job: Job) -> ApiError:
-    """Return the error of a job that has ended, or is about to."""
+    """Return the error for a job that has ended or is about to end."""
     return invalid(f"Cannot cancel a batch with status '{job.state}'.", code="not_cancellable")

@@ -1,4 +1,4 @@
-"""`/v1/files`: small files come in whole; what a file holds is read from S3, not through the function."""
+"""`/v1/files`: uploads small files whole. Clients read contents from S3, not through the function."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 
 from aws_lambda_powertools.event_handler import Response
 
-from batch.api.errors import invalid, not_found
+from batch.api.api_errors import invalid, not_found
+from batch.api.api_request import ApiRequest, form, query_fields
 from batch.api.presentation import file_object, list_object
-from batch.api.requests import Request, form, query_fields
 from batch.jobs import identifiers
 from batch.jobs.fields import Fields
-from batch.jobs.files import FileRecord
-from batch.jobs.settings import Platform
-from batch.jobs.table import UnknownCursorError
+from batch.jobs.file_records import FileRecord
+from batch.jobs.record_table import UnknownCursorError
+from batch.jobs.settings import BatchPlatform
 
 _DAY_SECONDS = 24 * 3600
-#: For how long an input stays where its sender does not say (30 days, as with OpenAI).
+#: Default lifetime of an input, if its sender sets none (30 days, as with OpenAI).
 FILE_SECONDS = 30 * _DAY_SECONDS
 _SHORTEST_SECONDS = 3600
 _NO_LINES = (".csv", ".gz", ".parquet", ".zip", ".zst")
@@ -26,20 +26,20 @@ _MOST_LISTED = 10_000
 
 
 class Files:
-    """The files.
+    """The routes of files.
 
     Parameters
     ----------
     platform
-        What the functions work with.
+        Clients and tables of the functions.
     """
 
-    def __init__(self, platform: Platform) -> None:
+    def __init__(self, platform: BatchPlatform) -> None:
         self._files = platform.files
         self._storage = platform.storage
 
-    def create(self, request: Request) -> dict[str, Any]:
-        """Make a file of a form."""
+    def create(self, request: ApiRequest) -> dict[str, Any]:
+        """Create a file from a form."""
         sent, fields = form(request.event, file="file")
         seconds = read_purpose(fields)
         fields.finish()
@@ -63,8 +63,8 @@ class Files:
         self._files.put(record)
         return file_object(record)
 
-    def list(self, request: Request) -> dict[str, Any]:
-        """Return a part of the team's files."""
+    def list(self, request: ApiRequest) -> dict[str, Any]:
+        """Return one page of the team's files."""
         fields = query_fields(request.event)
         limit = int(fields.number("limit", default=_MOST_LISTED, least=1, most=_MOST_LISTED, whole=True))
         order = fields.text("order", default="desc", choices=("asc", "desc"))
@@ -84,19 +84,21 @@ class Files:
             raise not_found("file", str(error)) from error
         return list_object([file_object(record) for record in page.files], has_more=page.has_more)
 
-    def retrieve(self, request: Request, file_id: str) -> dict[str, Any]:
-        """Return a file's record."""
+    def retrieve(self, request: ApiRequest, file_id: str) -> dict[str, Any]:
         return file_object(self._found(request, file_id))
 
-    def delete(self, request: Request, file_id: str) -> dict[str, Any]:
-        """Delete a file: its record first, so that nobody is shown what is not there."""
+    def delete(self, request: ApiRequest, file_id: str) -> dict[str, Any]:
+        """Delete a file. The record goes first, so that no list shows a file without content."""
         record = self._found(request, file_id)
         self._files.delete(record)
         self._storage.delete([record.key], bucket=record.bucket)
         return {"id": record.id, "object": "file", "deleted": True}
 
-    def content(self, request: Request, file_id: str) -> Response[str]:
-        """Send the caller to where the content lies; clients leave their token behind on the way."""
+    def content(self, request: ApiRequest, file_id: str) -> Response[str]:
+        """Redirect the caller to the content in S3.
+
+        Clients drop their token when they follow the redirect.
+        """
         record = self._found(request, file_id)
         return Response(
             status_code=HTTPStatus.FOUND,
@@ -107,8 +109,7 @@ class Files:
             },
         )
 
-    def _found(self, request: Request, file_id: str) -> FileRecord:
-        """Return a file of the team."""
+    def _found(self, request: ApiRequest, file_id: str) -> FileRecord:
         record = self._files.get(file_id, team=request.team.name, now=int(time.time()))
         if record is None:
             raise not_found("file", file_id)
@@ -116,44 +117,28 @@ class Files:
 
 
 def file_key(team: str, identifier: str) -> str:
-    """Return where a file lies in the batch bucket.
-
-    Parameters
-    ----------
-    team
-        Whose it is.
-    identifier
-        The file's identifier.
-    """
+    """Return the key of a file in the batch bucket."""
     return f"files/{team}/{identifier}"
 
 
 def refuse_rows(filename: str, *, param: str) -> None:
-    """Refuse a file that says that it is none of lines of JSON, before any of it is kept.
+    """Refuse a file whose name or type says that it is not JSON Lines, before any of it is stored.
 
     Parameters
     ----------
-    filename
-        Its name.
     param
-        Where the request has that.
+        Name of the field in the request.
     """
     if filename.lower().endswith(_NO_LINES):
         raise invalid(
-            f"{param}: {filename[-200:]} is no file of lines of JSON, and purpose batch takes no other. Rows "
-            "in Parquet or CSV stay in S3: submit a manifest that names them and a template.",
+            f"{param}: {filename[-200:]} is not a JSON Lines file, and purpose batch accepts no other. Leave "
+            "rows in Parquet or CSV in S3 and submit a manifest that names them and a template.",
             param=param,
         )
 
 
 def read_purpose(fields: Fields) -> int:
-    """Check what a file is for, and return for how many seconds it stays.
-
-    Parameters
-    ----------
-    fields
-        The request's fields.
-    """
+    """Check the purpose of a file, and return its lifetime in seconds."""
     fields.text("purpose", choices=("batch",))
     expiry = fields.mapping("expires_after")
     if expiry is None:

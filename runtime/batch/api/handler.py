@@ -1,7 +1,7 @@
-"""The function: `batch.api.handler.handle`.
+"""The entry point of the API's function: `batch.api.handler.handle`.
 
 Its routes are `/v1/…` behind a Lambda authorizer, for clients with a token, and `/iam/v1/…` behind AWS_IAM,
-for callers who sign their requests: API Gateway takes one kind of proof a route.
+for callers who sign their requests. API Gateway accepts only one kind of credentials per route.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from typing import Any, Final
 from aws_lambda_powertools.event_handler import APIGatewayRestResolver, Response, content_types
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 
+from batch.api.api_errors import ApiError, all_of
+from batch.api.api_request import ApiRequest, caller_of
 from batch.api.batches import Batches
-from batch.api.costs import Costs
-from batch.api.errors import ApiError, all_of
+from batch.api.cost_routes import Costs
 from batch.api.files import Files
-from batch.api.requests import Request, caller_of
 from batch.api.uploads import Uploads
 from batch.jobs.fields import InvalidError
-from batch.jobs.settings import Platform, read_platform
+from batch.jobs.settings import BatchPlatform, read_platform
 
 _logger = logging.getLogger(__name__)
 
 _Endpoint = Callable[..., dict[str, Any] | Response[str]]
-# What AWS says when it is busy, or when one part of it is down, after botocore has tried again.
+# Error codes of AWS for overload or a partial outage, after the retries of botocore.
 _PASSING: Final = frozenset(
     {
         "InternalError",
@@ -50,25 +50,17 @@ def handle(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
     Parameters
     ----------
     event, context
-        What API Gateway's Lambda proxy integration sends.
+        Input of API Gateway's Lambda proxy integration.
     """
     return application().resolve(event, context)
 
 
 @cache
 def application() -> APIGatewayRestResolver:
-    """Return the application of this process."""
     return build(read_platform(os.environ))
 
 
-def build(platform: Platform) -> APIGatewayRestResolver:
-    """Return an application.
-
-    Parameters
-    ----------
-    platform
-        What it works with.
-    """
+def build(platform: BatchPlatform) -> APIGatewayRestResolver:
     application = APIGatewayRestResolver(strip_prefixes=["/iam"])
     for method, rule, endpoint in _routes(platform):
         application.route(rule, method=method)(_answering(application, platform, endpoint))
@@ -76,8 +68,8 @@ def build(platform: Platform) -> APIGatewayRestResolver:
     return application
 
 
-def _routes(platform: Platform) -> list[tuple[str, str, _Endpoint]]:
-    """Return what is answered by whom."""
+def _routes(platform: BatchPlatform) -> list[tuple[str, str, _Endpoint]]:
+    """Return the handler of each route."""
     files, uploads, batches = Files(platform), Uploads(platform), Batches(platform)
     costs = Costs(platform)
     return [
@@ -100,14 +92,14 @@ def _routes(platform: Platform) -> list[tuple[str, str, _Endpoint]]:
 
 
 def _answering(
-    application: APIGatewayRestResolver, platform: Platform, endpoint: _Endpoint
+    application: APIGatewayRestResolver, platform: BatchPlatform, endpoint: _Endpoint
 ) -> Callable[..., Response[str]]:
-    """Return a route that knows its caller before it does anything."""
+    """Return a route that identifies its caller first."""
 
     def answer(**arguments: str) -> Response[str]:
         event = application.current_event
         caller = caller_of(event, platform.configuration)
-        body = endpoint(Request(event, caller), **arguments)
+        body = endpoint(ApiRequest(event, caller), **arguments)
         if isinstance(body, Response):
             return body
         return Response(
@@ -118,7 +110,7 @@ def _answering(
 
 
 def _explain_errors(application: APIGatewayRestResolver) -> None:
-    """Answer every error in the shape of the OpenAI API."""
+    """Convert every error to the format of the OpenAI API."""
 
     def explain_refusal(error: ApiError) -> Response[str]:
         return error.response()

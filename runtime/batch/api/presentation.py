@@ -1,4 +1,4 @@
-"""Records as the objects of the OpenAI API."""
+"""Converts records to objects of the OpenAI API."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from batch.jobs.files import FileRecord, UploadRecord
-from batch.jobs.job import TIMES, Job
-from batch.jobs.progress import Progress
+from batch.jobs.file_records import FileRecord, UploadRecord
+from batch.jobs.job_progress import JobProgress
+from batch.jobs.job_record import TIMES, Job
 
 
-def batch_object(job: Job, progress: Progress | None) -> dict[str, Any]:
-    """Return a job as a batch; `team`, `queue`, `priority`, `signal` and dollars are this platform's own.
+def batch_object(job: Job, progress: JobProgress | None) -> dict[str, Any]:
+    """Return a job as a batch.
+
+    `team`, `queue`, `priority`, `signal` and dollars are extensions of this platform.
 
     Parameters
     ----------
-    job
-        The job.
     progress
-        How far it is; None where its end says that.
+        Progress of the job; None if the job has ended.
     """
-    far = progress or Progress(job.counts, job.usage, job.cost_usd)
+    far = progress or JobProgress(job.counts, job.usage, job.cost_usd)
     usage = far.usage
     return {
         "id": job.id,
@@ -42,7 +42,7 @@ def batch_object(job: Job, progress: Progress | None) -> dict[str, Any]:
             "input_tokens": usage.input_tokens,
             "input_tokens_details": {"cached_tokens": usage.cached_tokens},
             "output_tokens": usage.output_tokens,
-            # Engines count what a model thinks as output, not apart.
+            # Engines count reasoning tokens as output tokens, not separately.
             "output_tokens_details": {"reasoning_tokens": 0},
             "total_tokens": usage.input_tokens + usage.output_tokens,
         },
@@ -57,13 +57,6 @@ def batch_object(job: Job, progress: Progress | None) -> dict[str, Any]:
 
 
 def file_object(record: FileRecord) -> dict[str, Any]:
-    """Return a file.
-
-    Parameters
-    ----------
-    record
-        Its record.
-    """
     return {
         "id": record.id,
         "object": "file",
@@ -78,16 +71,14 @@ def file_object(record: FileRecord) -> dict[str, Any]:
 
 
 def upload_object(record: UploadRecord, *, file: FileRecord | None, now: int) -> dict[str, Any]:
-    """Return an upload.
+    """Return an upload in the format of the API.
 
     Parameters
     ----------
-    record
-        Its record.
     file
-        The file that it became.
+        The file made from the upload.
     now
-        Seconds since 1970: one that nobody finished in time has expired.
+        Seconds since 1970. An upload that was not completed in time is shown as expired.
     """
     expired = record.status == "pending" and record.expires_at <= now
     return {
@@ -104,14 +95,12 @@ def upload_object(record: UploadRecord, *, file: FileRecord | None, now: int) ->
 
 
 def list_object(data: Sequence[dict[str, Any]], *, has_more: bool) -> dict[str, Any]:
-    """Return a part of a list.
+    """Return one page of a list.
 
     Parameters
     ----------
-    data
-        Its entries.
     has_more
-        Whether the list goes on.
+        Whether more pages follow.
     """
     return {
         "object": "list",

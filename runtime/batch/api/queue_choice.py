@@ -1,4 +1,4 @@
-"""Where a job waits, which the OpenAI API has no field for."""
+"""Chooses the queue of a job, for which the OpenAI API has no field."""
 
 from __future__ import annotations
 
@@ -8,21 +8,19 @@ from collections.abc import Callable
 from batch.jobs.configuration import Configuration, Queue
 from batch.jobs.fields import Fields
 
-#: What is read of a file to see which model it asks for; a first line that is longer does not tell.
+#: Bytes of a file that are read to find its model. A longer first line does not tell the model.
 BEGINNING_BYTES = 2**20
 
 
 def choose_queue(options: Fields, configuration: Configuration, read_beginning: Callable[[], bytes]) -> Queue:
-    """Return the queue that a job names or the only one that it can mean; any where it is wrong, as is noted.
+    """Return the queue that a job names, or the only one that fits.
+
+    On an error, note it and return any queue.
 
     Parameters
     ----------
-    options
-        The job's metadata.
-    configuration
-        The queues.
     read_beginning
-        Reads the beginning of the job's file.
+        Reads the first bytes of the job's file.
     """
     names = [queue.name for queue in configuration.queues]
     named = configuration.queue(options.text("queue", default="", choices=names))
@@ -44,7 +42,7 @@ def choose_queue(options: Fields, configuration: Configuration, read_beginning: 
 
 
 def _model(beginning: bytes) -> str | None:
-    """Return the model that the first line of a file asks for; None if that cannot be seen."""
+    """Return the model that the first line of a file asks for; None if it cannot be determined."""
     try:
         body = json.loads(beginning.partition(b"\n")[0])["body"]
         model = body["model"]

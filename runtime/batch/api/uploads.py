@@ -1,8 +1,8 @@
-"""`/v1/uploads`: a file in parts, each an object of its own until they are joined.
+"""`/v1/uploads`: uploads a file in parts. Each part is an object until the parts are joined.
 
-Clients send parts of 4 MiB, for a request carries no more; S3 joins none below 5 MiB, so the parts pass
-through the function once more when the upload is completed. That takes seconds for what an upload may be;
-larger inputs are left in S3 and named by a manifest.
+Clients send parts of 4 MiB, because a request cannot carry more. S3 joins no parts below 5 MiB, so the parts
+pass through the function again when the upload is completed. At the largest upload size, that takes seconds.
+Larger inputs are put into S3 directly and named by a manifest.
 """
 
 from __future__ import annotations
@@ -11,39 +11,37 @@ import time
 from http import HTTPStatus
 from typing import Any, Final
 
-from batch.api.errors import ApiError, invalid, not_found
+from batch.api.api_errors import ApiError, invalid, not_found
+from batch.api.api_request import ApiRequest, form, json_fields
 from batch.api.files import file_key, read_purpose, refuse_rows
 from batch.api.presentation import upload_object
-from batch.api.requests import Request, form, json_fields
 from batch.jobs import identifiers
-from batch.jobs.files import FileRecord, UploadRecord
-from batch.jobs.settings import Platform
+from batch.jobs.file_records import FileRecord, UploadRecord
+from batch.jobs.record_table import StateConflictError
+from batch.jobs.settings import BatchPlatform
 from batch.jobs.storage import WrongContentError
-from batch.jobs.table import StateConflictError
+from inference_blueprints.contracts.batch_limits import MAX_UPLOAD_BYTES
 
-#: Most bytes of an upload: what is joined well within the 29 s that API Gateway waits.
-MOST_UPLOAD_BYTES: Final = 512 * 2**20
-#: For how long parts are taken (an hour, as with OpenAI).
+#: Time in which parts are accepted (an hour, as with OpenAI).
 UPLOAD_SECONDS: Final = 3600
 _FORGOTTEN_SECONDS: Final = 24 * 3600
 
 
 class Uploads:
-    """The uploads.
+    """The routes of uploads.
 
     Parameters
     ----------
     platform
-        What the functions work with.
+        Clients and tables of the functions.
     """
 
-    def __init__(self, platform: Platform) -> None:
+    def __init__(self, platform: BatchPlatform) -> None:
         self._uploads = platform.uploads
         self._files = platform.files
         self._storage = platform.storage
 
-    def create(self, request: Request) -> dict[str, Any]:
-        """Begin an upload."""
+    def create(self, request: ApiRequest) -> dict[str, Any]:
         fields = json_fields(request.event)
         seconds = read_purpose(fields)
         size = int(fields.number("bytes", default=None, least=1, most=2**53, whole=True))
@@ -51,11 +49,11 @@ class Uploads:
         fields.text("mime_type")
         fields.finish()
         refuse_rows(filename, param="filename")
-        if size > MOST_UPLOAD_BYTES:
+        if size > MAX_UPLOAD_BYTES:
             raise ApiError(
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-                f"bytes: {size} are more than the {MOST_UPLOAD_BYTES} of an upload. Leave the file in S3 and "
-                "submit a manifest that names it.",
+                f"bytes: {size} exceed the {MAX_UPLOAD_BYTES} that an upload may have. Leave the file in S3 "
+                "and submit a manifest that names it.",
                 code="upload_too_large",
                 param="bytes",
             )
@@ -72,8 +70,7 @@ class Uploads:
         self._uploads.put(record, forgotten_at=now + _FORGOTTEN_SECONDS)
         return upload_object(record, file=None, now=now)
 
-    def add_part(self, request: Request, upload_id: str) -> dict[str, Any]:
-        """Take a part."""
+    def add_part(self, request: ApiRequest, upload_id: str) -> dict[str, Any]:
         record = self._pending(request, upload_id)
         sent, fields = form(request.event, file="data")
         fields.finish()
@@ -88,8 +85,8 @@ class Uploads:
             "upload_id": record.id,
         }
 
-    def complete(self, request: Request, upload_id: str) -> dict[str, Any]:
-        """Make a file of the parts; completing it again returns the same file."""
+    def complete(self, request: ApiRequest, upload_id: str) -> dict[str, Any]:
+        """Create a file from the parts. A repeated call returns the same file."""
         fields = json_fields(request.event)
         part_ids = fields.texts("part_ids", required=True)
         digest = fields.text("md5", default="").lower() or None
@@ -106,8 +103,8 @@ class Uploads:
         self._drop_parts(completed)
         return self._shown(completed)
 
-    def cancel(self, request: Request, upload_id: str) -> dict[str, Any]:
-        """Throw an upload away; cancelling it again changes nothing."""
+    def cancel(self, request: ApiRequest, upload_id: str) -> dict[str, Any]:
+        """Cancel an upload. A repeated call changes nothing."""
         record = self._found(request, upload_id)
         if record.status != "cancelled":
             self._refuse_unless_pending(record)
@@ -119,11 +116,11 @@ class Uploads:
         return self._shown(record)
 
     def _drop_parts(self, record: UploadRecord) -> None:
-        """Delete the parts of an upload that has ended, those too that a call before was stopped at."""
+        """Delete the parts of an upload that has ended, including those that an interrupted call left."""
         self._storage.delete(self._storage.sizes(_prefix(record)))
 
     def _join(self, record: UploadRecord, keys: list[str], md5: str | None) -> UploadRecord:
-        """Make the file, and say that the upload has become it; of two that try at once, one file stays."""
+        """Create the file and complete the upload. Of two concurrent calls, one file remains."""
         identifier = identifiers.new("file")
         now = int(time.time())
         file = FileRecord(
@@ -154,28 +151,27 @@ class Uploads:
                 raise _not_pending(record.id, "no longer pending") from error
             return winner
 
-    def _found(self, request: Request, upload_id: str) -> UploadRecord:
-        """Return an upload of the team."""
+    def _found(self, request: ApiRequest, upload_id: str) -> UploadRecord:
         record = self._uploads.get(upload_id, team=request.team.name)
         if record is None:
             raise not_found("upload", upload_id)
         return record
 
-    def _pending(self, request: Request, upload_id: str) -> UploadRecord:
-        """Return an upload of the team that takes parts."""
+    def _pending(self, request: ApiRequest, upload_id: str) -> UploadRecord:
+        """Return an upload of the team that still accepts parts."""
         record = self._found(request, upload_id)
         self._refuse_unless_pending(record)
         return record
 
     def _refuse_unless_pending(self, record: UploadRecord) -> None:
-        """Refuse to go on with an upload that has ended."""
+        """Refuse an upload that has ended."""
         if record.status != "pending":
             raise _not_pending(record.id, record.status)
         if record.expires_at <= time.time():
             raise _not_pending(record.id, "expired")
 
     def _shown(self, record: UploadRecord) -> dict[str, Any]:
-        """Return an upload with the file that it became."""
+        """Return an upload with the file made from it."""
         now = int(time.time())
         file = None
         if record.file_id is not None:
@@ -184,15 +180,15 @@ class Uploads:
 
 
 def _prefix(record: UploadRecord) -> str:
-    """Return the prefix of an upload's parts."""
+    """Return the key prefix of an upload's parts."""
     return f"uploads/{record.team}/{record.id}/"
 
 
 def _check_parts(record: UploadRecord, part_ids: tuple[str, ...], sizes: list[int | None]) -> None:
-    """Refuse parts that are not all there, or not what was announced."""
+    """Refuse a list of parts that is incomplete or differs from the announced size."""
     missing = [part_id for part_id, size in zip(part_ids, sizes, strict=True) if size is None]
     if missing:
-        raise invalid(f"part_ids: {missing[0][:100]} is no part of {record.id}", param="part_ids")
+        raise invalid(f"part_ids: {missing[0][:100]} is not a part of {record.id}", param="part_ids")
     if len(set(part_ids)) < len(part_ids):
         raise invalid("part_ids: a part is named twice", param="part_ids")
     total = sum(size for size in sizes if size is not None)
@@ -205,5 +201,4 @@ def _check_parts(record: UploadRecord, part_ids: tuple[str, ...], sizes: list[in
 
 
 def _not_pending(upload_id: str, status: str) -> ApiError:
-    """Return the error of an upload that has ended."""
     return invalid(f"Upload {upload_id} is {status}; begin another.", code="upload_not_pending")

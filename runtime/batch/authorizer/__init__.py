@@ -1,1 +1,1 @@
-"""Who holds a token: a function that API Gateway asks before it lets a request through."""
+"""Identifies the owner of a token before API Gateway forwards a request."""

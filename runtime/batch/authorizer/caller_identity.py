@@ -1,4 +1,4 @@
-"""Asking STS who signed a request."""
+"""Asks STS who signed a token."""
 
 from __future__ import annotations
 
@@ -8,23 +8,24 @@ from xml.etree import ElementTree
 
 import urllib3
 
-from batch.authorizer.token import AUDIENCE, SignedQuestion, TokenError, sts_host
+from batch.authorizer.token import SignedQuestion, TokenError
+from inference_blueprints.contracts.batch_names import TOKEN_AUDIENCE_HEADER, sts_host
 
 _TIMEOUT: Final = urllib3.Timeout(connect=2, read=4)
-# Redirects are not followed: an answer is STS's own, or none.
+# Redirects are not followed: only a response of STS itself counts.
 _RETRIES: Final = urllib3.Retry(total=2, redirect=0, status=0, backoff_factor=0.2)
 _OK: Final = 200
-# It warns of every attempt, with the address.
+# urllib3 logs a warning with the address for every retry.
 logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
 _REFUSED: Final = range(400, 500)
 
 
 class StsUnavailableError(Exception):
-    """STS gave no answer that says yes or no."""
+    """STS gave no definite answer."""
 
 
 class Sender(Protocol):
-    """What `urllib3.PoolManager` does."""
+    """The interface of `urllib3.PoolManager`."""
 
     def request(
         self,
@@ -40,37 +41,26 @@ class Sender(Protocol):
 
 
 class CallerIdentity:
-    """STS of one region, asked in the name of one platform.
+    """Client of STS in one region, for the tokens of one platform.
 
     Parameters
     ----------
-    sender
-        Sends requests.
-    region
-        The platform's region.
-    platform
-        The platform's name.
     endpoint
-        Where STS is, without a slash at its end.
+        Base address of STS, without a slash at its end.
     """
 
     def __init__(self, sender: Sender, *, region: str, platform: str, endpoint: str) -> None:
         self._sender = sender
-        self._headers = {"Host": sts_host(region), AUDIENCE: platform}
+        self._headers = {"Host": sts_host(region), TOKEN_AUDIENCE_HEADER: platform}
         self._endpoint = endpoint
 
     def arn(self, question: SignedQuestion) -> str:
-        """Return the ARN of who signed a request.
-
-        Parameters
-        ----------
-        question
-            The request.
+        """Return the ARN of the principal that signed a request.
 
         Raises
         ------
         TokenError
-            If STS refuses it: the signature is wrong, for another platform, or nobody's any more.
+            If STS refuses the request: the signature is wrong, is for another platform, or has been revoked.
         StsUnavailableError
             If STS does not answer.
         """
@@ -84,7 +74,7 @@ class CallerIdentity:
                 timeout=_TIMEOUT,
             )
         except urllib3.exceptions.HTTPError:
-            # Without its cause, which names the address and with it the token: this is logged.
+            # `from None`: the cause contains the address, and with it the token. This error is logged.
             raise StsUnavailableError("STS does not answer") from None
         if answer.status in _REFUSED:
             raise TokenError(f"STS refuses it with status {answer.status}")

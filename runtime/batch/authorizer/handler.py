@@ -12,8 +12,8 @@ Variable                     Meaning
 ``AWS_ENDPOINT_URL``
 ============================ =================================================================================
 
-An answer that is remembered stands for every route, so it allows all that take tokens; and it is forgotten
-before the token ends, for a token that would end sooner is refused.
+A cached decision applies to every route, so it allows all routes that accept tokens. A token that would
+expire while its decision is cached is refused.
 """
 
 from __future__ import annotations
@@ -28,32 +28,28 @@ from typing import Any
 import urllib3
 
 from batch.authorizer.caller_identity import CallerIdentity
-from batch.authorizer.token import TokenError, read_token, sts_host
+from batch.authorizer.token import TokenError, read_token
 from batch.jobs import principals
 from batch.jobs.configuration import Configuration
 from batch.jobs.settings import read_configuration
+from inference_blueprints.contracts import batch_environment
+from inference_blueprints.contracts.batch_names import sts_host
 
 _logger = logging.getLogger(__name__)
 _logger.setLevel(logging.INFO)
 
 
 class UnauthorizedError(Exception):
-    """What API Gateway answers with status 401, if it reads exactly `Unauthorized`."""
+    """API Gateway answers with status 401 if the message is exactly `Unauthorized`."""
 
 
 class Authorizer:
-    """Decides about tokens.
+    """Accepts or refuses tokens.
 
     Parameters
     ----------
-    configuration
-        Platform and teams.
-    identity
-        Asks STS.
-    region
-        The platform's region.
     remembered_seconds
-        For how long an answer is remembered.
+        Time in which API Gateway caches a decision.
     clock
         Returns seconds since 1970.
     """
@@ -74,19 +70,19 @@ class Authorizer:
         self._clock = clock
 
     def decide(self, event: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what a caller may do.
+        """Return the policy for a caller.
 
         Parameters
         ----------
         event
-            What API Gateway sends to a REQUEST authorizer.
+            Event of API Gateway for a REQUEST authorizer.
 
         Raises
         ------
         UnauthorizedError
-            If nobody vouches for the token.
+            If the token is invalid.
         StsUnavailableError
-            If that cannot be told now.
+            If STS cannot be asked now.
         """
         try:
             question = read_token(
@@ -101,7 +97,7 @@ class Authorizer:
             raise UnauthorizedError("Unauthorized") from error
         team = self._configuration.team_of(arn)
         if team is None:
-            reason = f"{arn} belongs to no team of {self._configuration.platform}"
+            reason = f"{arn} is in no team of {self._configuration.platform}"
             _logger.info("caller refused: %s", reason)
             return _policy(event, "Deny", arn, {"reason": reason})
         return _policy(event, "Allow", arn, {"principal": arn, "team": team.name})
@@ -113,14 +109,13 @@ def handle(event: Mapping[str, Any], _context: Any) -> dict[str, Any]:
     Parameters
     ----------
     event
-        What API Gateway sends to a REQUEST authorizer.
+        Event of API Gateway for a REQUEST authorizer.
     """
     return authorizer().decide(event)
 
 
 @cache
 def authorizer() -> Authorizer:
-    """Return the authorizer of this process."""
     configuration = read_configuration(os.environ)
     region = os.environ["AWS_REGION"]
     endpoint = (
@@ -137,24 +132,24 @@ def authorizer() -> Authorizer:
             endpoint=endpoint.rstrip("/"),
         ),
         region=region,
-        remembered_seconds=float(os.environ["BATCH_AUTHORIZER_SECONDS"]),
+        remembered_seconds=float(os.environ[batch_environment.AUTHORIZER_SECONDS]),
     )
 
 
 def _bearer(event: Mapping[str, Any]) -> str:
-    """Return the token of a request, which has one."""
+    """Return the bearer token of a request."""
     headers: Mapping[str, list[str]] = event.get("multiValueHeaders") or {}
     values = [value for name, sent in headers.items() if name.lower() == "authorization" for value in sent]
     if len(values) != 1:
         raise TokenError(f"there are {len(values)} Authorization headers, must be one")
     scheme, _, token = values[0].partition(" ")
     if scheme.lower() != "bearer":
-        raise TokenError("it is not sent as a bearer's")
+        raise TokenError("it is not sent as a bearer token")
     return token
 
 
 def _policy(event: Mapping[str, Any], effect: str, arn: str, context: dict[str, str]) -> dict[str, Any]:
-    """Return an answer about all routes that take tokens: `<api>/<stage>/<method>/v1/…`."""
+    """Return a policy for all routes that accept tokens: `<api>/<stage>/<method>/v1/…`."""
     api, stage, *_ = str(event["methodArn"]).split("/")
     return {
         "principalId": principals.canonical(arn) or arn,

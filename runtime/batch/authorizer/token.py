@@ -1,12 +1,12 @@
-"""Tokens: a signed request to STS that says who signed it, and that only STS can check.
+"""Tokens: signed requests to STS that prove who signed them, and that only STS can check.
 
-A token is ``inference-blueprints-v1.`` and the address of a presigned ``sts:GetCallerIdentity``, as base64url
-without padding; the same idea as the tokens of EKS
-(https://github.com/kubernetes-sigs/aws-iam-authenticator/blob/master/pkg/token/token.go). What it signs
-includes a header with the platform's name, which is not in the address: whoever checks a token adds their
-own, so a token that was made for one platform is worth nothing at another.
+A token is ``inference-blueprints-v1.`` plus the address of a presigned ``sts:GetCallerIdentity`` request, as
+base64url without padding. The tokens of EKS use the same idea
+(https://github.com/kubernetes-sigs/aws-iam-authenticator/blob/master/pkg/token/token.go). The signature
+covers a header with the platform's name. The address does not contain that header: the checking platform adds
+its own name. So a token for one platform is useless at another.
 
-Nothing of a token reaches STS but values that are what they must be, in a request that is written anew.
+Only checked values of a token reach STS, in a request built from them.
 """
 
 from __future__ import annotations
@@ -21,13 +21,11 @@ from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-PREFIX: Final = "inference-blueprints-v1."
-#: Header that names the platform; part of what is signed.
-AUDIENCE: Final = "x-inference-blueprints-audience"
-#: STS takes a signed request for so long, whatever it says.
-LONGEST_SECONDS: Final = 900
+from inference_blueprints.contracts.batch_limits import TOKEN_SECONDS
+from inference_blueprints.contracts.batch_names import TOKEN_AUDIENCE_HEADER, TOKEN_PREFIX, sts_host
+
 _SKEW_SECONDS: Final = 300
-# API Gateway takes 10,240 bytes of headers; a session's own token makes up most of it.
+# API Gateway accepts 10,240 bytes of headers. The session token of AWS makes up most of a token.
 _LONGEST: Final = 8192
 
 _PATTERNS: Final[Mapping[str, str]] = {
@@ -37,63 +35,46 @@ _PATTERNS: Final[Mapping[str, str]] = {
     "X-Amz-Credential": r"[A-Z0-9]{12,128}/(?P<day>\d{8})/(?P<region>[a-z0-9-]{1,32})/sts/aws4_request",
     "X-Amz-Date": r"\d{8}T\d{6}Z",
     "X-Amz-Expires": r"[1-9]\d{0,2}",
-    "X-Amz-SignedHeaders": f"host;{AUDIENCE}",
+    "X-Amz-SignedHeaders": f"host;{TOKEN_AUDIENCE_HEADER}",
     "X-Amz-Signature": "[0-9a-f]{64}",
-    # Only of a session; those of a user have none.
+    # Only sessions have this parameter. Users do not.
     "X-Amz-Security-Token": "[A-Za-z0-9+/=_-]{1,4096}",
 }
 _OPTIONAL: Final = frozenset({"X-Amz-Security-Token"})
 
 
 class TokenError(Exception):
-    """A token that is not taken; the reason is for the log, not for its sender."""
+    """A refused token. The reason goes to the log, not to the sender."""
 
 
 @dataclass(frozen=True, slots=True)
 class SignedQuestion:
-    """What a token asks of STS.
+    """The STS request that a token contains.
 
     Parameters
     ----------
     query
-        The request's query, written anew.
+        Query of the rebuilt request.
     expires_at
-        When it ends, in seconds since 1970.
+        Expiry time of the token, in seconds since 1970.
     """
 
     query: str
     expires_at: float
 
 
-def sts_host(region: str) -> str:
-    """Return the host that a token of a region must be for.
-
-    Parameters
-    ----------
-    region
-        AWS region (https://docs.aws.amazon.com/general/latest/gr/sts.html).
-    """
-    return f"sts.{region}.amazonaws.com{'.cn' if region.startswith('cn-') else ''}"
-
-
 def read_token(token: str, *, region: str, now: float, least_seconds: float) -> SignedQuestion:
-    """Check everything about a token that can be checked without STS.
+    """Check all properties of a token that do not need STS.
 
     Parameters
     ----------
-    token
-        The token.
-    region
-        The platform's region.
-    now
-        Seconds since 1970.
     least_seconds
-        For how long it must still be good: as long as what is said of it is remembered.
+        Shortest remaining validity: the time in which the decision is cached.
 
     Raises
     ------
     TokenError
-        If it is not what it must be.
+        If the token is invalid.
     """
     values = _parameters(_address(token), sts_host(region))
     matches = {name: _matched(name, value) for name, value in values.items()}
@@ -101,14 +82,14 @@ def read_token(token: str, *, region: str, now: float, least_seconds: float) -> 
     if scope["region"] != region:
         raise TokenError(f"it is signed for {scope['region']}, not {region}")
     if not values["X-Amz-Date"].startswith(scope["day"]):
-        raise TokenError("its day and its time are not of the same day")
+        raise TokenError("its X-Amz-Credential and X-Amz-Date name different days")
     try:
         begin = datetime.strptime(values["X-Amz-Date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).timestamp()
     except ValueError as error:
-        raise TokenError("its time is none") from error
+        raise TokenError("its X-Amz-Date is not a time") from error
     seconds = int(values["X-Amz-Expires"])
-    if seconds > LONGEST_SECONDS:
-        raise TokenError(f"it lasts {seconds} s, at most {LONGEST_SECONDS} s are allowed")
+    if seconds > TOKEN_SECONDS:
+        raise TokenError(f"it lasts {seconds} s, at most {TOKEN_SECONDS} s are allowed")
     if begin > now + _SKEW_SECONDS:
         raise TokenError("it begins in the future")
     if begin + seconds < now + least_seconds:
@@ -117,10 +98,9 @@ def read_token(token: str, *, region: str, now: float, least_seconds: float) -> 
 
 
 def _address(token: str) -> str:
-    """Return the address in a token."""
-    if not token.startswith(PREFIX) or len(token) > _LONGEST:
-        raise TokenError("it is no token of this kind")
-    content = token.removeprefix(PREFIX)
+    if not token.startswith(TOKEN_PREFIX) or len(token) > _LONGEST:
+        raise TokenError("it is not a token of the batch API")
+    content = token.removeprefix(TOKEN_PREFIX)
     try:
         decoded = base64.b64decode(content + "=" * (-len(content) % 4), altchars=b"-_", validate=True).decode(
             "ascii"
@@ -128,30 +108,30 @@ def _address(token: str) -> str:
     except (binascii.Error, ValueError) as error:
         raise TokenError("it is not base64url") from error
     if re.search(r"[^\x21-\x7e]", decoded):
-        raise TokenError("its address has characters that no address has")
+        raise TokenError("its URL has characters that a URL cannot have")
     return decoded
 
 
 def _parameters(address: str, host: str) -> dict[str, str]:
-    """Return the parameters of an address of STS, each of which is there once."""
+    """Return the parameters of an STS address. Each may occur only once."""
     try:
         parts = urlsplit(address)
         pairs = parse_qsl(
             parts.query, keep_blank_values=True, strict_parsing=True, max_num_fields=len(_PATTERNS)
         )
     except ValueError as error:
-        raise TokenError("its address cannot be read") from error
+        raise TokenError("its URL cannot be parsed") from error
     if (parts.scheme, parts.netloc, parts.path, parts.fragment) != ("https", host, "/", ""):
-        raise TokenError(f"its address is not one of https://{host}/")
+        raise TokenError(f"its URL is not below https://{host}/")
     counts = Counter(name for name, _ in pairs)
-    # As they are written: whoever reads `action` for `Action` checks one of two and sends the other.
+    # Names are case-sensitive. Otherwise `action` could be checked and `Action` sent.
     if set(counts) - _OPTIONAL != set(_PATTERNS) - _OPTIONAL or set(counts.values()) != {1}:
         raise TokenError("its parameters are not those of a presigned sts:GetCallerIdentity, each once")
     return dict(pairs)
 
 
 def _matched(name: str, value: str) -> re.Match[str]:
-    """Return how a parameter's value matches what it must be."""
+    """Return the match of a parameter's value with its pattern."""
     match = re.fullmatch(_PATTERNS[name], value, re.ASCII)
     if match is None:
         raise TokenError(f"its {name} is not what it must be")

@@ -1,1 +1,1 @@
-"""From the results of shards to those of the job: one output file, one error file, sums, signals."""
+"""Turns the results of shards into the results of the job: output file, error file, totals and signals."""

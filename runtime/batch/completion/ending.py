@@ -1,4 +1,4 @@
-"""Ends jobs: their files, counts, usage and cost, the state that they end in, and who is told of it."""
+"""Ends jobs: sets files, counts, usage, cost and final state, and reports the end."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from typing import Literal
 
 from batch.completion.merging import Outcome, merge
-from batch.contracts.keys import JobKeys
 from batch.contracts.request import Capacity, JobRequest
-from batch.contracts.states import FINAL, JobState
 from batch.jobs import identifiers
-from batch.jobs.files import FileRecord
-from batch.jobs.job import Job, JobError, RequestCounts
+from batch.jobs.file_records import FileRecord
+from batch.jobs.job_record import Job, JobError, RequestCounts
 from batch.jobs.job_table import plain
-from batch.jobs.settings import Records
+from batch.jobs.record_table import StateConflictError
+from batch.jobs.settings import RecordTables
 from batch.jobs.spending import Figures, added, additions
-from batch.jobs.table import StateConflictError
 from batch.objects import Objects
 from batch.preparation.planning import Plan
 from batch.publication.listing import published, unpublished, write_publications
+from inference_blueprints.contracts.batch_keys import JobKeys
+from inference_blueprints.contracts.batch_states import FINAL, JobState
 
-# Of a batch's errors; the error file has them all.
+# Errors shown in a batch. The error file has all of them.
 _SHOWN_ERRORS = 100
 _TOO_LATE = JobError(
     "batch_expired", "the deadline passed before all requests were answered; redrive the job to run the rest"
@@ -30,16 +30,16 @@ _TOO_LATE = JobError(
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a job ends.
+    """The way in which a job ends.
 
     Parameters
     ----------
     state
-        The state that it ends in.
+        Final state.
     before
-        States that it may be in until then.
+        States from which the job may enter the final state.
     errors
-        Why it did not end well.
+        Reasons for a failure.
     """
 
     state: JobState
@@ -53,18 +53,18 @@ class Ends:
     Parameters
     ----------
     records
-        Of jobs and files.
-    objects
-        The batch bucket.
-    bucket
-        Its name.
+        Tables of jobs and files.
     tell
-        Takes a job that has ended, and what it added to its team's month; None where that was told before, or
-        whoever ended it was stopped before it told.
+        Called with a job that has ended and the amounts added to its team's month. The amounts are None if
+        an earlier call reported them, or if that call was interrupted before it could.
     """
 
     def __init__(
-        self, records: Records, objects: Objects, bucket: str, tell: Callable[[Job, Figures | None], None]
+        self,
+        records: RecordTables,
+        objects: Objects,
+        bucket: str,
+        tell: Callable[[Job, Figures | None], None],
     ) -> None:
         self._records = records
         self._objects = objects
@@ -72,19 +72,17 @@ class Ends:
         self._tell = tell
 
     def merge(self, identifier: str, attempt: int, *, now: int) -> Outcome:
-        """Join what the shards of a job left; the job is finalizing from then on.
+        """Join the results of a job's shards. The job is in state `finalizing` from then on.
 
         Parameters
         ----------
         identifier, attempt
-            The job, and the attempt at it that has run.
-        now
-            Seconds since 1970.
+            The job, and its attempt that has run.
 
         Raises
         ------
         StateConflictError
-            If the job is not that attempt's any more.
+            If the job is no longer in that attempt.
         """
         job = self._job(identifier)
         if job.state != "finalizing":
@@ -94,27 +92,13 @@ class Ends:
         return self._outcome(identifier)
 
     def list_publications(self, identifier: str) -> int:
-        """List the parts of a job whose answers are to be published, and return how many they are.
-
-        Parameters
-        ----------
-        identifier
-            The job.
-        """
+        """List the parts of a job whose answers must be published, and return their number."""
         if self._job(identifier).publication is None:
             return 0
         return write_publications(identifier, self._objects)
 
     def finish(self, identifier: str, *, now: int) -> Job:
-        """End a job whose results are merged: completed, or failed or expired where lines are left.
-
-        Parameters
-        ----------
-        identifier
-            The job.
-        now
-            Seconds since 1970.
-        """
+        """End a job whose results are merged: completed, or failed or expired if lines are left."""
         outcome = Outcome.from_json(self._objects.read(JobKeys(identifier).outcome))
         if not outcome.undone:
             return self._end(identifier, self._done(identifier), outcome, now=now)
@@ -128,15 +112,7 @@ class Ends:
         return self._end(identifier, Ending("failed", ("finalizing",), (error,)), outcome, now=now)
 
     def reject(self, identifier: str, *, now: int) -> Job:
-        """End a job that will not run, by its plan.
-
-        Parameters
-        ----------
-        identifier
-            The job.
-        now
-            Seconds since 1970.
-        """
+        """End a job that its plan refuses."""
         plan = Plan.from_json(self._objects.read(JobKeys(identifier).plan))
         errors = tuple(JobError(each.code, each.message, each.line) for each in plan.problems)
         self._objects.join(self._objects.sizes(JobKeys(identifier).invalid), JobKeys(identifier).error)
@@ -144,21 +120,19 @@ class Ends:
         return self._end(identifier, ending, None, now=now)
 
     def close(self, identifier: str, attempt: int, *, cause: str, now: int) -> Job | None:
-        """End a job whose execution ended by itself: cancelled, out of time, or broken.
+        """End a job whose execution ended by itself: cancelled, timed out, or broken.
 
         Parameters
         ----------
         identifier, attempt
-            The job, and the attempt at it that ended.
+            The job, and its attempt that ended.
         cause
-            Why, in the words of Step Functions.
-        now
-            Seconds since 1970.
+            Reason that Step Functions gives.
 
         Returns
         -------
         Job or None
-            The job; None if it had ended, or another attempt is under way.
+            The job; None if it had already ended, or another attempt is running.
         """
         job = self._job(identifier)
         if job.attempt != attempt:
@@ -171,7 +145,10 @@ class Ends:
         return self._end(identifier, _ending(job, cause, now), outcome, now=now)
 
     def _done(self, identifier: str) -> Ending:
-        """Return how a job ends whose requests are done: well, if its answers are where they were to go."""
+        """Return the final state of a job whose requests are done.
+
+        It succeeds if its answers were published as requested.
+        """
         is_published = self._job(identifier).publication is None or not unpublished(identifier, self._objects)
         if is_published:
             return Ending("completed", ("finalizing",))
@@ -182,20 +159,19 @@ class Ends:
         return Ending("failed", ("finalizing",), (JobError("signals_failed", message),))
 
     def _job(self, identifier: str) -> Job:
-        """Return a job."""
         job = self._records.jobs.get(identifier)
         if job is None:
             raise LookupError(f"{identifier}: there is no such job")
         return job
 
     def _outcome(self, identifier: str) -> Outcome:
-        """Merge a job's results and keep what became of it."""
+        """Merge a job's results and store the result."""
         outcome = merge(identifier, self._objects)
         self._objects.write(JobKeys(identifier).outcome, outcome.to_json().encode())
         return outcome
 
     def _end(self, identifier: str, ending: Ending, outcome: Outcome | None, *, now: int) -> Job:
-        """Write how a job ended, once; who comes second finds it so."""
+        """Write the end of a job once. A second call finds it ended."""
         job = self._job(identifier)
         counts, usage, usd = job.counts, job.usage, job.cost_usd
         if outcome is not None:
@@ -231,18 +207,18 @@ class Ends:
         return ended
 
     def _total(self, job: Job) -> int:
-        """Return the requests of a job: its lines that hold something."""
+        """Return the number of a job's requests: its lines that are not empty."""
         plan = Plan.from_json(self._objects.read(JobKeys(job.id).plan))
         return plan.requests
 
     def _capacity(self, job: Job) -> Capacity:
-        """Return what the job's queue costs, as it was when the job was submitted."""
+        """Return the prices of the job's queue at the time when the job was submitted."""
         return JobRequest.from_json(self._objects.read(JobKeys(job.id).request)).capacity
 
     def _files(self, job: Job, *, now: int) -> Mapping[str, str]:
-        """Make the records of those files of a job that hold something, and return their identifiers.
+        """Create the records of a job's files that are not empty, and return their identifiers.
 
-        One that an earlier attempt left has its new size, if only to say that it holds nothing any more.
+        The record of a file from an earlier attempt gets its new size, even if that is 0.
         """
         keys = JobKeys(job.id)
         found: dict[str, str] = {}
@@ -272,7 +248,7 @@ class Ends:
 
 
 def _ending(job: Job, cause: str, now: int) -> Ending:
-    """Return how a job ends whose execution ended by itself."""
+    """Return the final state of a job whose execution ended by itself."""
     if job.state == "cancelling":
         return Ending("cancelled", ("cancelling",))
     before: tuple[JobState, ...] = ("validating", "in_progress", "finalizing")

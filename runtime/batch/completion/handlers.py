@@ -14,27 +14,28 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from batch.bus import ENDED, tell
+from batch.bus import tell
 from batch.completion.ending import Ends
 from batch.embedded_metrics import emit
-from batch.jobs.job import Job
+from batch.jobs.job_record import Job
 from batch.jobs.settings import read_records
 from batch.jobs.spending import Figures
 from batch.objects import Objects
+from inference_blueprints.contracts import batch_environment, batch_names
 
-#: Of a job that broke off for a reason that is neither its own nor the time's.
+#: For a job that broke off for a reason other than its own errors or its deadline.
 _BROKEN = "internal_error"
 
 
 @cache
 def _ends() -> Ends:
-    """Return what ends jobs; one for all events of a process."""
-    bucket = os.environ["BATCH_BUCKET"]
+    """Return the object that ends jobs, one per process."""
+    bucket = os.environ[batch_environment.BUCKET]
     return Ends(read_records(os.environ), Objects(bucket), bucket, _tell)
 
 
 def _tell(job: Job, figures: Figures | None) -> None:
-    """Put an event of a job that has ended on the bus, once at least; write its metrics, once at most."""
+    """Put the event of a job's end on the bus, at least once. Write its metrics, at most once."""
     if figures is not None:
         _measure(job, figures)
     detail = {
@@ -47,30 +48,41 @@ def _tell(job: Job, figures: Figures | None) -> None:
         "failed": job.counts.failed,
         "costUsd": job.cost_usd,
     }
-    tell(ENDED, detail)
+    tell(batch_names.JOB_ENDED_EVENT, detail)
 
 
 def _measure(job: Job, figures: Figures) -> None:
-    """Write metrics of a job that has ended."""
-    platform = os.environ["BATCH_PLATFORM"]
+    platform = {batch_names.PLATFORM_DIMENSION: os.environ[batch_environment.PLATFORM]}
     emit(
         {
-            "CompletedRequests": figures.requests,
-            "FailedRequests": figures.failed,
-            "InputTokens": figures.input_tokens,
-            "CachedTokens": figures.cached_tokens,
-            "OutputTokens": figures.output_tokens,
-            "CostUsd": figures.usd,
+            batch_names.COMPLETED_REQUESTS: figures.requests,
+            batch_names.FAILED_REQUESTS: figures.failed,
+            batch_names.INPUT_TOKENS: figures.input_tokens,
+            batch_names.CACHED_TOKENS: figures.cached_tokens,
+            batch_names.OUTPUT_TOKENS: figures.output_tokens,
+            batch_names.COST_USD: figures.usd,
         },
-        {"Platform": platform, "Team": job.team, "Model": job.model, "Queue": job.queue},
-        also_by=[["Platform", "Team"], ["Platform", "Model"]],
+        {
+            **platform,
+            batch_names.TEAM_DIMENSION: job.team,
+            batch_names.MODEL_DIMENSION: job.model,
+            batch_names.QUEUE_DIMENSION: job.queue,
+        },
+        also_by=[
+            [batch_names.PLATFORM_DIMENSION, batch_names.TEAM_DIMENSION],
+            [batch_names.PLATFORM_DIMENSION, batch_names.MODEL_DIMENSION],
+        ],
     )
-    emit({"JobsEnded": 1}, {"Platform": platform, "State": job.state})
-    emit({"JobsBroken": int(any(each.code == _BROKEN for each in job.errors))}, {"Platform": platform})
+    emit(
+        {batch_names.JOBS_ENDED: 1},
+        {**platform, batch_names.STATE_DIMENSION: job.state},
+    )
+    broken = any(each.code == _BROKEN for each in job.errors)
+    emit({batch_names.JOBS_BROKEN: int(broken)}, platform)
 
 
 def merge(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
-    """Join what the shards of a job left.
+    """Join the results of a job's shards.
 
     Parameters
     ----------
@@ -80,8 +92,8 @@ def merge(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``job`` and the number of its lines that are ``completed`` and ``failed``, of ``undone`` shards, and
-        of ``publications``: parts whose answers are to be published.
+        ``job``, the numbers of its lines that are ``completed`` and ``failed``, the number of ``undone``
+        shards, and the number of ``publications``: parts whose answers must be published.
     """
     outcome = _ends().merge(event["job"], int(event["attempt"]), now=int(time.time()))
     return {
@@ -96,11 +108,6 @@ def merge(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
 def finish(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     """End a job whose results are merged.
 
-    Parameters
-    ----------
-    event
-        ``{"job": …}``.
-
     Returns
     -------
     dict
@@ -111,12 +118,7 @@ def finish(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
 
 
 def reject(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
-    """End a job that will not run, by its plan.
-
-    Parameters
-    ----------
-    event
-        ``{"job": …}``.
+    """End a job that its plan refuses.
 
     Returns
     -------

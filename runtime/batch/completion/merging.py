@@ -1,34 +1,35 @@
-"""Joins what the shards of a job left, and sums it up."""
+"""Joins the results of all shards of a job and sums them up."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from batch.completion.shard_results import read_results
-from batch.contracts.keys import JobKeys
 from batch.contracts.shard import Usage
+from batch.json_record import JsonRecord
 from batch.objects import Objects
+from inference_blueprints.contracts.batch_keys import JobKeys
 
 _READS_AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of a job.
+class Outcome(JsonRecord):
+    """Result of a job.
 
     Parameters
     ----------
     completed, failed
-        Lines with an answer; lines that ended as an error, those included that never were valid.
+        Lines with an answer, and lines that ended with an error, including invalid lines.
     attempts
-        Requests that were sent.
+        Number of requests sent.
     usage
-        What the endpoint counted over all answers.
+        Tokens that the endpoint counted over all answers.
     undone
-        Shards of which lines are left, if only such as the deadline overtook; a redrive runs them.
+        Shards with lines left, including lines that expired at the deadline. A redrive runs them.
     """
 
     completed: int
@@ -37,34 +38,11 @@ class Outcome:
     usage: Usage
     undone: tuple[str, ...]
 
-    def to_json(self) -> str:
-        """Return the document."""
-        return json.dumps(asdict(self), separators=(",", ":"))
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> Outcome:
-        """Read the document.
-
-        Raises
-        ------
-        ValueError
-            If it is not JSON.
-        TypeError
-            If it is not such a document.
-        """
-        values = json.loads(text)
-        return cls(**{**values, "usage": Usage(**values["usage"]), "undone": tuple(values["undone"])})
-
 
 def merge(job: str, objects: Objects) -> Outcome:
-    """Write a job's output and error files from what its shards have left; doing it again writes the same.
+    """Write the output and error files of a job from the results of its shards.
 
-    Parameters
-    ----------
-    job
-        The job's identifier.
-    objects
-        The batch bucket.
+    A repeated call writes the same.
     """
     keys = JobKeys(job)
     shards = [json.loads(line)["shard"] for line in objects.read(keys.shards).splitlines()]
@@ -85,10 +63,10 @@ def merge(job: str, objects: Objects) -> Outcome:
 
 
 def _all(sizes: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """Return bytes by key of those objects that hold something."""
+    """Return the sizes of non-empty objects by key."""
     return {key: size for each in sizes for key, size in each.items() if size}
 
 
 def _lines(key: str, sizes: dict[str, int], objects: Objects) -> int:
-    """Return the lines of an object; none where it is not there."""
+    """Return the lines of an object; empty if it does not exist."""
     return sum(piece.count(b"\n") for piece in objects.pieces(key)) if sizes.get(key) else 0

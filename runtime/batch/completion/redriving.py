@@ -1,8 +1,8 @@
-"""Runs again what is not done of a job that failed or ran out of time.
+"""Redrives a job that failed or expired: runs the requests that have no result yet.
 
-A redrive is another attempt at the same job: an execution of its own, which begins where places are asked for
-and does the shards that are not done, and of those that are done the lines that the deadline overtook. What
-has an answer or failed stays as it is.
+A redrive is another attempt at the same job, with its own execution. It starts at the request for places. It
+runs the unfinished shards, and of the finished shards the lines that expired at the deadline. Lines with an
+answer and failed lines stay unchanged.
 """
 
 from __future__ import annotations
@@ -12,36 +12,26 @@ from dataclasses import replace
 from typing import Any
 
 from batch.completion.merging import Outcome
-from batch.contracts.description import JobDescription
-from batch.contracts.keys import JobKeys
+from batch.contracts.job_description import JobDescription
 from batch.contracts.request import JobRequest
-from batch.contracts.states import JobState
 from batch.jobs.executions import Executions
-from batch.jobs.job import TIMES, Job
+from batch.jobs.job_record import TIMES, Job
 from batch.jobs.job_table import JobTable
-from batch.jobs.table import StateConflictError
+from batch.jobs.record_table import StateConflictError
 from batch.objects import Objects
 from batch.preparation.planning import Plan
+from inference_blueprints.contracts.batch_keys import JobKeys
+from inference_blueprints.contracts.batch_states import JobState
 
 _BROKEN_OFF: tuple[JobState, ...] = ("failed", "expired")
 
 
 class NotRedrivableError(Exception):
-    """A job that cannot be run again: says why, and what to do."""
+    """The job cannot be run again. The message tells why, and what to do."""
 
 
 class Redriver:
-    """Starts further attempts at jobs.
-
-    Parameters
-    ----------
-    jobs
-        Their records.
-    objects
-        The batch bucket.
-    executions
-        The state machine.
-    """
+    """Starts further attempts at jobs."""
 
     def __init__(self, jobs: JobTable, objects: Objects, executions: Executions) -> None:
         self._jobs = jobs
@@ -49,21 +39,16 @@ class Redriver:
         self._executions = executions
 
     def redrive(self, job: Job, *, now: int) -> Job:
-        """Start another attempt at a job and return it; one that is under way is the same attempt.
+        """Start another attempt at a job and return the job.
+
+        If an attempt is running, return the job with that attempt.
 
         The attempt has as much time as the job had at first.
-
-        Parameters
-        ----------
-        job
-            The job.
-        now
-            Seconds since 1970.
 
         Raises
         ------
         NotRedrivableError
-            If the job did not fail or expire, or was never cut into shards; or if somebody else moves it at
+            If the job did not fail or expire, was never cut into shards, or is changed by another writer at
             the same moment.
         """
         if job.state in _BROKEN_OFF:
@@ -76,7 +61,7 @@ class Redriver:
         return job
 
     def _begin(self, job: Job, now: int) -> Job:
-        """Make the record of a job that of its next attempt, which the scheduler may start from then on."""
+        """Write the next attempt into the record of a job. From then on, the scheduler may start it."""
         keys = JobKeys(job.id)
         self._refuse_unless_planned(keys)
         request = JobRequest.from_json(self._objects.read(keys.request))
@@ -88,7 +73,7 @@ class Redriver:
             "errors": [],
             "output_file_id": None,
             "error_file_id": None,
-            # It has come this far once, and is not there now.
+            # The earlier attempt reached this state. The new one has not.
             **{f"times.{TIMES[state]}": None for state in ("finalizing", *_BROKEN_OFF)},
         }
         try:
@@ -97,23 +82,23 @@ class Redriver:
             )
         except StateConflictError as error:
             raise NotRedrivableError(
-                f"{job.id} was redriven at the same moment: look at it again."
+                f"{job.id} was redriven at the same time: check its status again."
             ) from error
 
     def _refuse_unless_planned(self, keys: JobKeys) -> None:
-        """Refuse a job that has no shards, for whatever reason."""
+        """Refuse a job that has no shards."""
         if not self._has(keys.plan):
             raise NotRedrivableError(
-                f"{keys.job} ended before it was cut into shards, or they are kept no more: submit it again."
+                f"{keys.job} ended before it was cut into shards, or its shards are gone: submit it again."
             )
         plan = Plan.from_json(self._objects.read(keys.plan))
         if plan.problems:
             raise NotRedrivableError(
-                f"{keys.job} was refused ({plan.problems[0].message}): mend that and submit it again."
+                f"{keys.job} was refused ({plan.problems[0].message}): correct that and submit it again."
             )
 
     def _write(self, keys: JobKeys, attempt: int, expires_at: int) -> None:
-        """Write what the attempt reads."""
+        """Write the documents that the attempt reads."""
         description = JobDescription.from_json(self._objects.read(keys.description))
         description = replace(description, deadline=float(expires_at), attempt=attempt)
         self._objects.write(keys.description, description.to_json().encode())
@@ -121,12 +106,12 @@ class Redriver:
         self._objects.write(keys.undone(attempt), undone, content_type="application/jsonl")
 
     def _undone(self, keys: JobKeys) -> list[bytes]:
-        """Return the entries of shards that are not done; the last of all where only the merging is left.
+        """Return the entries of unfinished shards. If only the merge is left, return the last of all entries.
 
-        A map has to have a child, and a worker that is given a shard that is done says so at once.
+        A map must have a child, and a worker that gets a finished shard reports that at once.
         """
         parts = self._objects.sizes(keys.parts)
-        # The end of the attempt before has read which of the shards that are done have lines left.
+        # The end of the earlier attempt found out which finished shards have lines left.
         left: tuple[str, ...] = ()
         if self._has(keys.outcome):
             left = Outcome.from_json(self._objects.read(keys.outcome)).undone
@@ -137,5 +122,5 @@ class Redriver:
         return undone or list(entries.values())[-1:]
 
     def _has(self, key: str) -> bool:
-        """Return whether an object is there."""
+        """Return whether an object exists."""
         return key in self._objects.sizes(key)

@@ -1,4 +1,4 @@
-"""What a shard has left: the parts of its turns that are done, and what is committed of one that is not."""
+"""Reads the results of a shard: parts of finished turns, and commits of a turn that did not finish."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from batch.contracts.keys import ShardKeys
 from batch.contracts.shard import ShardDone, Usage
 from batch.objects import Objects
+from inference_blueprints.contracts.batch_keys import ShardKeys
 
 _SUCCEEDED = range(200, 300)
 _EXPIRED = "batch_expired"
@@ -16,16 +16,16 @@ _EXPIRED = "batch_expired"
 
 @dataclass(frozen=True, slots=True)
 class ShardResults:
-    """What a shard has left.
+    """Results of a shard.
 
     Parameters
     ----------
     report
-        What became of its lines, of those that have ended.
+        Counts of the lines that have ended.
     output, error
-        Bytes by key of the objects that hold its results, and its failed lines.
+        Sizes by key of the objects with results, and of those with failed lines.
     is_done
-        Whether that is all of them.
+        Whether all lines of the shard have ended.
     """
 
     report: ShardDone
@@ -35,16 +35,12 @@ class ShardResults:
 
 
 def read_results(keys: ShardKeys, parts: Mapping[str, int], objects: Objects) -> ShardResults:
-    """Read what a shard has left; what is committed of a turn that is not done is written as its rest.
+    """Read the results of a shard. Commits of an unfinished turn are written as its rest.
 
     Parameters
     ----------
-    keys
-        The shard's.
     parts
-        Bytes by key of all parts of the job.
-    objects
-        The batch bucket.
+        Sizes by key of all parts of the job.
     """
     report = ShardDone(keys.shard, 0, 0, 0)
     output: dict[str, int] = {}
@@ -65,7 +61,7 @@ def read_results(keys: ShardKeys, parts: Mapping[str, int], objects: Objects) ->
 
 @dataclass(slots=True)
 class _Rest:
-    """What is committed of a turn that is not done; and of the turn before, what that has not reached."""
+    """Commits of an unfinished turn, and the expired lines of the turn before that it did not reach."""
 
     shard: str
     report: ShardDone = field(init=False)
@@ -77,7 +73,7 @@ class _Rest:
         self.report = ShardDone(self.shard, 0, 0, 0)
 
     def write_output(self, keys: ShardKeys, objects: Objects) -> int:
-        """Write the answers, and return their bytes."""
+        """Write the answers, and return their size in bytes."""
         chunks = objects.sizes(keys.chunks)
         if chunks:
             contents = (objects.read(chunk) for chunk in chunks)
@@ -85,7 +81,7 @@ class _Rest:
         return self._bytes
 
     def write_errors(self, keys: ShardKeys, objects: Objects, expired: list[bytes]) -> int:
-        """Write the lines that failed, those included that expired before, and return their bytes."""
+        """Write the failed lines, including earlier expired ones, and return their size in bytes."""
         for row in expired:
             if _ordinal(json.loads(row)) not in self._ended:
                 self._count_error(row, is_expired=True)
@@ -95,7 +91,7 @@ class _Rest:
         return len(content)
 
     def _answers(self, contents: Iterator[bytes]) -> Iterator[bytes]:
-        """Iterate over the rows of answers, and count all others too."""
+        """Iterate over the rows with answers, and count all other rows."""
         for content in contents:
             answers = b"".join(row + b"\n" for row in _rows(content) if self._is_answer(row))
             if answers:
@@ -115,17 +111,17 @@ class _Rest:
         return False
 
     def _count_error(self, row: bytes, *, is_expired: bool) -> None:
-        """Keep a row of a line that failed."""
+        """Keep the row of a failed line."""
         self._errors.append(row)
         expired = self.report.expired + is_expired
         self.report = replace(self.report, failed=self.report.failed + 1, expired=expired)
 
 
 def _rows(content: bytes) -> list[bytes]:
-    """Return the rows of an object, without their ends."""
+    """Return the rows of an object, without line ends."""
     return content.split(b"\n")[:-1]
 
 
 def _ordinal(row: Mapping[str, str]) -> int:
-    """Return the line of the shard that a row is of."""
+    """Return the ordinal of a row's line within the shard."""
     return int(row["id"].rpartition("_")[2])

@@ -1,1 +1,1 @@
-"""What the parts of batch hand to one another: keys in S3, lines of a shard, messages, states of a job."""
+"""Documents, messages and items that the functions and workers of batch exchange."""

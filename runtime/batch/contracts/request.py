@@ -1,28 +1,27 @@
-"""A job as it was submitted; what checking and planning read."""
+"""A job as it was submitted. Checks and planning read it."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
-from batch.contracts.description import PromptTemplate
+from batch.contracts.job_description import RequestTemplate
+from batch.json_record import JsonRecord
 
-#: How an input is read: requests or rows a line as JSON, rows as comma-separated values, or in Parquet.
+#: Input formats: one request or row per line as JSON, rows as CSV, or Parquet.
 InputFormat = Literal["jsonl", "csv", "parquet"]
 
 
 @dataclass(frozen=True, slots=True)
-class Input:
-    """An object that holds requests or rows.
+class Input(JsonRecord):
+    """An object that contains requests or rows.
 
     Parameters
     ----------
     bucket, key
         Where it lies in S3.
     format
-        How it is read.
+        File format.
     """
 
     bucket: str
@@ -31,17 +30,17 @@ class Input:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What a job may hold; checked before anything is spent.
+class JobLimits(JsonRecord):
+    """Limits of a job, checked before any money is spent.
 
     Parameters
     ----------
     line_bytes
-        Bytes of one line.
+        Largest size of a line, in bytes.
     lines
-        Lines of all inputs.
+        Largest number of lines over all inputs.
     request_tokens
-        Tokens of one request, input and answer together: the longest that the model takes.
+        Most tokens of one request, input and output together: the model's limit.
     """
 
     line_bytes: int = 8 * 2**20
@@ -50,17 +49,17 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Capacity:
-    """What a queue's model does and costs, as the platform was planned; every figure is an estimate.
+class Capacity(JsonRecord):
+    """Planned throughput and prices of a queue's model. All figures are estimates.
 
     Parameters
     ----------
     input_tokens_per_second, output_tokens_per_second
-        Of all workers that the queue may use; each alone, without the other.
+        Rates of all workers that the queue may use, each without load of the other kind.
     usd_per_million_input_tokens, usd_per_million_output_tokens
-        What a million tokens cost.
+        Price of a million tokens, in dollars.
     places
-        Shards that those workers hold at once.
+        Shards that those workers run at the same time.
     """
 
     input_tokens_per_second: float
@@ -70,7 +69,7 @@ class Capacity:
     places: int = 1
 
     def usd(self, input_tokens: int, output_tokens: int) -> float:
-        """Return what so many tokens cost, in dollars."""
+        """Return the cost of these tokens, in dollars."""
         million = 1_000_000
         return (
             input_tokens * self.usd_per_million_input_tokens
@@ -79,17 +78,20 @@ class Capacity:
 
 
 @dataclass(frozen=True, slots=True)
-class Publication:
-    """Where the answers of a job go in the signal store; the key of each is its line's custom_id.
+class Publication(JsonRecord):
+    """Destination of a job's answers in the signal store.
+
+    The key of each answer is the custom_id of its line.
 
     Parameters
     ----------
     signal
         Name of the signal.
     version
-        When the job was submitted, in milliseconds since 1970: what an earlier job said never wins.
+        Submission time of the job, in milliseconds since 1970. Answers of an earlier job never replace later
+        ones.
     ttl_seconds
-        Seconds after which an answer is no longer true.
+        Seconds after which an answer expires.
     """
 
     signal: str
@@ -98,31 +100,31 @@ class Publication:
 
 
 @dataclass(frozen=True, slots=True)
-class JobRequest:
+class JobRequest(JsonRecord):
     """A job as it was submitted.
 
     Parameters
     ----------
     job, team, queue, model, endpoint
-        Its identifier, whose it is, where it waits, and what every line asks for.
+        The job's identifier, its team, queue and model, and the API path of every line.
     inputs
-        What it reads, in this order.
+        Inputs, in order.
     deadline
-        When it must be finished, in seconds since 1970.
+        Seconds since 1970.
     budget_usd
-        What it may cost, in dollars.
+        Cost limit, in dollars.
     limits, capacity
-        What it may hold, and what its queue does.
+        Limits of the job, and throughput and prices of its queue.
     skip_invalid
-        Whether valid lines run although others are not; without it one bad line fails the job.
+        Whether valid lines run although others are invalid. If false, one invalid line fails the job.
     default_output_tokens, image_tokens
-        Tokens of an answer where a line does not limit it, and of an image; for estimates.
+        Tokens of an answer if its line sets no limit, and tokens of an image. Used for estimates.
     data_prefixes
-        Prefixes in S3, ``s3://bucket/prefix/``, below which images may be read.
+        Prefixes in S3, ``s3://bucket/prefix/``, from which images may be read.
     template
-        How rows become requests; None where lines have bodies.
+        Rules to turn rows into requests; None if lines have bodies.
     publication
-        Where its answers go in the signal store; None where they stay in its files alone.
+        Destination of answers in the signal store; None if answers go only to files.
     """
 
     job: str
@@ -134,43 +136,10 @@ class JobRequest:
     deadline: float
     budget_usd: float
     capacity: Capacity
-    limits: Limits = Limits()
+    limits: JobLimits = JobLimits()
     skip_invalid: bool = False
     default_output_tokens: int = 1024
     image_tokens: int = 1280
     data_prefixes: tuple[str, ...] = ()
-    template: PromptTemplate | None = None
+    template: RequestTemplate | None = None
     publication: Publication | None = None
-
-    def to_json(self) -> str:
-        """Return the document."""
-        return json.dumps(asdict(self), ensure_ascii=False)
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> JobRequest:
-        """Read the document.
-
-        Raises
-        ------
-        ValueError
-            If it is not JSON.
-        TypeError
-            If it is not such a document.
-        """
-        values = json.loads(text)
-        return cls(
-            **{
-                **values,
-                "inputs": tuple(Input(**each) for each in values["inputs"]),
-                "limits": Limits(**values["limits"]),
-                "capacity": Capacity(**values["capacity"]),
-                "data_prefixes": tuple(values["data_prefixes"]),
-                "template": PromptTemplate.from_values(values["template"]),
-                "publication": _publication(values.get("publication")),
-            }
-        )
-
-
-def _publication(values: Mapping[str, Any] | None) -> Publication | None:
-    """Read where answers go, if they go anywhere."""
-    return None if values is None else Publication(**values)

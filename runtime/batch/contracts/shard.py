@@ -1,31 +1,31 @@
-"""A shard: its lines, the message that asks for it, and what is said when it is done."""
+"""A shard: its lines, the message that assigns it to a worker, and its result."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
+
+from batch.json_record import JsonRecord
 
 
 @dataclass(frozen=True, slots=True)
-class ShardLine:
-    """One request of a shard; a line of its file.
+class ShardLine(JsonRecord):
+    """A request of a shard: one line of its file.
 
     Parameters
     ----------
     ordinal
-        Place within the shard, from 0; what a commit is keyed by.
+        Position within the shard, from 0. Commits identify the line by it.
     line
-        Line of its segment of the input, from 1; the plan knows at which line each segment begins.
+        Line of its segment of the input, from 1. The plan knows the first line of each segment.
     custom_id
-        The team's own name for the request, unique within the job.
-    tokens
-        Estimated input tokens.
+        The team's name for the request, unique within the job.
     body
-        The request's body, where the input had one.
+        The request's body, if the input had one.
     row
-        Values for the job's template, where the body is rendered by the worker.
+        Values for the job's template, if the worker renders the body.
     """
 
     ordinal: int
@@ -36,34 +36,24 @@ class ShardLine:
     row: Mapping[str, Any] | None = None
 
     def to_json(self) -> str:
-        """Return the line of the file, without its end."""
-        values = {key: value for key, value in asdict(self).items() if value is not None}
-        return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
+        """Return the line of the file, without its line end.
 
-    @classmethod
-    def from_json(cls, text: str | bytes) -> ShardLine:
-        """Read a line of the file.
-
-        Raises
-        ------
-        ValueError
-            If it is not JSON.
-        TypeError
-            If it is not such a line.
+        Text of the team keeps its length: non-ASCII is not escaped.
         """
-        return cls(**json.loads(text))
+        values = {key: value for key, value in self.to_values().items() if value is not None}
+        return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)
 class ShardMessage:
-    """What a worker is asked for; the body of a message.
+    """The body of a message that assigns a shard to a worker.
 
     Parameters
     ----------
     job, shard
         The job's identifier and the shard's name.
     task_token
-        Token by which Step Functions is told of progress and the end.
+        Step Functions token to report progress and the end.
     """
 
     job: str
@@ -71,12 +61,11 @@ class ShardMessage:
     task_token: str
 
     def to_json(self) -> str:
-        """Return the message's body."""
         return json.dumps({"job": self.job, "shard": self.shard, "taskToken": self.task_token})
 
     @classmethod
     def from_json(cls, text: str) -> ShardMessage:
-        """Read a message's body.
+        """Read the body of a message.
 
         Raises
         ------
@@ -90,13 +79,13 @@ class ShardMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(JsonRecord):
     """Tokens that the endpoint counted.
 
     Parameters
     ----------
     input_tokens, cached_tokens, output_tokens
-        Tokens of prompts, those of them that the KV cache held, and tokens of answers.
+        Prompt tokens, prompt tokens found in the KV cache, and output tokens.
     """
 
     input_tokens: int = 0
@@ -105,13 +94,7 @@ class Usage:
 
     @classmethod
     def of_answer(cls, body: Mapping[str, Any]) -> Usage:
-        """Read what the endpoint counted for one answer; nothing where it says nothing of it.
-
-        Parameters
-        ----------
-        body
-            The answer.
-        """
+        """Read the token counts of an answer; zero if the answer has none."""
         usage = body.get("usage")
         if not isinstance(usage, dict):
             return cls()
@@ -131,21 +114,21 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class ShardDone:
-    """What became of a shard; `done.json` says it of a turn, and the output of its task of all turns.
+class ShardDone(JsonRecord):
+    """Result of a shard.
+
+    `done.json` holds that of one turn; the output of the shard's task holds that of all turns.
 
     Parameters
     ----------
-    shard
-        The shard's name.
     completed, failed
-        Lines with an answer, and lines that ended as an error.
+        Lines with an answer, and lines that ended with an error.
     attempts
-        Requests that were sent, those sent again included.
+        Number of requests sent, including retries.
     usage
-        What the endpoint counted over all answers that are in the output.
+        Tokens that the endpoint counted over all answers in the output.
     expired
-        Those of the failed that the deadline overtook.
+        Failed lines that expired at the deadline.
     """
 
     shard: str
@@ -156,12 +139,12 @@ class ShardDone:
     expired: int = 0
 
     def followed_by(self, turn: ShardDone) -> ShardDone:
-        """Return what became of the shard with another turn, which was for those that had expired.
+        """Add a further turn, which ran the expired lines, to the result of the shard.
 
         Parameters
         ----------
         turn
-            What became of that.
+            Result of the further turn.
         """
         return ShardDone(
             self.shard,
@@ -171,21 +154,3 @@ class ShardDone:
             self.usage + turn.usage,
             turn.expired,
         )
-
-    def to_json(self) -> str:
-        """Return the document."""
-        return json.dumps(asdict(self), separators=(",", ":"))
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> ShardDone:
-        """Read the document.
-
-        Raises
-        ------
-        ValueError
-            If it is not JSON.
-        TypeError
-            If it is not such a document.
-        """
-        values = json.loads(text)
-        return cls(**{**values, "usage": Usage(**values["usage"])})

@@ -1,1 +1,1 @@
-"""Jobs: the record of each, who may submit what, and how one is submitted, whichever way it came in."""
+"""Jobs: their records, who may submit them, and how they are submitted by API, manifest or schedule."""

@@ -1,4 +1,4 @@
-"""Who may submit what: the platform's queues and teams, one JSON document.
+"""Queues and teams of the platform, as one JSON document.
 
 .. code-block:: json
 
@@ -11,7 +11,7 @@
                "monthlyBudgetUsd": 1000, "dataPrefixes": ["s3://search-data/prompts/"]}],
     "signals": [{"name": "product-captions", "team": "search", "ttlHours": 72}]}
 
-Signals may be left out, where answers go nowhere but into files.
+Signals may be omitted if answers go only to files.
 """
 
 from __future__ import annotations
@@ -19,36 +19,35 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Self
 
-from batch.contracts.request import Capacity, Limits
+from batch.contracts.request import Capacity, JobLimits
 from batch.jobs import principals
-
-_Part = TypeVar("_Part")
+from batch.json_record import JsonRecord
 
 
 class ConfigurationError(Exception):
-    """A document that is wrong, everything about it in one message."""
+    """An invalid document. One message names all problems."""
 
 
 @dataclass(frozen=True, slots=True)
-class Queue:
-    """Where jobs wait for one model.
+class Queue(JsonRecord):
+    """A queue of jobs for one model.
 
     Parameters
     ----------
     name, model
-        Its name, and the name under which the endpoint serves its model.
+        The queue's name, and the name under which the endpoint serves its model.
     priority
-        Of its jobs where they ask for none; higher goes first.
+        Default priority of its jobs. Higher goes first.
     deadline_hours
-        Hours after which a job must be finished, at most.
+        Longest deadline, in hours.
     capacity
-        What its model does and costs.
+        Throughput and prices of its model.
     limits
-        What a job may hold.
+        Limits of a job.
     """
 
     name: str
@@ -56,23 +55,21 @@ class Queue:
     priority: int
     deadline_hours: float
     capacity: Capacity
-    limits: Limits = field(default_factory=Limits)
+    limits: JobLimits = field(default_factory=JobLimits)
 
 
 @dataclass(frozen=True, slots=True)
-class Team:
-    """Who submits.
+class BatchTeam(JsonRecord):
+    """A team that submits jobs.
 
     Parameters
     ----------
-    name
-        Its name.
     principals
-        ARNs of the roles and users that are it.
+        ARNs of the team's roles and users.
     monthly_budget_usd
-        What its jobs may cost in a month, in dollars.
+        Monthly cost limit of the team's jobs, in dollars.
     data_prefixes
-        Prefixes in S3, ``s3://bucket/prefix/``, below which its inputs and images lie.
+        Prefixes in S3, ``s3://bucket/prefix/``, that may contain inputs and images.
     """
 
     name: str
@@ -82,15 +79,15 @@ class Team:
 
 
 @dataclass(frozen=True, slots=True)
-class DeclaredSignal:
-    """A signal that jobs of one team may write.
+class DeclaredSignal(JsonRecord):
+    """A signal that the jobs of one team may write.
 
     Parameters
     ----------
     name, team
-        Its name, and whose it is.
+        The signal's name, and its team.
     ttl_hours
-        Hours after which a value is no longer true.
+        Hours after which a value expires.
     """
 
     name: str
@@ -99,36 +96,34 @@ class DeclaredSignal:
 
 
 @dataclass(frozen=True, slots=True)
-class Configuration:
-    """The document.
+class Configuration(JsonRecord):
+    """The queues, teams and signals of a platform.
 
     Parameters
     ----------
     platform
-        The platform's name; tokens are made for it alone.
+        The platform's name. A token is valid for one platform.
     queues, teams, signals
         Its queues, teams and signals.
     """
 
     platform: str
     queues: tuple[Queue, ...]
-    teams: tuple[Team, ...]
+    teams: tuple[BatchTeam, ...]
     signals: tuple[DeclaredSignal, ...] = ()
 
     def queue(self, name: str) -> Queue | None:
-        """Return a queue by its name; None if there is none."""
         return next((queue for queue in self.queues if queue.name == name), None)
 
-    def team(self, name: str) -> Team | None:
-        """Return a team by its name; None if there is none."""
+    def team(self, name: str) -> BatchTeam | None:
         return next((team for team in self.teams if team.name == name), None)
 
     def signals_of(self, team: str) -> dict[str, DeclaredSignal]:
         """Return the signals that a team's jobs may write, by name."""
         return {signal.name: signal for signal in self.signals if signal.team == team}
 
-    def team_of(self, arn: str) -> Team | None:
-        """Return the team that a caller belongs to; None if there is none.
+    def team_of(self, arn: str) -> BatchTeam | None:
+        """Return the team of a caller; None if it has none.
 
         Parameters
         ----------
@@ -143,23 +138,13 @@ class Configuration:
         )
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> Configuration:
-        """Read the document.
-
-        Raises
-        ------
-        ConfigurationError
-            If it is none.
-        """
+    def from_json(cls, text: str | bytes) -> Self:
+        """Read the document. Raises ConfigurationError if it is invalid."""
         try:
-            values = json.loads(text)
-            found = cls(
-                platform=values["platform"],
-                queues=tuple(map(_queue, values["queues"])),
-                teams=tuple(_part(Team, each) for each in values["teams"]),
-                signals=tuple(_part(DeclaredSignal, each) for each in values.get("signals", [])),
-            )
-        except (ValueError, TypeError, KeyError) as error:
+            # `super()` without arguments fails in a data class with slots, because `slots=True` replaces the
+            # class.
+            found = super(Configuration, cls).from_values(_snake_case(json.loads(text)))
+        except (ValueError, TypeError) as error:
             raise ConfigurationError(f"the queues and teams cannot be read: {error!r}") from error
         problems = _problems(found)
         if problems:
@@ -167,31 +152,18 @@ class Configuration:
         return found
 
 
-def _queue(values: Mapping[str, Any]) -> Queue:
-    """Read a queue."""
-    return _part(
-        Queue,
-        {
-            **values,
-            "capacity": _part(Capacity, values["capacity"]),
-            "limits": _part(Limits, values.get("limits", {})),
-        },
-    )
-
-
-def _part(kind: type[_Part], values: Mapping[str, Any]) -> _Part:
-    """Read a data class whose fields are in camelCase; a list becomes a tuple."""
-    arguments = {
-        re.sub(r"[A-Z]", lambda match: f"_{match[0].lower()}", key): tuple(value)
-        if isinstance(value, list)
-        else value
-        for key, value in values.items()
-    }
-    return kind(**arguments)
+def _snake_case(value: Any) -> Any:
+    """Convert the keys of a document from camelCase, as the blueprint writes them, to snake_case."""
+    if isinstance(value, dict):
+        return {
+            re.sub(r"[A-Z]", lambda match: f"_{match[0].lower()}", key): _snake_case(each)
+            for key, each in value.items()
+        }
+    return [_snake_case(each) for each in value] if isinstance(value, list) else value
 
 
 def _problems(configuration: Configuration) -> list[str]:
-    """Return what is wrong with a document that can be read."""
+    """Return the problems of a document that has the right types."""
     problems = [
         f"{what} {name} is there {number} times"
         for what, names in (
@@ -219,8 +191,8 @@ def _problems(configuration: Configuration) -> list[str]:
     return problems
 
 
-def _prefix_problems(team: Team) -> Sequence[str]:
-    """Return the prefixes of a team that are none."""
+def _prefix_problems(team: BatchTeam) -> Sequence[str]:
+    """Return the invalid prefixes of a team."""
     return [
         f"team {team.name}: {prefix} is not s3://bucket/prefix/ with a slash at its end"
         for prefix in team.data_prefixes

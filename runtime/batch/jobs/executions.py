@@ -1,4 +1,4 @@
-"""The state machine that runs jobs: an attempt at a job is one execution, whose name nobody else can have."""
+"""Executions of the state machine: one per attempt at a job, with a unique name."""
 
 from __future__ import annotations
 
@@ -7,35 +7,19 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
-from batch.jobs.job import Job
+from batch.jobs.job_record import Job
 
-# What an emulation says of an execution that has ended; Step Functions itself just says when it stopped.
+# Error of the emulator for an execution that has ended. Step Functions itself returns the stop time.
 _HAS_ENDED: Final = "ValidationException"
 
 
 class Executions:
-    """Executions of the state machine.
-
-    Parameters
-    ----------
-    client
-        A boto3 client of Step Functions.
-    state_machine
-        Its ARN.
-    """
-
     def __init__(self, client: Any, state_machine: str) -> None:
         self._client = client
         self._state_machine = state_machine
 
     def start(self, job: Job) -> None:
-        """Start the present attempt at a job; starting it again changes nothing.
-
-        Parameters
-        ----------
-        job
-            The job.
-        """
+        """Start the current attempt at a job. A repeated call changes nothing."""
         try:
             self._client.start_execution(
                 stateMachineArn=self._state_machine,
@@ -43,19 +27,17 @@ class Executions:
                 input=json.dumps({"job": job.id, "attempt": job.attempt}),
             )
         except ClientError as error:
-            # The name is known for 90 days after its execution has ended.
+            # Step Functions reserves the name for 90 days after the execution has ended.
             if error.response["Error"]["Code"] != "ExecutionAlreadyExists":
                 raise
 
     def stop(self, job: Job, *, cause: str) -> bool:
-        """Stop the present attempt at a job, if it has not ended; return whether it ever began.
+        """Stop the current attempt at a job if it is running, and return whether it ever started.
 
         Parameters
         ----------
-        job
-            The job.
         cause
-            Why, for those who look at the execution.
+            Reason, shown in Step Functions.
         """
         try:
             self._client.stop_execution(executionArn=self.arn(job), error="Cancelled", cause=cause)
@@ -67,16 +49,9 @@ class Executions:
         return True
 
     def arn(self, job: Job) -> str:
-        """Return the ARN of the present attempt at a job.
-
-        Parameters
-        ----------
-        job
-            The job.
-        """
+        """Return the ARN of the current attempt at a job."""
         return f"{self._state_machine.replace(':stateMachine:', ':execution:')}:{_name(job)}"
 
 
 def _name(job: Job) -> str:
-    """Return the name of an execution."""
     return f"{job.id}-{job.attempt}"

@@ -1,4 +1,8 @@
-"""Reading a document that a person wrote: field by field, and everything that is wrong is told at once."""
+"""Reads documents that people write, field by field, and reports all errors at once.
+
+No validation library: each error needs a code and a parameter of the OpenAI API, and compiled libraries
+cannot ship with the functions (`batch.json_record`).
+"""
 
 from __future__ import annotations
 
@@ -8,24 +12,24 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from batch.jobs.job import JobError
+from batch.jobs.job_record import JobError
 
 # OpenAI's limits of metadata (https://platform.openai.com/docs/api-reference/batch/create).
 _MOST_PAIRS: Final = 16
 _LONGEST_KEY: Final = 64
 _LONGEST_VALUE: Final = 512
 _MOST_TOLD: Final = 50
-# What a message shows of a wrong value.
+# Characters of an invalid value that a message shows.
 _SHOWN: Final = 80
 
 
 class InvalidError(Exception):
-    """A document that is wrong.
+    """An invalid document.
 
     Parameters
     ----------
     problems
-        Everything that is wrong with it; of very many the first, for they must fit into an answer.
+        All problems. If there are very many, only the first, because they must fit into a response.
     """
 
     def __init__(self, problems: Collection[JobError]) -> None:
@@ -39,38 +43,29 @@ class InvalidError(Exception):
 def read_object(text: str | bytes) -> dict[str, Any]:
     """Return a JSON object.
 
-    Parameters
-    ----------
-    text
-        What is read.
-
     Raises
     ------
     InvalidError
-        If it is none.
+        If the text is not a JSON object.
     """
     try:
         values = json.loads(text, parse_constant=_refuse_constant)
-        # A lone surrogate can be written in JSON, and nowhere else.
+        # JSON can contain a lone surrogate. UTF-8 cannot.
         json.dumps(values, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
-        raise InvalidError([JobError("invalid_json", f"what was sent is not JSON: {error}")]) from error
+        raise InvalidError([JobError("invalid_json", f"the document is not JSON: {error}")]) from error
     if not isinstance(values, dict):
-        raise InvalidError(
-            [JobError("invalid_json", f"what was sent is {_shown(values)}, not a JSON object")]
-        )
+        raise InvalidError([JobError("invalid_json", f"the document is {_shown(values)}, not a JSON object")])
     return values
 
 
 class Fields:
-    """The fields of an object; `finish` raises what was wrong with any of them.
+    """The fields of an object. `finish` raises all problems found in them.
 
     Parameters
     ----------
-    values
-        The object.
     prefix
-        Where it is in the document, with a dot at its end; empty for the document itself.
+        Path of the object in the document, with a dot at its end; empty for the document itself.
     """
 
     def __init__(self, values: Mapping[str, Any], *, prefix: str = "") -> None:
@@ -80,16 +75,14 @@ class Fields:
         self.problems: list[JobError] = []
 
     def wrong(self, name: str, message: str, *, code: str = "invalid_value") -> None:
-        """Note that a field is wrong.
+        """Note that a field is invalid.
 
         Parameters
         ----------
-        name
-            The field.
         message
-            What was got, and what is allowed.
+            The received value and the allowed values.
         code
-            A word for programs.
+            Stable error code for programs.
         """
         path = f"{self._prefix}{name}"
         self.problems.append(JobError(code, f"{path}: {message}", param=path))
@@ -97,24 +90,11 @@ class Fields:
     def text(
         self, name: str, *, default: str | None = None, choices: Collection[str] = (), longest: int = 1024
     ) -> str:
-        """Return a text.
-
-        Parameters
-        ----------
-        name
-            The field.
-        default
-            What it is where it is missing; None where it must be there.
-        choices
-            What it may be; anything where that is empty.
-        longest
-            Most characters.
-        """
         value = self._get(name, required=default is None)
         if value is None:
             return default or ""
         if not isinstance(value, str) or not value:
-            self.wrong(name, f"got {_shown(value)}, must be a text that is not empty")
+            self.wrong(name, f"got {_shown(value)}, must be a string that is not empty")
         elif choices and value not in choices:
             self.wrong(name, f"got {_shown(value)}, must be one of {', '.join(choices)}")
         elif len(value) > longest:
@@ -126,18 +106,14 @@ class Fields:
     def matching(
         self, name: str, pattern: str, *, meaning: str, default: str | None = None
     ) -> re.Match[str] | None:
-        """Return a text as a pattern takes it apart; None where it is wrong.
+        """Return the match of a text with a pattern; None if it does not match.
 
         Parameters
         ----------
-        name
-            The field.
-        pattern
-            The pattern.
         meaning
-            What it takes, for people.
+            Description of the allowed values, for people.
         default
-            What the text is where it is missing; None where it must be there.
+            Text to use if the field is missing; None if it is required.
         """
         value = self.text(name, default=default)
         if not value:
@@ -150,16 +126,12 @@ class Fields:
     def number(
         self, name: str, *, default: float | None, least: float, most: float, whole: bool = False
     ) -> float:
-        """Return a number; a text that is one is one, for metadata are texts.
+        """Return a number. A text with a number counts as one, because metadata values are texts.
 
         Parameters
         ----------
-        name
-            The field.
         default
-            What it is where it is missing; None where it must be there.
-        least, most
-            Its range.
+            Value to use if the field is missing; None if it is required.
         whole
             Whether it must be a whole number.
         """
@@ -172,11 +144,11 @@ class Fields:
             kind = "a whole number" if whole else "a number"
             self.wrong(name, f"got {_shown(value)}, must be {kind} from {least:g} to {most:g}")
             return fallback
-        # Six digits are enough for hours and dollars; the table takes 38, and floating point has more.
+        # Six digits are enough for hours and dollars. The table stores 38, and a float has more than six.
         return int(number) if whole else round(number, 6)
 
     def flag(self, name: str) -> bool:
-        """Return a truth value; false where it is missing. The texts `true` and `false` are such values."""
+        """Return a Boolean; false if it is missing. The texts `true` and `false` are accepted."""
         value = self._get(name, required=False)
         if value is None:
             return False
@@ -191,30 +163,26 @@ class Fields:
 
         Parameters
         ----------
-        name
-            The field.
         required
-            Whether it must be there and hold something.
+            Whether the list must exist and not be empty.
         """
         value = self._get(name, required=required)
         if value is None:
             return ()
         if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
-            self.wrong(name, f"got {_shown(value)}, must be a list of texts")
+            self.wrong(name, f"got {_shown(value)}, must be a list of strings that are not empty")
             return ()
         if required and not value:
-            self.wrong(name, "is empty, must name one at least")
+            self.wrong(name, "is empty; give at least one")
         return tuple(value)
 
     def mapping(self, name: str, *, required: bool = False) -> dict[str, Any] | None:
-        """Return an object; None where it is missing or wrong.
+        """Return an object; None if it is missing or invalid.
 
         Parameters
         ----------
-        name
-            The field.
         required
-            Whether it must be there.
+            Whether the field is required.
         """
         value = self._get(name, required=required)
         if value is None or isinstance(value, dict):
@@ -223,7 +191,7 @@ class Fields:
         return None
 
     def metadata(self, name: str = "metadata") -> dict[str, str]:
-        """Return pairs of texts, within OpenAI's limits."""
+        """Return a mapping of texts within OpenAI's limits."""
         pairs = self.mapping(name) or {}
         if len(pairs) > _MOST_PAIRS:
             self.wrong(name, f"has {len(pairs)} pairs, at most {_MOST_PAIRS} are allowed")
@@ -231,32 +199,32 @@ class Fields:
             if not isinstance(value, str) or not 0 < len(key) <= _LONGEST_KEY or len(value) > _LONGEST_VALUE:
                 self.wrong(
                     name,
-                    f"{_shown(key)} is {_shown(value)}, must be a text of at most {_LONGEST_VALUE} "
+                    f"{_shown(key)} is {_shown(value)}, must be a string of at most {_LONGEST_VALUE} "
                     f"characters under a key of 1 to {_LONGEST_KEY}",
                 )
         return {key: value for key, value in pairs.items() if isinstance(value, str)}
 
     def finish(self) -> None:
-        """Raise everything that is wrong, fields that nobody asked for included.
+        """Raise all problems, including unknown fields.
 
         Raises
         ------
         InvalidError
-            If anything is.
+            If there are any.
         """
         self.close()
         if self.problems:
             raise InvalidError(self.problems)
 
     def close(self) -> None:
-        """Note the fields that nobody asked for as wrong."""
+        """Note unknown fields as problems."""
         for name in self._values:
             if name not in self._asked:
                 known = ", ".join(sorted(self._asked))
-                self.wrong(name[:_SHOWN], f"is not known here; known are {known}", code="unknown_parameter")
+                self.wrong(name[:_SHOWN], f"is unknown; known fields are {known}", code="unknown_parameter")
 
     def _get(self, name: str, *, required: bool) -> Any:
-        """Return a field's value; null is as if it were missing."""
+        """Return a field's value. Null counts as missing."""
         self._asked.add(name)
         value = self._values.get(name)
         if value is None and required:
@@ -265,7 +233,7 @@ class Fields:
 
 
 def _number(value: object) -> float | None:
-    """Return the number that a value is, if it is one."""
+    """Return a value as a number; None if it is not one."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
@@ -276,7 +244,7 @@ def _number(value: object) -> float | None:
 
 
 def _refuse_constant(name: str) -> float:
-    """Refuse what JSON does not have and Python reads."""
+    """Refuse constants that Python accepts and JSON does not have."""
     raise ValueError(f"{name} is not JSON")
 
 

@@ -1,4 +1,4 @@
-"""Files and uploads in the table: nobody is told of one that another team has."""
+"""Files and uploads in the table. A team never sees those of another team."""
 
 from __future__ import annotations
 
@@ -8,20 +8,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from batch.jobs import identifiers
-from batch.jobs.files import FileRecord, UploadRecord, UploadStatus
-from batch.jobs.table import Table, UnknownCursorError
+from batch.jobs.file_records import FileRecord, UploadRecord, UploadStatus
+from batch.jobs.record_table import Table, UnknownCursorError
+from inference_blueprints.contracts.batch_names import (
+    EXPIRY_ATTRIBUTE,
+    ID_ATTRIBUTE,
+    ORDER_ATTRIBUTE,
+    TEAM_INDEX_KEY,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class FilePage:
-    """A part of a team's list of files.
+    """One page of a team's list of files.
 
     Parameters
     ----------
-    files
-        The files.
     has_more
-        Whether the list goes on.
+        Whether more pages follow.
     """
 
     files: tuple[FileRecord, ...]
@@ -29,49 +33,31 @@ class FilePage:
 
 
 class FileTable:
-    """The files.
-
-    Parameters
-    ----------
-    table
-        Where they are.
-    """
-
     def __init__(self, table: Table) -> None:
         self._table = table
 
     def put(self, record: FileRecord) -> None:
-        """Write the record of a file, unless it is there.
+        """Write the record of a file, unless it exists.
 
         Parameters
         ----------
         record
-            The record; its object is there already.
+            The record. Its object already exists.
         """
         self._table.put_new(_item(record), now=record.created_at)
 
     def replace(self, record: FileRecord) -> None:
-        """Write the record of a file, whatever is there.
+        """Write the record of a file, and replace any earlier one.
 
         Parameters
         ----------
         record
-            The record; its object is there already.
+            The record. Its object already exists.
         """
         self._table.put(_item(record))
 
     def get(self, identifier: str, *, team: str, now: int) -> FileRecord | None:
-        """Return a file of a team; None if it has none of this name, or has it no more.
-
-        Parameters
-        ----------
-        identifier
-            The file's identifier.
-        team
-            The team.
-        now
-            Seconds since 1970.
-        """
+        """Return a file of a team; None if it does not exist or has expired."""
         if not identifiers.is_identifier(identifier, "file"):
             return None
         values = self._table.get(identifier)
@@ -90,22 +76,18 @@ class FileTable:
         purpose: str | None,
         now: int,
     ) -> FilePage:
-        """Return a part of a team's files.
+        """Return one page of a team's files.
 
         Parameters
         ----------
-        team
-            The team.
         after
-            Identifier of the file before the first one; None for the beginning.
-        limit
-            Most files.
+            Identifier of the file before the first one; None for the start of the list.
         newest_first
-            Whether the newest comes first.
+            Whether the list starts with the newest file.
         purpose
-            What the files are for; None for all.
+            Purpose of the files; None for all.
         now
-            Seconds since 1970: what has expired is not shown.
+            Seconds since 1970. Expired files are not shown.
 
         Raises
         ------
@@ -125,50 +107,20 @@ class FileTable:
         return FilePage(tuple(map(FileRecord.from_values, page.records)), page.has_more)
 
     def delete(self, record: FileRecord) -> None:
-        """Delete the record of a file.
-
-        Parameters
-        ----------
-        record
-            The record.
-        """
         self._table.delete(record.id)
 
 
 class UploadTable:
-    """The uploads.
-
-    Parameters
-    ----------
-    table
-        Where they are.
-    """
-
     def __init__(self, table: Table) -> None:
         self._table = table
 
     def put(self, record: UploadRecord, *, forgotten_at: int) -> None:
-        """Write the record of an upload.
-
-        Parameters
-        ----------
-        record
-            The record.
-        forgotten_at
-            When DynamoDB deletes it, in seconds since 1970.
-        """
-        self._table.put({"id": record.id, "record": record.to_values(), "expires": forgotten_at})
+        self._table.put(
+            {ID_ATTRIBUTE: record.id, "record": record.to_values(), EXPIRY_ATTRIBUTE: forgotten_at}
+        )
 
     def get(self, identifier: str, *, team: str) -> UploadRecord | None:
-        """Return an upload of a team; None if it has none of this name.
-
-        Parameters
-        ----------
-        identifier
-            The upload's identifier.
-        team
-            The team.
-        """
+        """Return an upload of a team; None if it does not exist."""
         if not identifiers.is_identifier(identifier, "upload"):
             return None
         values = self._table.get(identifier)
@@ -177,21 +129,19 @@ class UploadTable:
     def finish(
         self, record: UploadRecord, status: UploadStatus, *, file_id: str | None = None
     ) -> UploadRecord:
-        """Complete or cancel an upload and return it; of two that try at once, one is refused.
+        """Complete or cancel an upload and return it. Of two concurrent calls, one is refused.
 
         Parameters
         ----------
-        record
-            The record.
         status
-            What becomes of it.
+            Final status.
         file_id
-            The file that it became.
+            The file made from the upload.
 
         Raises
         ------
         StateConflictError
-            If it is no longer pending.
+            If the upload is no longer pending.
         """
         changes: Mapping[str, Any] = {"status": status, "file_id": file_id}
         return UploadRecord.from_values(
@@ -200,18 +150,17 @@ class UploadTable:
 
 
 def _item(record: FileRecord) -> dict[str, Any]:
-    """Return the item of a file."""
     item: dict[str, Any] = {
-        "id": record.id,
+        ID_ATTRIBUTE: record.id,
         "record": record.to_values(),
-        "collection": _collection(record.team),
-        "order": f"{time.time_ns():019d}#{record.id}",
+        TEAM_INDEX_KEY: _collection(record.team),
+        ORDER_ATTRIBUTE: f"{time.time_ns():019d}#{record.id}",
     }
     if record.expires_at is not None:
-        item["expires"] = record.expires_at
+        item[EXPIRY_ATTRIBUTE] = record.expires_at
     return item
 
 
 def _collection(team: str) -> str:
-    """Return the name of a team's list of files."""
+    """Return the index key of a team's list of files."""
     return f"{team}#file"

@@ -1,4 +1,4 @@
-"""Identifiers, in the shapes of the OpenAI API; random, so that none can be guessed and S3 spreads them."""
+"""Identifiers in the forms of the OpenAI API: random, so that nobody can guess them and S3 spreads them."""
 
 from __future__ import annotations
 
@@ -15,34 +15,36 @@ _HEX: Final = "[0-9a-f]{32}"
 
 
 def new(kind: Kind) -> str:
-    """Return an identifier that nothing has yet."""
+    """Return a new random identifier."""
     return f"{kind}{_SEPARATORS[kind]}{uuid.uuid4().hex}"
 
 
 def is_identifier(text: str, kind: Kind) -> bool:
-    """Return whether a text has the shape of an identifier of this kind."""
+    """Return whether a text has the form of an identifier of this kind."""
     return re.fullmatch(f"{kind}{_SEPARATORS[kind]}{_HEX}", text) is not None
 
 
 def result_file(job: str, name: Literal["output", "error"]) -> str:
-    """Return the identifier of a job's output or error file; the same each time, so that it is made once.
+    """Return the identifier of a job's output or error file.
+
+    It is always the same, so the file is created once.
 
     Parameters
     ----------
     job
-        The job's identifier, which nobody can guess; neither can they this one.
+        The job's identifier. Nobody can guess it, so nobody can guess the result either.
     name
-        Which of the two.
+        Which of the two files.
     """
     return f"file-{digest(job, name)[:32]}"
 
 
 def digest(*words: str) -> str:
-    """Return a digest of words that no other words have.
+    """Return a digest of several texts. Different lists of texts have different digests.
 
     Parameters
     ----------
     words
-        The words; where one ends and the next begins is part of it.
+        The texts. Their boundaries are part of the digest.
     """
     return hashlib.sha256(json.dumps(words).encode()).hexdigest()

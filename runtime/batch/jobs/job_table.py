@@ -1,4 +1,4 @@
-"""Jobs in the table: made once, moved from state to state by one writer at a time, listed by team."""
+"""Jobs in the table: created once, moved from state to state by one writer at a time, listed by team."""
 
 from __future__ import annotations
 
@@ -7,29 +7,36 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from batch.contracts.states import FINAL, JobState, can_follow
 from batch.jobs import identifiers
-from batch.jobs.job import TIMES, Job
-from batch.jobs.table import Additions, Table, UnknownCursorError
+from batch.jobs.job_record import TIMES, Job
+from batch.jobs.record_table import Additions, Table, UnknownCursorError
+from inference_blueprints.contracts.batch_names import (
+    EXPIRY_ATTRIBUTE,
+    ID_ATTRIBUTE,
+    ORDER_ATTRIBUTE,
+    STATE_INDEX_KEY,
+    TEAM_INDEX_KEY,
+)
+from inference_blueprints.contracts.batch_states import FINAL, JobState, can_follow
 
-#: An idempotency key is remembered for this long: longer than any event is delivered again.
+#: Lifetime of an idempotency key. It is longer than the time in which any event is delivered again.
 _REMEMBERED_SECONDS: Final = 30 * 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
 class Once:
-    """What makes two submissions one.
+    """Idempotency key of a submission.
 
     Parameters
     ----------
     key
         Key of the submission, unique within the team.
     fingerprint
-        Digest of what is submitted: the same key with something else is a mistake.
+        Digest of the submission. The same key with another digest is an error.
     seconds
-        For how long it is remembered.
+        Lifetime of the key.
     overwrites
-        Whether a submission that has this key already is forgotten, instead of found.
+        Whether the key replaces an earlier submission with the same key, instead of returning its job.
     """
 
     key: str
@@ -39,19 +46,17 @@ class Once:
 
 
 class KeyReusedError(Exception):
-    """An idempotency key that came with something else before."""
+    """An idempotency key was used before for another submission."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobPage:
-    """A part of a team's list of jobs.
+    """One page of a team's list of jobs.
 
     Parameters
     ----------
-    jobs
-        The jobs.
     has_more
-        Whether the list goes on.
+        Whether more pages follow.
     """
 
     jobs: tuple[Job, ...]
@@ -59,57 +64,47 @@ class JobPage:
 
 
 class JobTable:
-    """The jobs.
-
-    Parameters
-    ----------
-    table
-        Where they are.
-    """
-
     def __init__(self, table: Table) -> None:
         self._table = table
 
     def create(self, job: Job, once: Once | None) -> Job:
-        """Make a job, or return the one that was made of the same submission.
+        """Create a job, or return the job of an equal submission.
 
-        The key is written before the job, with the identifier that the job will have: whoever finds the key
-        without a job makes it, so a submission that broke off in between is finished by the next.
+        The key is written before the job, together with the job's future identifier. A caller that finds the
+        key without a job creates it. So the next call completes an interrupted submission.
 
         Parameters
         ----------
-        job
-            The job.
         once
-            What makes two submissions one; None if each is a job of its own.
+            Idempotency key; None if each submission is a new job.
 
         Raises
         ------
         KeyReusedError
-            If the key came with something else before.
+            If the key was used before for another submission.
         """
         identifier = job.id if once is None else self._identifier(job, once)
         values = {**job.to_values(), "id": identifier}
         item = {
-            "id": identifier,
+            ID_ATTRIBUTE: identifier,
             "record": values,
-            "collection": _collection(job.team),
-            "order": f"{time.time_ns():019d}#{identifier}",
-            "openState": job.state,
+            TEAM_INDEX_KEY: _collection(job.team),
+            ORDER_ATTRIBUTE: f"{time.time_ns():019d}#{identifier}",
+            STATE_INDEX_KEY: job.state,
         }
         if job.state in FINAL:
-            del item["openState"]
+            del item[STATE_INDEX_KEY]
         if self._table.put_new(item, now=job.created_at):
             return Job.from_values(values)
         return self._existing(identifier)
 
     def _identifier(self, job: Job, once: Once) -> str:
-        """Return the identifier that belongs to a key: this job's, or that of the one before it."""
+        """Return the identifier stored with a key: that of this job, or that of an earlier one."""
         key = f"once#{identifiers.digest(job.team, once.key)}"
         item = {
-            "id": key,
+            ID_ATTRIBUTE: key,
             "record": {"job": job.id, "fingerprint": once.fingerprint},
-            "expires": job.created_at + once.seconds,
+            EXPIRY_ATTRIBUTE: job.created_at + once.seconds,
         }
         if once.overwrites:
             self._table.put(item)
@@ -117,43 +112,32 @@ class JobTable:
         if self._table.put_new(item, now=job.created_at):
             return job.id
         found = self._table.get(key)
-        if found is None:  # It was deleted between the two looks: its time was over.
+        if found is None:  # The key expired and was deleted between the two reads.
             return self._identifier(job, once)
         if found["fingerprint"] != once.fingerprint:
             raise KeyReusedError(once.key)
         return str(found["job"])
 
     def _existing(self, identifier: str) -> Job:
-        """Return a job that is there."""
         values = self._table.get(identifier)
         if values is None:
-            raise LookupError(f"{identifier}: was there and is not")
+            raise LookupError(f"{identifier}: has disappeared from the table")
         return Job.from_values(values)
 
     def get(self, identifier: str) -> Job | None:
-        """Return a job, whosever it is; None if there is none.
-
-        Parameters
-        ----------
-        identifier
-            The job's identifier.
-        """
+        """Return a job of any team; None if it does not exist."""
         if not identifiers.is_identifier(identifier, "batch"):
             return None
         values = self._table.get(identifier)
         return None if values is None else Job.from_values(values)
 
     def of_team(self, team: str, *, after: str | None, limit: int) -> JobPage:
-        """Return a part of a team's jobs, newest first.
+        """Return one page of a team's jobs, newest first.
 
         Parameters
         ----------
-        team
-            The team.
         after
-            Identifier of the job before the first one; None for the beginning.
-        limit
-            Most jobs.
+            Identifier of the job before the first one; None for the start of the list.
 
         Raises
         ------
@@ -168,12 +152,7 @@ class JobTable:
     def in_state(self, state: JobState) -> Iterator[Job]:
         """Iterate over the jobs in a state that is not final, oldest first.
 
-        The index that answers is a moment behind: `move` tells whether a job is still there.
-
-        Parameters
-        ----------
-        state
-            The state.
+        The index lags behind the table. `move` detects a job that has left the state.
         """
         return map(Job.from_values, self._table.in_state(state))
 
@@ -188,36 +167,31 @@ class JobTable:
         changes: Mapping[str, Any] | None = None,
         additions: Additions | None = None,
     ) -> Job:
-        """Move a job into a state and return it; of two that try at once, one is refused.
+        """Move a job into a state and return it. Of two concurrent calls, one is refused.
 
         Parameters
         ----------
-        identifier
-            The job's identifier.
-        after
-            The state.
         before
-            States of which it must be in one.
+            Allowed current states.
         now
-            Seconds since 1970; the moment that the job keeps of the state.
+            Seconds since 1970, recorded as the time of entering the state.
         attempt
-            The attempt on behalf of which it is moved, so that one that was replaced changes nothing; None if
-            any may.
+            Attempt that the call belongs to, so that a replaced attempt changes nothing; None if any may.
         changes
-            New values of other fields, as plain values.
+            New plain values of other fields.
         additions
-            What is added to sums with it: once, for a job is moved once.
+            Amounts added to sums in the same transaction.
 
         Raises
         ------
         StateConflictError
-            If it is in another state or another attempt.
+            If the job is in another state or another attempt.
         ValueError
-            If no job may go this way.
+            If no job may take this transition.
         """
         wrong = [state for state in before if not can_follow(state, after)]
         if wrong:
-            raise ValueError(f"{after} never follows {', '.join(wrong)}")
+            raise ValueError(f"{after} cannot follow {', '.join(wrong)}")
         expected: dict[str, Collection[Any]] = {"state": before}
         if attempt is not None:
             expected["attempt"] = [attempt]
@@ -231,19 +205,19 @@ class JobTable:
         return Job.from_values(values)
 
     def note(self, job: Job, changes: Mapping[str, Any]) -> Job:
-        """Change fields of a job that stays where it is, such as its counts, and return it.
+        """Change fields of a job without changing its state, such as its counts, and return the job.
 
         Parameters
         ----------
         job
             The job as the writer knows it.
         changes
-            New values by field, as plain values.
+            New plain values by field.
 
         Raises
         ------
         StateConflictError
-            If it is in another state or another attempt by now.
+            If the job is in another state or another attempt by now.
         """
         values = self._table.change(
             job.id,
@@ -255,16 +229,16 @@ class JobTable:
 
 
 def plain(value: Any) -> Any:
-    """Return a part of a record as `JobTable.move` and `note` take it.
+    """Convert a part of a record to the plain values that `JobTable.move` and `note` take.
 
     Parameters
     ----------
     value
-        A data class of `batch.jobs.job` or `batch.contracts`.
+        A data class of `batch.jobs.job_record` or `batch.contracts`.
     """
     return asdict(value)
 
 
 def _collection(team: str) -> str:
-    """Return the name of a team's list of jobs."""
+    """Return the index key of a team's list of jobs."""
     return f"{team}#job"

@@ -1,4 +1,4 @@
-"""One object in S3 that says what a job is.
+"""A manifest: one object in S3 that describes a job.
 
 .. code-block:: json
 
@@ -10,8 +10,8 @@
     "signal": "product-captions",
     "metadata": {"run": "nightly"}}
 
-Only `inputs` must be there. Its queue and team are those of the prefix that it lies below, or of the schedule
-that names it; `queue` and `model` may be repeated, for those who read it.
+Only `inputs` is required. The queue and team come from the key prefix of the manifest, or from the schedule
+that names it. `queue` and `model` may be repeated for readers.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, cast, get_args
 
-from batch.contracts.description import PromptTemplate
+from batch.contracts.job_description import RequestTemplate
 from batch.contracts.request import Input, InputFormat
-from batch.jobs.configuration import DeclaredSignal, Queue, Team
+from batch.jobs.configuration import BatchTeam, DeclaredSignal, Queue
 from batch.jobs.fields import Fields, read_object
-from batch.jobs.job import JobError
-from batch.jobs.signals import read_signal
+from batch.jobs.job_record import JobError
+from batch.jobs.signal_choice import read_signal
 
-#: Paths of the API that a job's lines may ask for.
+#: API paths allowed for a job's lines.
 ENDPOINTS: Final = ("/v1/chat/completions", "/v1/completions", "/v1/embeddings")
-#: Formats whose lines may be whole requests.
+#: Formats whose lines may be complete requests.
 LINES: Final = ("jsonl",)
-#: The same range for every queue.
+#: The range is the same for every queue.
 PRIORITIES: Final = (0, 100)
 _LONGEST_TEMPLATE: Final = 256 * 1024
 _MOST_INPUTS: Final = 1000
@@ -40,29 +40,27 @@ _INPUT: Final = r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])/(.{1,1024})"
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
-    """What a job is, checked against its queue and team.
+class JobManifest:
+    """A manifest, checked against its queue and team.
 
     Parameters
     ----------
     inputs
-        What it reads, in this order.
+        Inputs, in order.
     endpoint
-        What every line asks for.
-    priority
-        Higher goes first.
+        API path of every line.
     deadline_hours
-        Hours after which it must be finished.
+        Hours until the deadline.
     budget_usd
-        What it may cost, in dollars.
+        Cost limit, in dollars.
     skip_invalid
-        Whether valid lines run although others are not.
+        Whether valid lines run although others are invalid.
     idempotency_key
-        What makes two manifests one job; empty where the object itself does.
+        Manifests with the same key are one job. If empty, the object itself is the key.
     template
-        How rows become requests; None where lines have bodies.
+        Rules to turn rows into requests; None if lines have bodies.
     signal
-        Where answers go beside the output file; None where nowhere.
+        Signal that the answers are also published to; None if they go only to files.
     metadata
         The team's own notes.
     """
@@ -74,29 +72,27 @@ class Manifest:
     budget_usd: float
     skip_invalid: bool = False
     idempotency_key: str = ""
-    template: PromptTemplate | None = None
+    template: RequestTemplate | None = None
     signal: DeclaredSignal | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_manifest(
-    text: str | bytes, *, queue: Queue, team: Team, signals: Mapping[str, DeclaredSignal]
-) -> Manifest:
+    text: str | bytes, *, queue: Queue, team: BatchTeam, signals: Mapping[str, DeclaredSignal]
+) -> JobManifest:
     """Read and check a manifest.
 
     Parameters
     ----------
-    text
-        The object's content.
     queue, team
-        Where it waits, and whose it is.
+        Queue and team of the job.
     signals
         Signals that the team may write, by name.
 
     Raises
     ------
     InvalidError
-        If it is wrong: with everything that is.
+        If the manifest is invalid. The error names all problems.
     """
     fields = Fields(read_object(text))
     template, template_problems = _template(fields.mapping("template"))
@@ -105,7 +101,7 @@ def read_manifest(
     fields.text("model", default=queue.model, choices=(queue.model,))
     inputs = _inputs(fields, team)
     endpoint = fields.text("endpoint", default=ENDPOINTS[0], choices=ENDPOINTS)
-    manifest = Manifest(
+    manifest = JobManifest(
         inputs=inputs,
         endpoint=endpoint,
         priority=int(
@@ -134,8 +130,8 @@ def read_manifest(
     return manifest
 
 
-def _inputs(fields: Fields, team: Team) -> tuple[Input, ...]:
-    """Read what a job reads; all of it lies where its team's data lie."""
+def _inputs(fields: Fields, team: BatchTeam) -> tuple[Input, ...]:
+    """Read the inputs. All of them must lie below the team's data prefixes."""
     addresses = fields.texts("inputs", required=True)
     if len(addresses) > _MOST_INPUTS:
         fields.wrong("inputs", f"has {len(addresses)} entries, at most {_MOST_INPUTS} are allowed")
@@ -144,8 +140,8 @@ def _inputs(fields: Fields, team: Team) -> tuple[Input, ...]:
     return tuple(each for each in inputs if each is not None)
 
 
-def _input(fields: Fields, name: str, address: str, team: Team) -> Input | None:
-    """Read one of them; None where it is wrong."""
+def _input(fields: Fields, name: str, address: str, team: BatchTeam) -> Input | None:
+    """Read one input; None if it is invalid."""
     match = re.fullmatch(_INPUT, address)
     if match is None:
         fields.wrong(name, f"got {address[:200]}, must be s3://bucket/key")
@@ -161,12 +157,12 @@ def _input(fields: Fields, name: str, address: str, team: Team) -> Input | None:
     return Input(match[1], match[2], cast(InputFormat, ending))
 
 
-def _template(values: Mapping[str, object] | None) -> tuple[PromptTemplate | None, Sequence[JobError]]:
-    """Read how rows become requests, and what is wrong with that."""
+def _template(values: Mapping[str, object] | None) -> tuple[RequestTemplate | None, Sequence[JobError]]:
+    """Read the template, and note its problems."""
     if values is None:
         return None, ()
     fields = Fields(values, prefix="template.")
-    template = PromptTemplate(
+    template = RequestTemplate(
         text=fields.text("text", longest=_LONGEST_TEMPLATE),
         image_fields=fields.texts("imageFields", required=False),
         parameters=fields.mapping("parameters") or {},

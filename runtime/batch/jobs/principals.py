@@ -1,7 +1,7 @@
-"""Names of those who call: the role behind a session is what teams are made of.
+"""IAM principals of callers: a team is a set of roles and users, and a session counts as its role.
 
-An ARN of a session names the role without its path (`arn:aws:sts::1:assumed-role/Role/session`); names of
-roles are unique within an account whatever their paths are, so the name is enough
+The ARN of a session names the role without its path (`arn:aws:sts::1:assumed-role/Role/session`). Role names
+are unique within an account, regardless of their paths, so the name is enough
 (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html).
 """
 
@@ -22,12 +22,12 @@ _USER: Final = re.compile(
     rf"arn:{_PARTITION}:iam::(?P<account>\d{{12}}):user/(?:[^/]+/)*(?P<name>{_NAME})", re.ASCII
 )
 
-#: What a team's principals may be.
+#: The principals that a team may have.
 ALLOWED: Final = "the ARN of an IAM role or an IAM user"
 
 
 def canonical(arn: str) -> str | None:
-    """Return the one ARN, without path and session, by which a role or user is known; None for any other.
+    """Return the canonical ARN of a role or user, without path and session; None for any other ARN.
 
     Parameters
     ----------

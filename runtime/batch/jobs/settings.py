@@ -1,11 +1,11 @@
-"""The contract of all functions that make or show jobs: environment variables.
+"""Environment variables of the functions that create or show jobs.
 
 =========================== ==============================================================================
 Variable                    Meaning
 =========================== ==============================================================================
-``BATCH_TABLE``             name of the DynamoDB table (`batch.jobs.table`)
-``BATCH_PROGRESS_TABLE``    name of the DynamoDB table of how far jobs are (`batch.contracts.progress`)
-``BATCH_BUCKET``            bucket of files and jobs (`batch.contracts.keys`)
+``BATCH_TABLE``             name of the DynamoDB table (`batch.jobs.record_table`)
+``BATCH_PROGRESS_TABLE``    DynamoDB table of the progress of jobs (`batch.contracts.progress_items`)
+``BATCH_BUCKET``            bucket of files and jobs (`inference_blueprints.contracts.batch_keys`)
 ``BATCH_STATE_MACHINE_ARN`` ARN of the state machine that runs a job
 ``BATCH_CONFIGURATION``     file of queues and teams (`batch.jobs.configuration`), a path from the folder
                             that holds this package; a function's variables have 4 KB together
@@ -25,56 +25,34 @@ from botocore.config import Config
 from batch.jobs.configuration import Configuration
 from batch.jobs.executions import Executions
 from batch.jobs.file_table import FileTable, UploadTable
+from batch.jobs.job_progress import ProgressTable
 from batch.jobs.job_table import JobTable
-from batch.jobs.progress import ProgressTable
+from batch.jobs.record_table import Table
 from batch.jobs.storage import Storage
-from batch.jobs.table import Table
+from batch.variables import require
+from inference_blueprints.contracts import batch_environment
 
 _RETRIES = Config(retries={"mode": "standard", "max_attempts": 5})
-# Presigned addresses are only accepted everywhere when they name the region and are signed in version 4.
+# Some regions accept presigned addresses only with signature version 4 and a regional host name.
 _PRESIGNED = _RETRIES.merge(Config(signature_version="s3v4", s3={"addressing_style": "virtual"}))
 _CODE = Path(__file__).parents[2]
 
 
-class SettingsError(Exception):
-    """Variables that are missing, all of them in one message."""
-
-
 @dataclass(frozen=True, slots=True)
-class Records:
-    """The records of jobs and files.
-
-    Parameters
-    ----------
-    table
-        Where they are.
-    jobs, files
-        What they are read and written by.
-    """
-
+class RecordTables:
     table: Table
     jobs: JobTable
     files: FileTable
 
 
 @dataclass(frozen=True, slots=True)
-class Platform:
-    """What the functions work with.
+class BatchPlatform:
+    """Clients and tables of the functions.
 
     Parameters
     ----------
-    configuration
-        Queues and teams.
-    table
-        All records.
-    jobs, files, uploads
-        Some of them.
     progress
-        How far jobs are.
-    storage
-        The bucket.
-    executions
-        The state machine.
+        Progress of jobs.
     """
 
     configuration: Configuration
@@ -90,94 +68,66 @@ class Platform:
 def read_configuration(environment: Mapping[str, str]) -> Configuration:
     """Read queues and teams.
 
-    Parameters
-    ----------
-    environment
-        The process's environment.
-
     Raises
     ------
-    SettingsError
+    BatchSettingsError
         If the variable is missing.
     OSError
         If the file cannot be read.
     ConfigurationError
-        If it is wrong.
+        If the document is invalid.
     """
-    _require(environment, "BATCH_CONFIGURATION")
-    return Configuration.from_json((_CODE / environment["BATCH_CONFIGURATION"]).read_bytes())
+    require(environment, batch_environment.CONFIGURATION)
+    return Configuration.from_json((_CODE / environment[batch_environment.CONFIGURATION]).read_bytes())
 
 
-def read_records(environment: Mapping[str, str]) -> Records:
-    """Read where the records are; for functions that start and stop nothing.
-
-    Parameters
-    ----------
-    environment
-        The process's environment.
+def read_records(environment: Mapping[str, str]) -> RecordTables:
+    """Return the tables of records, for functions that do not start or stop jobs.
 
     Raises
     ------
-    SettingsError
+    BatchSettingsError
         If the variable is missing.
     """
-    _require(environment, "BATCH_TABLE")
+    require(environment, batch_environment.TABLE)
     resource: Any = boto3.resource("dynamodb", config=_RETRIES)
-    table = Table(resource.Table(environment["BATCH_TABLE"]))
-    return Records(table, JobTable(table), FileTable(table))
+    table = Table(resource.Table(environment[batch_environment.TABLE]))
+    return RecordTables(table, JobTable(table), FileTable(table))
 
 
 def read_progress(environment: Mapping[str, str]) -> ProgressTable:
-    """Read where it is written how far jobs are.
-
-    Parameters
-    ----------
-    environment
-        The process's environment.
-
-    Raises
-    ------
-    SettingsError
-        If the variable is missing.
-    """
-    _require(environment, "BATCH_PROGRESS_TABLE")
+    require(environment, batch_environment.PROGRESS_TABLE)
     client = boto3.client("dynamodb", config=_RETRIES)
-    return ProgressTable(client, environment["BATCH_PROGRESS_TABLE"])
+    return ProgressTable(client, environment[batch_environment.PROGRESS_TABLE])
 
 
-def read_platform(environment: Mapping[str, str]) -> Platform:
-    """Read what the functions work with.
-
-    Parameters
-    ----------
-    environment
-        The process's environment.
+def read_platform(environment: Mapping[str, str]) -> BatchPlatform:
+    """Return all clients and tables of the functions for the API and for submission.
 
     Raises
     ------
-    SettingsError
+    BatchSettingsError
         If variables are missing.
     ConfigurationError
-        If queues and teams are wrong.
+        If the configuration is invalid.
     """
-    _require(environment, "BATCH_TABLE", "BATCH_BUCKET", "BATCH_STATE_MACHINE_ARN", "BATCH_CONFIGURATION")
+    require(
+        environment,
+        batch_environment.TABLE,
+        batch_environment.BUCKET,
+        batch_environment.STATE_MACHINE_ARN,
+        batch_environment.CONFIGURATION,
+    )
     records = read_records(environment)
-    return Platform(
+    return BatchPlatform(
         configuration=read_configuration(environment),
         table=records.table,
         jobs=records.jobs,
         files=records.files,
         uploads=UploadTable(records.table),
         progress=read_progress(environment),
-        storage=Storage(boto3.client("s3", config=_PRESIGNED), environment["BATCH_BUCKET"]),
+        storage=Storage(boto3.client("s3", config=_PRESIGNED), environment[batch_environment.BUCKET]),
         executions=Executions(
-            boto3.client("stepfunctions", config=_RETRIES), environment["BATCH_STATE_MACHINE_ARN"]
+            boto3.client("stepfunctions", config=_RETRIES), environment[batch_environment.STATE_MACHINE_ARN]
         ),
     )
-
-
-def _require(environment: Mapping[str, str], *names: str) -> None:
-    """Refuse an environment in which any of these variables is missing or empty."""
-    missing = [name for name in names if not environment.get(name)]
-    if missing:
-        raise SettingsError(f"environment variables are missing: {', '.join(missing)}")

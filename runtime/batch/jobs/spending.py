@@ -1,7 +1,8 @@
-"""What teams' jobs came to in each month (UTC), summed up as they end: no list of jobs is ever read for it.
+"""Monthly totals of each team (UTC). They grow as jobs end, so nothing has to read a list of jobs.
 
-A team's month is one item of the table (`batch.jobs.table`), with numbers named ``<model>/<queue>/<figure>``.
-A job adds to it in the transaction that ends it, so it adds once; one that is redriven adds what came since.
+One item of the table (`batch.jobs.record_table`) holds a month of a team. Its numbers are named
+`model/queue/figure`. A job adds to it in the transaction that ends the job, so it adds once. A redriven job
+adds the difference to its earlier end.
 """
 
 from __future__ import annotations
@@ -11,24 +12,22 @@ from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 
 from batch.contracts.shard import Usage
-from batch.jobs.job import Job, RequestCounts
-from batch.jobs.table import Additions, Table
+from batch.jobs.job_record import Job, RequestCounts
+from batch.jobs.record_table import Additions, Table
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What jobs came to.
+    """Totals of jobs.
 
     Parameters
     ----------
     jobs
-        Jobs that ended; one that is redriven counts once.
+        Jobs that ended. A redriven job counts once.
     requests, failed
-        Requests with an answer, and those that ended as an error.
+        Requests with an answer, and requests that ended with an error.
     input_tokens, cached_tokens, output_tokens
         Tokens that the endpoint counted.
-    usd
-        Dollars.
     """
 
     jobs: int = 0
@@ -42,12 +41,10 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What the jobs of one model and queue came to.
+    """Totals of the jobs of one model and queue.
 
     Parameters
     ----------
-    model, queue
-        Which.
     figures
         What they came to.
     """
@@ -58,25 +55,19 @@ class Spending:
 
 
 def month_of(now: float) -> str:
-    """Return the month of a moment, such as ``2026-11``.
-
-    Parameters
-    ----------
-    now
-        Seconds since 1970.
-    """
+    """Return the month of a time, such as ``2026-11``."""
     return f"{datetime.fromtimestamp(now, UTC):%Y-%m}"
 
 
 def added(job: Job, counts: RequestCounts, usage: Usage, usd: float) -> Figures:
-    """Return what a job adds at its end to what it had added at the end of the attempt before.
+    """Return the difference between a job's totals at its end and at the end of the earlier attempt.
 
     Parameters
     ----------
     job
         The job before its end.
     counts, usage, usd
-        What all attempts together came to.
+        Totals over all attempts.
     """
     return Figures(
         jobs=int(job.attempt == 1),
@@ -90,42 +81,22 @@ def added(job: Job, counts: RequestCounts, usage: Usage, usd: float) -> Figures:
 
 
 def additions(job: Job, figures: Figures, *, now: float) -> Additions:
-    """Return what is added to the month of a job's team.
-
-    Parameters
-    ----------
-    job
-        The job.
-    figures
-        What it adds.
-    now
-        Seconds since 1970.
-    """
+    """Return the amounts to add to the month of a job's team."""
     named = {f"{job.model}/{job.queue}/{name}": value for name, value in asdict(figures).items()}
     return Additions(_identifier(job.team, month_of(now)), named)
 
 
 class SpendingTable:
-    """The sums.
-
-    Parameters
-    ----------
-    table
-        Where they are.
-    """
-
     def __init__(self, table: Table) -> None:
         self._table = table
 
     def of(self, team: str, month: str) -> tuple[Spending, ...]:
-        """Return what a team's jobs came to in a month, by model and queue in the order of their names.
+        """Return the totals of a team's jobs in a month, sorted by model and queue.
 
         Parameters
         ----------
-        team
-            The team.
         month
-            The month, such as ``2026-11``.
+            Such as ``2026-11``.
         """
         known = {field.name for field in fields(Figures)}
         found: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
@@ -139,18 +110,15 @@ class SpendingTable:
         )
 
     def usd(self, team: str, month: str) -> float:
-        """Return what a team's jobs cost in a month, in dollars.
+        """Return the cost of a team's jobs in a month, in dollars.
 
         Parameters
         ----------
-        team
-            The team.
         month
-            The month, such as ``2026-11``.
+            Such as ``2026-11``.
         """
         return sum(each.figures.usd for each in self.of(team, month))
 
 
 def _identifier(team: str, month: str) -> str:
-    """Return the partition key."""
     return f"spending#{team}#{month}"

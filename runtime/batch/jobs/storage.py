@@ -9,27 +9,25 @@ from typing import Any, Final
 from boto3.s3.transfer import TransferConfig
 from botocore.exceptions import ClientError
 
-#: For how long an address of a file's content can be used, in seconds: it is followed at once.
+#: Lifetime of a presigned address, in seconds. Clients follow it at once.
 ADDRESS_SECONDS: Final = 300
-# S3 deletes no more objects in one request.
+# Most objects that S3 deletes in one request.
 _DELETED_AT_ONCE: Final = 1000
 _GONE: Final = frozenset({"NoSuchKey", "NoSuchVersion", "PreconditionFailed"})
 _JOINING: Final = TransferConfig(multipart_chunksize=8 * 2**20, max_concurrency=8)
 
 
 class WrongContentError(Exception):
-    """Content that is not what its sender said."""
+    """The content differs from what its sender announced."""
 
 
 class Storage:
-    """The bucket.
+    """The batch bucket.
 
     Parameters
     ----------
     client
         A boto3 client of S3.
-    bucket
-        The bucket's name.
     """
 
     def __init__(self, client: Any, bucket: str) -> None:
@@ -37,72 +35,53 @@ class Storage:
         self.bucket: Final = bucket
 
     def put(self, key: str, content: bytes, *, content_type: str = "application/octet-stream") -> None:
-        """Write an object.
-
-        Parameters
-        ----------
-        key
-            Its key.
-        content, content_type
-            What it holds, and of which kind that is.
-        """
         self._client.put_object(Bucket=self.bucket, Key=key, Body=content, ContentType=content_type)
 
     def read_version(self, bucket: str, key: str, *, etag: str, version: str | None) -> bytes | None:
-        """Return what an object held when it was written; None if it holds something else by now, or is gone.
+        """Return the content of one version of an object; None if the object has changed or is gone.
 
         Parameters
         ----------
-        bucket, key
-            The object.
         etag, version
-            What it was; a bucket without versions has none.
+            ETag and version. A bucket without versioning has no version.
         """
         which = {"VersionId": version} if version else {}
         return self._content(Bucket=bucket, Key=key, IfMatch=f'"{etag}"', **which)
 
     def read_beginning(self, bucket: str, key: str, most_bytes: int) -> bytes:
-        """Return the first bytes of an object that is not empty; none if it is gone.
+        """Return the first bytes of an object that is not empty; None if it is gone.
 
         Parameters
         ----------
-        bucket, key
-            The object.
         most_bytes
             How many, at most.
         """
         return self._content(Bucket=bucket, Key=key, Range=f"bytes=0-{most_bytes - 1}") or b""
 
     def sizes(self, prefix: str) -> dict[str, int]:
-        """Return bytes by key of every object below a prefix.
-
-        Parameters
-        ----------
-        prefix
-            The prefix.
-        """
+        """Return the sizes in bytes of all objects below a prefix, by key."""
         pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix)
         return {entry["Key"]: entry["Size"] for page in pages for entry in page.get("Contents", [])}
 
     def join(self, keys: Sequence[str], destination: str, *, md5: str | None) -> None:
-        """Make one object of many, in bounded memory, and not if it is not what was announced.
+        """Join objects into one, in bounded memory. Fails if the content differs from the announced digest.
 
-        The bytes pass through this process because S3 joins no part of less than 5 MiB by itself
+        The bytes pass through this process, because S3 itself joins no parts below 5 MiB
         (https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html).
 
         Parameters
         ----------
         keys
-            Keys of the objects, in their order.
+            Keys of the objects, in order.
         destination
-            Key of the one.
+            Key of the joined object.
         md5
-            Digest of all bytes in hex; None where it was not announced.
+            Digest of all bytes in hex; None if none was announced.
 
         Raises
         ------
         WrongContentError
-            If the digest is another.
+            If the digest differs.
         """
         contents = (self._client.get_object(Bucket=self.bucket, Key=key)["Body"].read() for key in keys)
         self._client.upload_fileobj(
@@ -114,14 +93,12 @@ class Storage:
         )
 
     def delete(self, keys: Iterable[str], *, bucket: str | None = None) -> None:
-        """Delete objects, those that are there.
+        """Delete objects. Missing ones are ignored.
 
         Parameters
         ----------
-        keys
-            Their keys.
         bucket
-            Their bucket, where it is another one.
+            Bucket of the objects; the batch bucket by default.
         """
         left = list(keys)
         while left:
@@ -132,13 +109,7 @@ class Storage:
             )
 
     def address(self, bucket: str, key: str) -> str:
-        """Return an address at which an object can be read for a while by who knows it.
-
-        Parameters
-        ----------
-        bucket, key
-            The object.
-        """
+        """Return a presigned address at which anyone can read an object for a short time."""
         return str(
             self._client.generate_presigned_url(
                 "get_object", Params={"Bucket": bucket, "Key": key}, ExpiresIn=ADDRESS_SECONDS
@@ -146,7 +117,7 @@ class Storage:
         )
 
     def _content(self, **request: str) -> bytes | None:
-        """Return what an object holds; None if it is gone."""
+        """Return the content of an object; None if it is gone."""
         try:
             answer = self._client.get_object(**request)
         except ClientError as error:
@@ -158,9 +129,11 @@ class Storage:
 
 
 class _CheckedStream:
-    """Bytes of many objects as one; its end raises if they are not those that were announced.
+    """Many objects as one stream of bytes.
 
-    An upload that reads from it therefore never completes with wrong content.
+    At its end, it raises if the digest differs from the announced one.
+
+    So an upload that reads from it never completes with wrong content.
     """
 
     def __init__(self, contents: Iterator[bytes], md5: str | None) -> None:
@@ -170,7 +143,7 @@ class _CheckedStream:
         self._rest = b""
 
     def read(self, amount: int = -1) -> bytes:
-        """Return as many bytes as asked for, all if negative, fewer only at the end."""
+        """Read at most this many bytes; all if negative. Returns fewer only at the end."""
         while amount < 0 or len(self._rest) < amount:
             content = next(self._contents, None)
             if content is None:

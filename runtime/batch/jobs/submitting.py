@@ -1,7 +1,7 @@
-"""A job is submitted: its record, what checking it needs, and the execution that runs it, in this order.
+"""Submits a job: writes its record, then the document for checking, then starts the execution.
 
-Each of the three steps can be done again. So whoever submits the same once more, because a connection or a
-function broke off, finishes what the first began, and nothing is begun twice.
+Each of the three steps can be repeated. If a connection or a function breaks off, a repeated submission
+completes the first one. Nothing starts twice.
 """
 
 from __future__ import annotations
@@ -9,42 +9,42 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from batch.contracts.keys import JobKeys
 from batch.contracts.request import JobRequest, Publication
 from batch.jobs import identifiers
-from batch.jobs.configuration import DeclaredSignal, Queue, Team
+from batch.jobs.configuration import BatchTeam, DeclaredSignal, Queue
 from batch.jobs.executions import Executions
-from batch.jobs.job import Job, JobError, Source
+from batch.jobs.job_record import Job, JobError, Source
 from batch.jobs.job_table import JobTable, Once, plain
-from batch.jobs.manifest import Manifest
+from batch.jobs.manifest import JobManifest
 from batch.jobs.storage import Storage
+from inference_blueprints.contracts.batch_keys import JobKeys
 
 _SECONDS_PER_HOUR = 3600
 
 
 @dataclass(frozen=True, slots=True)
-class Submission:
-    """What is submitted.
+class SubmittedJob:
+    """A submission of a job.
 
     Parameters
     ----------
     manifest
-        What the job is.
+        Description of the job.
     queue, team
-        Where it waits, and whose it is.
+        Queue and team of the job.
     source, principal
-        How it came in, and the ARN of who sent it; empty where that is not known.
+        Way of submission, and ARN of the sender; empty if the sender is unknown.
     once
-        What makes two submissions one job; None if each is one.
+        Idempotency key; None if each submission is a new job.
     completion_window
-        Hours until it must be finished, in the words in which they were asked for.
+        Hours until the deadline, as text, as they were requested.
     input_file_id
-        The file that it reads, where it came in as one.
+        File that the job reads, if it was submitted as a file.
     """
 
-    manifest: Manifest
+    manifest: JobManifest
     queue: Queue
-    team: Team
+    team: BatchTeam
     source: Source
     principal: str
     once: Once | None
@@ -53,50 +53,31 @@ class Submission:
 
 
 class Submitter:
-    """Makes jobs.
-
-    Parameters
-    ----------
-    jobs
-        Their records.
-    storage
-        The bucket.
-    executions
-        The state machine.
-    """
-
     def __init__(self, jobs: JobTable, storage: Storage, executions: Executions) -> None:
         self._jobs = jobs
         self._storage = storage
         self._executions = executions
 
-    def submit(self, submission: Submission) -> Job:
-        """Make a job and start it, or finish doing so, and return it as it is now.
-
-        Parameters
-        ----------
-        submission
-            What is submitted.
+    def submit(self, submission: SubmittedJob) -> Job:
+        """Create a job and start it, or complete an interrupted call. Return the job in its current state.
 
         Raises
         ------
         KeyReusedError
-            If its idempotency key came with something else before.
+            If the idempotency key was used before for another submission.
         """
         job = self._jobs.create(_job(submission, now=int(time.time())), submission.once)
         if job.state == "validating":
             self._start(job, submission)
         return job
 
-    def refuse(self, submission: Submission, problems: tuple[JobError, ...]) -> Job:
-        """Make the record of a job that will never run, so that its team can read why.
+    def refuse(self, submission: SubmittedJob, problems: tuple[JobError, ...]) -> Job:
+        """Create the record of a job that will never run, so that its team can read the reason.
 
         Parameters
         ----------
         submission
-            What was submitted; its manifest holds what could be read.
-        problems
-            What is wrong.
+            The submission. Its manifest contains the fields that could be read.
         """
         now = int(time.time())
         values = _job(submission, now=now).to_values()
@@ -107,8 +88,8 @@ class Submitter:
         }
         return self._jobs.create(Job.from_values({**values, **refused}), submission.once)
 
-    def _start(self, job: Job, submission: Submission) -> None:
-        """Write what checking the job needs, and start it."""
+    def _start(self, job: Job, submission: SubmittedJob) -> None:
+        """Write the document that the check of the job reads, and start the job."""
         request = _request(job, submission)
         self._storage.put(
             JobKeys(job.id).request, request.to_json().encode(), content_type="application/json"
@@ -116,8 +97,7 @@ class Submitter:
         self._executions.start(job)
 
 
-def _job(submission: Submission, *, now: int) -> Job:
-    """Return the record of a new job."""
+def _job(submission: SubmittedJob, *, now: int) -> Job:
     manifest = submission.manifest
     return Job(
         id=identifiers.new("batch"),
@@ -140,12 +120,12 @@ def _job(submission: Submission, *, now: int) -> Job:
 
 
 def _publication(signal: DeclaredSignal) -> Publication:
-    """Return where the answers of a job that is submitted now go."""
+    """Return the destination of the answers of a job submitted now."""
     return Publication(signal.name, time.time_ns() // 1_000_000, round(signal.ttl_hours * _SECONDS_PER_HOUR))
 
 
-def _request(job: Job, submission: Submission) -> JobRequest:
-    """Return what checking and planning read."""
+def _request(job: Job, submission: SubmittedJob) -> JobRequest:
+    """Return the document that checks and planning read."""
     return JobRequest(
         job=job.id,
         team=job.team,

@@ -1,4 +1,4 @@
-"""From a job's input to shards: cut into segments, check each line, estimate, cut into shards, plan.
+"""Turns a job's input into shards: cut into segments, check each line, estimate, cut into shards, plan.
 
-A segment is the most that is ever in memory, and a line that is too long is not even that.
+Memory holds at most one segment. A line above the size limit is never held whole.
 """

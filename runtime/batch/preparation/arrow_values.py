@@ -1,7 +1,7 @@
-"""Values of Arrow's arrays as values of JSON, for a row in Parquet is to be what a row in JSON is.
+"""Converts Arrow values to JSON values, so that a row in Parquet equals the same row in JSON.
 
-Types are those of https://arrow.apache.org/docs/python/api/datatypes.html. Needs nothing of a zone's clock:
-a point in time is written in UTC.
+Types are those of https://arrow.apache.org/docs/python/api/datatypes.html. The code needs no time zone
+database: timestamps are written in UTC.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typing import Any, Final
 import pyarrow as pa
 from pyarrow import types
 
-#: Makes values of JSON of an array.
+#: Converts an array to JSON values.
 Reader = Callable[[Any], list[Any]]
 
 _MOST_LEVELS: Final = 32
 _EPOCH: Final = datetime(1970, 1, 1)
 _DAY_SECONDS: Final = 86_400
-#: Parts of a second, and digits of one.
+#: Units per second, and their number of digits.
 _UNITS: Final = {"s": (1, 0), "ms": (10**3, 3), "us": (10**6, 6), "ns": (10**9, 9)}
 _PLAIN: Final = (
     types.is_null,
@@ -41,35 +41,33 @@ _ALLOWED: Final = (
 
 
 class UnsupportedTypeError(Exception):
-    """A column of a type that JSON has nothing for: says which, and what is allowed."""
+    """A column's type has no counterpart in JSON. The message names the column and the allowed types."""
 
 
 class UnfitValueError(ValueError):
-    """A value that JSON has nothing for."""
+    """A value has no counterpart in JSON."""
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
-    """What stands in the place of a value that cannot be read.
+class UnreadableValue:
+    """Placeholder for a value that cannot be read.
 
     Parameters
     ----------
     reason
-        What is wrong with it.
+        Problem of the value.
     """
 
     reason: str
 
 
 def read_values(reader: Reader, array: Any) -> list[Any]:
-    """Return the values of a column, with a `Fault` for each that cannot be read.
+    """Return the values of a column, with an `UnreadableValue` for each that cannot be read.
 
     Parameters
     ----------
     reader
-        What `reader_of` returned for its type.
-    array
-        The column.
+        Result of `reader_of` for the column's type.
     """
     try:
         return reader(array)
@@ -78,31 +76,28 @@ def read_values(reader: Reader, array: Any) -> list[Any]:
 
 
 def _value(reader: Reader, array: Any) -> Any:
-    """Return the only value of an array."""
     try:
         return reader(array)[0]
     except UnicodeDecodeError as error:
-        return Fault(f"no text in UTF-8: {error.reason} at byte {error.start}")
+        return UnreadableValue(f"no text in UTF-8: {error.reason} at byte {error.start}")
     except ValueError as error:
-        return Fault(str(error))
+        return UnreadableValue(str(error))
 
 
 def reader_of(kind: Any, name: str, *, levels: int = _MOST_LEVELS) -> Reader:
-    """Return what reads arrays of a type.
+    """Return the function that converts arrays of a type.
 
     Parameters
     ----------
-    kind
-        The type.
     name
-        The column, for the message.
+        Name of the column, for the message.
     levels
-        How deep its values may be nested.
+        Levels of nesting that are still allowed.
 
     Raises
     ------
     UnsupportedTypeError
-        If JSON has nothing for it.
+        If JSON has no counterpart for the type.
     """
     if not levels:
         raise UnsupportedTypeError(f"column {name}: is nested more than {_MOST_LEVELS} deep")
@@ -130,7 +125,7 @@ def reader_of(kind: Any, name: str, *, levels: int = _MOST_LEVELS) -> Reader:
 
 
 def _nested_reader(kind: Any, name: str, levels: int) -> Reader:
-    """Return what reads arrays of lists, structs or maps."""
+    """Return the function that converts arrays of lists, structs or maps."""
     if types.is_fixed_size_list(kind):
         inner = reader_of(pa.list_(kind.value_type), name, levels=levels)
         return lambda array: inner(array.cast(pa.list_(kind.value_type)))
@@ -151,33 +146,33 @@ def _nested_reader(kind: Any, name: str, levels: int) -> Reader:
 
 
 def _plain(array: Any) -> list[Any]:
-    """Return values that are the same in JSON."""
+    """Return values that JSON has unchanged."""
     return list(array.to_pylist())
 
 
 def _finite(array: Any) -> list[Any]:
-    """Return numbers; JSON has no others than finite ones."""
+    """Return numbers. JSON has only finite ones."""
     values = _plain(array)
     for each in values:
         if each is not None and not math.isfinite(each):
-            raise UnfitValueError(f"{each} is no value of JSON; write null in its place")
+            raise UnfitValueError(f"{each} is not a JSON value; write null in its place")
     return values
 
 
 def _short(array: Any) -> list[Any]:
-    """Return numbers of less than 64 bits by their shortest digits: 0.1 is to be 0.1."""
+    """Return numbers of less than 64 bits with their shortest digits, so that 0.1 stays 0.1."""
     _finite(array)
     texts = array.cast(pa.float32()).cast(pa.string()).to_pylist()
     return [None if each is None else float(each) for each in texts]
 
 
 def _decimals(array: Any) -> list[Any]:
-    """Return decimals as strings, for as numbers they would lose digits."""
+    """Return decimals as strings. As numbers they would lose digits."""
     return [None if each is None else format(each, "f") for each in array.to_pylist()]
 
 
 def _dates(array: Any, *, seconds: Fraction, integers: Any) -> list[Any]:
-    """Return days as ISO 8601 has them."""
+    """Return dates in ISO 8601."""
     return [
         None if each is None else _moment(math.floor(each * seconds)).date().isoformat()
         for each in array.view(integers).to_pylist()
@@ -185,7 +180,7 @@ def _dates(array: Any, *, seconds: Fraction, integers: Any) -> list[Any]:
 
 
 def _timestamps(array: Any, *, unit: str, ending: str) -> list[Any]:
-    """Return points in time as ISO 8601 has them: in UTC, or of no zone."""
+    """Return timestamps in ISO 8601: in UTC, or without a zone."""
     parts, digits = _UNITS[unit]
 
     def text(value: int) -> str:
@@ -196,20 +191,19 @@ def _timestamps(array: Any, *, unit: str, ending: str) -> list[Any]:
 
 
 def _times(array: Any, *, unit: str, integers: Any) -> list[Any]:
-    """Return times of a day as ISO 8601 has them."""
+    """Return times of day in ISO 8601."""
     parts, digits = _UNITS[unit]
 
     def text(value: int) -> str:
         whole, rest = divmod(value, parts)
         if not 0 <= whole < _DAY_SECONDS:
-            raise UnfitValueError("is no time of a day")
+            raise UnfitValueError("is not a time of day")
         return f"{_moment(whole).time().isoformat()}{_fraction(rest, digits)}"
 
     return [None if each is None else text(each) for each in array.view(integers).to_pylist()]
 
 
 def _moment(seconds: int) -> datetime:
-    """Return a point in time."""
     try:
         return _EPOCH + timedelta(seconds=seconds)
     except OverflowError as error:
@@ -217,17 +211,15 @@ def _moment(seconds: int) -> datetime:
 
 
 def _fraction(rest: int, digits: int) -> str:
-    """Return parts of a second as digits, none where there are none."""
+    """Return a fraction of a second as digits; empty if it is zero."""
     return f".{rest:0{digits}d}" if rest else ""
 
 
 def _lists(array: Any, *, values: Reader) -> list[Any]:
-    """Return lists."""
     return [None if part is None else part[0] for part in _parts(array, [(array.values, values)])]
 
 
 def _structs(array: Any, *, names: Sequence[str], readers: Sequence[Reader]) -> list[Any]:
-    """Return structs as objects."""
     columns = [reader(field) for reader, field in zip(readers, array.flatten(), strict=True)]
     rows = zip(*columns, strict=True) if columns else ((),) * len(array)
     return [
@@ -237,7 +229,6 @@ def _structs(array: Any, *, names: Sequence[str], readers: Sequence[Reader]) -> 
 
 
 def _maps(array: Any, *, values: Reader) -> list[Any]:
-    """Return maps as objects."""
     return [
         None if part is None else _object(*part)
         for part in _parts(array, [(array.keys, _plain), (array.items, values)])
@@ -245,7 +236,6 @@ def _maps(array: Any, *, values: Reader) -> list[Any]:
 
 
 def _object(keys: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
-    """Return an object of JSON."""
     found = dict(zip(keys, values, strict=True))
     if len(found) < len(keys):
         raise UnfitValueError("a map has a key twice")
@@ -253,7 +243,7 @@ def _object(keys: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
 
 
 def _parts(array: Any, children: Sequence[tuple[Any, Reader]]) -> Iterator[Sequence[list[Any]] | None]:
-    """Iterate over what an array of lists holds at each place, by child; None where it holds nothing."""
+    """Iterate over the children at each position of an array of lists; None for a null."""
     offsets = array.offsets.to_pylist()
     first, last = offsets[0], offsets[-1]
     columns = [read(child.slice(first, last - first)) for child, read in children]

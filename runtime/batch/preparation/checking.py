@@ -1,7 +1,7 @@
-"""Checks one segment: its lines into shards, its bad lines into rows of the error file.
+"""Checks one segment: valid lines become shards, invalid lines become rows of the error file.
 
-Lines are held until there are some MiB of them, and become shards then; so the memory is the same, however
-many rows a segment of comma-separated values or Parquet has.
+The check holds some MiB of lines, then writes them as shards. So the memory does not depend on the number of
+rows in a segment of CSV or Parquet.
 """
 
 from __future__ import annotations
@@ -11,45 +11,40 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from batch.contracts.keys import JobKeys
 from batch.contracts.request import JobRequest
 from batch.objects import Objects
 from batch.preparation import error_rows
 from batch.preparation.csv_rows import rows
 from batch.preparation.custom_ids import digests, merged
 from batch.preparation.cutting import NumberedLine, cut_shards
+from batch.preparation.input_text import InputRow, UnreadableInputError, text_of
+from batch.preparation.line_checks import BadLine, CheckedLine, check_request
 from batch.preparation.line_reader import lines_that_begin_within
 from batch.preparation.parquet import ParquetReader
-from batch.preparation.reading import Row, UnreadableInputError, text_of
-from batch.preparation.request_checks import BadLine, CheckedLine, check_request
 from batch.preparation.row_checks import RowChecks
 from batch.preparation.segment_report import SegmentReport, ShardEntry
 from batch.preparation.segments import Segment
 from batch.rendering import RenderingError
+from inference_blueprints.contracts.batch_keys import JobKeys
+from inference_blueprints.contracts.batch_limits import LINE_BUFFER_BYTES, LINE_OVERHEAD_BYTES
 
-#: Bytes of lines that are held, and what a line costs beside what it holds.
-_RUN_BYTES = 64 * 2**20
-_BYTES_OF_A_LINE = 1024
-#: What one function checks in well under its fifteen minutes, of the shortest rows.
+#: One function checks this many of the shortest rows in well under its fifteen minutes.
 _MOST_CSV_BYTES = 512 * 2**20
-#: Of a segment; more are no mistakes of lines, and naming them would take longer than a function has.
+#: Most invalid lines of a segment. Above this, the input as a whole is wrong, and a list of all lines would
+#: take too long.
 _MOST_INVALID = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A line that holds something.
+    """A line that is not empty.
 
     Parameters
     ----------
     number
         Line of the segment, from 1.
-    size
-        Its bytes.
-    line
-        What it is.
     code
-        A word for what is wrong with it, if anything is.
+        Stable code of the problem; empty if the line is valid.
     """
 
     number: int
@@ -59,21 +54,19 @@ class _Found:
 
 
 def check_segment(request: JobRequest, segment: Segment, objects: Objects) -> SegmentReport:
-    """Check a segment and write everything that it becomes; doing it again writes the same.
+    """Check a segment, and write its shards and error rows. A repeated call writes the same.
 
     Parameters
     ----------
-    request
-        The job.
     segment
-        The part of its input.
+        Segment of the input.
     objects
-        Where to read and write.
+        Objects to read and write.
 
     Raises
     ------
     InputChangedError
-        If the input is not what it was.
+        If the input has changed.
     """
     keys = JobKeys(request.job)
     check = _Check(request, segment, objects)
@@ -87,14 +80,14 @@ def check_segment(request: JobRequest, segment: Segment, objects: Objects) -> Se
 
 
 class _Check:
-    """One check of a segment.
+    """The check of one segment.
 
     Parameters
     ----------
     request, segment
-        The job and the part of its input.
+        The job, and the segment of its input.
     objects
-        Where to read and write.
+        Objects to read and write.
     """
 
     def __init__(self, request: JobRequest, segment: Segment, objects: Objects) -> None:
@@ -108,11 +101,11 @@ class _Check:
         self._held: list[NumberedLine] = []
         self._held_bytes = 0
         self._shards: list[ShardEntry] = []
-        #: Of the custom_ids of each run.
+        #: Digests of the custom_ids of each run.
         self.digests: list[bytes] = []
 
     def error_rows(self) -> Iterator[bytes]:
-        """Check all lines, and iterate over the rows of those that will not run."""
+        """Check all lines, and iterate over the error rows of the invalid ones."""
         for found in self._found():
             if isinstance(found.line, BadLine):
                 self._invalid += 1
@@ -124,13 +117,13 @@ class _Check:
                 )
                 continue
             self._held.append(NumberedLine(found.number, found.line))
-            self._held_bytes += found.size + _BYTES_OF_A_LINE
-            if self._held_bytes >= _RUN_BYTES:
+            self._held_bytes += found.size + LINE_OVERHEAD_BYTES
+            if self._held_bytes >= LINE_BUFFER_BYTES:
                 self._write_run()
         self._write_run()
 
     def report(self) -> SegmentReport:
-        """Return what was found."""
+        """Return the result of the check."""
         return SegmentReport(
             self._segment.number,
             self._segment.source,
@@ -141,7 +134,7 @@ class _Check:
         )
 
     def _write_run(self) -> None:
-        """Write the shards of the lines that are held."""
+        """Write the held lines as shards."""
         keys = JobKeys(self._request.job)
         for shard in cut_shards(self._segment.number, len(self.digests), self._held):
             self._objects.write(
@@ -154,13 +147,13 @@ class _Check:
         self._held, self._held_bytes = [], 0
 
     def _found(self) -> Iterator[_Found]:
-        """Iterate over the lines of the segment that hold something."""
+        """Iterate over the lines of the segment that are not empty."""
         try:
             if self._source.format == "jsonl":
                 yield from self._until_too_many(self._found_in_lines())
             else:
                 yield from self._until_too_many(self._found_in_rows())
-        except RenderingError as error:  # Of the template itself: no row of it can be made a request.
+        except RenderingError as error:  # The template itself is invalid, so no row can become a request.
             self._lines = 1
             yield _Found(1, 0, BadLine(None, (str(error),)), "template_error")
         except UnreadableInputError as error:
@@ -169,7 +162,7 @@ class _Check:
             yield _Found(error.line, 0, BadLine(None, (str(error),)), "unreadable_input")
 
     def _until_too_many(self, lines: Iterator[_Found]) -> Iterator[_Found]:
-        """Iterate over lines as long as there is sense in naming those that are not valid."""
+        """Iterate over lines until too many are invalid."""
         for found in lines:
             if self._invalid == _MOST_INVALID:
                 reason = f"has {_MOST_INVALID:,} bad lines in one part of it; what follows was not read"
@@ -192,7 +185,7 @@ class _Check:
                 yield _Found(number, line.size, check(line.content, number))
 
     def _found_in_rows(self) -> Iterator[_Found]:
-        """Check rows of comma-separated values or Parquet."""
+        """Check rows of CSV or Parquet."""
         limit = self._request.limits.line_bytes
         checks = RowChecks(self._request)
         for row in self._rows():
@@ -207,13 +200,12 @@ class _Check:
             else:
                 yield _Found(row.line, size, checks.check(row.content, self._place(row.line)))
 
-    def _rows(self) -> Iterator[Row]:
-        """Iterate over the rows of the segment."""
+    def _rows(self) -> Iterator[InputRow]:
         if self._source.format == "csv":
             if self._segment.end > _MOST_CSV_BYTES:
                 raise UnreadableInputError(
-                    f"has {self._segment.end:,} bytes; comma-separated values may have {_MOST_CSV_BYTES:,}, "
-                    "for they are read by one function: write several files, lines of JSON, or Parquet"
+                    f"has {self._segment.end:,} bytes; a CSV file may have {_MOST_CSV_BYTES:,}, "
+                    "because one function reads it: write several files, JSON Lines or Parquet"
                 )
             yield from rows(self._stream(0), limit=self._request.limits.line_bytes)
             return
@@ -224,23 +216,22 @@ class _Check:
             yield from reader.rows(read, size, (segment.start, segment.end))
 
     def _stream(self, start: int) -> Iterator[bytes]:
-        """Iterate over the input from a byte on."""
         source = self._source
         pieces = self._objects.stream(source.bucket, source.key, start=start, etag=self._segment.etag)
         return pieces if start else text_of(pieces)
 
     def _checker(self) -> Callable[[bytes, int], CheckedLine | BadLine]:
-        """Return what checks a line of JSON: a request, or a row for the job's template."""
+        """Return the function that checks a line of JSON, as a request or as a row for the template."""
         if self._request.template is None:
             return lambda content, _: check_request(content, self._request)
         checks = RowChecks(self._request)
         return lambda content, number: checks.check_json(content, self._place(number))
 
     def _place(self, number: int) -> str:
-        """Return a name for a row that has none; no other row of the job has it."""
+        """Return a name for a row without custom_id, unique within the job."""
         return f"row-{self._segment.number}-{number}"
 
 
 def _size(row: Mapping[str, Any]) -> int:
-    """Return the bytes of a row as JSON."""
+    """Return the size of a row as JSON, in bytes."""
     return len(json.dumps(row, ensure_ascii=False).encode("utf-8", "surrogatepass"))

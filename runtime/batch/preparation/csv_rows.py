@@ -1,4 +1,4 @@
-"""Rows of comma-separated values (RFC 4180), one after another: a quoted field may hold ends of lines."""
+"""Reads rows of CSV (RFC 4180) one by one; a quoted field may contain line ends."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ import csv
 import io
 from collections.abc import Iterable, Iterator
 
-from batch.preparation.reading import Row, UnreadableInputError
-from batch.preparation.request_checks import BadLine
+from batch.preparation.input_text import InputRow, UnreadableInputError
+from batch.preparation.line_checks import BadLine
 
-#: Of the longest field, so many fit a line before it is not read to its end.
+#: A line can contain this many fields of the longest size. The rest of the line is not read.
 _FIELDS_OF_A_LINE = 4
 
 
-def rows(chunks: Iterable[bytes], *, limit: int) -> Iterator[Row]:
-    """Iterate over the rows of a file in UTF-8.
+def rows(chunks: Iterable[bytes], *, limit: int) -> Iterator[InputRow]:
+    """Iterate over the rows of a UTF-8 file.
 
     Parameters
     ----------
     chunks
         The file's bytes, in pieces of any size.
     limit
-        Characters of a field, at most; a longer one ends the file, because where it ends is not known.
+        Most characters of a field. A longer field ends the reading, because its end is unknown.
 
     Raises
     ------
     UnreadableInputError
-        If the rest of it cannot be read.
+        If the rest of the file cannot be read.
     """
     before = csv.field_size_limit(limit)
     reader = csv.reader(_text_lines(chunks, limit=_FIELDS_OF_A_LINE * limit), strict=True)
@@ -40,8 +40,8 @@ def rows(chunks: Iterable[bytes], *, limit: int) -> Iterator[Row]:
         csv.field_size_limit(before)
 
 
-def _rows(reader: Iterator[list[str]]) -> Iterator[Row]:
-    """Iterate over rows after the names of the fields."""
+def _rows(reader: Iterator[list[str]]) -> Iterator[InputRow]:
+    """Iterate over the rows after the header."""
     names = next(reader, [])
     if len(set(names)) != len(names):
         raise UnreadableInputError("the first line names a field twice; each needs a name of its own")
@@ -51,13 +51,13 @@ def _rows(reader: Iterator[list[str]]) -> Iterator[Row]:
             continue
         if len(values) != len(names):
             reason = f"has {len(values)} values; the first line names {len(names)} fields"
-            yield Row(line, BadLine(None, (reason,)))
+            yield InputRow(line, BadLine(None, (reason,)))
         else:
-            yield Row(line, dict(zip(names, values, strict=True)))
+            yield InputRow(line, dict(zip(names, values, strict=True)))
 
 
 def _text_lines(chunks: Iterable[bytes], *, limit: int) -> Iterator[str]:
-    """Iterate over lines with their ends, of so many characters at most; a byte order mark is left out."""
+    """Iterate over lines with their line ends, cut at a limit of characters. A byte order mark is dropped."""
     decoder = codecs.getincrementaldecoder("utf-8-sig")()
     rest = ""
     for chunk in chunks:

@@ -1,6 +1,7 @@
-"""Whether a custom_id is used twice in a job of millions of lines, in the memory of a few.
+"""Finds a repeated custom_id among millions of lines with little memory.
 
-Each segment leaves digests of its custom_ids, sorted, with the line of each; merged, equal ones meet.
+Each segment stores sorted digests of its custom_ids, each with its line. In a merge of all segments, equal
+digests meet.
 """
 
 from __future__ import annotations
@@ -12,21 +13,21 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-# 16 bytes: of 50 million lines no two meet by chance. Then the line.
+# 16 bytes: a collision by chance is practically impossible among 50 million lines. The line number follows.
 _RECORD = struct.Struct(">16sI")
 _RECORDS_A_PIECE = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """A custom_id that is used again.
+    """A repeated custom_id.
 
     Parameters
     ----------
     segment, line
-        Where: the segment's number and its line, from 1.
+        Place of the repetition: number of the segment, and line from 1.
     first_segment, first_line
-        Where it was used first.
+        Place of the first use.
     """
 
     segment: int
@@ -36,12 +37,12 @@ class Repetition:
 
 
 def digests(ids: Iterable[tuple[str, int]]) -> bytes:
-    """Return the digests of a run of a segment's custom_ids, sorted.
+    """Return the sorted digests of the custom_ids of a run.
 
     Parameters
     ----------
     ids
-        Each with its line of the segment.
+        Custom_ids, each with its line of the segment.
     """
     records = [
         _RECORD.pack(
@@ -54,12 +55,12 @@ def digests(ids: Iterable[tuple[str, int]]) -> bytes:
 
 
 def merged(runs: Sequence[bytes]) -> Iterator[bytes]:
-    """Iterate over the digests of a segment, sorted, in pieces.
+    """Merge the runs of a segment, and iterate over the sorted digests in pieces.
 
     Parameters
     ----------
     runs
-        What `digests` made of each run.
+        Results of `digests` for each run.
     """
     records = heapq.merge(*map(_split, runs))
     while piece := b"".join(itertools.islice(records, _RECORDS_A_PIECE)):
@@ -67,17 +68,16 @@ def merged(runs: Sequence[bytes]) -> Iterator[bytes]:
 
 
 def _split(run: bytes) -> Iterator[bytes]:
-    """Iterate over the records of a run."""
     return (run[start : start + _RECORD.size] for start in range(0, len(run), _RECORD.size))
 
 
 def repetitions(segments: Sequence[Iterable[bytes]]) -> Iterator[Repetition]:
-    """Iterate over the custom_ids that are used again, after the first use of each.
+    """Iterate over all repeated uses of custom_ids.
 
     Parameters
     ----------
     segments
-        What `merged` made of each segment, in pieces of any size, by the segment's number.
+        Results of `merged` by segment number, in pieces of any size.
     """
     streams = [_records(number, pieces) for number, pieces in enumerate(segments)]
     first: tuple[bytes, int, int] = (b"", 0, 0)
@@ -89,7 +89,6 @@ def repetitions(segments: Sequence[Iterable[bytes]]) -> Iterator[Repetition]:
 
 
 def _records(segment: int, pieces: Iterable[bytes]) -> Iterator[tuple[bytes, int, int]]:
-    """Iterate over the digests of a segment, each with its segment and line."""
     rest = b""
     for piece in pieces:
         data = rest + piece

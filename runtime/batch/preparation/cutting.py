@@ -1,4 +1,4 @@
-"""Valid lines of a segment into shards: by tokens, long and short apart, shared beginnings together."""
+"""Cuts the valid lines of a segment into shards: by tokens, by prompt length, and by shared prefixes."""
 
 from __future__ import annotations
 
@@ -8,27 +8,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from batch.contracts.shard import ShardLine
-from batch.preparation.request_checks import CheckedLine
-
-# Above each, a class of its own: a prompt of 100,000 tokens among short ones makes them wait for its prefill.
-_LENGTH_CLASSES = (2_048, 16_384)
-#: A shard's tokens, input and output: minutes of work, so that little is lost with a worker and the last
-#: shards of a job end together.
-SHARD_TOKENS = 8_000_000
-#: A shard's lines, whatever they hold.
-SHARD_LINES = 50_000
+from batch.preparation.line_checks import CheckedLine
+from inference_blueprints.contracts.batch_limits import LENGTH_CLASS_ENDS, MAX_SHARD_LINES, MAX_SHARD_TOKENS
 
 
 @dataclass(frozen=True, slots=True)
 class NumberedLine:
-    """A valid line at its place.
+    """A valid line and its number.
 
     Parameters
     ----------
     number
         Line of the segment, from 1.
-    line
-        The line.
     """
 
     number: int
@@ -37,16 +28,14 @@ class NumberedLine:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """Lines that one worker takes.
+    """Lines for one worker.
 
     Parameters
     ----------
     name
-        Its name within the job: segment, run, length class, and place.
-    lines
-        Its lines.
+        Name within the job: segment, run, length class, and number.
     input_tokens, output_tokens
-        Estimated tokens of all of them.
+        Estimated tokens of all lines.
     """
 
     name: str
@@ -55,23 +44,20 @@ class Shard:
     output_tokens: int
 
     def to_jsonl(self) -> bytes:
-        """Return the shard's file."""
         return b"".join(line.to_json().encode("utf-8", "surrogatepass") + b"\n" for line in self.lines)
 
 
 def cut_shards(segment: int, run: int, lines: Iterable[NumberedLine]) -> Iterator[Shard]:
-    """Iterate over the shards of a run of a segment's lines.
+    """Iterate over the shards of a run of lines.
 
     Parameters
     ----------
     segment, run
-        The segment's number, and the run's in the segment.
-    lines
-        Its valid lines.
+        Number of the segment, and number of the run within the segment.
     """
     classes: dict[int, list[NumberedLine]] = defaultdict(list)
     for each in lines:
-        classes[bisect.bisect_left(_LENGTH_CLASSES, each.line.input_tokens)].append(each)
+        classes[bisect.bisect_left(LENGTH_CLASS_ENDS, each.line.input_tokens)].append(each)
     for length, members in sorted(classes.items()):
         members.sort(key=lambda each: (each.line.beginning, each.number))
         for place, group in enumerate(_groups(members)):
@@ -79,12 +65,12 @@ def cut_shards(segment: int, run: int, lines: Iterable[NumberedLine]) -> Iterato
 
 
 def _groups(members: Sequence[NumberedLine]) -> Iterator[list[NumberedLine]]:
-    """Iterate over runs of lines, each as large as a shard may be, with one line at least."""
+    """Iterate over groups of at least one line, each up to the size of a shard."""
     group: list[NumberedLine] = []
     tokens = 0
     for each in members:
         size = each.line.input_tokens + each.line.output_tokens
-        if group and (tokens + size > SHARD_TOKENS or len(group) == SHARD_LINES):
+        if group and (tokens + size > MAX_SHARD_TOKENS or len(group) == MAX_SHARD_LINES):
             yield group
             group, tokens = [], 0
         group.append(each)
@@ -94,7 +80,6 @@ def _groups(members: Sequence[NumberedLine]) -> Iterator[list[NumberedLine]]:
 
 
 def _shard(name: str, group: Sequence[NumberedLine]) -> Shard:
-    """Return the shard of a run of lines."""
     lines = [
         ShardLine(
             ordinal=ordinal,

@@ -1,4 +1,4 @@
-"""Rows of the error file for lines that never run, in OpenAI's shape."""
+"""Rows of the error file for lines that never run, in OpenAI's format."""
 
 from __future__ import annotations
 
@@ -9,18 +9,16 @@ _SHOWN_IN_A_REASON = 10
 
 
 def row(*, line: int, custom_id: str | None, code: str, reasons: Sequence[str]) -> bytes:
-    """Return a row, with its end.
+    """Return a row, with its line end.
 
     Parameters
     ----------
-    line
-        The line's number.
     custom_id
-        The team's own name for it, where it has one.
+        The team's name for the line, if it has one.
     code
-        A word for programs.
+        Stable error code for programs.
     reasons
-        What is wrong, all of it.
+        All problems of the line.
     """
     shown = [*reasons[:_SHOWN_IN_A_REASON]]
     if len(reasons) > len(shown):
@@ -31,14 +29,14 @@ def row(*, line: int, custom_id: str | None, code: str, reasons: Sequence[str]) 
 
 
 def moved(rows: Iterable[bytes], lines_before: int) -> Iterator[bytes]:
-    """Iterate over the rows of a segment, with the lines of the whole input.
+    """Renumber the rows of a segment to lines of the whole input.
 
     Parameters
     ----------
     rows
-        Rows as `row` made them, each whole.
+        Complete rows, as `row` returns them.
     lines_before
-        Lines of the input before the segment.
+        Number of the input's lines before the segment.
     """
     for each in rows:
         document = json.loads(each)

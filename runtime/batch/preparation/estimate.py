@@ -1,19 +1,19 @@
-"""How many tokens a request will have: an estimate from its bytes, for no tokenizer fits every model."""
+"""Estimates the tokens of a request from its bytes, because no tokenizer fits every model."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-# English prose has 4 to 5 bytes a token under the common vocabularies, Chinese 3 to 5, code 3 to 4.
-_BYTES_PER_TOKEN = 4
-# Of a message's role and marks.
+from inference_blueprints.contracts.batch_limits import BYTES_PER_TOKEN
+
+# Tokens for the role and the delimiters of a message.
 _TOKENS_PER_MESSAGE = 4
 
 
 def text_tokens(text: str) -> int:
     """Return the estimated tokens of a text, rounded up."""
-    return -(-len(text.encode("utf-8", "surrogatepass")) // _BYTES_PER_TOKEN)
+    return -(-len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)
 
 
 def input_tokens(body: Mapping[str, Any], *, image_tokens: int) -> int:
@@ -33,12 +33,12 @@ def input_tokens(body: Mapping[str, Any], *, image_tokens: int) -> int:
 
 
 def parts(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Iterate over the texts and the addresses of images of a request, as ``(kind, value)``.
+    """Iterate over the texts and image addresses of a request, as ``(kind, value)``.
 
     Parameters
     ----------
     body
-        The body of a chat completion, a completion or an embedding; what has another shape is left out.
+        The body of a chat completion, a completion or an embedding. Parts of any other form are skipped.
     """
     for field in ("prompt", "input"):
         value = body.get(field)
@@ -52,13 +52,13 @@ def parts(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _messages(body: Mapping[str, Any]) -> Sequence[Any]:
-    """Return the messages of a body; none where it has something else in their place."""
+    """Return the messages of a body; empty if the field has another type."""
     messages = body.get("messages")
     return messages if isinstance(messages, list) else ()
 
 
 def _part(part: object) -> Iterator[tuple[str, str]]:
-    """Iterate over what one part of a message holds."""
+    """Iterate over the contents of one part of a message."""
     if isinstance(part, str):
         yield "text", part
     elif isinstance(part, dict):
@@ -71,16 +71,14 @@ def _part(part: object) -> Iterator[tuple[str, str]]:
 
 
 def output_tokens(body: Mapping[str, Any], *, default: int) -> int:
-    """Return the tokens that a request's answers may have.
+    """Return the most output tokens of a request.
 
     Parameters
     ----------
-    body
-        The request's body.
     default
-        Tokens of an answer that is not limited.
+        Tokens of an answer without a limit.
     """
-    if "messages" not in body and "prompt" not in body:  # What is embedded is not answered.
+    if "messages" not in body and "prompt" not in body:  # An embedding has no output tokens.
         return 0
     limits = (body.get("max_completion_tokens"), body.get("max_tokens"), default)
     limit = next(each for each in limits if each is not None)

@@ -1,7 +1,7 @@
 """Functions of the state machine: `segment`, `check` and `plan`.
 
-Each takes an event with the job's identifier and reads the job's request from the batch bucket, whose name is
-in the environment variable ``BATCH_BUCKET``.
+The event of each contains the job's identifier. Each reads the job's request from the batch bucket, whose
+name is in the environment variable ``BATCH_BUCKET``.
 """
 
 from __future__ import annotations
@@ -12,34 +12,30 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
-from batch.contracts.keys import JobKeys
 from batch.contracts.request import Input, JobRequest
 from batch.objects import Objects
 from batch.preparation.checking import check_segment
+from batch.preparation.input_text import UnreadableInputError
 from batch.preparation.parquet import ParquetReader
 from batch.preparation.plan_job import plan_job
-from batch.preparation.reading import UnreadableInputError
 from batch.preparation.segments import Segment, Span, byte_ranges, number, row_group_ranges
+from inference_blueprints.contracts import batch_environment
+from inference_blueprints.contracts.batch_keys import JobKeys
 
 
 @cache
 def _objects() -> Objects:
-    """Return the batch bucket; one client for all events of a process."""
-    return Objects(os.environ["BATCH_BUCKET"])
+    """Return the batch bucket. The process uses one client for all events."""
+    return Objects(os.environ[batch_environment.BUCKET])
 
 
 def _request(job: str) -> JobRequest:
-    """Return the job as it was submitted."""
+    """Return the request of a job."""
     return JobRequest.from_json(_objects().read(JobKeys(job).request))
 
 
 def segment(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     """Cut a job's inputs into segments.
-
-    Parameters
-    ----------
-    event
-        ``{"job": …}``.
 
     Returns
     -------
@@ -56,14 +52,14 @@ def segment(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
 
 
 def _parts(each: Input, reader: ParquetReader) -> tuple[str, Iterable[Span]]:
-    """Return the ETag and the parts of an input."""
+    """Return the ETag and the ranges of an input."""
     size, etag = _objects().size(each.bucket, each.key)
     if each.format != "parquet":
         return etag, byte_ranges(each, size)
     try:
         groups = reader.row_groups(_objects().part_of(each.bucket, each.key, etag=etag), size)
     except UnreadableInputError:
-        # Who checks this part finds the same, and writes it where the job's team looks.
+        # The check of this range finds the same error, and writes it where the job's team can read it.
         return etag, [(0, 0)]
     return etag, row_group_ranges(groups)
 
@@ -74,7 +70,7 @@ def check(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     Parameters
     ----------
     event
-        ``{"job": …, "segment": {…}}``, the segment as the list of segments has it.
+        ``{"job": …, "segment": {…}}``, with an entry of the list of segments.
 
     Returns
     -------
@@ -86,12 +82,12 @@ def check(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
 
 
 def plan(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
-    """Plan a job whose segments are all checked.
+    """Plan a job after all segments are checked.
 
     Parameters
     ----------
     event
-        ``{"job": …, "segments": …}``, the number of its segments.
+        ``{"job": …, "segments": …}``, with the number of segments.
 
     Returns
     -------

@@ -1,7 +1,7 @@
-"""JSON as every reader takes it: what Python's takes and others do not is refused before anything is spent.
+"""Reads strict JSON: refuses what Python accepts and other readers do not, before anything is spent.
 
-Workers read and write JSON with orjson, which has whole numbers of 64 bits, no lone surrogates, and 254
-levels at most (https://github.com/ijl/orjson).
+Workers read and write JSON with orjson. It accepts whole numbers up to 64 bits, no lone surrogates, and at
+most 254 levels (https://github.com/ijl/orjson).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LONGEST_SHOWN: Final = 40
 
 
 def read_json(content: bytes) -> Any:
-    """Return the value of a text of JSON.
+    """Return the value of a JSON text.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def read_json(content: bytes) -> Any:
     Raises
     ------
     ValueError
-        If it is none, or other readers would not take it.
+        If it is not JSON, or other readers would refuse it.
     """
     text = content.removeprefix(codecs.BOM_UTF8).decode()
     try:
@@ -40,12 +40,12 @@ def read_json(content: bytes) -> Any:
     if text.count("[") + text.count("{") > _MOST_LEVELS and _is_deep(value):
         raise ValueError(_too_deep())
     if "\\u" in text and _has_surrogate(value):
-        raise ValueError("half of a surrogate pair is no character")
+        raise ValueError("half of a surrogate pair is not a character")
     return value
 
 
 def _is_deep(value: Any) -> bool:
-    """Return whether a value has more levels than it may."""
+    """Return whether a value has more levels than allowed."""
     level = [value]
     for _ in range(_MOST_LEVELS):
         level = [child for each in level for child in _children(each)]
@@ -55,14 +55,14 @@ def _is_deep(value: Any) -> bool:
 
 
 def _children(value: Any) -> Iterable[Any]:
-    """Return what an array or an object holds."""
+    """Return the children of an array or object."""
     if isinstance(value, dict):
         return value.values()
     return value if isinstance(value, list) else ()
 
 
 def _has_surrogate(value: Any) -> bool:
-    """Return whether a text of a value is none in UTF-8."""
+    """Return whether a text in a value cannot be encoded in UTF-8."""
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -71,29 +71,28 @@ def _has_surrogate(value: Any) -> bool:
 
 
 def _too_deep() -> str:
-    """Return what is wrong with a value of too many levels."""
+    """Return the error message for too many levels."""
     return f"nested more than {_MOST_LEVELS} deep"
 
 
 def _whole(digits: str) -> int:
-    """Read a whole number."""
     number = int(digits) if len(digits) <= _LONGEST_SHOWN else _MOST_NUMBER + 1
     if not _LEAST_NUMBER <= number <= _MOST_NUMBER:
-        raise ValueError(f"{_shown(digits)} is no whole number of 64 bits; write it as a text")
+        raise ValueError(f"{_shown(digits)} does not fit into 64 bits; write it as a string")
     return number
 
 
 def _real(digits: str) -> float:
-    """Read a number with a point or an exponent."""
+    """Read a number with a decimal point or an exponent."""
     number = float(digits)
     if not math.isfinite(number):
-        raise ValueError(f"{_shown(digits)} is more than a number may be")
+        raise ValueError(f"{_shown(digits)} is too large for a number")
     return number
 
 
 def _constant(name: str) -> None:
-    """Refuse what Python's reader takes and JSON does not have."""
-    raise ValueError(f"{name} is no value of JSON")
+    """Refuse constants that Python accepts and JSON does not have."""
+    raise ValueError(f"{name} is not a JSON value")
 
 
 def _shown(digits: str) -> str:

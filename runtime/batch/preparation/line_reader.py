@@ -1,4 +1,4 @@
-"""Lines of a part of an object, in bounded memory."""
+"""Reads lines from a part of an object in bounded memory."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class Line:
     Parameters
     ----------
     offset
-        Bytes of the object before it.
+        Number of the object's bytes before the line.
     size
-        Its bytes, without its end.
+        Size in bytes, without the line end.
     content
-        What it holds; None where that is more than the limit and was thrown away.
+        The line's bytes; None if the line exceeded the limit.
     """
 
     offset: int
@@ -26,16 +26,16 @@ class Line:
 
 
 def read_lines(chunks: Iterable[bytes], *, first_offset: int, limit: int) -> Iterator[Line]:
-    """Iterate over the lines of a stream; the last need not end with a newline.
+    """Iterate over the lines of a stream. The last line needs no line end.
 
     Parameters
     ----------
     chunks
         The stream's bytes, in pieces of any size.
     first_offset
-        Bytes of the object before the stream.
+        Number of the object's bytes before the stream.
     limit
-        Bytes of a line that are kept; a longer one is counted and thrown away.
+        Largest line, in bytes. The content of a longer one is dropped, only its size is counted.
     """
     offset, size = first_offset, 0
     kept: list[bytes] = []
@@ -57,18 +57,19 @@ def read_lines(chunks: Iterable[bytes], *, first_offset: int, limit: int) -> Ite
 
 
 def lines_that_begin_within(chunks: Iterable[bytes], *, start: int, end: int, limit: int) -> Iterator[Line]:
-    """Iterate over the lines of an object whose first byte is in a range.
+    """Iterate over the lines of an object whose first byte lies in a range.
 
-    Ranges that follow one another give every line once, wherever they cut.
+    Adjacent ranges return every line exactly once, wherever they cut.
 
     Parameters
     ----------
     chunks
-        The object's bytes from ``max(start - 1, 0)`` on: the byte before tells whether a line begins.
+        The object's bytes from ``max(start - 1, 0)`` on. The byte before the range tells whether a line
+        starts at the range.
     start, end
-        The range in bytes, its end not included.
+        The range in bytes; the end is excluded.
     limit
-        Bytes of a line that are kept.
+        Largest line, in bytes.
     """
     first = max(start - 1, 0)
     pieces = _until_line_end(chunks, end - first, begins_line=start == 0)
@@ -78,7 +79,7 @@ def lines_that_begin_within(chunks: Iterable[bytes], *, start: int, end: int, li
 
 
 def _until_line_end(chunks: Iterable[bytes], size: int, *, begins_line: bool) -> Iterator[bytes]:
-    """Iterate over so many bytes, and over the rest of a line that began within them."""
+    """Iterate over this many bytes, plus the rest of a line that started within them."""
     remaining, is_open = size, False
     for chunk in chunks:
         inside, beyond = chunk[:remaining], chunk[remaining:]

@@ -1,6 +1,7 @@
-"""Inputs in Parquet: read by a process of its own, which a damaged file may end and which has limited memory.
+"""Reads Parquet in a child process with limited memory. A damaged file can end only that process.
 
-The reader has pyarrow and nothing of AWS; it asks for parts of the file, and answers with rows as JSON.
+The child has pyarrow and no access to AWS. It asks the parent for ranges of the file, and returns rows as
+JSON.
 """
 
 from __future__ import annotations
@@ -19,32 +20,33 @@ from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, Final, Self
 
-from batch.preparation.reading import Row, UnreadableInputError
-from batch.preparation.request_checks import BadLine
+from batch.preparation.input_text import InputRow, UnreadableInputError
+from batch.preparation.line_checks import BadLine
 from batch.preparation.segments import Span
 
-#: Returns the bytes of a file from a place to another, the end not included.
+#: Returns a byte range of a file; the end is excluded.
 Read = Callable[[int, int], bytes]
 
-#: What the reader may have of memory: a page of long texts is hundreds of MiB, there packed and unpacked.
+#: Memory limit of the child. A page of long texts is hundreds of MiB, which exist compressed and
+#: decompressed.
 READER_BYTES: Final = 2 * 2**30
 _LONGEST_WORDS: Final = 300
-#: For a reader that hangs up and is about to end.
+#: Time for a child that closed its socket to end.
 _PATIENCE_SECONDS: Final = 10.0
 _READER: Final = "batch.preparation.parquet_reader"
 
 
 class _DiedError(Exception):
-    """The reader ended."""
+    """The child process ended."""
 
 
 class ParquetReader:
-    """Reads files in Parquet, one after the other; a context."""
+    """Reads Parquet files one after the other. A context manager."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._link: Connection | None = None
-        self._words = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the context
+        self._words = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the context
 
     def __enter__(self) -> Self:
         return self
@@ -59,17 +61,17 @@ class ParquetReader:
         self._words.close()
 
     def row_groups(self, read: Read, size: int) -> list[tuple[int, int]]:
-        """Return the rows and the bytes before compression of each row group of a file.
+        """Return rows and uncompressed bytes of each row group of a file.
 
         Parameters
         ----------
         read, size
-            Reads the file, and its bytes.
+            Reads byte ranges of the file, and the size of the file in bytes.
 
         Raises
         ------
         UnreadableInputError
-            If it cannot be read.
+            If the file cannot be read.
         """
         found: list[tuple[int, int]] = []
         try:
@@ -79,32 +81,32 @@ class ParquetReader:
             raise UnreadableInputError(str(error)) from error
         return found
 
-    def rows(self, read: Read, size: int, row_groups: Span) -> Iterator[Row]:
-        """Iterate over the rows of a run of row groups, numbered from 1.
+    def rows(self, read: Read, size: int, row_groups: Span) -> Iterator[InputRow]:
+        """Iterate over the rows of a range of row groups, numbered from 1.
 
         Parameters
         ----------
         read, size
-            Reads the file, and its bytes.
+            Reads byte ranges of the file, and the size of the file in bytes.
         row_groups
-            The first, and the one after the last.
+            First row group, and the one after the last.
 
         Raises
         ------
         UnreadableInputError
-            If they, or the rest of them, cannot be read.
+            If the rows, or the rest of them, cannot be read.
         """
         line = 0
         try:
             for answer in self._answers({"size": size, "rows_of": row_groups}, read):
                 for content, custom_id, reasons in answer["rows"]:
                     line += 1
-                    yield Row(line, BadLine(custom_id, tuple(reasons)) if content is None else content)
+                    yield InputRow(line, BadLine(custom_id, tuple(reasons)) if content is None else content)
         except _DiedError as error:
             raise UnreadableInputError(str(error), line=line + 1) from error
 
     def _answers(self, question: Mapping[str, Any], read: Read) -> Iterator[dict[str, Any]]:
-        """Ask the reader, and iterate over what it answers."""
+        """Send a request to the child, and iterate over its answers."""
         link = self._start()
         try:
             link.send_bytes(json.dumps(question).encode())
@@ -122,7 +124,7 @@ class ParquetReader:
             ) from error
 
     def _start(self) -> Connection:
-        """Return the way to the reader, which runs from then on."""
+        """Start the child process if necessary, and return the connection to it."""
         if self._link is not None:
             return self._link
         if importlib.util.find_spec("pyarrow") is None:
@@ -137,8 +139,8 @@ class ParquetReader:
                 pass_fds=[others.fileno()],
                 stdin=subprocess.DEVNULL,
                 stderr=self._words,
-                # The path that this process was given in the course of things, a layer's included; and of
-                # memory as little as there can be that is reserved and never used.
+                # The import path of this process, including paths of Lambda layers; and settings that keep
+                # reserved but unused memory small.
                 env={
                     **os.environ,
                     "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
@@ -150,7 +152,7 @@ class ParquetReader:
         return self._link
 
     def _stop(self, *, patience_seconds: float = 0.0) -> str:
-        """End the reader, unless it ends by itself; return how it ended and its last words."""
+        """End the child, unless it has ended. Return its exit code and its last output."""
         if self._link is not None:
             self._link.close()
             self._link = None

@@ -1,9 +1,9 @@
-"""A file in Parquet by ranges: what its footer says, checked before a row is read.
+"""Reads a Parquet file by byte ranges. The footer is checked before any row is read.
 
 The format is that of https://parquet.apache.org/docs/file-format/. Functions have pyarrow from the layer "AWS
-SDK for pandas", which is built without other codecs than those here
-(https://github.com/aws/aws-sdk-pandas/blob/main/building/lambda/build-lambda-layer.sh); what they cannot read
-is refused here, too.
+SDK for pandas", which is built with only the codecs listed here
+(https://github.com/aws/aws-sdk-pandas/blob/main/building/lambda/build-lambda-layer.sh). Other codecs are
+refused here too.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from batch.preparation.arrow_values import Reader, UnsupportedTypeError, reader_of
+from batch.preparation.input_text import UnreadableInputError
 from batch.preparation.ranged_file import RangedFile
-from batch.preparation.reading import UnreadableInputError
 
-#: What pyarrow raises of a file that is not what it should be, after `MemoryError`.
+#: Exceptions of pyarrow for a damaged file, after `MemoryError`.
 FAULTS: Final = (pa.ArrowException, OSError, OverflowError, RecursionError, UnicodeError, ValueError)
-#: The largest row group, before compression; a function reads it in well under its fifteen minutes.
+#: Largest row group, before compression. A function reads it in well under its fifteen minutes.
 ROW_GROUP_BYTES: Final = 4 * 2**30
 ROW_GROUP_ROWS: Final = 2_000_000
 _CODECS: Final = ("SNAPPY", "GZIP", "UNCOMPRESSED")
@@ -30,11 +30,11 @@ _MAGIC: Final = b"PAR1"
 _ENCRYPTED: Final = b"PARE"
 _TAIL_BYTES: Final = 8
 _MOST_FOOTER_BYTES: Final = 16 * 2**20
-# Of all columns together; each has a buffer of its own.
+# Most leaf columns. Each has a buffer of its own.
 _BUFFER_BYTES: Final = 32 * 2**20
 _LEAST_BUFFER_BYTES: Final = 2**16
 _MOST_BUFFER_BYTES: Final = 4 * 2**20
-# A page is whole in memory, and so is a column that is one page.
+# A page must be whole in memory, and so must a column of one page.
 _MOST_PAGE_BYTES: Final = 512 * 2**20
 _BATCH_BYTES: Final = 4 * 2**20
 _MOST_BATCH_ROWS: Final = 1024
@@ -44,14 +44,12 @@ _LONGEST_WORDS: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """Rows that lie together.
+    """A row group.
 
     Parameters
     ----------
-    rows
-        How many.
     size
-        Their bytes before compression.
+        Bytes before compression.
     """
 
     rows: int
@@ -59,19 +57,17 @@ class RowGroup:
 
 
 class ParquetFile:
-    """A file whose rows can be read.
+    """A file with readable rows.
 
     Parameters
     ----------
     read
-        Returns its bytes from a place to another, the end not included.
-    size
-        Its bytes.
+        Returns a byte range of the file; the end is excluded.
 
     Raises
     ------
     UnreadableInputError
-        If it is no Parquet, or holds what cannot be read: with everything that is wrong.
+        If the file is not Parquet, or contains unsupported types. The error names all problems.
     """
 
     def __init__(self, read: Callable[[int, int], bytes], size: int) -> None:
@@ -97,19 +93,19 @@ class ParquetFile:
             raise UnreadableInputError("; ".join([*problems[:_SHOWN], *more]))
 
     def batches(self, row_group: int) -> Iterator[Any]:
-        """Iterate over the rows of a row group, as batches of Arrow of some MiB each.
+        """Iterate over the rows of a row group, as Arrow batches of some MiB each.
 
         Parameters
         ----------
         row_group
-            Its place in the file, from 0.
+            Index in the file, from 0.
         """
         group = self.row_groups[row_group]
         rows = min(max(_BATCH_BYTES * group.rows // max(1, group.size), 1), _MOST_BATCH_ROWS)
         return cast(Iterator[Any], self._file.iter_batches(rows, row_groups=[row_group], use_threads=False))
 
     def _read_schema(self) -> Iterator[str]:
-        """Find out how each column is read, and iterate over what is wrong with them."""
+        """Choose the reader of each column, and iterate over the problems of columns."""
         schema = self._file.schema_arrow
         if not schema.names:
             yield "has no column"
@@ -125,25 +121,19 @@ class ParquetFile:
 
 
 def words(error: BaseException) -> str:
-    """Return what an error says, in one line.
-
-    Parameters
-    ----------
-    error
-        One of `FAULTS`.
-    """
+    """Return the text of an exception as one line."""
     return " ".join(str(error).split())[:_LONGEST_WORDS] or type(error).__name__
 
 
 def _check_frame(read: Callable[[int, int], bytes], size: int) -> None:
-    """Check what stands at the begin and the end of the file, before a footer is read."""
+    """Check the first and last bytes of the file, before the footer is read."""
     if size < len(_MAGIC) + _TAIL_BYTES:
         raise UnreadableInputError(f"has {size} bytes, too few for a file of Parquet")
     head, tail = read(0, len(_MAGIC)), read(size - _TAIL_BYTES, size)
     if _ENCRYPTED in (head, tail[-len(_MAGIC) :]):
         raise UnreadableInputError("is encrypted by Parquet; write it without, S3 encrypts what it keeps")
     if (head, tail[-len(_MAGIC) :]) != (_MAGIC, _MAGIC):
-        raise UnreadableInputError("does not begin and end with PAR1: it is no Parquet, or was cut off")
+        raise UnreadableInputError("does not begin and end with PAR1: it is not Parquet, or it was cut off")
     footer = int.from_bytes(tail[: -len(_MAGIC)], "little")
     if footer > min(size - len(_MAGIC) - _TAIL_BYTES, _MOST_FOOTER_BYTES):
         raise UnreadableInputError(
@@ -153,14 +143,13 @@ def _check_frame(read: Callable[[int, int], bytes], size: int) -> None:
 
 
 def _open(file: RangedFile) -> Any:
-    """Return the file as pyarrow has it."""
     metadata = pq.read_metadata(file)
     share = _BUFFER_BYTES // max(1, metadata.num_columns)
     return pq.ParquetFile(
         file,
         metadata=metadata,
         buffer_size=min(max(share, _LEAST_BUFFER_BYTES), _MOST_BUFFER_BYTES),
-        # In nanoseconds, timestamps of the old kind end in 2262, and what lies beyond becomes another time.
+        # In nanoseconds, old (INT96) timestamps end in 2262. Later ones would silently become another time.
         coerce_int96_timestamp_unit="us",
         page_checksum_verification=True,
         arrow_extensions_enabled=False,
@@ -168,13 +157,13 @@ def _open(file: RangedFile) -> Any:
 
 
 def _row_groups(metadata: Any) -> list[RowGroup]:
-    """Return the row groups as the footer has them."""
+    """Return the row groups listed in the footer."""
     groups = (metadata.row_group(place) for place in range(metadata.num_row_groups))
     return [RowGroup(each.num_rows, each.total_byte_size) for each in groups]
 
 
 def _problems(metadata: Any, groups: Sequence[RowGroup]) -> Iterator[str]:
-    """Iterate over what keeps the file from being read, but for its schema."""
+    """Iterate over the problems of the file other than those of its schema."""
     rows = sum(group.rows for group in groups)
     if rows != metadata.num_rows or any(min(group.rows, group.size) < 0 for group in groups):
         yield f"its footer contradicts itself: {metadata.num_rows:,} rows, {rows:,} in all row groups"
@@ -191,7 +180,7 @@ def _problems(metadata: Any, groups: Sequence[RowGroup]) -> Iterator[str]:
 
 
 def _codecs(metadata: Any) -> dict[tuple[str, str], None]:
-    """Return how each column is compressed; the parts of one column may differ."""
+    """Return the codecs of each column. The chunks of one column may differ."""
     found: dict[tuple[str, str], None] = {}
     for place in range(metadata.num_row_groups):
         group = metadata.row_group(place)

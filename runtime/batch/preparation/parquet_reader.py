@@ -1,4 +1,4 @@
-"""The process ``python -m batch.preparation.parquet_reader SOCKET BYTES``: rows of Parquet as JSON.
+"""The child process ``python -m batch.preparation.parquet_reader SOCKET BYTES``: rows of Parquet as JSON.
 
 Over its socket come questions: ``{"size": …}`` asks for the row groups of a file, with ``"rows_of": [start,
 end]`` for their rows. The answers are, each as often as need be,
@@ -20,20 +20,20 @@ from collections.abc import Iterator, Mapping
 from multiprocessing.connection import Connection
 from typing import Any
 
+from batch.preparation.input_text import UnreadableInputError
 from batch.preparation.parquet_file import ParquetFile
-from batch.preparation.reading import UnreadableInputError
 from batch.preparation.row_groups import batches
 
 
 def main(socket: str, memory_bytes: str) -> None:
-    """Answer until nobody asks any more.
+    """Answer requests until the parent closes the socket.
 
     Parameters
     ----------
     socket
-        Number of the open file that is the socket.
+        File descriptor of the socket.
     memory_bytes
-        What the process may have of memory.
+        Memory limit of the process.
     """
     resource.setrlimit(resource.RLIMIT_DATA, (int(memory_bytes),) * 2)
     with Connection(int(socket)) as link:
@@ -47,7 +47,7 @@ def main(socket: str, memory_bytes: str) -> None:
 
 
 def _answers(question: Mapping[str, Any], link: Connection) -> Iterator[dict[str, Any]]:
-    """Iterate over the answers to a question."""
+    """Iterate over the answers to a request."""
 
     def read(start: int, end: int) -> bytes:
         link.send_bytes(json.dumps({"read": [start, end]}).encode())

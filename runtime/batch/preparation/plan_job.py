@@ -1,4 +1,4 @@
-"""Plans a job whose segments are all checked: one error file, one list of shards, or why it will not run."""
+"""Plans a job after all segments are checked: error file, list of shards, or reasons not to run."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from batch.contracts.description import JobDescription
-from batch.contracts.keys import JobKeys
+from batch.contracts.job_description import JobDescription
 from batch.contracts.request import JobRequest
 from batch.objects import Objects
 from batch.preparation import error_rows
@@ -15,39 +14,36 @@ from batch.preparation.custom_ids import repetitions
 from batch.preparation.line_reader import read_lines
 from batch.preparation.planning import Plan, first_lines, plan, shards_by_size
 from batch.preparation.segment_report import SegmentReport
+from inference_blueprints.contracts.batch_keys import JobKeys
 
 _READS_AT_ONCE = 16
-# Above what a row of the error file ever has.
+# Larger than any row of the error file.
 _ROW_BYTES = 2**20
 
 
 @dataclass(slots=True)
 class _Count:
-    """A figure that grows while a file is written."""
+    """A counter that grows while a file is written."""
 
     value: int = 0
 
 
 def plan_job(request: JobRequest, segment_count: int, objects: Objects, *, now: float) -> Plan:
-    """Sum up what checking found, and write what comes of it; doing it again writes the same.
+    """Sum up the checks of all segments, and write the plan. A repeated call writes the same.
 
     Parameters
     ----------
-    request
-        The job.
     segment_count
-        How many segments it was cut into.
+        Number of segments.
     objects
-        Where to read and write.
-    now
-        Seconds since 1970.
+        Objects to read and write.
     """
     keys = JobKeys(request.job)
     with ThreadPoolExecutor(_READS_AT_ONCE) as pool:
         contents = pool.map(lambda number: objects.read(keys.segment(number)), range(segment_count))
         reports = [SegmentReport.from_json(content) for content in contents]
     repeated = _Count()
-    # What has too many lines is refused for that.
+    # A job with too many lines is refused for that reason.
     searched = reports if sum(report.lines for report in reports) <= request.limits.lines else ()
     objects.write_stream(keys.invalid, _invalid_rows(keys, reports, objects, repeated, searched))
     result = plan(request, reports, repeated=repeated.value, now=now)
@@ -66,7 +62,7 @@ def _invalid_rows(
     repeated: _Count,
     searched: Sequence[SegmentReport],
 ) -> Iterator[bytes]:
-    """Iterate over the rows of all bad lines, then of those whose custom_id is taken."""
+    """Iterate over the error rows of all invalid lines, then of those with a repeated custom_id."""
     before = first_lines(reports)
     for report, lines_before in zip(reports, before, strict=True):
         if report.invalid:
@@ -82,9 +78,9 @@ def _invalid_rows(
 
 
 def _digests(keys: JobKeys, reports: Sequence[SegmentReport], objects: Objects) -> list[list[bytes]]:
-    """Return what each segment says of its custom_ids, whole: 20 bytes a line.
+    """Return the digests of each segment's custom_ids, read whole: 20 bytes per line.
 
-    A connection for each at once would be more files than the 1,024 that a function may have open
+    One open stream per segment would exceed the 1,024 open files that a function may have
     (https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html).
     """
     with ThreadPoolExecutor(_READS_AT_ONCE) as pool:
@@ -93,7 +89,7 @@ def _digests(keys: JobKeys, reports: Sequence[SegmentReport], objects: Objects) 
 
 
 def _description(request: JobRequest) -> JobDescription:
-    """Return what workers need to know of a job."""
+    """Return the job description for workers."""
     return JobDescription(
         job=request.job,
         team=request.team,

@@ -1,33 +1,33 @@
-"""Sums over all segments, and whether the job fits its limits, its deadline and its budget."""
+"""Sums up all segments and checks the job against its limits, deadline and budget."""
 
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from batch.contracts.request import JobRequest
+from batch.json_record import JsonRecord
 from batch.preparation.segment_report import SegmentReport, ShardEntry
 
 _SECONDS_PER_HOUR = 3600
-# Their results become one object, which S3 makes of as many parts; a map has as many children at once.
+# S3 joins the shards' results from this many parts at most, and a map has this many children at most.
 _MOST_SHARDS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    """Why a job will not run, in the words of a batch's ``errors``.
+class PlanProblem(JsonRecord):
+    """Reason why a job will not run, in the format of a batch's ``errors``.
 
     Parameters
     ----------
     code
-        A word for programs.
+        Stable error code for programs.
     message
-        What was got, what is allowed, and what to do.
+        The received value, the allowed values, and the action to take.
     line
-        Line of the input, from 1, where it is one line's.
+        Line of the input, from 1, if the error concerns one line.
     """
 
     code: str
@@ -36,25 +36,25 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """A job, summed up; estimates, but for the lines.
+class Plan(JsonRecord):
+    """The totals of a job. All but the line counts are estimates.
 
     Parameters
     ----------
     lines, invalid, repeated
-        Lines of all inputs, those that are not valid, and those whose custom_id another has.
+        Lines of all inputs, invalid lines, and lines with a repeated custom_id.
     requests
-        Lines that hold something; those that run are what is left without the invalid.
+        Lines that are not empty. Those that run are the ones that are also valid.
     shards
-        How many shards it has.
+        Number of shards.
     input_tokens, output_tokens
-        Estimated tokens of prompts, and tokens that answers may have.
+        Estimated tokens of prompts, and most tokens of answers.
     hours
-        Hours that its queue's workers need for it, if they have nothing else to do.
+        Hours that the workers of its queue need, if they have no other job.
     usd
-        What it costs, in dollars.
+        Cost in dollars.
     problems
-        Why it will not run; empty where it will.
+        Reasons why the job will not run; empty if it will.
     """
 
     lines: int
@@ -66,34 +66,16 @@ class Plan:
     output_tokens: int
     hours: float
     usd: float
-    problems: tuple[Problem, ...] = field(default_factory=tuple)
-
-    def to_json(self) -> str:
-        """Return the document."""
-        return json.dumps(asdict(self), ensure_ascii=False)
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> Plan:
-        """Read the document.
-
-        Raises
-        ------
-        ValueError
-            If it is not JSON.
-        TypeError
-            If it is not such a document.
-        """
-        values = json.loads(text)
-        return cls(**{**values, "problems": tuple(Problem(**each) for each in values["problems"])})
+    problems: tuple[PlanProblem, ...] = field(default_factory=tuple)
 
 
 def first_lines(reports: Sequence[SegmentReport]) -> list[int]:
-    """Return the lines of the same input before each segment.
+    """Return, for each segment, the number of lines of the same input before it.
 
     Parameters
     ----------
     reports
-        Of all segments, in order.
+        Reports of all segments, in order.
     """
     before: list[int] = []
     for _, group in itertools.groupby(reports, key=lambda report: report.source):
@@ -103,24 +85,23 @@ def first_lines(reports: Sequence[SegmentReport]) -> list[int]:
 
 
 def shards_by_size(reports: Sequence[SegmentReport]) -> list[ShardEntry]:
-    """Return all shards, the largest first: what begins last is then small, and all end together."""
+    """Return all shards, largest first.
+
+    The shards that start last are then small, so all end at about the same time.
+    """
     shards = [shard for report in reports for shard in report.shards]
     return sorted(shards, key=lambda shard: (-shard.input_tokens - shard.output_tokens, shard.shard))
 
 
 def plan(request: JobRequest, reports: Sequence[SegmentReport], *, repeated: int, now: float) -> Plan:
-    """Sum a job up, and say everything that is wrong with it at once.
+    """Sum up a job, and list all its problems.
 
     Parameters
     ----------
-    request
-        The job.
     reports
-        Of all its segments, in order.
+        Reports of all segments, in order.
     repeated
-        Lines whose custom_id another line has.
-    now
-        Seconds since 1970.
+        Lines with a repeated custom_id.
     """
     shards = [shard for report in reports for shard in report.shards]
     asked = sum(shard.input_tokens for shard in shards)
@@ -142,46 +123,46 @@ def plan(request: JobRequest, reports: Sequence[SegmentReport], *, repeated: int
     return replace(sums, problems=problems)
 
 
-def _unreadable(request: JobRequest, reports: Sequence[SegmentReport]) -> Iterator[Problem]:
-    """Iterate over the inputs that were not read to their end: nobody knows what else they hold."""
+def _unreadable(request: JobRequest, reports: Sequence[SegmentReport]) -> Iterator[PlanProblem]:
+    """Iterate over the inputs that could not be read to their end. Their remaining content is unknown."""
     reasons = {(report.source, report.unreadable): None for report in reports if report.unreadable}
     for source, reason in reasons:
         each = request.inputs[source]
-        yield Problem("unreadable_input", f"s3://{each.bucket}/{each.key}: {reason}")
+        yield PlanProblem("unreadable_input", f"s3://{each.bucket}/{each.key}: {reason}")
 
 
-def _problems(request: JobRequest, sums: Plan, now: float) -> Iterator[Problem]:
-    """Iterate over why the job will not run."""
+def _problems(request: JobRequest, sums: Plan, now: float) -> Iterator[PlanProblem]:
+    """Iterate over the reasons why the job will not run."""
     if sums.lines == 0:
-        yield Problem("empty_file", "the input has no line; a job needs one request at least")
+        yield PlanProblem("empty_file", "the input has no line; a job needs one request at least")
     elif sums.shards == 0:
-        yield Problem(
+        yield PlanProblem(
             "no_valid_line", f"none of the {sums.lines:,} lines is valid; the error file has the reasons"
         )
     elif sums.invalid and not request.skip_invalid:
-        yield Problem(
+        yield PlanProblem(
             "invalid_lines",
-            f"{sums.invalid:,} of {sums.lines:,} lines are not valid; mend them by the error file, or submit "
-            "with skipInvalid to run the others",
+            f"{sums.invalid:,} of {sums.lines:,} lines are not valid; correct them (see the error file), "
+            "or submit with skipInvalid to run the other lines",
         )
     if sums.lines > request.limits.lines:
-        yield Problem(
+        yield PlanProblem(
             "too_many_lines",
-            f"{sums.lines:,} lines; a job has {request.limits.lines:,} at most: submit several",
+            f"{sums.lines:,} lines; a job may have {request.limits.lines:,}: submit several jobs",
         )
     if sums.shards > _MOST_SHARDS:
-        yield Problem(
+        yield PlanProblem(
             "too_large",
-            f"{sums.input_tokens + sums.output_tokens:,} tokens make {sums.shards:,} shards; a job has "
-            f"{_MOST_SHARDS:,} at most: submit several",
+            f"{sums.input_tokens + sums.output_tokens:,} tokens make {sums.shards:,} shards; a job may have "
+            f"{_MOST_SHARDS:,}: submit several jobs",
         )
     if sums.repeated:
-        yield Problem(
+        yield PlanProblem(
             "duplicate_custom_id",
             f"{sums.repeated:,} lines have a custom_id that an earlier line has; the error file names them",
         )
     if sums.usd > request.budget_usd:
-        yield Problem(
+        yield PlanProblem(
             "over_budget",
             f"about ${sums.usd:,.2f} for {sums.input_tokens:,} input and up to {sums.output_tokens:,} output "
             f"tokens; the job's budget is ${request.budget_usd:,.2f}: raise it, or limit max_tokens",
@@ -189,7 +170,7 @@ def _problems(request: JobRequest, sums: Plan, now: float) -> Iterator[Problem]:
     left = max(request.deadline - now, 0.0) / _SECONDS_PER_HOUR
     if sums.hours > left:
         deadline = datetime.fromtimestamp(request.deadline, UTC).strftime("%Y-%m-%d %H:%M UTC")
-        yield Problem(
+        yield PlanProblem(
             "misses_deadline",
             f"about {sums.hours:,.1f} hours on the capacity of queue {request.queue!r}; {left:,.1f} are left "
             f"until {deadline}: set a later deadline, or use a queue with more capacity",

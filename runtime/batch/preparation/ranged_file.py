@@ -1,4 +1,4 @@
-"""An object in S3 as a file that is read by ranges; never is more of it in memory than is asked for."""
+"""An object in S3 as a file that is read by byte ranges. Memory holds only the requested range."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from typing import Any
 
 
 class RangedFile(io.RawIOBase):
-    """A file that can be read anywhere.
+    """A seekable, read-only file.
 
     Parameters
     ----------
     read
-        Returns its bytes from a place to another, the end not included.
-    size
-        Its bytes.
+        Returns a byte range; the end is excluded.
     """
 
     def __init__(self, read: Callable[[int, int], bytes], size: int) -> None:
@@ -24,24 +22,21 @@ class RangedFile(io.RawIOBase):
         self._place = 0
 
     def readable(self) -> bool:
-        """Return that it can be read."""
         return True
 
     def seekable(self) -> bool:
-        """Return that it can be read anywhere."""
         return True
 
     def tell(self) -> int:
-        """Return where it is read next."""
         return self._place
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Say where it is read next.
+        """Set the position of the next read.
 
         Raises
         ------
         ValueError
-            If that is before its first byte.
+            If the position is before the first byte.
         """
         place = {io.SEEK_SET: 0, io.SEEK_CUR: self._place, io.SEEK_END: self._size}[whence] + offset
         if place < 0:
@@ -50,7 +45,7 @@ class RangedFile(io.RawIOBase):
         return place
 
     def readinto(self, buffer: Any, /) -> int:
-        """Fill a buffer as far as the file goes."""
+        """Fill a buffer, up to the end of the file."""
         end = min(self._place + len(buffer), self._size)
         if end <= self._place:
             return 0

@@ -1,13 +1,13 @@
-"""What is wrong with a row of a job that has a template: every row is rendered before anything is spent."""
+"""Checks the rows of a job with a template. Every row is rendered before any money is spent."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from batch.contracts.description import PromptTemplate
+from batch.contracts.job_description import RequestTemplate
 from batch.contracts.request import JobRequest
-from batch.preparation.request_checks import (
+from batch.preparation.line_checks import (
     BadLine,
     CheckedLine,
     checked,
@@ -20,7 +20,7 @@ from batch.rendering import Prompts, RenderingError, prompt_parts
 _CHAT = "/v1/chat/completions"
 _PROMPT_FIELDS = {"/v1/completions": "prompt", "/v1/embeddings": "input"}
 _ID_FIELD = "custom_id"
-# Bytes of a token at the most that are looked at: a longer prompt fits no model.
+# Most bytes per token that are counted. A longer prompt fits no model.
 _CHARACTERS_PER_TOKEN = 16
 
 
@@ -30,12 +30,12 @@ class RowChecks:
     Parameters
     ----------
     request
-        The job, which has a template.
+        A job with a template.
 
     Raises
     ------
     RenderingError
-        If the template is none, or not for the job's endpoint.
+        If the template is invalid, or does not fit the job's endpoint.
     """
 
     def __init__(self, request: JobRequest) -> None:
@@ -51,14 +51,12 @@ class RowChecks:
         self._prompts = Prompts(template.text, most_characters=most)
 
     def check_json(self, content: bytes, place: str) -> CheckedLine | BadLine:
-        """Check a row that is a line of JSON.
+        """Check a row given as a line of JSON.
 
         Parameters
         ----------
-        content
-            The line's bytes.
         place
-            The row's name, where it has no ``custom_id`` of its own.
+            Name of the row, if it has no ``custom_id``.
         """
         row = read_object(content, "with a value for each field")
         if isinstance(row, BadLine):
@@ -66,15 +64,6 @@ class RowChecks:
         return self.check(row, place)
 
     def check(self, row: Mapping[str, Any], place: str) -> CheckedLine | BadLine:
-        """Check a row.
-
-        Parameters
-        ----------
-        row
-            Its values by field.
-        place
-            The row's name, where it has no ``custom_id`` of its own.
-        """
         custom_id = row.get(_ID_FIELD, place)
         faults = [*id_faults(custom_id), *self._image_faults(row)]
         try:
@@ -89,7 +78,7 @@ class RowChecks:
         return CheckedLine(custom_id, line.input_tokens, line.output_tokens, line.beginning, row=row)
 
     def _body(self, row: Mapping[str, Any], prompt: str) -> dict[str, Any]:
-        """Return the request that a worker will make of a row, as far as tokens are concerned."""
+        """Return the request that a worker will make from a row, with everything that counts for tokens."""
         parameters = dict(self._template.parameters)
         if self._request.endpoint != _CHAT:
             return {**parameters, _PROMPT_FIELDS[self._request.endpoint]: prompt}
@@ -97,7 +86,7 @@ class RowChecks:
         return {**parameters, "messages": [{"role": "user", "content": prompt_parts(prompt, images)}]}
 
     def _image_faults(self, row: Mapping[str, Any]) -> Iterator[str]:
-        """Iterate over what is wrong with the images that a row names."""
+        """Iterate over the problems of the images that a row names."""
         prefixes = self._request.data_prefixes
         for field in self._template.image_fields:
             address = row.get(field)
@@ -108,8 +97,8 @@ class RowChecks:
                 yield f"{field}: image {str(address)[:200]!r} must lie below the team's prefixes: {allowed}"
 
 
-def _template_faults(template: PromptTemplate, endpoint: str) -> Iterator[str]:
-    """Iterate over what is wrong with a template but for its text."""
+def _template_faults(template: RequestTemplate, endpoint: str) -> Iterator[str]:
+    """Iterate over the problems of a template other than those of its text."""
     for fault in parameter_faults(template.parameters):
         yield f"template.parameters: {fault.removeprefix('body.')}"
     for name in sorted({"messages", *_PROMPT_FIELDS.values()} & set(template.parameters)):

@@ -1,32 +1,30 @@
-"""Rows of Parquet, one after another: of a run of row groups, some MiB of them in memory."""
+"""Reads rows of Parquet one by one from a run of row groups, with some MiB in memory."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from batch.preparation.arrow_values import Fault, read_values
+from batch.preparation.arrow_values import UnreadableValue, read_values
+from batch.preparation.input_text import UnreadableInputError
 from batch.preparation.parquet_file import FAULTS, ParquetFile, words
-from batch.preparation.reading import UnreadableInputError
 
-#: A row, or in place of it its ``custom_id``, where it has one, and what is wrong with it.
+#: A row; or, for an invalid row, its ``custom_id`` (if it has one) and its problems.
 FoundRow = tuple[dict[str, Any] | None, str | None, Sequence[str]]
 
 
 def batches(file: ParquetFile, row_groups: Sequence[int]) -> Iterator[list[FoundRow]]:
-    """Iterate over the rows of row groups, some at a time.
+    """Iterate over the rows of row groups, in batches.
 
     Parameters
     ----------
-    file
-        The file.
     row_groups
-        Their places in the file, from 0.
+        Indexes in the file, from 0.
 
     Raises
     ------
     UnreadableInputError
-        If the rest of them cannot be read.
+        If the remaining rows cannot be read.
     """
     line = 0
     for place in row_groups:
@@ -44,16 +42,17 @@ def batches(file: ParquetFile, row_groups: Sequence[int]) -> Iterator[list[Found
         except FAULTS as error:
             raise UnreadableInputError(f"{what} cannot be read: {words(error)}", line=line + 1) from error
         if line != end:
-            reason = f"{what} has {group.rows + line - end:,} rows in truth: it is damaged"
+            reason = f"{what} actually has {group.rows + line - end:,} rows; the file is damaged"
             raise UnreadableInputError(reason, line=line + 1)
 
 
 def _rows(file: ParquetFile, batch: Any) -> Iterator[FoundRow]:
-    """Iterate over the rows of a batch."""
     columns = [read_values(reader, batch.column(name)) for name, reader in file.readers.items()]
     for values in zip(*columns, strict=True):
         row = dict(zip(file.readers, values, strict=True))
-        reasons = [f"{name}: {each.reason}" for name, each in row.items() if isinstance(each, Fault)]
+        reasons = [
+            f"{name}: {each.reason}" for name, each in row.items() if isinstance(each, UnreadableValue)
+        ]
         custom_id = row.get("custom_id")
         if reasons:
             yield None, custom_id if isinstance(custom_id, str) else None, reasons

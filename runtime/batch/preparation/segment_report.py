@@ -1,23 +1,22 @@
-"""What checking a segment found."""
+"""The result of checking a segment."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+
+from batch.json_record import JsonRecord
 
 
 @dataclass(frozen=True, slots=True)
-class ShardEntry:
-    """A shard that was written; a line of the list of shards.
+class ShardEntry(JsonRecord):
+    """An entry of the list of shards: a shard that was written.
 
     Parameters
     ----------
     shard
-        Its name within the job.
-    lines
-        Its lines.
+        Name of the shard within the job.
     input_tokens, output_tokens
-        Estimated tokens of all of them.
+        Estimated tokens of all its lines.
     """
 
     shard: str
@@ -25,29 +24,23 @@ class ShardEntry:
     input_tokens: int
     output_tokens: int
 
-    def to_json(self) -> str:
-        """Return the line of the list of shards."""
-        return json.dumps(asdict(self), separators=(",", ":"))
-
 
 @dataclass(frozen=True, slots=True)
-class SegmentReport:
-    """What checking a segment found.
+class SegmentReport(JsonRecord):
+    """Result of checking one segment.
 
     Parameters
     ----------
-    number
-        The segment's number.
     source
-        Place of its input among the job's inputs.
+        Index of its input among the job's inputs.
     lines
-        Its lines, empty ones included.
+        Number of its lines, including empty ones.
     invalid
-        Lines that will not run.
+        Number of invalid lines.
     shards
-        The shards that were made of the others.
+        Shards of the valid lines.
     unreadable
-        Why the rest of it was not read; empty where all of it was.
+        Reason why the rest could not be read; empty if all was read.
     """
 
     number: int
@@ -56,21 +49,3 @@ class SegmentReport:
     invalid: int
     shards: tuple[ShardEntry, ...]
     unreadable: str = ""
-
-    def to_json(self) -> str:
-        """Return the document."""
-        return json.dumps(asdict(self), separators=(",", ":"))
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> SegmentReport:
-        """Read the document.
-
-        Raises
-        ------
-        ValueError
-            If it is not JSON.
-        TypeError
-            If it is not such a document.
-        """
-        values = json.loads(text)
-        return cls(**{**values, "shards": tuple(ShardEntry(**each) for each in values["shards"])})

@@ -1,34 +1,32 @@
-"""Segments: parts of a job's input, each checked by itself and all at once."""
+"""Segments: parts of a job's input that are checked independently and in parallel."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from batch.contracts.request import Input
+from batch.json_record import JsonRecord
+from inference_blueprints.contracts.batch_limits import SEGMENT_BYTES
 
-#: Bytes of a segment: what one function checks in well under its fifteen minutes, and holds in memory.
-SEGMENT_BYTES = 64 * 2**20
-
-#: Where a part of an input begins and ends.
+#: Start and end of a part of an input.
 Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(JsonRecord):
     """A part of an input.
 
     Parameters
     ----------
     number
-        Its place among all segments of the job, from 0.
+        Index among all segments of the job, from 0.
     source
-        Place of its input among the job's inputs, from 0.
+        Index of its input among the job's inputs, from 0.
     start, end
-        Bytes of the input, or row groups of one in Parquet; the end not included.
+        Bytes of the input, or row groups of a Parquet input; the end is excluded.
     etag
-        The version of the input that was there when it was cut.
+        ETag of the input at the time when it was cut.
     """
 
     number: int
@@ -37,23 +35,12 @@ class Segment:
     end: int
     etag: str
 
-    def to_json(self) -> str:
-        """Return the line of the list of segments."""
-        return json.dumps(asdict(self), separators=(",", ":"))
-
 
 def byte_ranges(each: Input, size: int) -> Iterator[Span]:
-    """Iterate over the parts of an input that is text.
+    """Iterate over the parts of a text input.
 
-    A line may go on beyond its segment: it belongs to the one that it begins in. Comma-separated values are
-    one segment, because a quoted field may hold ends of lines.
-
-    Parameters
-    ----------
-    each
-        The input.
-    size
-        Its bytes.
+    A line may extend beyond its segment. It belongs to the segment in which it starts. CSV is one segment,
+    because a quoted field may contain line ends.
     """
     step = SEGMENT_BYTES if each.format == "jsonl" else max(size, 1)
     for start in range(0, size, step):
@@ -61,12 +48,12 @@ def byte_ranges(each: Input, size: int) -> Iterator[Span]:
 
 
 def row_group_ranges(groups: Sequence[tuple[int, int]]) -> Iterator[Span]:
-    """Iterate over the parts of an input in Parquet: runs of row groups, none where there are no rows.
+    """Iterate over the parts of a Parquet input: runs of row groups. An input without rows has no part.
 
     Parameters
     ----------
     groups
-        Rows of each row group, and its bytes before compression.
+        Rows and uncompressed bytes of each row group.
     """
     start = held = rows = 0
     for place, (count, size) in enumerate(groups):
@@ -81,7 +68,7 @@ def row_group_ranges(groups: Sequence[tuple[int, int]]) -> Iterator[Span]:
 
 
 def number(inputs: Iterable[tuple[str, Iterable[Span]]]) -> Iterator[Segment]:
-    """Iterate over the segments of a job's inputs, in order.
+    """Iterate over the numbered segments of a job's inputs, in order.
 
     Parameters
     ----------

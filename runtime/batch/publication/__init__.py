@@ -1,1 +1,1 @@
-"""From the answers of a job to signals: each under its line's custom_id, and all of them in the history."""
+"""Publishes a job's answers as signals, each under the custom_id of its line, and keeps their history."""

@@ -1,4 +1,4 @@
-"""A row of the output as a signal."""
+"""Converts a row of the output file to a signal."""
 
 from __future__ import annotations
 
@@ -8,27 +8,25 @@ from typing import Any
 
 from batch.contracts.request import JobRequest, Publication
 from batch.publication.prompts import PromptDigests
-from signals.record import InvalidSignalError, Signal
+from signals.record import InvalidSignalError, SignalRecord
 
 
 def read_signals(
     rows: Iterable[bytes], request: JobRequest, publication: Publication, digests: PromptDigests
-) -> Iterator[Signal | None]:
-    """Iterate over rows as signals; None for an answer that cannot be one.
+) -> Iterator[SignalRecord | None]:
+    """Iterate over rows as signals; None for an answer that cannot be a signal.
 
-    A signal's key is the line's ``custom_id``, its value the text of the first choice. It was said when the
-    answer says that it was ``created``, or when the job was submitted where that says nothing.
+    A signal's key is the line's ``custom_id``. Its value is the text of the first choice. Its time is the
+    answer's ``created`` field, or the job's submission time if the field is missing.
 
     Parameters
     ----------
     rows
         Rows of the output of one shard.
-    request
-        The job.
     publication
-        Where its answers go.
+        Destination of the answers.
     digests
-        What the shard asked.
+        Digests of the shard's prompts.
     """
     for row in rows:
         values = json.loads(row)
@@ -53,16 +51,16 @@ def read_signals(
         )
 
 
-def _signal(**values: Any) -> Signal | None:
-    """Return a signal; None where the store could not give it back, as with a key that is too long."""
+def _signal(**values: Any) -> SignalRecord | None:
+    """Return a signal; None if the store cannot hold it, for example because the key is too long."""
     try:
-        return Signal(**values)
+        return SignalRecord(**values)
     except InvalidSignalError:
         return None
 
 
 def _text(body: Mapping[str, Any]) -> str | None:
-    """Return the text of an answer's first choice; None where it has none, as with a call of a tool."""
+    """Return the text of an answer's first choice; None if it has none, for example a tool call."""
     choices = body.get("choices")
     if not isinstance(choices, list) or not choices:
         return None

@@ -1,10 +1,10 @@
-"""The function `publish` of the state machine: brings the answers of a part into the signal store.
+"""The function `publish` of the state machine: writes the answers of a part to the signal store.
 
 =========================== ========================================================================
 Variable                    Meaning
 =========================== ========================================================================
 ``BATCH_BUCKET``            the batch bucket
-``SIGNALS_HISTORY_BUCKET``  bucket of the history (`batch.contracts.publication`)
+``SIGNALS_HISTORY_BUCKET``  bucket of the history (`inference_blueprints.contracts.signal_rows`)
 ``SIGNALS_…``               how the store is reached (`signals.connection`)
 =========================== ========================================================================
 """
@@ -19,16 +19,19 @@ from typing import Any
 
 from batch.objects import Objects
 from batch.publication.publishing import Publisher
+from inference_blueprints.contracts import batch_environment
 from signals.connection import connect
-from signals.store import SignalStore
+from signals.store import SignalWriter
 
 
 @cache
 def _publisher() -> Publisher:
-    """Return what publishes; one for all events of a process."""
-    store = SignalStore(connect(os.environ))
+    """Return the publisher of this process."""
+    store = SignalWriter(connect(os.environ))
     return Publisher(
-        store, Objects(os.environ["BATCH_BUCKET"]), Objects(os.environ["SIGNALS_HISTORY_BUCKET"])
+        store,
+        Objects(os.environ[batch_environment.BUCKET]),
+        Objects(os.environ[batch_environment.SIGNALS_HISTORY_BUCKET]),
     )
 
 
@@ -43,6 +46,6 @@ def handle(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     Returns
     -------
     dict
-        What became of them: ``written``, ``superseded``, ``unfit``.
+        Counts: ``written``, ``superseded``, ``unfit``.
     """
     return asdict(_publisher().publish(event["job"], event["part"]))

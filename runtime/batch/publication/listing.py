@@ -1,27 +1,19 @@
-"""Which parts of a job's results are in the signal store, and which are not."""
+"""Lists the parts of a job's results that are in the signal store, and those that are not."""
 
 from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
 
-from batch.contracts.keys import JobKeys
 from batch.contracts.publication import Published
 from batch.objects import Objects
+from inference_blueprints.contracts.batch_keys import JobKeys
 
 _READS_AT_ONCE = 16
 
 
 def unpublished(job: str, objects: Objects) -> list[str]:
-    """Return the parts of a job's results whose answers are not all in the store; such as are done.
-
-    Parameters
-    ----------
-    job
-        The job's identifier.
-    objects
-        The batch bucket.
-    """
+    """Return the finished parts of a job whose answers are not all in the store."""
     keys = JobKeys(job)
     sizes = objects.sizes(keys.parts)
     published = objects.sizes(keys.published)
@@ -35,15 +27,7 @@ def unpublished(job: str, objects: Objects) -> list[str]:
 
 
 def write_publications(job: str, objects: Objects) -> int:
-    """List the parts that are to be published, a line each, and return how many they are.
-
-    Parameters
-    ----------
-    job
-        The job's identifier.
-    objects
-        The batch bucket.
-    """
+    """List the parts to publish, one per line, and return their number."""
     parts = unpublished(job, objects)
     lines = b"".join(json.dumps({"part": part}).encode() + b"\n" for part in parts)
     objects.write(JobKeys(job).publications, lines, content_type="application/jsonl")
@@ -51,15 +35,7 @@ def write_publications(job: str, objects: Objects) -> int:
 
 
 def published(job: str, objects: Objects) -> Published:
-    """Return what became of a job's answers in the store.
-
-    Parameters
-    ----------
-    job
-        The job's identifier.
-    objects
-        The batch bucket.
-    """
+    """Return the counts of a job's published answers."""
     keys = objects.sizes(JobKeys(job).published)
     with ThreadPoolExecutor(_READS_AT_ONCE) as pool:
         return sum(map(Published.from_json, pool.map(objects.read, keys)), Published())

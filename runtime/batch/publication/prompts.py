@@ -1,4 +1,4 @@
-"""Digests of what a shard asked, by which a signal tells what it is an answer to."""
+"""Digests of a shard's prompts. A signal names its prompt by the digest."""
 
 from __future__ import annotations
 
@@ -8,26 +8,27 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any, Final
 
-from batch.contracts.description import PromptTemplate
+from batch.contracts.job_description import RequestTemplate
 from batch.contracts.shard import ShardLine
 
 _BYTES: Final = 16
 
 
 class PromptDigests:
-    """Half a SHA-256 for each line of a shard; with a template, of template and row.
+    """Half a SHA-256 for each line of a shard. With a template, it covers template and row.
 
-    They are kept in 16 bytes a line, for answers come in the order in which they were finished.
+    The digests take 16 bytes per line. All of them are in memory, because answers come in the order of
+    completion.
 
     Parameters
     ----------
     lines
-        The lines of the shard's file, in their order.
+        Lines of the shard's file, in order.
     template
-        How rows become requests; None where lines have bodies.
+        Rules to turn rows into requests; None if lines have bodies.
     """
 
-    def __init__(self, lines: Iterable[bytes], template: PromptTemplate | None) -> None:
+    def __init__(self, lines: Iterable[bytes], template: RequestTemplate | None) -> None:
         shape = None if template is None else asdict(template)
         self._digests = bytearray()
         for line in lines:
@@ -36,17 +37,10 @@ class PromptDigests:
             self._digests += hashlib.sha256(_canonical(asked)).digest()[:_BYTES]
 
     def of(self, ordinal: int) -> str:
-        """Return the digest of a line in hex.
-
-        Parameters
-        ----------
-        ordinal
-            Its place within the shard, from 0.
-        """
         return self._digests[ordinal * _BYTES : (ordinal + 1) * _BYTES].hex()
 
 
 def _canonical(value: Any) -> bytes:
-    """Return the same bytes for what is the same, whatever the order of its keys."""
+    """Return the same bytes for equal values, regardless of the order of keys."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
     return text.encode("utf-8", "surrogatepass")

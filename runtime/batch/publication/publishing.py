@@ -1,4 +1,4 @@
-"""Brings the answers of a part into the signal store and its history, in bounded memory."""
+"""Writes the answers of a part to the signal store and to its history, in bounded memory."""
 
 from __future__ import annotations
 
@@ -8,28 +8,29 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final, Protocol
 
-from batch.contracts.keys import JobKeys
-from batch.contracts.publication import Published, history_key
+from batch.contracts.publication import Published
 from batch.contracts.request import JobRequest
 from batch.objects import Objects
 from batch.preparation.line_reader import read_lines
 from batch.publication.answers import read_signals
 from batch.publication.prompts import PromptDigests
-from signals.record import Signal
+from inference_blueprints.contracts.batch_keys import JobKeys
+from inference_blueprints.contracts.signal_rows import history_key
+from signals.record import SignalRecord
 from signals.store import Written
 
 _AT_ONCE: Final = 1000
-#: A row holds an answer, which the worker took whole into its memory.
+#: Longest row. It contains an answer, which the worker held whole in memory.
 _LONGEST_LINE: Final = 256 * 2**20
-# Of zlib: gzip's own frame, with nothing in it that tells the time.
+# Window bits of zlib for a gzip frame. The frame contains no time.
 _GZIP: Final = 31
 
 
 class Store(Protocol):
-    """What is used of a signal store."""
+    """The part of a signal store's interface that is used."""
 
-    def write(self, signals: Iterable[Signal]) -> Written:
-        """Write signals; doing it again changes nothing."""
+    def write(self, signals: Iterable[SignalRecord]) -> Written:
+        """Write signals. A repeated call changes nothing."""
 
 
 class Publisher:
@@ -37,12 +38,8 @@ class Publisher:
 
     Parameters
     ----------
-    store
-        The signal store.
-    objects
-        The batch bucket.
     history
-        The bucket of the history.
+        Bucket of the history.
     """
 
     def __init__(self, store: Store, objects: Objects, history: Objects) -> None:
@@ -51,7 +48,7 @@ class Publisher:
         self._history = history
 
     def publish(self, job: str, part: str) -> Published:
-        """Publish the answers of a part; doing it again writes the same.
+        """Publish the answers of a part. A repeated call writes the same.
 
         Parameters
         ----------
@@ -62,7 +59,7 @@ class Publisher:
         ------
         LookupError
             If the job does not publish.
-        signals.errors.StoreError
+        signals.store_errors.StoreError
             If the store cannot be reached or refuses; what went before stays, and the history is not there.
         """
         keys = JobKeys(job).part(part)
@@ -74,20 +71,20 @@ class Publisher:
         answers = read_signals(self._lines(keys.output), request, publication, digests)
         tally = _Tally()
         self._history.write_stream(
-            history_key(publication, job, part), _compressed(self._written(answers, job, tally))
+            history_key(publication.signal, publication.version, job, part),
+            _compressed(self._written(answers, job, tally)),
         )
         self._objects.write(keys.published, tally.published.to_json().encode())
         return tally.published
 
     def _lines(self, key: str) -> Iterator[bytes]:
-        """Iterate over the lines of an object of the batch bucket."""
         for line in read_lines(self._objects.pieces(key), first_offset=0, limit=_LONGEST_LINE):
             if line.content is None:
                 raise ValueError(f"{key}: a line has {line.size} bytes, at most {_LONGEST_LINE} are read")
             yield line.content
 
-    def _written(self, answers: Iterator[Signal | None], job: str, tally: _Tally) -> Iterator[bytes]:
-        """Write signals into the store, and iterate over their rows of the history."""
+    def _written(self, answers: Iterator[SignalRecord | None], job: str, tally: _Tally) -> Iterator[bytes]:
+        """Write signals to the store, and iterate over their rows of the history."""
         while group := list(islice(answers, _AT_ONCE)):
             signals = [signal for signal in group if signal is not None]
             tally.add(self._store.write(signals), unfit=len(group) - len(signals))
@@ -95,18 +92,18 @@ class Publisher:
 
 
 class _Tally:
-    """What has become of answers so far."""
+    """Counts of the answers so far."""
 
     def __init__(self) -> None:
         self.published = Published()
 
     def add(self, written: Written, *, unfit: int) -> None:
-        """Add what became of a group."""
+        """Add the counts of a group."""
         self.published += Published(written.written, written.superseded, unfit)
 
 
-def _rows(signals: Sequence[Signal], job: str) -> bytes:
-    """Return signals as rows of the history, whose columns are `HISTORY_COLUMNS`."""
+def _rows(signals: Sequence[SignalRecord], job: str) -> bytes:
+    """Return signals as rows of the history, with columns `signal_rows.COLUMNS`."""
     rows = (
         {
             "key": signal.key,
@@ -124,7 +121,7 @@ def _rows(signals: Sequence[Signal], job: str) -> bytes:
 
 
 def _compressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Iterate over pieces as a file of gzip; the same pieces make the same file."""
+    """Iterate over pieces as a gzip file. Equal pieces make equal files."""
     compressor = zlib.compressobj(wbits=_GZIP)
     for piece in pieces:
         yield compressor.compress(piece)

@@ -1,1 +1,1 @@
-"""Which jobs run, and on how much of a model's capacity each."""
+"""Decides which jobs run, and how much of a model's capacity each job gets."""

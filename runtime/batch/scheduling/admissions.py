@@ -1,38 +1,40 @@
-"""Attempts that wait for places or have them, in the table of all records."""
+"""Attempts at jobs that wait for places or hold them, in the table of all records."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from batch.jobs.job import Job
-from batch.jobs.table import Table
+from batch.jobs.job_record import Job
+from batch.jobs.record_table import Table
+from batch.json_record import JsonRecord
+from inference_blueprints.contracts.batch_names import EXPIRY_ATTRIBUTE, ID_ATTRIBUTE
 
-# Longer than any job lives: DynamoDB deletes what nobody asks for any more.
+# Longer than any job lives. DynamoDB deletes the item after that.
 _KEPT_SECONDS = 30 * 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
-class Admission:
+class Admission(JsonRecord):
     """An attempt at a job that asked for places.
 
     Parameters
     ----------
     job, attempt
-        The job's identifier, and which attempt it is.
+        The job's identifier, and the number of the attempt.
     task_token
-        Token by which the state machine is told that it may go on.
+        Step Functions token to let the execution continue.
     shards
-        Shards that the attempt has to do.
+        Number of shards that the attempt must run.
     shards_before
-        Turns of shards that earlier attempts did.
+        Turns of shards that earlier attempts finished.
     seconds_per_shard
-        How long a shard takes, estimated.
+        Estimated seconds per shard.
     usd
-        What the job costs, estimated, in dollars.
+        Estimated cost of the job, in dollars.
     places
-        Places that it has; None until it is admitted.
+        Places of the job; None until it is admitted.
     """
 
     job: str
@@ -45,55 +47,27 @@ class Admission:
     places: int | None = None
 
     def with_places(self, places: int) -> Admission:
-        """Return it with places."""
         return replace(self, places=places)
 
 
 class AdmissionTable:
-    """The admissions.
-
-    Parameters
-    ----------
-    table
-        Where they are.
-    """
-
     def __init__(self, table: Table) -> None:
         self._table = table
 
     def put(self, admission: Admission, *, now: int) -> None:
-        """Write what is known of an attempt.
-
-        Parameters
-        ----------
-        admission
-            The attempt.
-        now
-            Seconds since 1970.
-        """
         self._table.put(
             {
-                "id": _identifier(admission.job, admission.attempt),
-                "record": asdict(admission),
-                "expires": now + _KEPT_SECONDS,
+                ID_ATTRIBUTE: _identifier(admission.job, admission.attempt),
+                "record": admission.to_values(),
+                EXPIRY_ATTRIBUTE: now + _KEPT_SECONDS,
             }
         )
 
     def of(self, job: Job) -> Admission | None:
-        """Return the present attempt at a job; None if it has not asked yet.
-
-        Parameters
-        ----------
-        job
-            The job.
-        """
+        """Return the current attempt at a job; None if it has not asked for places yet."""
         values: Mapping[str, Any] | None = self._table.get(_identifier(job.id, job.attempt))
-        if values is None:
-            return None
-        seconds, usd = float(values["seconds_per_shard"]), float(values["usd"])
-        return Admission(**{**values, "seconds_per_shard": seconds, "usd": usd})
+        return None if values is None else Admission.from_values(values)
 
 
 def _identifier(job: str, attempt: int) -> str:
-    """Return the partition key."""
     return f"admission#{job}#{attempt}"

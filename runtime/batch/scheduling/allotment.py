@@ -1,10 +1,11 @@
-"""How the places of a model are allotted to its jobs: by deadline, priority, age and team.
+"""Allots the places of a model to its jobs by deadline, priority, age and team.
 
-A place is one shard in work. Who must be fast to keep its deadline gets what that takes, in the order of
-rank; what is left goes round, team by team, so that one team's thousand jobs are one share. Priority grows
-with waiting, so nothing starves. A job that runs keeps one place: a map cannot run none at once
-(https://docs.aws.amazon.com/step-functions/latest/dg/concepts-examine-map-run.html), and what it holds above
-its allotment it gives back as its shards end.
+A place is one running shard. Jobs that would otherwise miss their deadline get the places that they need, in
+order of rank. The remaining places go round by team, so that a thousand jobs of one team get one share.
+Priority grows with waiting time, so every job starts at some time. A running job keeps at least one place,
+because a map cannot run zero children
+(https://docs.aws.amazon.com/step-functions/latest/dg/concepts-examine-map-run.html). Places above its
+allotment become free as its shards end.
 """
 
 from __future__ import annotations
@@ -15,31 +16,31 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-#: Hours of waiting that weigh as much as one step of priority.
+#: Hours of waiting that equal one step of priority.
 HOURS_PER_PRIORITY: Final = 1.0
 _SECONDS_PER_HOUR = 3600.0
-# Fetching, committing and reporting alone.
+# Shortest time of a shard: reading, committing and reporting.
 _LEAST_SHARD_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingOrRunning:
-    """A job that wants places.
+    """A job that needs places.
 
     Parameters
     ----------
     job, team
-        Its identifier, and whose it is.
+        The job's identifier and its team.
     priority
-        Of its queue; higher goes first.
+        Priority of the job. Higher goes first.
     submitted, deadline
-        In seconds since 1970.
+        Seconds since 1970.
     shards
-        Shards that are not done; it never has more places than these.
+        Unfinished shards. The job never gets more places than these.
     seconds_per_shard
-        How long a shard takes, estimated.
+        Estimated seconds per shard.
     is_running
-        Whether it was admitted.
+        Whether the job was admitted.
     """
 
     job: str
@@ -52,43 +53,29 @@ class WaitingOrRunning:
     is_running: bool = False
 
     def rank(self, now: float) -> tuple[float, float, float, str]:
-        """Return what orders jobs, the first first: aged priority, deadline, age.
-
-        Parameters
-        ----------
-        now
-            Seconds since 1970.
-        """
+        """Return the sort key of a job, smallest first: aged priority, deadline, age."""
         waited = max(now - self.submitted, 0.0) / _SECONDS_PER_HOUR
         return -(self.priority + waited / HOURS_PER_PRIORITY), self.deadline, self.submitted, self.job
 
     def places_needed(self, now: float) -> int:
-        """Return the places with which it ends by its deadline, or all that it can use if it is too late.
-
-        Parameters
-        ----------
-        now
-            Seconds since 1970.
-        """
+        """Return the places needed to end by the deadline; if it is too late, all that the job can use."""
         left = max(self.deadline - now, 0.0)
-        # Shards are not divided: each place does so many of them until the deadline.
+        # A shard cannot be divided: each place finishes this many whole shards before the deadline.
         rounds = math.floor(left / max(self.seconds_per_shard, _LEAST_SHARD_SECONDS))
         return math.ceil(self.shards / max(rounds, 1))
 
 
 def allot(jobs: Iterable[WaitingOrRunning], places: int, *, now: float) -> Mapping[str, int]:
-    """Return the places of every job; a waiting one with none goes on waiting.
+    """Return the places of every job. A waiting job with 0 places continues to wait.
 
-    The sum is at most `places`, unless more jobs run than there are places.
+    The sum is at most `places`, unless more jobs than that are running.
 
     Parameters
     ----------
     jobs
-        All jobs of one model that have shards left.
+        All jobs of one model with unfinished shards.
     places
-        Shards that the model's workers hold at once.
-    now
-        Seconds since 1970.
+        Shards that the model's workers run at the same time.
     """
     ranked = sorted((job for job in jobs if job.shards > 0), key=lambda job: job.rank(now))
     allotted = {job.job: int(job.is_running) for job in ranked}
@@ -102,7 +89,7 @@ def allot(jobs: Iterable[WaitingOrRunning], places: int, *, now: float) -> Mappi
 
 
 def _share(ranked: Sequence[WaitingOrRunning], allotted: dict[str, int], free: int) -> None:
-    """Give places that nobody needs, one after another, to the team that has the fewest."""
+    """Give the remaining places, one by one, to the team with the fewest."""
     queues: dict[str, list[WaitingOrRunning]] = defaultdict(list)
     held: dict[str, int] = defaultdict(int)
     place = {job.job: number for number, job in enumerate(ranked)}

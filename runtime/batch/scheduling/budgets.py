@@ -1,29 +1,27 @@
-"""What a team has spent this month and is about to spend: a budget stops admission, never a running shard."""
+"""A team's spending this month, including estimates. A budget stops admission, never a running shard."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from batch.contracts.states import JobState
-from batch.jobs.job import Job
+from batch.jobs.job_record import Job
 from batch.jobs.job_table import JobTable
 from batch.scheduling.admissions import Admission, AdmissionTable
+from inference_blueprints.contracts.batch_states import JobState
 
-#: States in which a job may be that has not ended and was let in.
+#: States of a job that was admitted and has not ended.
 _OPEN: tuple[JobState, ...] = ("in_progress", "finalizing", "cancelling")
 
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """A job that was let in and has not ended.
+    """A job that was admitted and has not ended.
 
     Parameters
     ----------
-    job
-        Its record.
     admission
-        Its present attempt, with its places and what it costs by the estimate.
+        Its current attempt, with its places and estimated cost.
     """
 
     job: Job
@@ -33,15 +31,7 @@ class Admitted:
 def admitted(
     jobs: JobTable, admissions: AdmissionTable, states: Iterable[JobState] = _OPEN
 ) -> Iterator[Admitted]:
-    """Iterate over jobs of all teams that were let in and have not ended.
-
-    Parameters
-    ----------
-    jobs, admissions
-        The records.
-    states
-        Of these jobs.
-    """
+    """Iterate over the jobs of all teams that were admitted and have not ended."""
     for state in states:
         for job in jobs.in_state(state):
             admission = admissions.of(job)

@@ -1,15 +1,16 @@
-"""How many jobs of each queue wait and run, and how near the one that waited longest is to its deadline."""
+"""Counts waiting and running jobs of each queue, and measures the longest wait against its deadline."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
-from batch.contracts.states import JobState
 from batch.embedded_metrics import emit
-from batch.jobs.job import Job
+from batch.jobs.job_record import Job
 from batch.jobs.job_table import JobTable
 from batch.scheduling.admissions import AdmissionTable
+from inference_blueprints.contracts import batch_names
+from inference_blueprints.contracts.batch_states import JobState
 
 _OPEN: tuple[JobState, ...] = ("validating", "in_progress", "finalizing", "cancelling")
 
@@ -21,11 +22,11 @@ class Backlog:
     Parameters
     ----------
     waiting, running, ending
-        Jobs that are checked or wait for places, that have places, and whose end is being made.
+        Jobs that are being checked or wait for places, jobs with places, and jobs that are about to end.
     oldest_seconds
-        For how long the job has waited that has waited longest.
+        Longest waiting time, in seconds.
     waited_percent
-        The largest part of its time that a job has waited away.
+        Largest share of a job's time that it spent waiting.
     """
 
     waiting: int = 0
@@ -35,16 +36,8 @@ class Backlog:
     waited_percent: float = 0.0
 
     def add_waiting(self, job: Job, now: float) -> None:
-        """Count a job that waits.
-
-        Parameters
-        ----------
-        job
-            The job.
-        now
-            Seconds since 1970.
-        """
-        # A further attempt waits since it was asked for, with the time of the first.
+        """Count a waiting job."""
+        # A further attempt waits since it was requested, with as much time as the first.
         since = job.created_at if job.attempt == 1 else job.times["in_progress_at"]
         waited = max(now - since, 0.0)
         self.waiting += 1
@@ -55,16 +48,12 @@ class Backlog:
 def observe(
     jobs: JobTable, admissions: AdmissionTable, queues: Iterable[str], *, now: float
 ) -> dict[str, Backlog]:
-    """Return the open jobs of each queue; queues without any are there too.
+    """Return the open jobs of each queue, including queues without jobs.
 
     Parameters
     ----------
-    jobs, admissions
-        The records.
     queues
         Names of the platform's queues.
-    now
-        Seconds since 1970.
     """
     found = {queue: Backlog() for queue in queues}
     for state in _OPEN:
@@ -80,32 +69,30 @@ def observe(
 
 
 def report(backlogs: dict[str, Backlog], platform: str) -> None:
-    """Write metrics of what was observed, and that the scheduler has run.
+    """Write metrics of the queues, and the metric that the scheduler has run.
 
     Parameters
     ----------
     backlogs
         The open jobs by queue.
-    platform
-        The platform's name.
     """
     for queue, backlog in backlogs.items():
         figures = {_METRICS[name]: value for name, value in asdict(backlog).items()}
-        emit(figures, {"Platform": platform, "Queue": queue})
-    emit({"SchedulerRuns": 1}, {"Platform": platform})
+        emit(figures, {batch_names.PLATFORM_DIMENSION: platform, batch_names.QUEUE_DIMENSION: queue})
+    emit({batch_names.SCHEDULER_RUNS: 1}, {batch_names.PLATFORM_DIMENSION: platform})
 
 
 _METRICS = {
-    "waiting": "JobsWaiting",
-    "running": "JobsRunning",
-    "ending": "JobsEnding",
-    "oldest_seconds": "OldestWaitingSeconds",
-    "waited_percent": "WaitedPercent",
+    "waiting": batch_names.JOBS_WAITING,
+    "running": batch_names.JOBS_RUNNING,
+    "ending": batch_names.JOBS_ENDING,
+    "oldest_seconds": batch_names.OLDEST_WAITING_SECONDS,
+    "waited_percent": batch_names.WAITED_PERCENT,
 }
 
 
 def _has_places(job: Job, admissions: AdmissionTable) -> bool:
-    """Return whether a job was let in."""
+    """Return whether a job was admitted."""
     if job.state != "in_progress":
         return False
     admission = admissions.of(job)

@@ -1,1 +1,1 @@
-"""Jobs that nobody sends a request for: a manifest that is written to a bucket, and a schedule."""
+"""Submits jobs without an API request: from a manifest in a bucket, or from a schedule."""

@@ -1,7 +1,7 @@
 """The functions `batch.submission.handlers.handle_object` and `handle_schedule`.
 
-A manifest that is wrong is a job that has failed, so that its team reads why where it looks for the job. Both
-may be called twice for the same thing, and make one job of it.
+An invalid manifest creates a failed job, so that its team reads the reason where it looks for the job. Both
+functions may be called twice for the same event, and create one job.
 """
 
 from __future__ import annotations
@@ -14,36 +14,26 @@ from functools import cache
 from typing import Any, Final
 
 from batch.jobs import identifiers
-from batch.jobs.configuration import Configuration, Queue, Team
+from batch.jobs.configuration import BatchTeam, Configuration, Queue
 from batch.jobs.fields import InvalidError
-from batch.jobs.job import Job, JobError, Source
+from batch.jobs.job_record import Job, JobError, Source
 from batch.jobs.job_table import KeyReusedError, Once
-from batch.jobs.manifest import ENDPOINTS, Manifest, read_manifest
-from batch.jobs.settings import Platform, read_platform
+from batch.jobs.manifest import ENDPOINTS, JobManifest, read_manifest
+from batch.jobs.settings import BatchPlatform, read_platform
 from batch.jobs.storage import Storage
-from batch.jobs.submitting import Submission, Submitter
+from batch.jobs.submitting import SubmittedJob, Submitter
 
 _logger = logging.getLogger(__name__)
 _logger.setLevel(logging.INFO)
 
-#: Ending of the keys of manifests.
+#: File name extension of manifests.
 ENDING: Final = "manifest.json"
-# Its inputs become part of a record, which DynamoDB keeps to 400 KB.
+# The inputs become part of a record, which DynamoDB limits to 400 KB.
 _MOST_BYTES: Final = 256 * 2**10
 
 
 class Submissions:
-    """Makes jobs of events.
-
-    Parameters
-    ----------
-    configuration
-        Queues and teams.
-    storage
-        Reads manifests.
-    submitter
-        Makes jobs.
-    """
+    """Creates jobs from events."""
 
     def __init__(self, configuration: Configuration, storage: Storage, submitter: Submitter) -> None:
         self._configuration = configuration
@@ -51,7 +41,7 @@ class Submissions:
         self._submitter = submitter
 
     def of_object(self, event: Mapping[str, Any]) -> Job | None:
-        """Return the job of a manifest; None if the object is none, or no longer what it was.
+        """Return the job of a manifest; None if the object is not a manifest, or has changed since the event.
 
         Parameters
         ----------
@@ -87,7 +77,7 @@ class Submissions:
         Raises
         ------
         LookupError
-            If the platform has no such queue or team.
+            If the platform does not have the queue or team.
         """
         queue = self._configuration.queue(event["queue"])
         team = self._configuration.team(event["team"])
@@ -97,23 +87,25 @@ class Submissions:
         once = Once(f"schedule/{event['schedule']}/{event['time']}", fingerprint="")
         return self._submit(text.encode(), queue, team, source="schedule", once=once)
 
-    def _owner(self, key: str) -> tuple[Queue, Team] | None:
-        """Return whose manifest a key is: the prefix can be written by that team alone."""
+    def _owner(self, key: str) -> tuple[Queue, BatchTeam] | None:
+        """Return the queue and team of a manifest by its key. Only that team can write to the prefix."""
         queue_name, _, rest = key.partition("/")
         team_name, _, name = rest.partition("/")
         queue, team = self._configuration.queue(queue_name), self._configuration.team(team_name)
         return (queue, team) if queue and team and name.endswith(ENDING) else None
 
-    def _manifest(self, content: bytes | None, queue: Queue, team: Team) -> Manifest:
-        """Read a manifest; None is one that is too large to be read."""
+    def _manifest(self, content: bytes | None, queue: Queue, team: BatchTeam) -> JobManifest:
+        """Read a manifest; None if it is too large."""
         if content is None:
             problem = JobError("manifest_too_large", f"the manifest has more than {_MOST_BYTES} bytes")
             raise InvalidError([problem])
         signals = self._configuration.signals_of(team.name)
         return read_manifest(content, queue=queue, team=team, signals=signals)
 
-    def _submit(self, content: bytes | None, queue: Queue, team: Team, *, source: Source, once: Once) -> Job:
-        """Make the job of a manifest, or the record of one that is wrong."""
+    def _submit(
+        self, content: bytes | None, queue: Queue, team: BatchTeam, *, source: Source, once: Once
+    ) -> Job:
+        """Create the job of a manifest, or the failed record of an invalid one."""
         problems: tuple[JobError, ...]
         try:
             manifest = self._manifest(content, queue, team)
@@ -123,7 +115,7 @@ class Submissions:
         except KeyReusedError as error:
             message = f"idempotencyKey: {error} came with another manifest before"
             problems = (JobError("idempotency_key_reused", message, param="idempotencyKey"),)
-        unread = Manifest(
+        unread = JobManifest(
             inputs=(),
             endpoint=ENDPOINTS[0],
             priority=queue.priority,
@@ -134,7 +126,7 @@ class Submissions:
 
 
 def handle_object(event: Mapping[str, Any], _context: Any) -> dict[str, str | None]:
-    """Make a job of a manifest that was written.
+    """Create a job from a manifest that was written to S3.
 
     Parameters
     ----------
@@ -146,44 +138,31 @@ def handle_object(event: Mapping[str, Any], _context: Any) -> dict[str, str | No
 
 
 def handle_schedule(event: Mapping[str, Any], _context: Any) -> dict[str, str | None]:
-    """Make a job of a schedule.
-
-    Parameters
-    ----------
-    event
-        The schedule's input.
-    """
+    """Create a job from a schedule."""
     return {"job": submissions().of_schedule(event).id}
 
 
 @cache
 def submissions() -> Submissions:
-    """Return what this process makes jobs with."""
     return build(read_platform(os.environ))
 
 
-def build(platform: Platform) -> Submissions:
-    """Return what makes jobs of events.
-
-    Parameters
-    ----------
-    platform
-        What it works with.
-    """
+def build(platform: BatchPlatform) -> Submissions:
     submitter = Submitter(platform.jobs, platform.storage, platform.executions)
     return Submissions(platform.configuration, platform.storage, submitter)
 
 
-def _once(manifest: Manifest, once: Once) -> Once:
-    """Return what makes two manifests one job: a key of their own, or else that they are one event."""
+def _once(manifest: JobManifest, once: Once) -> Once:
+    """Return the idempotency key of a manifest: its own, or one made from the event."""
     if not manifest.idempotency_key:
         return once
     return Once(f"manifest/{manifest.idempotency_key}", identifiers.digest(repr(manifest)))
 
 
-def _submission(manifest: Manifest, queue: Queue, team: Team, source: Source, once: Once) -> Submission:
-    """Return what is submitted."""
-    return Submission(
+def _submission(
+    manifest: JobManifest, queue: Queue, team: BatchTeam, source: Source, once: Once
+) -> SubmittedJob:
+    return SubmittedJob(
         manifest=manifest,
         queue=queue,
         team=team,

@@ -1,5 +1,5 @@
-"""Takes shards of batch jobs from a queue and brings a result for each of their lines, exactly once.
+"""Takes shards of batch jobs from a queue and writes exactly one result for each line.
 
-One program, `python3 -m batch.worker`, for any image that has Python 3.11 and the packages of
-`requirements.txt` beside it. Its contract is environment variables; `batch.worker.settings` names them.
+The program is `python3 -m batch.worker`. It runs in any image with Python 3.11 and the packages of
+`requirements.txt`. Environment variables configure it (`batch.worker.settings`).
 """

@@ -11,39 +11,35 @@ from collections.abc import Mapping
 
 import uvloop
 
+from batch.variables import BatchSettingsError
 from batch.worker.clients import make_clients, use_threads
-from batch.worker.settings import Settings, SettingsError, read_settings
-from batch.worker.worker import run_worker
+from batch.worker.settings import WorkerSettings, read_settings
+from batch.worker.worker_loop import run_worker
 
 _WRONG_SETTINGS = 2
-#: Objects that were made and not let go; hundreds belong to each request in flight.
+#: Threshold of the garbage collector: objects allocated minus objects freed. Each request in flight holds
+#: hundreds.
 _COLLECT_AT = 20_000
 
 
 def main(environment: Mapping[str, str]) -> int:
-    """Work until SIGTERM or SIGINT, and return the exit code.
-
-    Parameters
-    ----------
-    environment
-        The process's environment.
-    """
+    """Work until SIGTERM or SIGINT, and return the exit code."""
     try:
         settings = read_settings(environment)
-    except SettingsError as error:
+    except BatchSettingsError as error:
         sys.stderr.write(f"error: {error}\n")
         return _WRONG_SETTINGS
     uvloop.run(_run(settings))
     return 0
 
 
-async def _run(settings: Settings) -> None:
+async def _run(settings: WorkerSettings) -> None:
     stop = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(name, stop.set)
     use_threads()
     clients = make_clients()
-    # What boto3 knows of AWS stays for ever, and the collector need not go through it again.
+    # boto3's data about AWS lives as long as the process, so the garbage collector can skip it.
     gc.collect()
     gc.freeze()
     gc.set_threshold(_COLLECT_AT)

@@ -1,9 +1,10 @@
-"""The commit: results of a shard as an append-only log, of which every entry is created once.
+"""Commits the results of a shard to an append-only log. Every entry is created once.
 
-An entry is an object that is created only if there is none of its number. Whoever finds that number taken
-reads what stands there, drops what it holds of it, and writes the rest under the next. So whoever writes
-entry `n` has read all before it, and no line is in two entries, with any number of writers: a worker that got
-the same message, one that hung and woke, or a write that arrives long after its writer was killed.
+An entry is an object that is created only if no object has its number. A writer that finds the number taken
+reads that entry, drops the rows that it contains, and writes the rest under the next number. So the writer of
+entry `n` has read all earlier entries, and no line is in two entries. This holds for any number of writers: a
+worker that received the same message, a worker that hung and resumed, or a write that arrives long after its
+writer was killed.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from batch.contracts.keys import ShardKeys
-from batch.worker.bucket import Bucket
+from batch.worker.bucket_client import BucketClient
 from batch.worker.ordinals import Ordinals
 from batch.worker.rows import RowIdentifier, Tally
+from inference_blueprints.contracts.batch_keys import ShardKeys
 
 _ATTEMPTS: Final = "attempts"
-#: Entries that are read at the same time when a shard is taken up again.
+#: Entries read in parallel when a worker resumes a shard.
 _READ_AHEAD: Final = 4
 
 
@@ -30,9 +31,9 @@ class Chunk:
     Parameters
     ----------
     body
-        Rows, each with its end of line.
+        Rows, each with its line end.
     attempts
-        Requests that were sent for them.
+        Number of requests sent for these rows.
     """
 
     body: bytes
@@ -40,67 +41,44 @@ class Chunk:
 
     @property
     def rows(self) -> Sequence[bytes]:
-        """The rows, without their ends."""
+        """Rows without their line ends."""
         return self.body.split(b"\n")[:-1]
 
 
 class ChunkStore(Protocol):
-    """Where entries lie."""
+    """Storage of entries."""
 
     async def count(self) -> int:
-        """Return how many entries there are; they have the numbers from 0."""
+        """Return the number of entries. Entries are numbered from 0."""
 
     async def create(self, sequence: int, chunk: Chunk) -> bool:
-        """Write an entry, or return False if there is one of that number."""
+        """Write an entry and return True; return False if the number is taken."""
 
     async def read(self, sequence: int) -> Chunk:
-        """Return an entry that is there."""
+        """Return an existing entry."""
 
 
 class BucketChunks:
-    """Entries in S3.
-
-    Parameters
-    ----------
-    bucket
-        The batch bucket.
-    keys
-        The shard's keys.
-    """
-
-    def __init__(self, bucket: Bucket, keys: ShardKeys) -> None:
+    def __init__(self, bucket: BucketClient, keys: ShardKeys) -> None:
         self._bucket = bucket
         self._keys = keys
 
     async def count(self) -> int:
-        """Return how many entries there are."""
+        """Return the number of entries."""
         return len(await self._bucket.keys(self._keys.chunks))
 
     async def create(self, sequence: int, chunk: Chunk) -> bool:
-        """Write an entry, or return False if there is one of that number.
-
-        Parameters
-        ----------
-        sequence
-            Its number.
-        chunk
-            The entry.
-        """
+        """Write an entry and return True; return False if the number is taken."""
         metadata = {_ATTEMPTS: str(chunk.attempts)}
         return await self._bucket.create(self._keys.chunk(sequence), chunk.body, metadata)
 
     async def read(self, sequence: int) -> Chunk:
-        """Return an entry that is there.
-
-        Parameters
-        ----------
-        sequence
-            Its number.
+        """Return an existing entry.
 
         Raises
         ------
         CorruptLogError
-            If it is not: somebody deleted it.
+            If it does not exist, because somebody deleted it.
         """
         key = self._keys.chunk(sequence)
         found = await self._bucket.read(key)
@@ -110,20 +88,20 @@ class BucketChunks:
 
 
 class CorruptLogError(Exception):
-    """A log that no worker wrote: says what is wrong with it."""
+    """The log contains something that no worker writes. The message tells what."""
 
 
 class ChunkLog:
-    """A shard's log as one writer knows it.
+    """A shard's log, as one writer sees it.
 
     Parameters
     ----------
     store
-        Where its entries lie.
+        Storage of its entries.
     identifier
-        Makes rows' identifiers and reads them.
+        Creates and parses the identifiers of rows.
     most_bytes
-        Rows that may wait for their commit; `add` waits above that.
+        Bytes of rows that may wait for their commit. Above that, `add` waits.
     """
 
     def __init__(self, store: ChunkStore, identifier: RowIdentifier, *, most_bytes: int) -> None:
@@ -132,12 +110,12 @@ class ChunkLog:
         self._most = most_bytes
         self._next = 0
         self._committed = Ordinals()
-        #: What the rows add up to that are in the log.
+        #: Totals of the rows in the log.
         self.tally = Tally()
         self._rows: dict[int, bytes] = {}
         self._bytes = 0
         self._attempts = 0
-        #: What was tried to write under the next number.
+        #: The last content that this writer tried to write under the next number.
         self._tried: list[Chunk] = []
         self._lock = asyncio.Lock()
         self._has_room = asyncio.Event()
@@ -145,34 +123,32 @@ class ChunkLog:
 
     @property
     def committed(self) -> Ordinals:
-        """Lines that are in the log."""
+        """Ordinals of the lines in the log."""
         return self._committed
 
     @property
     def waiting_bytes(self) -> int:
-        """Rows that are not in the log yet."""
+        """Bytes of rows that are not in the log yet."""
         return self._bytes
 
     async def catch_up(self) -> None:
-        """Read what others wrote."""
+        """Read the entries of other writers."""
         async for chunk in read_chunks(self._store, self._next, await self._store.count()):
             self._learn(chunk)
 
     async def add(self, ordinal: int, row: bytes, attempts: int) -> None:
-        """Hand over a line's result; it is kept once `commit` was called after that.
+        """Add the result of a line. A later `commit` makes it durable.
 
         Parameters
         ----------
-        ordinal
-            The line.
         row
-            Its row, without an end.
+            The row, without its line end.
         attempts
-            Requests that were sent for it.
+            Number of requests sent for the line.
         """
         await self._has_room.wait()
         if ordinal in self._committed:
-            # Another brought it while this writer asked for it.
+            # Another writer committed it while this writer's request was in flight.
             return
         self._rows[ordinal] = row
         self._attempts += attempts
@@ -180,7 +156,7 @@ class ChunkLog:
         self._make_room()
 
     async def commit(self) -> None:
-        """Write all rows that were handed over; after an error nothing is lost: call it again."""
+        """Write all added rows. After an error nothing is lost: call it again."""
         async with self._lock:
             while self._rows:
                 chunk = Chunk(b"".join(row + b"\n" for row in self._rows.values()), self._attempts)
@@ -189,14 +165,14 @@ class ChunkLog:
                 self._learn(chunk if created else await self._store.read(self._next))
 
     def _learn(self, chunk: Chunk) -> None:
-        """Take note of the next entry."""
+        """Process the next entry."""
         for row in chunk.rows:
             ordinal = self._identifier.ordinal(row)
             if self._committed.add(ordinal):
                 self.tally.add(row)
             own = self._rows.pop(ordinal, b"")
             self._bytes -= len(own)
-        # It may be this writer's own, though the answer to its writing was lost.
+        # The entry may be this writer's own, if the response to its write was lost.
         if chunk in self._tried:
             self._attempts -= chunk.attempts
         self._tried.clear()
@@ -211,14 +187,12 @@ class ChunkLog:
 
 
 async def read_chunks(store: ChunkStore, first: int, end: int) -> AsyncIterator[Chunk]:
-    """Yield entries in their order, the next ones already being read.
+    """Yield entries in order. The next ones are already being read.
 
     Parameters
     ----------
-    store
-        Where they lie.
     first, end
-        The first number, and the one after the last.
+        First number, and the number after the last.
     """
     reads = [
         asyncio.create_task(store.read(number)) for number in range(first, min(first + _READ_AHEAD, end))

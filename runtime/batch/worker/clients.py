@@ -1,7 +1,7 @@
-"""The AWS clients: boto3's, whose blocking calls run in threads.
+"""AWS clients for asyncio: boto3's blocking calls run in threads.
 
-The calls of a worker are few (a chunk a second, a heartbeat a shard), its requests to the endpoint are many;
-so the former have the SDK that AWS keeps, with its retries, and the latter the event loop.
+A worker makes few AWS calls (one chunk per second, one heartbeat per shard) and many requests to the
+endpoint. So AWS calls use AWS's own SDK with its retries, and endpoint requests use the event loop.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any, Final, ParamSpec, TypeVar
 import boto3
 from botocore.config import Config
 
-#: Calls at the same time: a poll, and for each shard a read, a commit and a heartbeat.
+#: Parallel calls: one poll, and for each shard a read, a commit and a heartbeat.
 _THREADS: Final = 32
-# Not adaptive: what S3 refuses of a commit would slow down the reading of shards too. A read that hangs is
-# given up soon, since it is begun again where it was; the longest call is the queue's poll of 20 s.
+# Not adaptive: a throttled commit would slow down the reading of shards too. A read that hangs is given up
+# soon, because it resumes at the same byte. The longest call is the queue's poll of 20 s.
 _CONFIGURATION: Final = Config(
     retries={"mode": "standard", "max_attempts": 10},
     connect_timeout=5,
@@ -32,13 +32,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Clients:
-    """One client a service.
-
-    Parameters
-    ----------
-    s3, sqs, stepfunctions, dynamodb
-        boto3 clients.
-    """
+    """One client per AWS service."""
 
     s3: Any
     sqs: Any
@@ -47,25 +41,23 @@ class Clients:
 
 
 def make_clients() -> Clients:
-    """Return clients by boto3's own settings."""
+    """Return clients with boto3's default settings."""
     session = boto3.session.Session()
     services = ("s3", "sqs", "stepfunctions", "dynamodb")
     return Clients(*(session.client(service, config=_CONFIGURATION) for service in services))
 
 
 def use_threads() -> None:
-    """Give the running event loop threads enough for `in_thread`."""
+    """Give the running event loop enough threads for `in_thread`."""
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS, "aws"))
 
 
 async def in_thread(function: Callable[P, R], *words: P.args, **options: P.kwargs) -> R:
-    """Call a function that blocks.
+    """Run a blocking function in a thread.
 
     Parameters
     ----------
     function
-        Such as a method of a client.
-    words, options
-        Its arguments.
+        For example a method of a client.
     """
     return await asyncio.to_thread(function, *words, **options)

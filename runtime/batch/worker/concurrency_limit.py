@@ -1,12 +1,12 @@
-"""How many requests are in flight: found by trying, shared by all shards of the process.
+"""Limits the requests in flight; the limit adapts by trial and is shared by all shards of the process.
 
-The limit grows while requests succeed and is cut when the endpoint refuses some. After a cut it is halfway
-back to where it was refused after one round of requests, and comes ever closer to it; from there on it feels
-its way up in steps that double. So it is back soon after a dip, stays near the edge once that is known, and
-finds new capacity in a number of rounds that is logarithmic. (The increase of BIC TCP: Xu, Harfoush and Rhee,
-"Binary Increase Congestion Control for Fast Long-Distance Networks", INFOCOM 2004.) Where others ask the
-same endpoint, the limit is also cut when answers take longer for its sake (`inflation`). Within the limit,
-requests begin one after the other (`pace`).
+The limit grows while requests succeed, and is cut when the endpoint refuses some. After a cut, one round of
+requests raises it halfway back to the value at which the endpoint refused. Further rounds approach that
+value. Above it, the steps double. So the limit recovers quickly from a dip, stays near the known edge, and
+finds new capacity in a logarithmic number of rounds. (This is the increase of BIC TCP: Xu, Harfoush and Rhee,
+"Binary Increase Congestion Control for Fast Long-Distance Networks", INFOCOM 2004.) If other clients use the
+same endpoint, the limit is also cut when it makes answers slower (`inflation`). Within the limit, requests
+are spaced in time (`pace`).
 """
 
 from __future__ import annotations
@@ -22,25 +22,26 @@ from batch.worker.inflation import ANSWERS, Inflation
 from batch.worker.pace import TOGETHER_SECONDS, Pace
 
 _CUT: Final = 0.75
-#: What is left of the limit when answers take too long: the less the longer they take.
+#: Range of the cut when answers take too long: the longer they take, the less remains of the limit.
 _LEAST_LEFT, _MOST_LEFT = 0.25, 0.9
 _STEP_BESIDE_OTHERS: Final = 2.0
 _LONGEST_PAUSE_SECONDS: Final = 60.0
 _FIRST_PAUSE_SECONDS: Final = 0.1
-# Below this share of its use a limit is not what holds requests back, so their success says nothing of it.
+# If a smaller share of the limit is in use, the limit does not hold requests back, and their success tells
+# nothing about it.
 _IN_USE: Final = 0.8
 
 
 class Permit(NamedTuple):
-    """The right to have one request in flight.
+    """Permission to have one request in flight.
 
     Parameters
     ----------
     begun_at
-        When it was given, by the event loop's clock.
+        Start time, by the event loop's clock.
     epoch
-        Counts the times that much has changed, as by a cut: what the endpoint says now of an earlier time
-        says nothing of the present limit.
+        Counts large changes of the limit, such as cuts. An answer to a request of an earlier epoch tells
+        nothing about the current limit.
     """
 
     begun_at: float
@@ -48,23 +49,23 @@ class Permit(NamedTuple):
 
 
 class ConcurrencyLimit:
-    """The limit and who waits for it.
+    """The limit and its waiting tasks.
 
-    Every permit is ended by one of `succeeded`, `refused` and `ended`.
+    Each permit must end with one of `succeeded`, `refused` and `ended`.
 
     Parameters
     ----------
     start, least, most
-        Where the limit begins, and between which it stays.
+        Initial value of the limit, and its range.
     inflation
-        Says when answers take too long; None where nobody else asks the endpoint.
+        Detects answers that take too long; None if the endpoint has no other clients.
     """
 
     def __init__(self, *, start: int, least: int, most: int, inflation: Inflation | None = None) -> None:
         self._limit = float(start)
         self._least = float(least)
         self._most = float(most)
-        #: Where the endpoint last refused; unknown at first.
+        #: Limit at which the endpoint last refused; unknown at first.
         self._ceiling = 0.0
         self._step = start / 4 if inflation else float(start)
         self._successes = 0.0
@@ -82,23 +83,23 @@ class ConcurrencyLimit:
 
     @property
     def limit(self) -> int:
-        """Requests that may be in flight now."""
+        """Number of requests that may be in flight now."""
         if self._inflation and self._inflation.learns:
             return int(self._least)
         return int(self._limit)
 
     @property
     def in_flight(self) -> int:
-        """Requests that are."""
+        """Number of requests in flight."""
         return self._in_flight
 
     async def acquire(self, order: int) -> Permit:
-        """Wait for a permit; the lowest order goes first, then who came first.
+        """Wait for a permit. The lowest order goes first, then the first to wait.
 
         Parameters
         ----------
         order
-            Such as a shard's place among those of the process, so that the oldest ends first.
+            For example a shard's index among those of the process, so that the oldest ends first.
         """
         permit = self.acquire_now()
         if permit is None:
@@ -114,20 +115,18 @@ class ConcurrencyLimit:
         return permit
 
     def acquire_now(self) -> Permit | None:
-        """Return a permit if there is one for which nobody waits."""
+        """Return a permit if one is free and no task waits."""
         if self._waiting or not self._has_room():
             return None
         return self._give()
 
     def succeeded(self, permit: Permit, usage: Usage) -> None:
-        """End a permit whose request the endpoint answered.
+        """End the permit of a request that the endpoint answered.
 
         Parameters
         ----------
-        permit
-            Of `acquire`.
         usage
-            What the endpoint counted for the answer.
+            Token counts of the answer.
         """
         now = self._now()
         self._pace.answered(now - permit.begun_at, self.limit)
@@ -142,14 +141,14 @@ class ConcurrencyLimit:
         self.ended()
 
     def refused(self, permit: Permit, retry_after_seconds: float | None = None) -> None:
-        """End a permit whose request the endpoint was too busy for; nothing is sent for a while.
+        """End the permit of a request that the endpoint refused as too busy.
+
+        All requests then pause for a while.
 
         Parameters
         ----------
-        permit
-            Of `acquire`.
         retry_after_seconds
-            What the endpoint asked for; without it ever longer, while all it does is refuse.
+            Pause that the endpoint asked for. Without it, the pause grows with each refusal in a row.
         """
         if permit.epoch == self._epoch:
             self._is_cut_by_latency = False
@@ -161,7 +160,7 @@ class ConcurrencyLimit:
         self.ended()
 
     def ended(self) -> None:
-        """End a permit whose request says nothing of the limit."""
+        """End the permit of a request that tells nothing about the limit."""
         self._in_flight -= 1
         self._admit()
 
@@ -175,7 +174,7 @@ class ConcurrencyLimit:
         return Permit(now, self._epoch)
 
     def _admit(self) -> None:
-        """Let those in who may, and come again when the next one may begin."""
+        """Admit waiting tasks, and schedule the next call for the time when the next one may start."""
         while self._waiting and self._has_room():
             waiter = heapq.heappop(self._waiting)[2]
             if not waiter.done():
@@ -193,7 +192,7 @@ class ConcurrencyLimit:
         learnt = inflation.learns
         times = inflation.answered(usage, now - permit.begun_at, self.limit)
         if times > 1:
-            # What waiting adds grows with what is in flight.
+            # The added waiting time grows with the number of requests in flight.
             self._is_cut_by_latency = True
             self._cut(min(_MOST_LEFT, max(_LEAST_LEFT, 1 / times)))
         elif inflation.learns != learnt:
@@ -206,17 +205,18 @@ class ConcurrencyLimit:
             self._begin_round()
 
     def _begin_round(self) -> None:
-        """Choose how far the limit grows until as many requests as it allows have succeeded."""
+        """Choose the growth of the limit for the next round: one success per allowed request."""
         self._successes = 0.0
         self._round = self._limit
         if self._is_cut_by_latency:
-            # No further than what was judged. The step is the same for all, while cuts are in proportion: so
+            # Do not grow beyond the judged range. Steps are equal for all workers, while cuts are
+            # proportional. So
             # workers that share an endpoint come to share it fairly.
             self._round, self._step = max(self._limit, ANSWERS), _STEP_BESIDE_OTHERS
         elif self._limit < self._ceiling - 1:
             self._step = max(1.0, (self._ceiling - self._limit) / 2)
         else:
-            # Answers tell of what was in flight when their requests began: twice as much would be too late.
+            # Answers reflect the load when their requests started, so doubling would react too late.
             self._step = min(self._step * 2, self._limit / 4 if self._inflation else self._limit)
 
     def _cut(self, share: float) -> None:
@@ -228,7 +228,7 @@ class ConcurrencyLimit:
 
     def _own_pause(self) -> float:
         longest = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 2.0**self._refusals_in_a_row)
-        return random.uniform(longest / 2, longest)  # noqa: S311 - spreads workers, guards nothing
+        return random.uniform(longest / 2, longest)  # noqa: S311 - spreads workers, no security purpose
 
     def _pause(self, seconds: float) -> None:
         until = self._now() + min(seconds, _LONGEST_PAUSE_SECONDS)

@@ -1,4 +1,4 @@
-"""The end of a shard's work before its time: what waits is ended, what is in flight is not."""
+"""Ends the work on a shard early: waiting requests stop, requests in flight finish."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from contextlib import contextmanager
 
 
 class Drain:
-    """Tasks of a shard that may be ended while they wait."""
+    """Tasks of a shard that may be cancelled while they wait."""
 
     def __init__(self) -> None:
         self._has_begun = False
         self._waiting: set[asyncio.Task[object]] = set()
 
     def begin(self) -> None:
-        """End every task that waits, and those that will."""
+        """Cancel every waiting task, now and later."""
         self._has_begun = True
         for task in self._waiting:
             task.cancel()
 
     @contextmanager
     def waits(self) -> Iterator[None]:
-        """Mark the running task as one that waits, as long as the ``with`` block lasts.
+        """Mark the running task as waiting for the duration of the ``with`` block.
 
         Raises
         ------
         asyncio.CancelledError
-            If the end has begun.
+            If the end has started.
         """
         if self._has_begun:
             raise asyncio.CancelledError

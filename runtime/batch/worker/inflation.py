@@ -1,10 +1,10 @@
-"""How much longer answers take than at an endpoint of which this worker asks little.
+"""Measures how much longer answers take than at an endpoint with little load.
 
-Who asks an endpoint beside this worker waits longer for its sake long before anything is refused, and the
-worker cannot see it but by its own answers. So from time to time it asks little for a while and learns how
-long answers take then, by their lengths; after that it compares. What others do at the endpoint is in both.
-(Learning the least by doing less for a while is how BBR finds a path's own delay: Cardwell et al., "BBR:
-Congestion-Based Congestion Control", ACM Queue 14(5), 2016.)
+Other clients of an endpoint wait longer because of this worker, long before the endpoint refuses anything.
+The worker can see that only in its own answers. So from time to time it sends few requests for a while, and
+learns how long answers take then, by their lengths. After that it compares. The load of other clients is in
+both measurements. (BBR measures a path's own delay in the same way: Cardwell et al., "BBR: Congestion-Based
+Congestion Control", ACM Queue 14(5), 2016.)
 """
 
 from __future__ import annotations
@@ -17,33 +17,34 @@ from typing import Final
 
 from batch.contracts.shard import Usage
 
-#: Answers to judge by.
+#: Least number of answers for a judgement.
 ANSWERS: Final = 32
-#: Answers to learn from, or those of so many seconds where they take long.
+#: Answers for learning, or the seconds after which learning ends if answers take long.
 _LEARNT_FROM: Final = 16
 _LEARNT_SECONDS: Final = 60.0
-#: It is learnt anew so often, at the same moments by all workers: one shall not take another for somebody who
-#: asks beside it.
+#: Interval of learning. All workers learn at the same times, so that no worker takes another's load for that
+#: of
+#: other clients.
 _RENEWED_SECONDS: Final = 900.0
 
 _Length = tuple[int, int]
 
 
 class Inflation:
-    """Learns and compares by turns.
+    """Alternates between learning and comparing.
 
     Parameters
     ----------
     most
-        How many times as long answers may take.
+        Highest factor on the time of answers.
     clock
-        Seconds since 1970; tests have their own.
+        Returns seconds since 1970. Tests set their own.
     """
 
     def __init__(self, most: float, *, clock: Callable[[], float] = time.time) -> None:
         self._most = most
         self._clock = clock
-        #: Seconds for a token of an answer, by the lengths of prompt and answer.
+        #: Seconds per output token, by the lengths of prompt and answer.
         self._quiet: dict[_Length, float] = {}
         self._learns = True
         self._since: float | None = None
@@ -54,26 +55,26 @@ class Inflation:
 
     @property
     def learns(self) -> bool:
-        """Whether little must be asked now."""
+        """Whether few requests must be in flight now."""
         return self._learns
 
     def answered(self, usage: Usage, seconds: float, limit: int) -> float:
-        """Take note of an answer whose request began since the limit or `learns` last changed.
+        """Record an answer whose request started after the last change of the limit or of `learns`.
 
         Parameters
         ----------
         usage
-            What the endpoint counted for it.
+            Token counts of the answer.
         seconds
-            How long it took.
+            Duration of the request.
         limit
-            Requests that may be in flight: there are no fewer answers to a judgement.
+            Requests that may be in flight. A judgement uses at least that many answers.
 
         Returns
         -------
         float
-            How many times as much as it may is added to answers, by the median of those since the last
-            judgement; 0 while there is none.
+            The median added time of the answers since the last judgement, as a multiple of the allowed added
+            time; 0 if there is no judgement yet.
         """
         now = self._clock()
         if self._since is None:
@@ -103,13 +104,13 @@ class Inflation:
         is_enough = sum(map(len, self._seen.values())) >= _LEARNT_FROM
         if self._since is None or not (is_enough or now >= self._since + _LEARNT_SECONDS):
             return
-        # Of lengths that did not come this time, the last word holds.
+        # Lengths without new answers keep their last value.
         self._quiet |= {length: median(values) for length, values in self._seen.items()}
         self._renewed_at = (now // _RENEWED_SECONDS + 1) * _RENEWED_SECONDS
         self._begin(learns=False)
 
     def _begin(self, *, learns: bool) -> None:
-        """Begin to learn or to compare; what was seen until now says nothing of it."""
+        """Start to learn or to compare, and drop all earlier observations."""
         self._learns = learns
         self._since = None
         self._seen.clear()

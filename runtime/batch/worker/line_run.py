@@ -1,4 +1,4 @@
-"""One line from its first request to its row."""
+"""Runs one line, from its first request to its result row."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from batch.contracts.shard import ShardLine
 from batch.rendering import RenderingError
 from batch.worker.concurrency_limit import ConcurrencyLimit, Permit
 from batch.worker.drain import Drain
-from batch.worker.endpoint import Answer, Endpoint, Failure, Fault
-from batch.worker.images import ImageError
+from batch.worker.image_loader import ImageError
 from batch.worker.metrics import Metrics
-from batch.worker.requests import InvalidLineError, Request, Requests
+from batch.worker.model_endpoint import Answer, EndpointFault, Failure, ModelEndpoint
+from batch.worker.model_request import InvalidLineError, ModelRequest, Requests
 from batch.worker.retry_budget import RetryBudget
 from batch.worker.rows import ErrorCode, RowIdentifier, error_row, response_row
 
 _FIRST_DELAY_SECONDS: Final = 1.0
 _DELAY_GROWTH: Final = 3.0
 _LONGEST_DELAY_SECONDS: Final = 60.0
-#: What a broken answer counts against its line while the endpoint answers no other line either.
+#: Weight of a broken answer against its line while the endpoint answers no other line either.
 _BLAME_IN_AN_OUTAGE: Final = 0.25
 
 _CODES: Final[dict[type[Exception], ErrorCode]] = {
@@ -34,24 +34,18 @@ _EXPIRED: Final = "This request could not be executed before the completion wind
 
 @dataclass(frozen=True, slots=True)
 class ShardTerms:
-    """What all lines of a shard have in common.
+    """Settings common to all lines of a shard.
 
     Parameters
     ----------
-    identifier
-        Of its rows.
-    requests
-        Makes its requests.
-    path
-        The endpoint's path.
     deadline
-        By the event loop's clock; a line without an answer by then is expired.
+        By the event loop's clock. A line without an answer by then expires.
     order
-        The shard's place among those of the process: the lowest goes first.
+        The shard's index among those of the process. The lowest goes first.
     drain
-        Ends lines that wait to be sent again.
+        Cancels lines that wait for a retry.
     attempt
-        Attempt at the job.
+        Number of the attempt at the job.
     """
 
     identifier: RowIdentifier
@@ -70,14 +64,14 @@ class ShardTerms:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A line's row.
+    """The result row of a line.
 
     Parameters
     ----------
     row
-        Without an end of line.
+        The row, without its line end.
     attempts
-        Requests that were sent for it.
+        Number of requests sent for the line.
     """
 
     row: bytes
@@ -85,14 +79,14 @@ class Result:
 
 
 def expired(line: ShardLine, terms: ShardTerms, attempts: int = 0) -> Result:
-    """Return the result of a line that the deadline overtook.
+    """Return the result of a line that expired at the deadline.
 
     Parameters
     ----------
     line, terms
         The line and its shard.
     attempts
-        Requests that were sent for it.
+        Number of requests sent for the line.
     """
     row = error_row(terms.identifier, line.ordinal, line.custom_id, "batch_expired", _EXPIRED)
     return Result(row, attempts)
@@ -100,19 +94,19 @@ def expired(line: ShardLine, terms: ShardTerms, attempts: int = 0) -> Result:
 
 @dataclass(slots=True)
 class LineRunner:
-    """Runs lines of all shards against one endpoint.
+    """Runs the lines of all shards against one endpoint.
 
     Parameters
     ----------
     endpoint, limit, budget, metrics
         Shared by the process.
     attempts
-        Failures of its own after which a line is given up.
+        Failures caused by the line after which it is given up.
     request_seconds
         Longest time for one request.
     """
 
-    endpoint: Endpoint
+    endpoint: ModelEndpoint
     limit: ConcurrencyLimit
     budget: RetryBudget
     metrics: Metrics
@@ -121,14 +115,14 @@ class LineRunner:
     _answered_at: float = field(default=float("-inf"), init=False)
 
     async def run(self, line: ShardLine, terms: ShardTerms, permit: Permit) -> Result:
-        """Ask until there is a row.
+        """Send requests for a line until there is a result row.
 
         Parameters
         ----------
         line, terms
             The line and its shard.
         permit
-            For the first request; it is ended here.
+            Permit of the first request. It is ended here.
         """
         try:
             request = await terms.requests.make(line)
@@ -144,8 +138,8 @@ class LineRunner:
         finally:
             terms.requests.let_go(request)
 
-    async def _ask(self, line: ShardLine, terms: ShardTerms, request: Request, permit: Permit) -> Result:
-        """Send the request until it is answered, given up or expired."""
+    async def _ask(self, line: ShardLine, terms: ShardTerms, request: ModelRequest, permit: Permit) -> Result:
+        """Repeat the request until it is answered, given up or expired."""
         now, attempts, blame = asyncio.get_running_loop().time, 0, 0.0
         while True:
             begin = now()
@@ -169,9 +163,9 @@ class LineRunner:
             permit = again
 
     async def _send(
-        self, terms: ShardTerms, request: Request, permit: Permit, seconds: float
+        self, terms: ShardTerms, request: ModelRequest, permit: Permit, seconds: float
     ) -> Answer | Failure:
-        """Send the request once and let the limit know of what came of it."""
+        """Send the request once, and report the outcome to the limit."""
         self.metrics.requests += 1
         try:
             outcome = await self.endpoint.ask(terms.path, request, seconds=seconds)
@@ -180,28 +174,31 @@ class LineRunner:
             raise
         if isinstance(outcome, Answer):
             self.limit.succeeded(permit, outcome.usage)
-        elif outcome.fault is Fault.BROKEN:
+        elif outcome.fault is EndpointFault.BROKEN:
             self.limit.ended()
         else:
             self.limit.refused(permit, outcome.retry_after_seconds)
         return outcome
 
     def _blame(self, failure: Failure, begin: float) -> float:
-        """Return what a failure counts against its line: little, unless others are answered meanwhile."""
-        if failure.fault is Fault.REFUSED:
+        """Return the weight of a failure against its line.
+
+        It is small unless other lines are answered meanwhile.
+        """
+        if failure.fault is EndpointFault.REFUSED:
             return 0.0
         if self._answered_at >= begin:
             return 1.0
-        return _BLAME_IN_AN_OUTAGE if failure.fault is Fault.BROKEN else 0.0
+        return _BLAME_IN_AN_OUTAGE if failure.fault is EndpointFault.BROKEN else 0.0
 
     async def _wait(self, terms: ShardTerms, failure: Failure, attempts: int) -> Permit | None:
-        """Wait for the right to send again; None if the deadline comes first."""
+        """Wait for a permit to retry; None if the deadline comes first."""
         delay = min(_LONGEST_DELAY_SECONDS, _FIRST_DELAY_SECONDS * _DELAY_GROWTH ** (attempts - 1))
         try:
             with terms.drain.waits():
                 async with asyncio.timeout_at(terms.deadline):
-                    # Who was refused waits for the limit, as all others do.
-                    if failure.fault is not Fault.REFUSED:
+                    # A refused request waits for the limit, as all others do.
+                    if failure.fault is not EndpointFault.REFUSED:
                         await asyncio.sleep(random.uniform(delay / 2, delay))  # noqa: S311 - no secret
                     await self.budget.take()
                     return await self.limit.acquire(terms.order)

@@ -1,4 +1,4 @@
-"""A bound on bytes that are held at the same time."""
+"""Limits the bytes held at the same time."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections import deque
 
 
 class MemoryBudget:
-    """Bytes that may be held.
+    """A limit on held bytes.
 
     Parameters
     ----------
     most_bytes
-        How many. What is larger than that is let in alone.
+        The limit. A larger item is admitted if nothing else is held.
     """
 
     def __init__(self, most_bytes: int) -> None:
@@ -21,13 +21,7 @@ class MemoryBudget:
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     async def take(self, size: int) -> None:
-        """Wait for room; who came first is served first.
-
-        Parameters
-        ----------
-        size
-            Bytes.
-        """
+        """Wait for memory, in order of arrival."""
         if not self._waiting and self._has_room(size):
             self._held += size
             return
@@ -41,7 +35,7 @@ class MemoryBudget:
             raise
 
     def give_back(self, size: int) -> None:
-        """Make room.
+        """Release memory.
 
         Parameters
         ----------

@@ -1,7 +1,7 @@
-"""What the worker says of itself: JSON lines on standard output, of which CloudWatch makes metrics.
+"""Metrics and events of the worker: lines of JSON on standard output.
 
-Once a minute a line of metrics, and a line for each thing that happened to a shard. Nothing of a prompt, an
-answer or a row is in any of them.
+It writes a line of metrics once a minute, and a line for each event of a shard. No line contains any part of
+a prompt, an answer or a row.
 """
 
 from __future__ import annotations
@@ -13,24 +13,23 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from batch.embedded_metrics import emit
+from inference_blueprints.contracts import batch_names
 
 
 @dataclass(slots=True)
 class Metrics:
-    """What happened since the last line.
+    """Counts since the last line of metrics.
 
     Parameters
     ----------
-    platform, model
-        The dimensions.
     requests
-        Requests that were sent.
+        Number of requests sent.
     failures
-        Those without an answer, by kind of fault.
+        Requests without an answer, by kind of fault.
     rows
-        Lines that got a row.
+        Lines with a result row.
     shards
-        Shards that were finished.
+        Finished shards.
     """
 
     platform: str
@@ -41,40 +40,32 @@ class Metrics:
     failures: Counter[str] = field(default_factory=Counter)
 
     def write(self, *, in_flight: int, limit: int, held: int) -> None:
-        """Write the line and begin anew.
+        """Write the line, and reset the counts.
 
         Parameters
         ----------
         in_flight, limit
-            Requests that are in flight and may be.
+            Number of requests in flight, and their limit.
         held
-            Shards that are worked on.
+            Number of shards in work.
         """
         values = {
-            "Requests": self.requests,
-            "Rows": self.rows,
-            "Shards": self.shards,
-            "Refused": self.failures["refused"],
-            "Unavailable": self.failures["unavailable"],
-            "Broken": self.failures["broken"],
-            "InFlight": in_flight,
-            "InFlightLimit": limit,
-            "ShardsHeld": held,
+            batch_names.REQUESTS: self.requests,
+            batch_names.ROWS: self.rows,
+            batch_names.SHARDS: self.shards,
+            batch_names.REFUSED: self.failures["refused"],
+            batch_names.UNAVAILABLE: self.failures["unavailable"],
+            batch_names.BROKEN: self.failures["broken"],
+            batch_names.IN_FLIGHT: in_flight,
+            batch_names.IN_FLIGHT_LIMIT: limit,
+            batch_names.SHARDS_HELD: held,
         }
-        emit(values, {"Platform": self.platform, "Model": self.model})
+        emit(values, {batch_names.PLATFORM_DIMENSION: self.platform, batch_names.MODEL_DIMENSION: self.model})
         self.requests, self.rows, self.shards = 0, 0, 0
         self.failures.clear()
 
 
 def log(event: str, **values: Any) -> None:
-    """Write what happened.
-
-    Parameters
-    ----------
-    event
-        In a word.
-    values
-        Where and why.
-    """
+    """Write an event."""
     sys.stdout.write(json.dumps({"event": event, **values}) + "\n")
     sys.stdout.flush()

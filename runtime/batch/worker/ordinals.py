@@ -1,10 +1,10 @@
-"""A set of whole numbers from 0, a bit each."""
+"""A set of whole numbers from 0, with one bit for each."""
 
 from __future__ import annotations
 
 
 class Ordinals:
-    """Lines of a shard."""
+    """Ordinals of the lines of a shard."""
 
     def __init__(self) -> None:
         self._bits = bytearray()
@@ -18,18 +18,12 @@ class Ordinals:
         return byte < len(self._bits) and bool(self._bits[byte] & (1 << (ordinal & 7)))
 
     def add(self, ordinal: int) -> bool:
-        """Put one in, and return whether it was not there.
-
-        Parameters
-        ----------
-        ordinal
-            The line.
-        """
+        """Add a number, and return whether it was new."""
         if ordinal in self:
             return False
         byte = ordinal >> 3
         if byte >= len(self._bits):
-            self._bits.extend(bytes(byte + 1))  # at least doubles: few copies
+            self._bits.extend(bytes(byte + 1))  # at least doubles, so copies are rare
         self._bits[byte] |= 1 << (ordinal & 7)
         self._count += 1
         return True

@@ -1,4 +1,4 @@
-"""Messages of the model's queue."""
+"""Receives and deletes messages of the model's queue."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 
 from batch.worker.clients import in_thread
 
-# The message was deleted, or is another worker's by now: nothing is left to say of it.
+# The message was deleted, or another worker holds it now. Nothing remains to be reported.
 _NOT_OURS = frozenset({"InvalidParameterValue", "ReceiptHandleIsInvalid", "MessageNotInflight"})
 
 
@@ -19,12 +19,10 @@ class QueueMessage:
 
     Parameters
     ----------
-    body
-        What it says.
     receipt
-        By which it is extended, deleted or given back.
+        Handle to extend, delete or give back the message.
     received
-        How often it was received, this time included.
+        Number of times the message was received, including this time.
     """
 
     body: str
@@ -33,18 +31,16 @@ class QueueMessage:
 
 
 class ShardQueue:
-    """One queue.
+    """The queue of a model.
 
     Parameters
     ----------
     client
         boto3's client of SQS.
-    url
-        The queue.
     visibility_seconds
         Time for which a message is hidden from others.
     poll_seconds
-        Time that one look waits for a message.
+        Longest time that one poll waits for a message.
     """
 
     def __init__(self, client: Any, url: str, *, visibility_seconds: int, poll_seconds: int) -> None:
@@ -54,7 +50,7 @@ class ShardQueue:
         self._poll = poll_seconds
 
     async def receive(self) -> QueueMessage | None:
-        """Return a message, or None if none came while the poll lasted."""
+        """Return a message; None if none arrived during the poll."""
         answer = await in_thread(
             self._client.receive_message,
             QueueUrl=self._url,
@@ -69,35 +65,14 @@ class ShardQueue:
         return None
 
     async def extend(self, message: QueueMessage) -> None:
-        """Hide a message from others for another while.
-
-        Parameters
-        ----------
-        message
-            Of `receive`.
-        """
+        """Hide a message from others for another visibility time."""
         await self._hide(message, self._visibility)
 
     async def give_back(self, message: QueueMessage, after_seconds: int = 0) -> None:
-        """Let others have a message.
-
-        Parameters
-        ----------
-        message
-            Of `receive`.
-        after_seconds
-            When.
-        """
+        """Make a message visible to others at once."""
         await self._hide(message, after_seconds)
 
     async def delete(self, message: QueueMessage) -> None:
-        """Let nobody have a message again.
-
-        Parameters
-        ----------
-        message
-            Of `receive`.
-        """
         await self._of_ours(self._client.delete_message, message)
 
     async def _hide(self, message: QueueMessage, seconds: int) -> None:

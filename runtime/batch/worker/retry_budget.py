@@ -1,11 +1,11 @@
-"""How much is sent again: retries that fail are paid for by requests that succeed.
+"""Limits retries: successful requests pay for retries that fail.
 
-A token bucket. A success puts in a part of a token, a retry takes a whole one, and gets it back when it
-succeeds (as the retry quota of the AWS SDKs does,
-https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html). So retries in vain stay a small
-share of all requests, while an endpoint of which one replica is broken is still used. No line is lost for
-want of a token: it waits. A few tokens come with time, which is how an endpoint that answers nobody is felt
-for (https://finagle.github.io/blog/2016/02/08/retry-budgets).
+The budget is a token bucket. A success adds a part of a token. A retry takes a whole token, and returns it if
+it succeeds (as in the retry quota of the AWS SDKs,
+https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html). So failing retries stay a small
+share of all requests, while an endpoint with one broken replica is still used. No line fails because the
+bucket is empty: it waits. A few tokens are added over time, so that an endpoint that answers nothing is still
+probed (https://finagle.github.io/blog/2016/02/08/retry-budgets).
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _LEAST_SECONDS: Final = 0.001
 
 
 class RetryBudget:
-    """The tokens and who waits for one.
+    """The tokens, and the tasks that wait for one.
 
     Parameters
     ----------
     ratio
-        Tokens that a success is worth.
+        Tokens added per success.
     """
 
     def __init__(self, ratio: float) -> None:
@@ -36,19 +36,19 @@ class RetryBudget:
         self._timer: asyncio.TimerHandle | None = None
 
     def succeeded(self, *, again: bool) -> None:
-        """Pay in for a request that succeeded.
+        """Add tokens for a successful request.
 
         Parameters
         ----------
         again
-            Whether it was sent again, and gives its token back.
+            Whether the request was a retry, which returns its token.
         """
         self._tokens = min(_MOST_TOKENS, self._tokens + self._ratio + again)
         if self._waiting:
             self._grant()
 
     async def take(self) -> None:
-        """Wait for the token that sending a request again costs; who came first is served first."""
+        """Wait for a token for a retry, in order of arrival."""
         self._fill()
         if self._tokens >= 1 and not self._waiting:
             self._tokens -= 1
@@ -64,14 +64,14 @@ class RetryBudget:
             raise
 
     def _fill(self) -> None:
-        """Put in what came with time."""
+        """Add the tokens due since the last call."""
         now = asyncio.get_running_loop().time()
         if self._filled_at is not None:
             self._tokens = min(_MOST_TOKENS, self._tokens + (now - self._filled_at) * _TOKENS_A_SECOND)
         self._filled_at = now
 
     def _grant(self) -> None:
-        """Serve those who wait, and come again when the next token will have come with time."""
+        """Serve waiting tasks, and schedule the next call for the time of the next token."""
         self._fill()
         while self._waiting and self._tokens >= 1:
             waiter = self._waiting.popleft()
@@ -79,7 +79,8 @@ class RetryBudget:
                 self._tokens -= 1
                 waiter.set_result(None)
         if self._waiting and self._timer is None:
-            # Not below what the clock can tell: it would come again and again at the same time.
+            # Not shorter than the clock's resolution. Otherwise the call would repeat many times at the same
+            # time.
             seconds = max(_LEAST_SECONDS, (1 - self._tokens) / _TOKENS_A_SECOND)
             self._timer = asyncio.get_running_loop().call_later(seconds, self._expire)
 

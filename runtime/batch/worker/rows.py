@@ -1,6 +1,6 @@
-"""Rows of output and error files, as the OpenAI Batch API has them.
+"""Rows of output and error files, in the format of the OpenAI Batch API.
 
-A line that the endpoint answered has a response, whatever its status; one that it did not has an error
+A line that the endpoint answered has a response, whatever its status. A line without an answer has an error
 instead (https://platform.openai.com/docs/api-reference/batch/request-output).
 """
 
@@ -17,14 +17,14 @@ ErrorCode = Literal[
     "batch_expired", "endpoint_error", "image_error", "invalid_line", "line_too_long", "template_error"
 ]
 
-#: The part of a shard that a row belongs to.
+#: The part of a shard's results that a row belongs to.
 Part = Literal["output", "error", "expired"]
 
 _SUCCEEDED: Final = range(200, 300)
 
 
 class RowIdentifier:
-    """Identifiers of a shard's rows, by which a line is known in the log.
+    """Creates and parses the identifiers of a shard's rows. The log identifies lines by them.
 
     Parameters
     ----------
@@ -36,19 +36,17 @@ class RowIdentifier:
         self._begin = b'{"id":"batch_req_%b_%b_' % (job.encode(), shard.encode())
 
     def begin(self, ordinal: int, custom_id: str | None) -> bytes:
-        """Return how the row of a line begins.
+        """Return the beginning of a line's row.
 
         Parameters
         ----------
-        ordinal
-            The line.
         custom_id
-            The team's name for it, where the line could be read.
+            The team's name for the line, if it could be read.
         """
         return b'%b%d","custom_id":%b,' % (self._begin, ordinal, orjson.dumps(custom_id))
 
     def ordinal(self, row: bytes) -> int:
-        """Return the line that a row is of; the identifier stands first in each.
+        """Return the ordinal of a row's line. The identifier is the first field of each row.
 
         Parameters
         ----------
@@ -66,16 +64,12 @@ def response_row(
 
     Parameters
     ----------
-    identifier, ordinal
-        The line.
     custom_id
-        The team's name for it.
-    status
-        Of the answer.
+        The team's name for the line.
     request_id
-        The endpoint's name for the request.
+        The endpoint's identifier of the request.
     body
-        The answer, JSON without ends of line.
+        The answer, as JSON without line ends.
     """
     return b'%b"response":{"status_code":%d,"request_id":%b,"body":%b},"error":null}' % (
         identifier.begin(ordinal, custom_id),
@@ -88,16 +82,12 @@ def response_row(
 def error_row(
     identifier: RowIdentifier, ordinal: int, custom_id: str | None, code: ErrorCode, message: str
 ) -> bytes:
-    """Return the row of a line that has no answer.
+    """Return the row of a line without an answer.
 
     Parameters
     ----------
-    identifier, ordinal
-        The line.
     custom_id
-        The team's name for it, where the line could be read.
-    code, message
-        Why.
+        The team's name for the line, if it could be read.
     """
     error = orjson.dumps({"code": code, "message": message})
     return b'%b"response":null,"error":%b}' % (identifier.begin(ordinal, custom_id), error)
@@ -105,16 +95,16 @@ def error_row(
 
 @dataclass(slots=True)
 class Tally:
-    """What rows add up to.
+    """Totals of rows.
 
     Parameters
     ----------
     completed, failed
         Rows that belong to the output, and all others.
     expired
-        Those of the failed that the deadline overtook.
+        Failed rows of lines that expired at the deadline.
     usage
-        What the endpoint counted for them.
+        Token counts of the rows.
     """
 
     completed: int = 0
@@ -143,13 +133,11 @@ class Tally:
         return "output"
 
     def report(self, shard: str, *, attempts: int) -> ShardDone:
-        """Return what the rows say of their shard.
+        """Return the totals as the result of the shard.
 
         Parameters
         ----------
-        shard
-            Its name.
         attempts
-            Requests that were sent for them.
+            Number of requests sent for the rows.
         """
         return ShardDone(shard, self.completed, self.failed, attempts, self.usage, self.expired)

@@ -1,4 +1,4 @@
-"""Holds a message while its shard is worked on, and says what came of it to the queue and to the task."""
+"""Holds a message while its shard runs, and reports the result to the queue and to the task."""
 
 from __future__ import annotations
 
@@ -11,39 +11,35 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from batch.contracts.shard import ShardDone
 from batch.rendering import RenderingError
-from batch.worker.bucket import MissingObjectError
+from batch.worker.bucket_client import MissingObjectError
 from batch.worker.metrics import log
-from batch.worker.progress import ShardReports
 from batch.worker.queue import QueueMessage, ShardQueue
+from batch.worker.shard_reports import ShardReports
 from batch.worker.shard_run import InvalidJobError, ShardRun
 from batch.worker.task import ShardTask, TaskGoneError
 
-#: A shard that AWS did not let this worker finish is tried again by anyone after a while.
+#: Time after which another worker may retry a shard that AWS did not let this worker finish.
 _AGAIN_SECONDS: Final = 30
-_OF_NO_USE: Final = (InvalidJobError, MissingObjectError, RenderingError)
+PERMANENT_ERRORS: Final = (InvalidJobError, MissingObjectError, RenderingError)
 _AWS: Final = (BotoCoreError, ClientError)
 
 
 @dataclass(slots=True)
 class ShardHolder:
-    """One message.
+    """Work on one message.
 
     Parameters
     ----------
     message
-        As it was received.
-    queue
-        Where from.
+        The received message.
     task
-        Whoever waits for it.
-    run
-        The work.
+        The task that waits for the result.
     reports
-        Who looks at the shard's job.
+        Progress reports of the shard.
     heartbeat_seconds
-        Time between two signs of life.
+        Time between two heartbeats.
     hold_seconds
-        Time after which the message is given back though the shard is not done.
+        Time after which the message is given back although the shard is not done.
     """
 
     message: QueueMessage
@@ -57,8 +53,8 @@ class ShardHolder:
     async def hold(self) -> None:
         """Work on the shard until it is done, given back or taken away.
 
-        A message outlives whatever happens here: it is deleted only after the task was told of the end, or
-        when nobody waits for the task any more.
+        The message survives every error: it is deleted only after the task was told of the end, or when the
+        task no longer waits.
         """
         try:
             await self._end(await self._work())
@@ -69,7 +65,7 @@ class ShardHolder:
             await self._fail(group)
 
     async def _work(self) -> ShardDone | None:
-        """Run the shard, and stop if nobody waits for its task any more."""
+        """Run the shard, and stop if its task no longer waits."""
         async with asyncio.TaskGroup() as group:
             await self.task.heartbeat()
             beating = group.create_task(self._beat())
@@ -81,7 +77,10 @@ class ShardHolder:
                 beating.cancel()
 
     def _let_go(self) -> None:
-        """Send no more, for the queue lets nobody have a message longer; who has it next goes on there."""
+        """Stop sending and give the message back, before the longest visibility time ends.
+
+        The next holder continues the shard.
+        """
         self._log("hold_ended")
         self.run.drain()
 
@@ -92,7 +91,7 @@ class ShardHolder:
                 await self.queue.extend(self.message)
                 await self.task.heartbeat()
             except _AWS as error:
-                # The next one may come through; if none does, another worker gets the shard.
+                # The next heartbeat may succeed. If none does, another worker gets the shard.
                 self._log("heartbeat_failed", reason=str(error))
             await self.reports.send(self.run.progress)
 
@@ -106,7 +105,7 @@ class ShardHolder:
         except TaskGoneError:
             self._log("task_gone")
         except _AWS as error:
-            # Another look at the shard finds that it is done.
+            # Another worker that gets the shard will find that it is done.
             await self._give_back(str(error), _AGAIN_SECONDS)
             return
         await self._delete()
@@ -114,11 +113,11 @@ class ShardHolder:
         self._log("shard_done", completed=done.completed, failed=done.failed, attempts=done.attempts)
 
     async def _fail(self, group: BaseExceptionGroup[BaseException]) -> None:
-        """Deal with what ended the work; what is not known here ends the process."""
+        """Handle the error that ended the work. An unknown error ends the process."""
         if group.split(TaskGoneError)[0]:
             self._log("task_gone")
             await self._delete()
-        elif no_use := group.split(_OF_NO_USE)[0]:
+        elif no_use := group.split(PERMANENT_ERRORS)[0]:
             cause = _first(no_use)
             self._log("shard_failed", reason=str(cause))
             with suppress(TaskGoneError):
@@ -135,14 +134,14 @@ class ShardHolder:
         try:
             await self.queue.give_back(self.message, after_seconds)
         except _AWS as error:
-            # It comes back by itself, somewhat later.
+            # The message becomes visible again by itself, somewhat later.
             self._log("queue_failed", reason=str(error))
 
     async def _delete(self) -> None:
         try:
             await self.queue.delete(self.message)
         except _AWS as error:
-            # It comes back, and whoever gets it finds nothing left to do.
+            # The message becomes visible again, and its next holder finds nothing left to do.
             self._log("queue_failed", reason=str(error))
 
     def _log(self, event: str, **values: Any) -> None:
@@ -151,6 +150,6 @@ class ShardHolder:
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the first error of a group of groups."""
+    """Return the first error of nested exception groups."""
     error = group.exceptions[0]
     return _first(error) if isinstance(error, BaseExceptionGroup) else error

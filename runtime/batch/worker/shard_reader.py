@@ -1,4 +1,4 @@
-"""The lines of a shard, in bounded memory: a piece is split while the next one is on its way."""
+"""Reads the lines of a shard in bounded memory: one piece is split while the next one arrives."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from botocore.exceptions import (
 )
 from urllib3.exceptions import HTTPError
 
-from batch.worker.bucket import Bucket, OpenObject
+from batch.worker.bucket_client import BucketClient, OpenObject
 from batch.worker.clients import in_thread
 
 _PIECE_BYTES: Final = 2**20
-#: Of a line that is too long: enough for what stands before its body.
+#: Bytes kept of a line that is too long: enough for the fields before its body.
 _HEAD_BYTES: Final = 4096
 _CONNECTIONS_IN_VAIN: Final = 8
 _LOST_CONNECTION: Final = (
@@ -34,16 +34,14 @@ _LOST_CONNECTION: Final = (
 
 @dataclass(frozen=True, slots=True)
 class RawLine:
-    """A line as it stands in the file.
+    """A line of the file, not parsed yet.
 
     Parameters
     ----------
     ordinal
-        Its place, from 0.
+        Its index, from 0.
     content
-        Its bytes; only the first ones if it is too long.
-    too_long
-        Whether it is.
+        Its bytes; only the first ones if the line is too long.
     """
 
     ordinal: int
@@ -52,39 +50,31 @@ class RawLine:
 
 
 class ShardReader:
-    """Reads one shard once.
+    """Reads one shard once."""
 
-    Parameters
-    ----------
-    bucket, key
-        Where it lies.
-    line_bytes
-        The longest line.
-    """
-
-    def __init__(self, bucket: Bucket, key: str, *, line_bytes: int) -> None:
+    def __init__(self, bucket: BucketClient, key: str, *, line_bytes: int) -> None:
         self._bucket = bucket
         self._key = key
         self._most = line_bytes
         self._read = 0
         self._size: int | None = None
         self._ordinal = 0
-        #: What was read of a line whose end was not, and whether it is too long to be kept.
+        #: Bytes of an unfinished line, and whether it is too long to be kept.
         self._rest = bytearray()
         self._skips = False
 
     @property
     def remaining(self) -> float:
-        """Share of the file that was not read yet."""
+        """Share of the file that has not been read yet."""
         return 1.0 if self._size is None else 1 - self._read / max(1, self._size)
 
     async def batches(self) -> AsyncIterator[list[RawLine]]:
-        """Yield the lines, as many at a time as came with one piece of the file.
+        """Yield the lines, all those of one piece of the file at a time.
 
         Raises
         ------
         MissingObjectError
-            If there is no such shard.
+            If the shard does not exist.
         """
         pieces = self._pieces()
         following = asyncio.create_task(anext(pieces, b""))
@@ -99,7 +89,7 @@ class ShardReader:
             following.cancel()
 
     async def _pieces(self) -> AsyncIterator[bytes]:
-        """Yield the file's bytes; a connection that is lost is opened again where it was."""
+        """Yield the file's bytes. A lost connection resumes at the same byte."""
         in_vain = 0
         while self._size is None or self._read < self._size:
             try:
@@ -132,7 +122,7 @@ class ShardReader:
         return lines
 
     def _keep(self, content: bytes) -> None:
-        """Add to the line whose end is not known, as long as it is not too long."""
+        """Add bytes to the unfinished line, unless it is too long."""
         if self._skips:
             return
         self._rest += content
@@ -148,7 +138,7 @@ class ShardReader:
         return line
 
     def _end(self) -> RawLine | None:
-        """Return the last line, where the file does not end with the end of one."""
+        """Return the last line, if the file does not end with a line end."""
         return self._finish() if self._rest else None
 
 

@@ -1,4 +1,4 @@
-"""One shard from its first line to its parts."""
+"""Runs one shard, from its first line to its finished parts."""
 
 from __future__ import annotations
 
@@ -11,57 +11,52 @@ from typing import Final
 
 import orjson
 
-from batch.contracts.description import JobDescription
-from batch.contracts.keys import JobKeys, ShardKeys
-from batch.contracts.progress import ShardProgress
+from batch.contracts.job_description import JobDescription
+from batch.contracts.progress_items import ShardProgress
 from batch.contracts.shard import ShardDone, ShardLine, ShardMessage
-from batch.worker.bucket import Bucket, MissingObjectError
+from batch.worker.bucket_client import BucketClient, MissingObjectError
 from batch.worker.chunk_log import BucketChunks, ChunkLog
 from batch.worker.concurrency_limit import ConcurrencyLimit, Permit
 from batch.worker.drain import Drain
-from batch.worker.images import Images
+from batch.worker.image_loader import Images
 from batch.worker.line_run import LineRunner, Result, ShardTerms, expired
 from batch.worker.memory_budget import MemoryBudget
+from batch.worker.model_request import Requests
 from batch.worker.ordinals import Ordinals
-from batch.worker.parts import write_parts
-from batch.worker.requests import Requests
 from batch.worker.rows import ErrorCode, RowIdentifier, error_row
-from batch.worker.settings import Settings
+from batch.worker.settings import WorkerSettings
+from batch.worker.shard_parts import write_parts
 from batch.worker.shard_reader import RawLine, ShardReader
+from inference_blueprints.contracts.batch_keys import JobKeys, ShardKeys
 
-#: The next shard is taken when this share of the newest one is left to read: the endpoint never waits.
+#: The next shard is taken when this share of the newest one is left to read, so that the endpoint never
+#: waits.
 _NEXT_AT: Final = 0.25
-#: Results that may wait for a commit, in commits.
+#: Results that may wait for a commit, as a number of commits.
 _COMMITS_WAITING: Final = 4
-# A line's values, the request's body, and that as it is sent.
+# Memory factor: a line's values, the request's body, and the body as it is sent.
 _COPIES: Final = 3
 _CUSTOM_ID: Final = re.compile(rb'"custom_id":\s*("(?:[^"\\]|\\.)*")')
 
 
 class InvalidJobError(Exception):
-    """A job whose description cannot be used: says why."""
+    """The description of a job cannot be used. The message names the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What all shards of the process share.
+    """Objects shared by all shards of the process.
 
     Parameters
     ----------
     settings
         What the worker is told.
-    bucket
-        The batch bucket.
-    runner
-        Asks the endpoint.
     memory
-        Bound on the lines that are open.
-    images
-        Reads images.
+        Limit on the bytes of open lines.
     """
 
-    settings: Settings
-    bucket: Bucket
+    settings: WorkerSettings
+    bucket: BucketClient
     runner: LineRunner
     memory: MemoryBudget
     images: Images
@@ -69,16 +64,12 @@ class Shared:
 
 @dataclass(slots=True, eq=False)
 class ShardRun:
-    """Work on one shard; what is cancelled or killed can be begun again by anyone.
+    """Work on one shard. If it is cancelled or killed, any worker can start it again.
 
     Parameters
     ----------
-    message
-        Which one.
-    shared
-        Of the process.
     order
-        Its place among the process's shards.
+        Index among the process's shards.
     on_nearly_read
         Called when it is time to take another shard.
     """
@@ -89,15 +80,16 @@ class ShardRun:
     on_nearly_read: Callable[[], None]
     _is_nearly_read: bool = field(default=False, init=False)
     _drain: Drain = field(default_factory=Drain, init=False)
-    #: What became of the turns that are done.
+    #: Result of the finished turns.
     _done: ShardDone = field(init=False)
     _terms: ShardTerms | None = field(default=None, init=False)
-    #: The log of the turn that is in work, and which lines it has; None where it has all.
+    #: The log of the current turn, and the ordinals of its lines; None if it has all lines.
     _log: ChunkLog | None = field(default=None, init=False)
     _wanted: Ordinals | None = field(default=None, init=False)
     _is_read: bool = field(default=False, init=False)
     _lines: int = field(default=0, init=False)
-    #: Bytes of lines whose task was cancelled before its first step: it holds them, and a permit.
+    #: Bytes of lines whose task was cancelled before its first step. The task holds these bytes, and a
+    #: permit.
     _unstarted: dict[int, int] = field(default_factory=dict, init=False)
     _is_full: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
@@ -106,13 +98,13 @@ class ShardRun:
 
     @property
     def progress(self) -> ShardProgress | None:
-        """How far the shard is; None until its job was read."""
+        """Progress of the shard; None until its job was read."""
         if self._terms is None:
             return None
         now = self._done
         if self._log is not None:
             now = now.followed_by(self._log.tally.report(self.message.shard, attempts=0))
-        # What an earlier attempt had no time for is done again, and has not ended yet.
+        # Lines that expired in an earlier attempt run again, and have not ended yet.
         again = 0 if self._terms.is_over else now.expired
         return ShardProgress(
             self._terms.attempt, now.completed, now.failed - again, now.expired - again, now.usage
@@ -124,11 +116,11 @@ class ShardRun:
         return self._is_nearly_read
 
     def drain(self) -> None:
-        """Send no further line; `run` ends when those in flight have."""
+        """Send no further line. `run` returns when the requests in flight have ended."""
         self._drain.begin()
 
     async def run(self) -> ShardDone | None:
-        """Do every turn of the shard that there is time for.
+        """Run every turn of the shard for which there is time.
 
         Returns
         -------
@@ -138,7 +130,7 @@ class ShardRun:
         Raises
         ------
         InvalidJobError, MissingObjectError
-            If the job or the shard cannot be read, now or ever.
+            If the job or the shard cannot be read, now or later.
         """
         keys = JobKeys(self.message.job).shard(self.message.shard)
         self._terms = terms = await self._read_terms()
@@ -153,7 +145,7 @@ class ShardRun:
             keys = keys.next_turn
 
     async def _take_turn(self, keys: ShardKeys, terms: ShardTerms) -> ShardDone | None:
-        """Ask for every line of a turn that nobody has a result of, and write the parts."""
+        """Request every line of a turn that has no result, and write the parts."""
         store = BucketChunks(self.shared.bucket, keys)
         flush_bytes = self.shared.settings.flush_bytes
         log = ChunkLog(store, terms.identifier, most_bytes=flush_bytes * _COMMITS_WAITING)
@@ -162,19 +154,19 @@ class ShardRun:
         try:
             await self._ask(keys, terms, log)
         finally:
-            # Also when it is cancelled: what was paid for is kept.
+            # Also on cancellation: results that were paid for are kept.
             await log.commit()
         if not self._is_read or len(log.committed) < self._lines:
             return None
         return await write_parts(self.shared.bucket, keys, store, terms.identifier, self._lines)
 
     async def _finished(self, keys: ShardKeys) -> ShardDone | None:
-        """Return what became of a turn, if it is done."""
+        """Return the result of a turn; None if it is not done."""
         found = await self.shared.bucket.read(keys.done)
         return ShardDone.from_json(found.body) if found else None
 
     async def _expired(self, keys: ShardKeys, terms: ShardTerms) -> Ordinals:
-        """Return the lines that the deadline overtook in a turn that is done."""
+        """Return the lines of a finished turn that expired at the deadline."""
         found = await self.shared.bucket.read(keys.expired)
         if found is None:
             raise MissingObjectError(f"{keys.expired} is not there")
@@ -192,7 +184,7 @@ class ShardRun:
             description = JobDescription.from_json(found.body)
         except (ValueError, TypeError, KeyError) as error:
             raise InvalidJobError(f"{key}: {error}") from error
-        # By S3's clock: this machine's may be wrong.
+        # By S3's clock: this machine's clock may be wrong.
         left = description.deadline - found.served_at
         return ShardTerms(
             identifier=RowIdentifier(self.message.job, self.message.shard),
@@ -207,7 +199,7 @@ class ShardRun:
         )
 
     async def _ask(self, keys: ShardKeys, terms: ShardTerms, log: ChunkLog) -> None:
-        """Send the lines that are not in the log, until all have a result or it is drained."""
+        """Send the lines that are not in the log, until all have a result or the shard is drained."""
         settings = self.shared.settings
         reader = ShardReader(self.shared.bucket, keys.lines, line_bytes=settings.line_bytes)
         async with asyncio.TaskGroup() as commits:
@@ -225,7 +217,7 @@ class ShardRun:
     async def _begin_lines(
         self, reader: ShardReader, terms: ShardTerms, log: ChunkLog, group: asyncio.TaskGroup
     ) -> None:
-        """Begin with each line as soon as the endpoint has room for it."""
+        """Start each line as soon as the endpoint has capacity for it."""
         with self._drain.waits():
             async for lines in reader.batches():
                 if reader.remaining <= _NEXT_AT:
@@ -301,7 +293,7 @@ async def _permit_before(terms: ShardTerms, limit: ConcurrencyLimit) -> Permit |
 
 
 class _PoisonError(Exception):
-    """A line of which nothing can be made."""
+    """No request can be made from a line."""
 
     def __init__(self, code: ErrorCode, message: str, custom_id: str | None) -> None:
         super().__init__(message)
@@ -323,7 +315,7 @@ def _parse(raw: RawLine) -> ShardLine:
 
 
 def _custom_id(head: bytes) -> str | None:
-    """Return the name of a line that cannot be read whole; it stands before the body."""
+    """Return the custom_id of a line that is too long. The field stands before the body."""
     found = _CUSTOM_ID.search(head)
     try:
         return str(orjson.loads(found[1])) if found else None

@@ -1,4 +1,4 @@
-"""The warning that a spot instance gets two minutes before it is taken."""
+"""Watches for EC2's warning, two minutes before it reclaims a Spot instance."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TIMEOUT: Final = aiohttp.ClientTimeout(total=2)
 
 
 async def wait_for_warning() -> None:
-    """Return when the instance is about to be taken."""
+    """Return when the instance is about to be reclaimed."""
     base = os.environ.get("AWS_EC2_METADATA_SERVICE_ENDPOINT", _SERVICE).rstrip("/")
     async with aiohttp.ClientSession(base, timeout=_TIMEOUT) as session:
         while not await _is_warned(session):
@@ -27,7 +27,7 @@ async def wait_for_warning() -> None:
 
 
 async def _is_warned(session: aiohttp.ClientSession) -> bool:
-    """Ask the instance's metadata (IMDSv2); it has no such document until the warning."""
+    """Ask the instance metadata service (IMDSv2). The document does not exist until the warning."""
     try:
         lifetime = {"X-aws-ec2-metadata-token-ttl-seconds": _LIFETIME_SECONDS}
         async with session.put("/latest/api/token", headers=lifetime) as answer:

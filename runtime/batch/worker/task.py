@@ -1,4 +1,4 @@
-"""A shard's task in Step Functions, which waits to be told of progress and the end."""
+"""The Step Functions task of a shard, which waits for heartbeats and the result."""
 
 from __future__ import annotations
 
@@ -9,25 +9,23 @@ from botocore.exceptions import ClientError
 from batch.contracts.shard import ShardDone
 from batch.worker.clients import in_thread
 
-# The job was cancelled, or the task was given to another attempt
+# The job was cancelled, or the task belongs to another attempt now
 # (https://docs.aws.amazon.com/step-functions/latest/apireference/API_SendTaskHeartbeat.html, Errors).
 _GONE = frozenset({"InvalidToken", "TaskDoesNotExist", "TaskTimedOut"})
 _LONGEST_CAUSE = 32_768
 
 
 class TaskGoneError(Exception):
-    """Nobody waits for the task any more."""
+    """The task no longer waits."""
 
 
 class ShardTask:
-    """One task.
+    """The task of one shard.
 
     Parameters
     ----------
     client
         boto3's client of Step Functions.
-    token
-        The task's.
     """
 
     def __init__(self, client: Any, token: str) -> None:
@@ -35,42 +33,42 @@ class ShardTask:
         self._token = token
 
     async def heartbeat(self) -> None:
-        """Say that the shard is worked on.
+        """Report that the shard is in work.
 
         Raises
         ------
         TaskGoneError
-            If nobody waits for it.
+            If the task no longer waits.
         """
         await self._send(self._client.send_task_heartbeat)
 
     async def succeed(self, done: ShardDone) -> None:
-        """Say that the shard is done.
+        """Report that the shard is done.
 
         Parameters
         ----------
         done
-            What became of it.
+            Result of the shard.
 
         Raises
         ------
         TaskGoneError
-            If nobody waits for it.
+            If the task no longer waits.
         """
         await self._send(self._client.send_task_success, output=done.to_json())
 
     async def fail(self, error: str, cause: str) -> None:
-        """Say that the shard cannot be done.
+        """Report that the shard cannot be done.
 
         Parameters
         ----------
         error, cause
-            Why, in a word and in words.
+            Error code, and description.
 
         Raises
         ------
         TaskGoneError
-            If nobody waits for it.
+            If the task no longer waits.
         """
         await self._send(self._client.send_task_failure, error=error, cause=cause[:_LONGEST_CAUSE])
 

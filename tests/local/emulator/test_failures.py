@@ -12,8 +12,8 @@ import pytest
 import yaml
 from botocore.exceptions import ClientError
 
-from inference_blueprints.local.emulator.deploy import DeployError, deploy
 from inference_blueprints.local.emulator.emulator import Emulator
+from inference_blueprints.local.emulator.emulator_deploy import DeployError, deploy
 
 MANIFEST = "Custom::AWSCDK-EKS-KubernetesResource"
 CHART = "Custom::AWSCDK-EKS-HelmChart"

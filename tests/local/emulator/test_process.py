@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from inference_blueprints.local.emulator.emulator import Emulator
-from inference_blueprints.local.processes import ProcessDied
+from inference_blueprints.processes.child_processes import ProcessDied
 
 _SUPERVISOR = """
 import sys, time

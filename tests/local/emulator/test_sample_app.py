@@ -5,9 +5,9 @@ from pathlib import Path
 
 import yaml
 
-from inference_blueprints.deployment.events import ResourceEvent, resource_counts
-from inference_blueprints.local.emulator.deploy import deploy, destroy
+from inference_blueprints.deployment.cloudformation.stack_events import ResourceEvent, resource_counts
 from inference_blueprints.local.emulator.emulator import Emulator
+from inference_blueprints.local.emulator.emulator_deploy import deploy, destroy
 from tests.local.emulator import sample_app
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,15 +14,15 @@ import psutil
 import pytest
 
 from inference_blueprints.local.emulator.emulator import Emulator
-from signals.connection import PATIENT, Address, open_client
-from signals.errors import StoreRefusedError, StoreUnreachableError
-from signals.record import Signal
-from signals.store import SignalStore, Written
+from signals.connection import BULK_TIMEOUTS, Address, open_client
+from signals.record import SignalRecord
+from signals.store import SignalWriter, Written
+from signals.store_errors import StoreRefusedError, StoreUnreachableError
 from tests.local.emulator.conftest import REGION, Resources, StackEnd
 from tests.local.emulator.test_process import _wait_until_gone
+from tests.runtime.signals.instants import EXPIRES, WRITTEN
 
-NOW = int(time.time())
-SIGNAL = Signal("intent", "shopper-1", "shoes", 5, "qwen", "abc", NOW, NOW + 3600)
+SIGNAL = SignalRecord("intent", "shopper-1", "shoes", 5, "qwen", "abc", WRITTEN, EXPIRES)
 CONNECT = "on ~signal:* -@all +cluster|slots +command +ping"
 
 
@@ -77,8 +76,8 @@ def test_users_come_in_with_their_rights_as_they_are_then(
     apply_stack: Callable[[str, Resources], StackEnd],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def store(**changes: Any) -> SignalStore:
-        return SignalStore(open_client(replace(address, **changes), PATIENT))
+    def store(**changes: Any) -> SignalWriter:
+        return SignalWriter(open_client(replace(address, **changes), BULK_TIMEOUTS))
 
     with store() as reader, store(user="cached-writer") as writer:
         assert writer.write([SIGNAL]) == Written(1, 0)

@@ -9,17 +9,17 @@ import pytest
 import yaml
 
 from inference_blueprints import resources
-from inference_blueprints.local.processes import ProcessGroup
-from inference_blueprints.local.serving.endpoint import Endpoint
-from inference_blueprints.local.serving.service import LocalServing
+from inference_blueprints.processes.child_processes import ProcessGroup
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint
+from inference_blueprints.targets.local.local_endpoint import LocalEndpoint
+from inference_blueprints.targets.local.local_serving import LocalServing
 
 
 @dataclass(frozen=True)
 class Served:
     serving: LocalServing
-    endpoint: Endpoint
+    endpoint: LocalEndpoint
     processes: ProcessGroup
     client: openai.OpenAI
 

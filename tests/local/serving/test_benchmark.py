@@ -58,7 +58,7 @@ def test_what_cannot_be_asked_is_said_in_one_line(served: Served, tmp_path: Path
     assert "expected an address such as" in no_address.stderr
     other = _benchmark(served.endpoint.base_url, "--blueprint", "p5en-disaggregated")
     assert other.returncode == 1
-    assert "qwen3-32b is not served; served are: qwen3-8b" in other.stderr
+    assert "does not serve qwen3-32b; it serves: qwen3-8b" in other.stderr
     missing = _benchmark(
         served.endpoint.base_url, "--blueprint", "quickstart-g6e", "--trace", str(tmp_path / "no.csv")
     )

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from inference_blueprints import catalog
-from inference_blueprints.local.ports import free_ports
-from inference_blueprints.local.serving.commands import environment, frontend_command
-from inference_blueprints.local.serving.model_directory import write_model_directory
+from inference_blueprints.measurement.tokenizer.model_directory import write_model_directory
+from inference_blueprints.processes.free_ports import free_ports
 from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.targets.local.process_commands import environment, frontend_command
 
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY")
 _PATIENCE_SECONDS = 60.0

@@ -8,9 +8,9 @@ import openai
 import pytest
 
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.local.processes import ProcessGroup
-from inference_blueprints.local.serving.service import LocalServing
+from inference_blueprints.processes.child_processes import ProcessGroup
 from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.targets.local.local_serving import LocalServing
 
 _WITHIN = "data:image/png;base64,AAAA"
 _TOKENS = 1024

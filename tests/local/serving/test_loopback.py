@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 
-from inference_blueprints.local.processes import ProcessGroup
-from inference_blueprints.local.serving.service import LocalServing
+from inference_blueprints.processes.child_processes import ProcessGroup
 from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.targets.local.local_serving import LocalServing
 
 _LISTENING = "0A"
 _LOOPBACK = "0100007F"  # 127.0.0.1 as /proc/net/tcp writes it

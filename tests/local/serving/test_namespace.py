@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from inference_blueprints.local.processes import ProcessDied, ProcessGroup
-from inference_blueprints.local.serving import isolation as isolation_module
-from inference_blueprints.local.serving.isolation import open_isolation
+from inference_blueprints.processes.child_processes import ProcessDied, ProcessGroup
+from inference_blueprints.targets.local import isolation as isolation_module
+from inference_blueprints.targets.local.isolation import open_isolation
 
 _ROOT = Path(__file__).parents[3]
 _AS_ROOT = ("unshare", "--user", "--map-root-user")
@@ -20,8 +20,8 @@ _CLOSED = (*_AS_ROOT, "sh", "-c", 'echo 0 > /proc/sys/user/max_net_namespaces &&
 _PROGRAM = """
 import json, sys
 from pathlib import Path
-from inference_blueprints.local.processes import ProcessGroup
-from inference_blueprints.local.serving.isolation import open_isolation
+from inference_blueprints.processes.child_processes import ProcessGroup
+from inference_blueprints.targets.local.isolation import open_isolation
 LOOK = '''
 import json, os, socket
 from pathlib import Path

@@ -10,14 +10,14 @@ from urllib.parse import urlsplit
 import openai
 import pytest
 
-from inference_blueprints.local.serving.endpoint import Endpoint
-from inference_blueprints.local.serving.vocabulary import text_of, words
+from inference_blueprints.measurement.tokenizer.vocabulary import one_token_words, random_text
+from inference_blueprints.targets.local.local_endpoint import LocalEndpoint
 
 _MODEL = "qwen3-8b"
 _IN_FLIGHT = "dynamo_frontend_inflight_requests{"
 
 
-def _in_flight(endpoint: Endpoint) -> float:
+def _in_flight(endpoint: LocalEndpoint) -> float:
     """Return how many requests the frontends are answering."""
     pages = [urllib.request.urlopen(url, timeout=30).read().decode() for url in endpoint.metrics_urls]  # noqa: S310 - of this machine
     lines = [line for page in pages for line in page.splitlines()]
@@ -40,7 +40,7 @@ def test_a_chat_answers_in_readable_words_of_the_asked_length(client) -> None:
     assert answer.choices[0].finish_reason == "length"
     said = answer.choices[0].message.content.split()
     assert len(said) == 12
-    assert set(said) <= set(words())
+    assert set(said) <= set(one_token_words())
 
 
 def test_a_stream_brings_every_token_and_the_usage(client) -> None:
@@ -59,7 +59,7 @@ def test_a_stream_brings_every_token_and_the_usage(client) -> None:
 
 @pytest.mark.parametrize("tokens", [1, 63, 64, 65, 2000])
 def test_text_has_exactly_the_length_that_it_was_made_for(client, tokens: int) -> None:
-    answer = client.completions.create(model=_MODEL, prompt=text_of(tokens, seed=tokens), max_tokens=1)
+    answer = client.completions.create(model=_MODEL, prompt=random_text(tokens, seed=tokens), max_tokens=1)
     assert answer.usage.prompt_tokens == tokens
 
 
@@ -73,7 +73,7 @@ def test_any_text_can_be_asked(client, text: str) -> None:
 
 def test_the_chat_template_adds_the_same_to_every_question(client) -> None:
     def prompt_tokens(tokens: int) -> int:
-        question = _ask(text_of(tokens, seed=5))
+        question = _ask(random_text(tokens, seed=5))
         return client.chat.completions.create(
             model=_MODEL, messages=question, max_tokens=1
         ).usage.prompt_tokens
@@ -82,7 +82,7 @@ def test_the_chat_template_adds_the_same_to_every_question(client) -> None:
 
 
 def test_a_repeated_prompt_is_found_in_the_kv_cache_of_its_worker(client) -> None:
-    prompt = text_of(640, seed=99)
+    prompt = random_text(640, seed=99)
     first = client.completions.create(model=_MODEL, prompt=prompt, max_tokens=1).usage
     # Which of the two frontends answers is a matter of turns: both must know where the prefix is.
     again = [
@@ -162,7 +162,7 @@ def test_what_is_no_json_is_refused(served) -> None:
 
 
 def test_a_prompt_beyond_the_context_is_refused_and_serving_goes_on(served) -> None:
-    too_long = text_of(served.endpoint.context_length + 1, seed=1)
+    too_long = random_text(served.endpoint.context_length + 1, seed=1)
     with pytest.raises(openai.BadRequestError):
         served.client.completions.create(model=_MODEL, prompt=too_long, max_tokens=1)
     with pytest.raises(openai.BadRequestError):
@@ -171,7 +171,7 @@ def test_a_prompt_beyond_the_context_is_refused_and_serving_goes_on(served) -> N
 
 
 def test_an_answer_that_would_pass_the_context_is_refused(served) -> None:
-    prompt = text_of(served.endpoint.context_length - 3, seed=1)
+    prompt = random_text(served.endpoint.context_length - 3, seed=1)
     usage = served.client.completions.create(model=_MODEL, prompt=prompt, max_tokens=3).usage
     assert usage.total_tokens == served.endpoint.context_length
     with pytest.raises(openai.BadRequestError):

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from inference_blueprints.local.processes import ProcessGroup
-from inference_blueprints.local.serving.entrance import open_entrance
-from inference_blueprints.local.serving.relay import Route
+from inference_blueprints.processes.child_processes import ProcessGroup
+from inference_blueprints.targets.local.relay import Route
+from inference_blueprints.targets.local.relay_listener import open_entrance
 
 _TIMEOUT = 20.0
 _CHAT = "/v1/chat/completions"

@@ -9,12 +9,12 @@ import openai
 import pytest
 
 from inference_blueprints import catalog
-from inference_blueprints.local.processes import ProcessGroup
-from inference_blueprints.local.serving.endpoint import Endpoint
-from inference_blueprints.local.serving.service import LocalServing
-from inference_blueprints.local.serving.vocabulary import text_of
+from inference_blueprints.measurement.tokenizer.vocabulary import random_text
+from inference_blueprints.processes.child_processes import ProcessGroup
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint
+from inference_blueprints.targets.local.local_endpoint import LocalEndpoint
+from inference_blueprints.targets.local.local_serving import LocalServing
 
 _REQUESTS = "dynamo_frontend_requests_total"
 
@@ -44,7 +44,7 @@ def _blueprint(quickstart: Blueprint, models: dict[str, list[tuple[str, int]]]) 
     return Blueprint.model_validate(document)
 
 
-def _client(endpoint: Endpoint) -> openai.OpenAI:
+def _client(endpoint: LocalEndpoint) -> openai.OpenAI:
     return openai.OpenAI(base_url=endpoint.base_url, api_key="none", max_retries=0)
 
 
@@ -95,7 +95,7 @@ def test_latencies_are_those_of_the_profile(
         started = time.monotonic()
         usage = (
             _client(endpoint)
-            .completions.create(model=endpoint.model, prompt=text_of(500, seed=1), max_tokens=6)
+            .completions.create(model=endpoint.model, prompt=random_text(500, seed=1), max_tokens=6)
             .usage
         )
         took = time.monotonic() - started

@@ -6,12 +6,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.local.chaos import kill_workers
-from inference_blueprints.local.processes import ProcessGroup
-from inference_blueprints.local.serving.service import LocalServing
+from inference_blueprints.local.worker_kills import kill_workers
+from inference_blueprints.processes.child_processes import ProcessGroup
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import Process, ServingPlan
 from inference_blueprints.spec.types import Blueprint
+from inference_blueprints.targets.local.local_serving import LocalServing
 
 
 @contextmanager

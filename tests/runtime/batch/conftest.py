@@ -14,7 +14,7 @@ import pytest
 from botocore.client import BaseClient
 from moto import mock_aws
 
-from batch.jobs.settings import Platform, read_platform
+from batch.jobs.settings import BatchPlatform, read_platform
 from tests.runtime.batch import resources
 
 
@@ -57,5 +57,5 @@ def _one_at_a_time(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @pytest.fixture
-def platform_in_process(aws: dict[str, str]) -> Platform:
+def platform_in_process(aws: dict[str, str]) -> BatchPlatform:
     return read_platform(aws)

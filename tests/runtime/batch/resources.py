@@ -47,7 +47,7 @@ CONFIGURATION: dict[str, Any] = {
         {"name": "topics", "team": "adverts", "ttlHours": 1.5},
     ],
 }
-#: As the stack makes it (`batch.jobs.table`).
+#: As the stack makes it (`batch.jobs.record_table`).
 TABLE_PROPERTIES: dict[str, Any] = {
     "TableName": TABLE,
     "BillingMode": "PAY_PER_REQUEST",
@@ -69,7 +69,7 @@ TABLE_PROPERTIES: dict[str, Any] = {
 }
 
 
-#: As the stack makes it (`batch.contracts.progress`).
+#: As the stack makes it (`batch.contracts.progress_items`).
 PROGRESS_PROPERTIES: dict[str, Any] = {
     "TableName": PROGRESS_TABLE,
     "BillingMode": "PAY_PER_REQUEST",

@@ -10,20 +10,20 @@ import boto3
 import pytest
 
 from batch.completion import handlers as completion
-from batch.contracts.description import JobDescription
-from batch.contracts.keys import JobKeys
+from batch.contracts.job_description import JobDescription
 from batch.contracts.request import Input
 from batch.contracts.shard import ShardDone, Usage
-from batch.jobs.job import Job
-from batch.jobs.settings import Platform, read_platform
-from batch.jobs.table import Table
+from batch.jobs.job_record import Job
+from batch.jobs.record_table import Table
+from batch.jobs.settings import BatchPlatform, read_platform
 from batch.objects import Objects
 from batch.preparation import handlers as preparation
 from batch.preparation import segments
-from batch.preparation.planning import Plan, Problem
+from batch.preparation.planning import Plan, PlanProblem
 from batch.scheduling import handlers as scheduling
 from batch.scheduling.admissions import Admission, AdmissionTable
 from batch.submission import handlers as submission
+from inference_blueprints.contracts.batch_keys import JobKeys
 from tests.runtime.batch import resources
 from tests.runtime.batch.api.requesting import Api
 from tests.runtime.batch.every_call import Stage
@@ -111,7 +111,7 @@ def schedule(environment: Environment) -> Callable[[], Any]:
     return lambda: scheduling.schedule({}, None)
 
 
-def running(platform: Platform, *done: str) -> Job:
+def running(platform: BatchPlatform, *done: str) -> Job:
     """A job of three shards of which these are done, and another has two lines in its log."""
     job = make_job(platform)
     objects, keys = Objects(resources.BUCKET), JobKeys(job.id)
@@ -153,7 +153,7 @@ def finish_in_part(environment: Environment) -> Callable[[], Any]:
 def reject(environment: Environment) -> Callable[[], Any]:
     job = make_job(read_platform(environment))
     objects, keys = Objects(resources.BUCKET), JobKeys(job.id)
-    found = Plan(3, 1, 0, 3, 1, 2, 3, 0.5, 5.0, (Problem("over_budget", "about $5.00"),))
+    found = Plan(3, 1, 0, 3, 1, 2, 3, 0.5, 5.0, (PlanProblem("over_budget", "about $5.00"),))
     objects.write(keys.plan, found.to_json().encode())
     objects.write(keys.invalid, b'{"custom_id":null}\n')
     return lambda: completion.reject({"job": job.id}, None)

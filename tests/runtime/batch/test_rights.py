@@ -82,7 +82,7 @@ def is_allowed(function: JobFunction, action: str, on: str) -> bool:
         return any(fnmatchcase(on, pattern) for pattern in patterns)
     if action.startswith("dynamodb:"):
         return action in (function.records if on == resources.TABLE else function.progress)
-    return function.tells if action == "events:PutEvents" else action in function.states
+    return function.sends_events if action == "events:PutEvents" else action in function.states
 
 
 @pytest.mark.parametrize("prepare", PREPARATIONS, ids=lambda each: each.__name__)

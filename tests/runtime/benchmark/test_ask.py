@@ -11,8 +11,8 @@ import pytest
 from benchmark.ask import prompt
 
 from inference_blueprints.benchmarking import aiperf
-from inference_blueprints.benchmarking.aiperf import Errand, Question
-from inference_blueprints.local.serving.vocabulary import text_of, words
+from inference_blueprints.benchmarking.aiperf import LoadTest, Question
+from inference_blueprints.measurement.tokenizer.vocabulary import one_token_words, random_text
 
 KEY = "sk-a-secret"
 # Answers every request but the second, writes all that it was told, and may fail in the end.
@@ -52,7 +52,7 @@ def run(tmp_path: Path):
     def start(*arguments: str, **environment: str) -> tuple[subprocess.CompletedProcess[str], dict]:
         asked = [Question(0.1 * number, ((3, number), (2, 99)), 4) for number in range(3)]
         document = json.loads(
-            gzip.decompress(Errand("http://host", "qwen", words(), asked).packed("builtin"))
+            gzip.decompress(LoadTest("http://host", "qwen", one_token_words(), asked).packed("builtin"))
         )
         document["arguments"] += arguments
         questions, seen = tmp_path / "questions.json.gz", tmp_path / "seen.json"
@@ -77,7 +77,7 @@ def test_requests_are_sent_at_their_times_and_come_back_without_what_nobody_read
     assert result.returncode == 0, result.stderr
     assert [line["timestamp"] for line in seen["requests"]] == [0.0, 100.0, 200.0]
     body = seen["requests"][2]["payload"]
-    assert body["messages"] == [{"role": "user", "content": text_of(3, 2) + text_of(2, 99)}]
+    assert body["messages"] == [{"role": "user", "content": random_text(3, 2) + random_text(2, 99)}]
     assert (body["model"], body["max_tokens"], body["ignore_eos"]) == ("qwen", 4, True)
     assert all(line.startswith("records ") for line in result.stdout.splitlines())
     first, failed, last = aiperf.outcomes(result.stdout)
@@ -118,5 +118,5 @@ def test_without_records_its_last_words_are_told(run) -> None:
 
 
 def test_equal_seeds_give_equal_text_and_longer_text_begins_with_the_shorter() -> None:
-    assert prompt(words(), [[5, 1]]).startswith(prompt(words(), [[3, 1]]))
-    assert prompt(words(), [[3, 1]]) != prompt(words(), [[3, 2]])
+    assert prompt(one_token_words(), [[5, 1]]).startswith(prompt(one_token_words(), [[3, 1]]))
+    assert prompt(one_token_words(), [[3, 1]]) != prompt(one_token_words(), [[3, 2]])

@@ -10,12 +10,12 @@ from contextlib import contextmanager
 import pytest
 
 from benchmarks.harness.live import ask_in_turns, with_kv_blocks
-from benchmarks.harness.measure import BenchmarkError
+from benchmarks.harness.timing import BenchmarkError
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.local.replay.scale import PrefixBlock, ScaledRequest
-from inference_blueprints.local.serving.endpoint import Endpoint
+from inference_blueprints.measurement.replay.scaled_trace import PrefixBlock, ScaledRequest
 from inference_blueprints.serving.plan import build_plan
-from tests.runtime.replay.fake_endpoint import FakeEndpoint, serving
+from inference_blueprints.targets.local.local_endpoint import LocalEndpoint
+from tests.runtime.measurement.fake_endpoint import FakeEndpoint, serving
 
 REQUESTS = [
     ScaledRequest(0.01 * number, 8, 4, (PrefixBlock(0, 3), PrefixBlock(number + 1, 5))) for number in range(2)
@@ -45,9 +45,9 @@ def two(*faults: list[str]) -> Iterator[list[FakeEndpoint]]:
         loop.close()
 
 
-def endpoints(arms: list[FakeEndpoint]) -> dict[str, Endpoint]:
+def endpoints(arms: list[FakeEndpoint]) -> dict[str, LocalEndpoint]:
     return {
-        name: Endpoint("qwen", f"{arm.base_url}/v1", metrics_urls=(), profile=None, context_length=8192)
+        name: LocalEndpoint("qwen", f"{arm.base_url}/v1", metrics_urls=(), profile=None, context_length=8192)
         for name, arm in zip(("kv", "round robin"), arms, strict=True)
     }
 

@@ -20,13 +20,13 @@ import pytest
 import yaml
 
 from inference_blueprints import resources
-from inference_blueprints.local.processes import ProcessDied, ProcessGroup, RunningProcess
-from inference_blueprints.local.serving import service
-from inference_blueprints.local.serving.endpoint import Endpoint
-from inference_blueprints.local.serving.readiness import NotReady
-from inference_blueprints.local.serving.service import LocalServing
+from inference_blueprints.processes.child_processes import ProcessDied, ProcessGroup, RunningProcess
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint
+from inference_blueprints.targets.local import local_serving
+from inference_blueprints.targets.local.local_endpoint import LocalEndpoint
+from inference_blueprints.targets.local.local_serving import LocalServing
+from inference_blueprints.targets.local.readiness import NotReady
 
 _MODEL = "qwen3-8b"
 _STREAMS = 4
@@ -39,8 +39,8 @@ import sys, time
 from pathlib import Path
 import yaml
 from inference_blueprints import resources
-from inference_blueprints.local.processes import ProcessGroup
-from inference_blueprints.local.serving.service import LocalServing
+from inference_blueprints.processes.child_processes import ProcessGroup
+from inference_blueprints.targets.local.local_serving import LocalServing
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint
 text = (resources.blueprints_directory() / "quickstart-g6e.yaml").read_text()
@@ -64,7 +64,7 @@ class _Run:
         blueprint = quickstart()
         self.group = ProcessGroup().__enter__()
         self.serving = LocalServing(build_plan(blueprint), blueprint, directory, self.group)
-        self.endpoint: Endpoint = self.serving.start(lambda _: None)[0]
+        self.endpoint: LocalEndpoint = self.serving.start(lambda _: None)[0]
 
     def migrations(self) -> float:
         """Streams that the frontends have moved from one worker to another."""
@@ -197,8 +197,8 @@ def test_workers_that_a_killed_run_has_left_registered_are_not_counted(
         _kill(process)
     before.group.stop()
     assert list((tmp_path / "qwen3-8b-main" / "discovery").rglob("*instances/*")), "nothing was left"
-    monkeypatch.setattr(service, "worker_command", lambda *_: ["sleep", "600"])
-    monkeypatch.setattr(service, "_READY_SECONDS", 2.0)
+    monkeypatch.setattr(local_serving, "worker_command", lambda *_: ["sleep", "600"])
+    monkeypatch.setattr(local_serving, "_READY_SECONDS", 2.0)
     with pytest.raises(NotReady, match="0 of 2 workers"), ProcessGroup() as group:
         LocalServing(build_plan(quickstart()), quickstart(), tmp_path, group).start(lambda _: None)
 
@@ -207,7 +207,7 @@ def test_a_worker_that_cannot_start_ends_the_start_with_its_last_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = [sys.executable, "-c", "raise SystemExit('no such engine')"]
-    monkeypatch.setattr(service, "worker_command", lambda *_: broken)
+    monkeypatch.setattr(local_serving, "worker_command", lambda *_: broken)
     with ProcessGroup() as group:
         serving = LocalServing(build_plan(quickstart()), quickstart(), tmp_path, group)
         with pytest.raises(
@@ -219,8 +219,8 @@ def test_a_worker_that_cannot_start_ends_the_start_with_its_last_words(
 def test_workers_that_never_register_are_counted_in_the_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service, "worker_command", lambda *_: ["sleep", "600"])
-    monkeypatch.setattr(service, "_READY_SECONDS", 1.0)
+    monkeypatch.setattr(local_serving, "worker_command", lambda *_: ["sleep", "600"])
+    monkeypatch.setattr(local_serving, "_READY_SECONDS", 1.0)
     with ProcessGroup() as group:
         serving = LocalServing(build_plan(quickstart()), quickstart(), tmp_path, group)
         with pytest.raises(NotReady, match=r"frontend 1 of qwen3-8b-main .* 0 of 2 workers have registered"):
@@ -231,7 +231,7 @@ def test_a_port_that_is_taken_in_between_ends_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, ProcessGroup() as group:
-        monkeypatch.setattr(service, "free_ports", lambda count: [taken.getsockname()[1]] * count)
+        monkeypatch.setattr(local_serving, "free_ports", lambda count: [taken.getsockname()[1]] * count)
         serving = LocalServing(build_plan(quickstart()), quickstart(), tmp_path, group, isolate=False)
         with pytest.raises(ProcessDied, match=r"frontend \d of qwen3-8b-main .*"):
             serving.start(lambda _: None)

@@ -51,9 +51,17 @@ class Cache:
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ValkeyServer]:
+def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ValkeyServer]:
     with ValkeyServer(tmp_path_factory.mktemp("server")) as started:
         yield started
+
+
+@pytest.fixture
+def server(shared_server: ValkeyServer) -> ValkeyServer:
+    """An empty server that others use after this test."""
+    with shared_server.client() as client:
+        client.flushall()
+    return shared_server
 
 
 @pytest.fixture(scope="session")

@@ -11,9 +11,9 @@ from valkey.exceptions import NoPermissionError
 
 from inference_blueprints.local.emulator.serverless_cache.valkey_server import LOOPBACK, ValkeyServer
 from inference_constructs.signals.signal_cache import READER_ACCESS, WRITER_ACCESS
-from signals.errors import StoreRefusedError
 from signals.reading import SignalReader
-from signals.store import SignalStore, Written
+from signals.store import SignalWriter, Written
+from signals.store_errors import StoreRefusedError
 from tests.runtime.signals.test_store import SIGNAL
 
 As = Callable[[str], Any]
@@ -47,13 +47,13 @@ def as_user(
 
 
 def test_the_writer_writes_and_the_reader_reads(as_user: As) -> None:
-    assert SignalStore(as_user("writer")).write([SIGNAL]) == Written(1, 0)
+    assert SignalWriter(as_user("writer")).write([SIGNAL]) == Written(1, 0)
     assert SignalReader(as_user("reader")).get(SIGNAL.name, SIGNAL.key) == SIGNAL
 
 
 def test_the_reader_writes_nothing(as_user: As) -> None:
     with pytest.raises(StoreRefusedError):
-        SignalStore(as_user("reader")).write([SIGNAL])
+        SignalWriter(as_user("reader")).write([SIGNAL])
     assert SignalReader(as_user("reader")).get(SIGNAL.name, SIGNAL.key) is None
 
 

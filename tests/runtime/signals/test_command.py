@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,17 +12,17 @@ import pytest
 
 from inference_blueprints import resources
 from inference_blueprints.cli import main as command_line
-from inference_blueprints.deployment.account import Account
-from signals.connection import PATIENT, open_client
-from signals.record import Signal
-from signals.store import SignalStore
+from inference_blueprints.deployment.aws.account import Account
+from signals.connection import BULK_TIMEOUTS, open_client
+from signals.record import SignalRecord
+from signals.store import SignalWriter
 from tests.runtime.signals.conftest import LOOPBACK, Cache
+from tests.runtime.signals.instants import EXPIRES
 from tests.unit.cli.batch_commands import BLUEPRINT, QUEUES
 from tests.unit.deployment.fake_cloudformation import FakeCloudFormation
 
-NOW = int(time.time())
-SIGNAL = Signal(
-    "captions", "shoe-1", "a red shoe\nwith laces", 5, "qwen3-8b", "abc", 1_790_000_000, NOW + 3600
+SIGNAL = SignalRecord(
+    "captions", "shoe-1", "a red shoe\nwith laces", 5, "qwen3-8b", "abc", 1_790_000_000, EXPIRES
 )
 STORE = "  signalStore: {valkey: {maxGb: 1}, signals: [{name: captions, team: search}]}\n"
 
@@ -55,7 +54,7 @@ def deployed(cache: Cache, stacks: FakeCloudFormation, monkeypatch: pytest.Monke
         "SignalsCache": "signals",
         "SignalsReader": "reader",
     }
-    with SignalStore(open_client(replace(cache.address, user="writer"), PATIENT)) as store:
+    with SignalWriter(open_client(replace(cache.address, user="writer"), BULK_TIMEOUTS)) as store:
         store.write([SIGNAL])
     return cache
 
@@ -84,7 +83,7 @@ def test_a_signal_is_shown(get: Callable[..., Ran]) -> None:
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.splitlines()[0] == "shoe-1"
     assert "  value        a red shoe\n               with laces\n" in ran.out
-    assert "  said         2026-09-21 14:13:20 UTC\n" in ran.out
+    assert "  answered     2026-09-21 14:13:20 UTC\n" in ran.out
 
 
 @pytest.mark.usefixtures("deployed")

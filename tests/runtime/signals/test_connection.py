@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from urllib.parse import parse_qs, urlsplit
 
@@ -13,16 +12,16 @@ from botocore.signers import RequestSigner
 from inference_blueprints.local.control_plane.certificates import Authority
 from inference_blueprints.local.emulator.serverless_cache.front import Front
 from inference_blueprints.local.emulator.serverless_cache.valkey_server import ValkeyServer
-from signals.connection import PATIENT, connect, open_client
-from signals.errors import SettingsError, StoreRefusedError, StoreUnreachableError
+from signals.connection import BULK_TIMEOUTS, connect, open_client
 from signals.iam_token import IamToken
 from signals.reading import open_reader
-from signals.record import Signal
-from signals.store import SignalStore, Written
+from signals.record import SignalRecord
+from signals.store import SignalWriter, Written
+from signals.store_errors import SettingsError, StoreRefusedError, StoreUnreachableError
 from tests.runtime.signals.conftest import LOOPBACK, Cache
+from tests.runtime.signals.instants import EXPIRES, WRITTEN
 
-NOW = int(time.time())
-SIGNAL = Signal("intent", "shopper-1", "shoes", 5, "qwen", "abc", NOW, NOW + 3600)
+SIGNAL = SignalRecord("intent", "shopper-1", "shoes", 5, "qwen", "abc", WRITTEN, EXPIRES)
 
 
 def test_a_plain_server_is_reached(server: ValkeyServer) -> None:
@@ -61,7 +60,7 @@ def test_a_profile_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch) ->
 def test_credentials_that_cannot_be_renewed_are_a_refusal(
     cache: Cache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with open_reader(cache.address, PATIENT) as reader:
+    with open_reader(cache.address, BULK_TIMEOUTS) as reader:
         monkeypatch.setattr(RequestSigner, "generate_presigned_url", _end_of_session)
         cache.front.end_connections()
         with pytest.raises(StoreRefusedError, match="no token can be signed"):
@@ -97,18 +96,18 @@ def test_a_cache_is_written_and_read_by_users_with_no_more_rights_than_that(cach
         "SIGNALS_USER": "writer",
         "SIGNALS_AUTHORITY": str(cache.address.authority),
     }
-    with SignalStore(connect(environment)) as store, open_reader(cache.address, PATIENT) as reader:
+    with SignalWriter(connect(environment)) as store, open_reader(cache.address, BULK_TIMEOUTS) as reader:
         assert store.write([SIGNAL]) == Written(1, 0)
         assert reader.get("intent", "shopper-1") == SIGNAL
         assert reader.get_many("intent", ["shopper-1", "shopper-2"]) == {"shopper-1": SIGNAL}
-    with SignalStore(open_client(cache.address, PATIENT)) as intruder:
+    with SignalWriter(open_client(cache.address, BULK_TIMEOUTS)) as intruder:
         with pytest.raises(StoreRefusedError):
             intruder.write([replace(SIGNAL, version=6)])
         assert intruder.get("intent", "shopper-1") == SIGNAL
 
 
 def test_a_connection_that_the_cache_ended_is_made_again_with_a_fresh_token(cache: Cache) -> None:
-    with SignalStore(open_client(replace(cache.address, user="writer"), PATIENT)) as store:
+    with SignalWriter(open_client(replace(cache.address, user="writer"), BULK_TIMEOUTS)) as store:
         store.write([SIGNAL])
         before = len(cache.tokens)
         cache.front.end_connections()
@@ -120,23 +119,23 @@ def test_a_connection_that_the_cache_ended_is_made_again_with_a_fresh_token(cach
 
 def test_a_token_for_another_cache_is_refused(cache: Cache) -> None:
     with pytest.raises(StoreRefusedError):
-        open_reader(replace(cache.address, cache="another"), PATIENT)
+        open_reader(replace(cache.address, cache="another"), BULK_TIMEOUTS)
 
 
 def test_a_user_that_is_unknown_is_refused(cache: Cache) -> None:
     with pytest.raises(StoreRefusedError):
-        open_reader(replace(cache.address, user="nobody"), PATIENT)
+        open_reader(replace(cache.address, user="nobody"), BULK_TIMEOUTS)
 
 
 def test_a_token_of_another_key_is_refused(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "guessed")
     with pytest.raises(StoreRefusedError):
-        open_reader(cache.address, PATIENT)
+        open_reader(cache.address, BULK_TIMEOUTS)
 
 
 def test_a_certificate_of_an_unknown_authority_is_no_cache(cache: Cache) -> None:
     with pytest.raises(StoreUnreachableError, match="certificate verify failed"):
-        open_reader(replace(cache.address, authority=None), PATIENT)
+        open_reader(replace(cache.address, authority=None), BULK_TIMEOUTS)
     assert cache.tokens == []
 
 
@@ -145,15 +144,15 @@ def test_a_certificate_of_another_name_is_no_cache(cache: Cache, authority: Auth
     with Front(authority.issue("cache"), lambda *_: True, host="127.0.0.2") as elsewhere:
         address = replace(cache.address, host="127.0.0.2", port=elsewhere.port)
         with pytest.raises(StoreUnreachableError, match="IP address mismatch"):
-            open_reader(address, PATIENT)
+            open_reader(address, BULK_TIMEOUTS)
 
 
 def test_a_tunnel_leads_to_the_cache_that_the_certificate_names(cache: Cache) -> None:
     # One of the certificate's names, which leads nowhere; and the cache speaks of itself by another address.
     through = replace(cache.address, host="kubernetes", port=1, tunnel=(LOOPBACK, cache.front.port))
-    with SignalStore(open_client(replace(through, user="writer"), PATIENT)) as store:
+    with SignalWriter(open_client(replace(through, user="writer"), BULK_TIMEOUTS)) as store:
         store.write([SIGNAL])
         cache.front.end_connections()
         assert store.get("intent", "shopper-1") == SIGNAL
     with pytest.raises(StoreUnreachableError, match="Hostname mismatch"):
-        open_reader(replace(through, host="another.example"), PATIENT)
+        open_reader(replace(through, host="another.example"), BULK_TIMEOUTS)

@@ -6,19 +6,18 @@ import os
 import re
 import subprocess
 import sys
-import time
 from dataclasses import replace
 
 import pytest
 
 from inference_blueprints.resources import root, runtime_directory
-from signals.connection import PATIENT, open_client
-from signals.record import Signal, storage_key
-from signals.store import SignalStore
+from signals.connection import BULK_TIMEOUTS, open_client
+from signals.record import SignalRecord, storage_key
+from signals.store import SignalWriter
 from tests.runtime.signals.conftest import Cache
+from tests.runtime.signals.instants import EXPIRES, WRITTEN
 
-NOW = int(time.time())
-SIGNAL = Signal("product-captions", "sku-1234", "a red shoe", 5, "qwen3-8b", "abc", NOW, NOW + 3600)
+SIGNAL = SignalRecord("product-captions", "sku-1234", "a red shoe", 5, "qwen3-8b", "abc", WRITTEN, EXPIRES)
 PAGE = (root() / "docs" / "signals.md").read_text(encoding="utf-8")
 
 
@@ -31,7 +30,7 @@ def fence(language: str, holding: str) -> str:
 
 @pytest.fixture
 def environment(cache: Cache) -> dict[str, str]:
-    with SignalStore(open_client(replace(cache.address, user="writer"), PATIENT)) as store:
+    with SignalWriter(open_client(replace(cache.address, user="writer"), BULK_TIMEOUTS)) as store:
         store.write([SIGNAL])
     return {
         **os.environ,
@@ -46,7 +45,7 @@ def environment(cache: Cache) -> dict[str, str]:
 
 def test_the_program_prints_a_signal(environment: dict[str, str]) -> None:
     program = fence("python", "open_reader").replace(
-        "open_reader()", "open_reader(patience=signals.connection.PATIENT)"
+        "open_reader()", "open_reader(timeouts=signals.connection.BULK_TIMEOUTS)"
     )
     ran = subprocess.run(
         [sys.executable, "-c", f"import signals.connection\n{program}"],
@@ -79,4 +78,4 @@ def test_the_shell_s_token_lets_the_reader_in_and_its_key_is_there(
     assert read.groups() == (storage_key("product-captions", "sku-1234"), "d")
     assert cache.check.is_valid("reader", token)
     with cache.server.client() as own:
-        assert Signal.from_json("product-captions", "sku-1234", own.hget(*read.groups())) == SIGNAL
+        assert SignalRecord.from_json("product-captions", "sku-1234", own.hget(*read.groups())) == SIGNAL

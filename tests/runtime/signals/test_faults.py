@@ -12,18 +12,18 @@ from dataclasses import replace
 import pytest
 from valkey.connection import AbstractConnection
 
-from signals.connection import PATIENT, QUICK, open_client
-from signals.errors import StoreError, StoreUnreachableError
+from signals.connection import BULK_TIMEOUTS, INTERACTIVE_TIMEOUTS, open_client
 from signals.reading import SignalReader, open_reader
-from signals.record import Signal
-from signals.store import SignalStore, Written
+from signals.record import SignalRecord
+from signals.store import SignalWriter, Written
+from signals.store_errors import StoreError, StoreUnreachableError
 from tests.runtime.signals.conftest import Cache
+from tests.runtime.signals.instants import EXPIRES, WRITTEN
 
-NOW = int(time.time())
-SIGNAL = Signal("intent", "shopper-1", "shoes", 5, "qwen", "abc", NOW, NOW + 3600)
+SIGNAL = SignalRecord("intent", "shopper-1", "shoes", 5, "qwen", "abc", WRITTEN, EXPIRES)
 EARLIER, LATER = 1, 9
 #: A reader's, but for a machine that has more to do.
-BRIEF = replace(QUICK, connect_seconds=5.0, answer_seconds=1.0)
+BRIEF = replace(INTERACTIVE_TIMEOUTS, connect_seconds=5.0, answer_seconds=1.0)
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def cache(own_cache: Cache) -> Cache:
     return own_cache
 
 
-def load(store: SignalStore, signals: list[Signal]) -> Written:
+def load(store: SignalWriter, signals: list[SignalRecord]) -> Written:
     """Write until it is done, as a step of a state machine that is tried again."""
     while True:
         try:
@@ -41,8 +41,8 @@ def load(store: SignalStore, signals: list[Signal]) -> Written:
             continue
 
 
-def read(reader: SignalReader, key: str) -> Signal | None:
-    """Read until the server answers: a reader has little patience of its own."""
+def read(reader: SignalReader, key: str) -> SignalRecord | None:
+    """Read until the server answers: a reader tries again once only."""
     while True:
         try:
             return reader.get("intent", key)
@@ -66,7 +66,7 @@ def test_loads_go_on_after_their_server_was_killed(cache: Cache, kills: int) -> 
     later = [replace(SIGNAL, key=key, version=LATER, value="later") for key in keys[::3]]
     earlier = [replace(SIGNAL, key=key, version=EARLIER, value="earlier") for key in keys[1::3]]
     expected = {key: "later" if index % 3 == 0 else "shoes" for index, key in enumerate(keys)}
-    with SignalStore(open_client(replace(cache.address, user="writer"), PATIENT)) as store:
+    with SignalWriter(open_client(replace(cache.address, user="writer"), BULK_TIMEOUTS)) as store:
         load(store, [*later, *earlier])
         with ThreadPoolExecutor() as threads:
             running = [threads.submit(load, store, each) for each in (loaded, loaded[::-1])]
@@ -80,7 +80,7 @@ def test_loads_go_on_after_their_server_was_killed(cache: Cache, kills: int) -> 
 
 
 def test_a_read_goes_on_after_its_server_was_killed(cache: Cache) -> None:
-    with SignalStore(open_client(replace(cache.address, user="writer"), PATIENT)) as store:
+    with SignalWriter(open_client(replace(cache.address, user="writer"), BULK_TIMEOUTS)) as store:
         load(store, [SIGNAL])
     with open_reader(cache.address, BRIEF) as reader:
         assert read(reader, "shopper-1") == SIGNAL
@@ -91,17 +91,17 @@ def test_a_read_goes_on_after_its_server_was_killed(cache: Cache) -> None:
         assert read(reader, "shopper-1") == SIGNAL
 
 
-def one(reader: SignalReader) -> Signal | None:
+def one(reader: SignalReader) -> SignalRecord | None:
     return reader.get("intent", "shopper-1")
 
 
-def many(reader: SignalReader) -> Signal | None:
+def many(reader: SignalReader) -> SignalRecord | None:
     return reader.get_many("intent", ["shopper-1"]).get("shopper-1")
 
 
 @pytest.mark.parametrize("read_signal", [one, many])
 def test_a_connection_that_ends_before_the_answer_is_made_again(
-    cache: Cache, monkeypatch: pytest.MonkeyPatch, read_signal: Callable[[SignalReader], Signal | None]
+    cache: Cache, monkeypatch: pytest.MonkeyPatch, read_signal: Callable[[SignalReader], SignalRecord | None]
 ) -> None:
     plain = AbstractConnection.send_packed_command
     ended = []
@@ -113,7 +113,7 @@ def test_a_connection_that_ends_before_the_answer_is_made_again(
             cache.front.end_connections()
             os.kill(cache.server.pid, system_signals.SIGCONT)
 
-    with SignalStore(open_client(replace(cache.address, user="writer"), PATIENT)) as store:
+    with SignalWriter(open_client(replace(cache.address, user="writer"), BULK_TIMEOUTS)) as store:
         load(store, [SIGNAL])
         os.kill(cache.server.pid, system_signals.SIGSTOP)
         monkeypatch.setattr(AbstractConnection, "send_packed_command", send)
@@ -123,7 +123,7 @@ def test_a_connection_that_ends_before_the_answer_is_made_again(
 
 def test_a_server_that_hangs_is_not_waited_for_and_its_late_answer_is_nobody_else_s(cache: Cache) -> None:
     other = replace(SIGNAL, key="shopper-2", value="socks")
-    with SignalStore(open_client(replace(cache.address, user="writer"), PATIENT)) as store:
+    with SignalWriter(open_client(replace(cache.address, user="writer"), BULK_TIMEOUTS)) as store:
         load(store, [SIGNAL, other])
     with open_reader(cache.address, BRIEF) as reader:
         assert read(reader, "shopper-1") == SIGNAL
@@ -138,7 +138,7 @@ def test_a_server_that_hangs_is_not_waited_for_and_its_late_answer_is_nobody_els
 
 def test_what_expires_is_gone_at_its_time(cache: Cache) -> None:
     expires = int(time.time()) + 2
-    with SignalStore(open_client(replace(cache.address, user="writer"), PATIENT)) as store:
+    with SignalWriter(open_client(replace(cache.address, user="writer"), BULK_TIMEOUTS)) as store:
         load(store, [replace(SIGNAL, expires=expires), replace(SIGNAL, key="shopper-2")])
         while store.get("intent", "shopper-1") is not None:
             time.sleep(0.05)

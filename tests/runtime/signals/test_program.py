@@ -6,17 +6,16 @@ import json
 import os
 import subprocess
 import sys
-import time
 from dataclasses import replace
 
 from inference_blueprints.local.emulator.serverless_cache.valkey_server import LOOPBACK, ValkeyServer
 from inference_blueprints.resources import runtime_directory
-from signals.connection import PATIENT, Address, open_client
-from signals.record import Signal
-from signals.store import SignalStore
+from signals.connection import BULK_TIMEOUTS, Address, open_client
+from signals.record import SignalRecord
+from signals.store import SignalWriter
+from tests.runtime.signals.instants import EXPIRES, WRITTEN
 
-NOW = int(time.time())
-SIGNAL = Signal("intent", "shopper-1", "shoes", 5, "qwen", "abc", NOW, NOW + 3600)
+SIGNAL = SignalRecord("intent", "shopper-1", "shoes", 5, "qwen", "abc", WRITTEN, EXPIRES)
 
 
 def run(port: int, *words: str, keys: str = "") -> subprocess.CompletedProcess[str]:
@@ -36,7 +35,7 @@ def run(port: int, *words: str, keys: str = "") -> subprocess.CompletedProcess[s
 
 
 def test_records_are_printed_as_they_are_stored(server: ValkeyServer) -> None:
-    with SignalStore(open_client(Address(LOOPBACK, server.port), PATIENT)) as store:
+    with SignalWriter(open_client(Address(LOOPBACK, server.port), BULK_TIMEOUTS)) as store:
         store.write([SIGNAL, replace(SIGNAL, key="a\u2028b c")])
     ran = run(server.port, "intent", "shopper-1")
     assert (ran.returncode, ran.stderr) == (0, "")
@@ -47,8 +46,8 @@ def test_records_are_printed_as_they_are_stored(server: ValkeyServer) -> None:
         "version": 5,
         "model": "qwen",
         "promptHash": "abc",
-        "time": NOW,
-        "expires": NOW + 3600,
+        "time": WRITTEN,
+        "expires": EXPIRES,
     }
     ran = run(server.port, "intent", keys="a\u2028b c\nnobody\nshopper-1\n")
     assert ran.returncode == 3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -10,14 +9,14 @@ import pytest
 from valkey.connection import AbstractConnection
 
 from inference_blueprints.local.emulator.serverless_cache.valkey_server import ValkeyServer
-from signals.connection import PATIENT, Address
-from signals.errors import StoreUnreachableError
+from signals.connection import BULK_TIMEOUTS, Address
 from signals.reading import SignalReader, open_reader
-from signals.record import InvalidSignalError, Signal, storage_key
-from signals.store import SignalStore
+from signals.record import InvalidSignalError, SignalRecord, storage_key
+from signals.store import SignalWriter
+from signals.store_errors import StoreUnreachableError
+from tests.runtime.signals.instants import EXPIRES, WRITTEN
 
-NOW = int(time.time())
-SIGNAL = Signal("intent", "shopper-1", "shoes", 5, "qwen", "abc", NOW, NOW + 3600)
+SIGNAL = SignalRecord("intent", "shopper-1", "shoes", 5, "qwen", "abc", WRITTEN, EXPIRES)
 
 
 @pytest.fixture
@@ -36,7 +35,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 def test_a_read_is_one_round_trip(client: Any, sent: list[object]) -> None:
     reader = SignalReader(client)
-    SignalStore(client).write([SIGNAL])
+    SignalWriter(client).write([SIGNAL])
     reader.get("intent", "shopper-1")
     sent.clear()
     assert reader.get("intent", "shopper-1") == SIGNAL
@@ -49,7 +48,7 @@ def test_many_reads_are_one_round_trip_to_each_server(
 ) -> None:
     servers = 2 if "cluster" in request.node.callspec.id else 1
     written = {f"shopper-{each}": replace(SIGNAL, key=f"shopper-{each}") for each in range(300)}
-    SignalStore(client).write(written.values())
+    SignalWriter(client).write(written.values())
     reader = SignalReader(client)
     keys = [*written, "nobody"]
     assert reader.get_many("intent", keys) == written
@@ -59,7 +58,7 @@ def test_many_reads_are_one_round_trip_to_each_server(
 
 
 def test_thousands_of_reads_are_a_round_trip_a_thousand(server: ValkeyServer, sent: list[object]) -> None:
-    with open_reader(Address("127.0.0.1", server.port), PATIENT) as reader:
+    with open_reader(Address("127.0.0.1", server.port), BULK_TIMEOUTS) as reader:
         reader.get("intent", "shopper-1")
         sent.clear()
         assert reader.get_many("nothing", [str(each) for each in range(2500)]) == {}
@@ -70,7 +69,7 @@ def test_thousands_of_reads_are_a_round_trip_a_thousand(server: ValkeyServer, se
 
 @pytest.mark.parametrize("name", ["intent:x", "Intent", ""])
 def test_a_name_does_not_reach_into_another_s_keys(client: Any, name: str) -> None:
-    SignalStore(client).write([replace(SIGNAL, key="x:y")])
+    SignalWriter(client).write([replace(SIGNAL, key="x:y")])
     for read in (
         lambda: SignalReader(client).get(name, "y"),
         lambda: SignalReader(client).get_many(name, "y"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
@@ -16,25 +15,25 @@ from hypothesis import strategies as st
 
 from inference_blueprints.local.emulator.serverless_cache.valkey_server import ValkeyServer
 from signals import store
-from signals.errors import StoreError
-from signals.record import InvalidSignalError, Signal, storage_key
-from signals.store import SignalStore, Written
+from signals.record import InvalidSignalError, SignalRecord, storage_key
+from signals.store import SignalWriter, Written
+from signals.store_errors import StoreError
+from tests.runtime.signals.instants import EXPIRED, EXPIRES, WRITTEN
 
-NOW = int(time.time())
-SIGNAL = Signal(
+SIGNAL = SignalRecord(
     name="intent",
     key="shopper-1",
     value='wants "shoes" \u2028 Ä',
     version=5,
     model="qwen",
     prompt_hash="abc",
-    time=NOW,
-    expires=NOW + 3600,
+    time=WRITTEN,
+    expires=EXPIRES,
 )
 
 
 def test_what_is_written_is_read(client: Any) -> None:
-    signals = SignalStore(client)
+    signals = SignalWriter(client)
     assert signals.write([SIGNAL]) == Written(1, 0)
     assert signals.get("intent", "shopper-1") == SIGNAL
     assert signals.get("intent", "shopper-2") is None
@@ -43,7 +42,7 @@ def test_what_is_written_is_read(client: Any) -> None:
 
 
 def test_writing_again_changes_nothing(client: Any) -> None:
-    signals = SignalStore(client)
+    signals = SignalWriter(client)
     signals.write([SIGNAL])
     assert signals.write([SIGNAL, replace(SIGNAL, value="a second answer")]) == Written(0, 2)
     assert signals.get("intent", "shopper-1") == SIGNAL
@@ -53,7 +52,7 @@ def test_writing_again_changes_nothing(client: Any) -> None:
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 2**53 - 1)), min_size=1, max_size=30))
 def test_the_highest_version_stays_in_whatever_order(client: Any, writes: list[tuple[str, int]]) -> None:
     client.flushall()
-    signals = SignalStore(client)
+    signals = SignalWriter(client)
     for key, version in writes:
         signals.write([replace(SIGNAL, key=key, version=version, value=str(version))])
     for key in {key for key, _ in writes}:
@@ -73,20 +72,20 @@ def test_two_writers_in_any_order_leave_one_whole_record_of_the_highest_version(
 ) -> None:
     client.flushall()
     writers = {"first": list(first), "second": list(second)}
-    expected: dict[str, Signal] = {}
+    expected: dict[str, SignalRecord] = {}
     while any(writers.values()):
         writer = chance.choice([name for name, left in writers.items() if left])
         size = chance.randint(1, len(writers[writer]))
         group, writers[writer] = writers[writer][:size], writers[writer][size:]
         signals = [
-            replace(SIGNAL, key=key, version=version, value=writer, expires=NOW + 1000 + version)
+            replace(SIGNAL, key=key, version=version, value=writer, expires=EXPIRES + version)
             for key, version in group
         ]
-        SignalStore(client).write(signals)
+        SignalWriter(client).write(signals)
         for signal in signals:
             if signal.key not in expected or expected[signal.key].version < signal.version:
                 expected[signal.key] = signal
-    assert SignalStore(client).get_many("intent", ["a", "b", "c"]) == expected
+    assert SignalWriter(client).get_many("intent", ["a", "b", "c"]) == expected
     for signal in expected.values():
         assert client.expiretime(storage_key("intent", signal.key)) == signal.expires
 
@@ -96,7 +95,7 @@ def test_writers_at_the_same_time_leave_the_highest_version(server: ValkeyServer
     client.flushall()
 
     def write(start: int) -> None:
-        SignalStore(valkey.Valkey(host="127.0.0.1", port=server.port)).write(
+        SignalWriter(valkey.Valkey(host="127.0.0.1", port=server.port)).write(
             replace(SIGNAL, key=str(number % 7), version=number) for number in range(start, 4000, 4)
         )
 
@@ -105,7 +104,7 @@ def test_writers_at_the_same_time_leave_the_highest_version(server: ValkeyServer
         thread.start()
     for thread in threads:
         thread.join()
-    signals = SignalStore(client)
+    signals = SignalWriter(client)
     for key in range(7):
         found = signals.get("intent", str(key))
         assert found is not None
@@ -113,8 +112,8 @@ def test_writers_at_the_same_time_leave_the_highest_version(server: ValkeyServer
 
 
 def test_what_has_expired_is_gone_and_a_newer_version_lives_on(client: Any) -> None:
-    signals = SignalStore(client)
-    signals.write([replace(SIGNAL, expires=NOW - 1)])
+    signals = SignalWriter(client)
+    signals.write([replace(SIGNAL, expires=EXPIRED)])
     assert signals.get("intent", "shopper-1") is None
     signals.write([SIGNAL])
     assert client.expiretime(storage_key("intent", "shopper-1")) == SIGNAL.expires
@@ -123,8 +122,8 @@ def test_what_has_expired_is_gone_and_a_newer_version_lives_on(client: Any) -> N
 def test_more_than_a_pipeline_holds_is_written_whole(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "PIPELINE_SIZE", 7)
     many = [replace(SIGNAL, key=f"shopper-{number}") for number in range(50)]
-    assert SignalStore(client).write(iter(many)) == Written(50, 0)
-    assert len(SignalStore(client).get_many("intent", [each.key for each in many])) == 50
+    assert SignalWriter(client).write(iter(many)) == Written(50, 0)
+    assert len(SignalWriter(client).get_many("intent", [each.key for each in many])) == 50
 
 
 def test_a_server_that_forgets_the_script_is_told_it_again(
@@ -132,21 +131,21 @@ def test_a_server_that_forgets_the_script_is_told_it_again(
 ) -> None:
     monkeypatch.setattr(store, "PIPELINE_SIZE", 10)
 
-    def forgetting() -> Iterator[Signal]:
+    def forgetting() -> Iterator[SignalRecord]:
         for number in range(40):
             if number % 15 == 0:
                 client.script_flush()
             yield replace(SIGNAL, key=f"shopper-{number}")
 
-    assert SignalStore(client).write(forgetting()) == Written(40, 0)
-    assert SignalStore(client).write(forgetting()) == Written(0, 40)
+    assert SignalWriter(client).write(forgetting()) == Written(40, 0)
+    assert SignalWriter(client).write(forgetting()) == Written(0, 40)
 
 
 def test_another_error_of_the_server_is_the_caller_s(client: Any) -> None:
     client.set(storage_key("intent", "shopper-3"), "no hash")
     with pytest.raises(StoreError, match="WRONGTYPE"):
-        SignalStore(client).write([replace(SIGNAL, key=f"shopper-{number}") for number in range(5)])
-    assert len(SignalStore(client).get_many("intent", ["shopper-2", "shopper-4"])) == 2
+        SignalWriter(client).write([replace(SIGNAL, key=f"shopper-{number}") for number in range(5)])
+    assert len(SignalWriter(client).get_many("intent", ["shopper-2", "shopper-4"])) == 2
 
 
 @pytest.mark.parametrize(

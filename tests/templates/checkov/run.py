@@ -19,11 +19,12 @@ from typing import Any
 
 import yaml
 
+from inference_blueprints.catalog.chart_staging import stage_chart
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.resources import charts_directory
-from inference_blueprints.serving.chart_values import chart_values
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.targets.eks.model_values import deployment_values
 from inference_blueprints.tools import helm
 from tests.templates.conftest import BASE, write_templates
 from tests.templates.test_validation import everything
@@ -81,8 +82,8 @@ def _write(blueprint: Path, folder: Path) -> None:
     for model in build_plan(load_blueprint(str(blueprint)).blueprint).models:
         for deployment in model.deployments:
             values = folder / "values.json"
-            values.write_text(json.dumps(chart_values(_CHART, deployment=deployment)), encoding="utf-8")
-            chart = charts_directory() / _CHART
+            values.write_text(json.dumps(deployment_values(deployment)), encoding="utf-8")
+            chart = stage_chart(charts_directory() / deployment.chart, folder / "charts")
             command = [helm(), "template", deployment.release, chart, "--namespace", "inference"]
             rendered = subprocess.run(
                 [*command, "--values", values], capture_output=True, text=True, check=True

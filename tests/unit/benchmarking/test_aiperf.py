@@ -7,21 +7,21 @@ from typing import Any
 import pytest
 
 from inference_blueprints.benchmarking import aiperf
-from inference_blueprints.benchmarking.aiperf import Errand, Question
+from inference_blueprints.benchmarking.aiperf import LoadTest, Question
 from inference_blueprints.errors import UserError
 from tests.unit.benchmarking.recorded import ANSWERED, FAILED, said
 
-ERRAND = Errand(
+LOAD_TEST = LoadTest(
     "http://host", "qwen", ("ab", "cd"), (Question(0.0, ((3, 7),), 20), Question(1.5, ((2, 9),), 30))
 )
 
 
-def document(errand: Errand) -> dict[str, Any]:
-    return dict(json.loads(gzip.decompress(errand.packed("builtin"))))
+def document(load_test: LoadTest) -> dict[str, Any]:
+    return dict(json.loads(gzip.decompress(load_test.packed("builtin"))))
 
 
 def test_the_document_holds_words_arguments_and_requests_with_exact_answers() -> None:
-    found = document(ERRAND)
+    found = document(LOAD_TEST)
     assert found["words"] == ["ab", "cd"]
     assert found["requests"][1] == {
         "timestamp": 1500.0,
@@ -43,7 +43,7 @@ def test_the_document_holds_words_arguments_and_requests_with_exact_answers() ->
 
 
 def test_an_errand_lasts_as_long_as_its_last_answer_may_take() -> None:
-    assert ERRAND.seconds == 1.5 + aiperf.REQUEST_SECONDS + aiperf.OVERHEAD_SECONDS
+    assert LOAD_TEST.seconds == 1.5 + aiperf.REQUEST_SECONDS + aiperf.OVERHEAD_SECONDS
 
 
 def test_answers_and_failures_become_outcomes_in_the_order_of_sending() -> None:

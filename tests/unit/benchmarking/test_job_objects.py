@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from inference_blueprints.benchmarking import aiperf
-from inference_blueprints.benchmarking.job_objects import IMAGE, JobSettings, belongings, job
+from inference_blueprints.benchmarking.job_objects import IMAGE, JobSettings, job, supporting_objects
 
 SETTINGS = JobSettings("benchmark-qwen-0a1b", "inference", IMAGE, 300.0, with_key=False, with_authority=False)
 WITH_ALL = replace(SETTINGS, with_key=True, with_authority=True)
@@ -60,7 +60,7 @@ def test_the_image_is_pinned_to_the_release_that_runs_on_a_laptop() -> None:
 
 
 def test_the_program_and_its_questions_are_in_one_map_that_the_job_owns() -> None:
-    (config_map,) = belongings(SETTINGS, "uid-1", b"questions", None, None)
+    (config_map,) = supporting_objects(SETTINGS, "uid-1", b"questions", None, None)
     assert config_map["data"]["ask.py"] == aiperf.program().read_text()
     assert base64.b64decode(config_map["binaryData"]["questions.json.gz"]) == b"questions"
     (owner,) = config_map["metadata"]["ownerReferences"]
@@ -71,7 +71,7 @@ def test_the_program_and_its_questions_are_in_one_map_that_the_job_owns() -> Non
 
 
 def test_the_key_is_in_a_secret_and_nowhere_else() -> None:
-    config_map, secret = belongings(WITH_ALL, "uid-1", b"", b"certificates", "sk-a-secret")
+    config_map, secret = supporting_objects(WITH_ALL, "uid-1", b"", b"certificates", "sk-a-secret")
     assert base64.b64decode(secret["data"]["apiKey"]) == b"sk-a-secret"
     assert secret["metadata"]["ownerReferences"] == config_map["metadata"]["ownerReferences"]
     reference = environment(WITH_ALL)["API_KEY"]["secretKeyRef"]
@@ -83,7 +83,7 @@ def test_the_key_is_in_a_secret_and_nowhere_else() -> None:
 
 
 def test_certificates_are_where_openssl_is_told_to_look() -> None:
-    (config_map,) = belongings(WITH_ALL, None, b"", b"certificates", None)
+    (config_map,) = supporting_objects(WITH_ALL, None, b"", b"certificates", None)
     assert base64.b64decode(config_map["binaryData"]["ca.pem"]) == b"certificates"
     assert environment(WITH_ALL)["SSL_CERT_FILE"].endswith("/ca.pem")
     assert "SSL_CERT_FILE" not in environment(SETTINGS)

@@ -57,9 +57,9 @@ def test_another_demand_and_another_configuration_are_said(tmp_path: Path) -> No
     asked = Workload(input_tokens=3000, output_tokens=100, peak_requests_per_second=4)
     demand, layout = read_tuned(written(tmp_path, {**TUNE, "best": best}), model(), asked).notes
     assert demand == (
-        "Tuned was for another demand: 2 requests a second and not 4, 200 tokens of an answer and not 100."
+        "The search used another workload: 2 requests/s instead of 4, 200 answer tokens instead of 100."
     )
-    assert "another configuration than the blueprint's" in layout
+    assert "differs from the blueprint's" in layout
 
 
 def test_a_rate_that_is_nearly_the_same_is_the_same(tmp_path: Path) -> None:
@@ -74,8 +74,8 @@ def test_a_rate_that_is_nearly_the_same_is_the_same(tmp_path: Path) -> None:
         ([], "cannot be read as a search of tune"),
         ({"model": "qwen3-8b"}, "cannot be read as a search of tune"),
         ({**TUNE, "best": {"engine": "vllm"}}, "cannot be read as a search of tune"),
-        ({**TUNE, "model": "llama"}, "is a search for llama, and qwen3-8b is measured"),
-        ({**TUNE, "best": None}, "found no configuration that keeps the objectives"),
+        ({**TUNE, "model": "llama"}, "is a search for llama, but the benchmark measures qwen3-8b"),
+        ({**TUNE, "best": None}, "found no configuration that meets the objectives"),
     ],
 )
 def test_what_is_no_search_for_this_model_is_an_error(document: Any, words: str, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def package(tmp_path, monkeypatch):
     for name, figures in _FIGURES.items():
         (folder / f"{name}.py").write_text(f"{_FAST}def measure():\n    return {figures}\n")
     (folder / "broken.py").write_text(
-        '"""Broken."""\nfrom benchmarks.harness.measure import wall_seconds\nimport sys\n'
+        '"""Broken."""\nfrom benchmarks.harness.timing import wall_seconds\nimport sys\n'
         "def measure():\n    wall_seconds([sys.executable, '-c', 'raise SystemExit(3)'])\n"
     )
     monkeypatch.syspath_prepend(tmp_path)

@@ -7,14 +7,14 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from batch.contracts.keys import JobKeys
 from batch.contracts.shard import Usage
-from batch.contracts.states import JobState
-from batch.jobs.files import FileRecord
-from batch.jobs.job import Job, JobError, RequestCounts
+from batch.jobs.file_records import FileRecord
+from batch.jobs.job_record import Job, JobError, RequestCounts
 from batch.jobs.job_table import plain
-from batch.jobs.settings import Platform
+from batch.jobs.settings import BatchPlatform
 from batch.jobs.spending import Figures, additions
+from inference_blueprints.contracts.batch_keys import JobKeys
+from inference_blueprints.contracts.batch_states import JobState
 from tests.runtime.batch import resources
 
 SEARCH = ("AKIAIOSFODNN7EXAMPLE", "secret-of-search")
@@ -83,7 +83,7 @@ def submitted(run: Run, *words: str) -> str:
     return ran.out.strip()
 
 
-def end(platform: Platform, job_id: str, state: JobState, *errors: JobError) -> Job:
+def end(platform: BatchPlatform, job_id: str, state: JobState, *errors: JobError) -> Job:
     """End a job with nine answers and a line that failed."""
     changes: dict[str, object] = {
         "counts": plain(RequestCounts(10, 9, 1)),

@@ -13,10 +13,10 @@ import urllib3
 from batch.api.handler import build
 from batch.authorizer.caller_identity import CallerIdentity
 from batch.authorizer.handler import Authorizer
-from batch.jobs.settings import Platform, read_platform
+from batch.jobs.settings import BatchPlatform, read_platform
 from inference_blueprints.cli import main as command_line
-from inference_blueprints.deployment.account import Account
-from inference_blueprints.deployment.batch.address import API_OUTPUT
+from inference_blueprints.contracts.batch_names import API_OUTPUT
+from inference_blueprints.deployment.aws.account import Account
 from tests.runtime.batch import resources
 from tests.runtime.batch.api.emulator import Emulator
 from tests.runtime.batch.api.gateway import Gateway
@@ -32,7 +32,7 @@ def emulator() -> Iterator[Emulator]:
 
 
 @pytest.fixture
-def platform(emulator: Emulator, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Platform:
+def platform(emulator: Emulator, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> BatchPlatform:
     for name, value in {
         "AWS_ENDPOINT_URL": emulator.endpoint,
         "AWS_ACCESS_KEY_ID": SEARCH[0],
@@ -54,7 +54,7 @@ def stacks(monkeypatch: pytest.MonkeyPatch) -> FakeCloudFormation:
 
 
 @pytest.fixture
-def gateway(platform: Platform, stacks: FakeCloudFormation) -> Iterator[Gateway]:
+def gateway(platform: BatchPlatform, stacks: FakeCloudFormation) -> Iterator[Gateway]:
     """The deployed API: its stack says where it is, and its authorizer checks the tokens."""
     with Sts() as sts:
         sts.knows(*SEARCH, resources.SEARCH)
@@ -75,7 +75,10 @@ def gateway(platform: Platform, stacks: FakeCloudFormation) -> Iterator[Gateway]
 
 @pytest.fixture
 def run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], platform: Platform
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    platform: BatchPlatform,
 ) -> Run:
     """Runs a command in a folder with a blueprint that has batch, one that has none, and requests."""
     monkeypatch.chdir(tmp_path)

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 import urllib3
 
-from batch.contracts.keys import JobKeys
 from batch.contracts.request import JobRequest
-from batch.contracts.states import JobState
-from batch.jobs.job import JobError
-from batch.jobs.settings import Platform
+from batch.jobs.job_record import JobError
+from batch.jobs.settings import BatchPlatform
 from batch.scheduling.admissions import Admission, AdmissionTable
+from inference_blueprints.contracts.batch_keys import JobKeys
+from inference_blueprints.contracts.batch_states import JobState
 from tests.runtime.batch import resources
 from tests.runtime.batch.api.gateway import Gateway
 from tests.unit.cli.batch_commands import REQUEST, Run, end, submitted
@@ -28,14 +28,14 @@ def test_a_token_is_alone_on_standard_output_and_is_taken(run: Run, gateway: Gat
     assert urllib3.request("GET", f"{gateway.address}/v1/batches", headers=headers).status == 200
 
 
-def test_a_file_becomes_a_job_as_the_options_say(run: Run, gateway: Gateway, platform: Platform) -> None:
+def test_a_file_becomes_a_job_as_the_options_say(run: Run, gateway: Gateway, platform: BatchPlatform) -> None:
     job = platform.jobs.get(submitted(run, "--queue", "nightly", "--window", "6h", "--budget", "2.5"))
     assert job is not None
     assert (job.endpoint, job.queue, job.budget_usd) == ("/v1/completions", "nightly", 2.5)
     assert job.expires_at - job.created_at == 6 * 3600
 
 
-def test_answers_become_the_signal_that_is_named(run: Run, gateway: Gateway, platform: Platform) -> None:
+def test_answers_become_the_signal_that_is_named(run: Run, gateway: Gateway, platform: BatchPlatform) -> None:
     job = platform.jobs.get(submitted(run, "--signal", "product-captions"))
     assert job is not None
     assert job.publication is not None
@@ -53,7 +53,7 @@ def test_a_large_file_is_sent_in_parts(run: Run, gateway: Gateway) -> None:
     assert resources.read_object(request.inputs[0].key) == content
 
 
-def test_a_lost_answer_makes_no_second_job(run: Run, gateway: Gateway, platform: Platform) -> None:
+def test_a_lost_answer_makes_no_second_job(run: Run, gateway: Gateway, platform: BatchPlatform) -> None:
     function = gateway.function
 
     def lose_the_job_once(event: dict[str, object], context: object) -> dict[str, object]:
@@ -66,7 +66,7 @@ def test_a_lost_answer_makes_no_second_job(run: Run, gateway: Gateway, platform:
     assert [job.id for job in platform.jobs.of_team("search", after=None, limit=9).jobs] == [job_id]
 
 
-def test_the_jobs_are_a_table(run: Run, gateway: Gateway, platform: Platform) -> None:
+def test_the_jobs_are_a_table(run: Run, gateway: Gateway, platform: BatchPlatform) -> None:
     assert run("batch", "status", "chat.yaml").out == "your team has no jobs\n"
     first, second = submitted(run), submitted(run)
     end(platform, first, "completed")
@@ -83,7 +83,7 @@ def test_the_jobs_are_a_table(run: Run, gateway: Gateway, platform: Platform) ->
     assert [job["id"] for job in listed] == [second, first]
 
 
-def test_a_job_says_what_went_wrong(run: Run, gateway: Gateway, platform: Platform) -> None:
+def test_a_job_says_what_went_wrong(run: Run, gateway: Gateway, platform: BatchPlatform) -> None:
     job_id = submitted(run)
     end(platform, job_id, "failed", JobError("invalid_lines", "mend them", line=7))
     code, out, err = run("batch", "status", "chat.yaml", job_id)
@@ -95,7 +95,7 @@ def test_a_job_says_what_went_wrong(run: Run, gateway: Gateway, platform: Platfo
 
 @pytest.mark.parametrize(("state", "code"), [("completed", 0), ("failed", 1)])
 def test_watching_ends_with_the_job(
-    run: Run, gateway: Gateway, platform: Platform, state: JobState, code: int
+    run: Run, gateway: Gateway, platform: BatchPlatform, state: JobState, code: int
 ) -> None:
     job_id = submitted(run)
     end(platform, job_id, state, *([JobError("shards_failed", "redrive it")] if code else []))
@@ -106,7 +106,7 @@ def test_watching_ends_with_the_job(
 
 
 def test_submitting_can_wait_for_the_end(
-    run: Run, gateway: Gateway, platform: Platform, monkeypatch: pytest.MonkeyPatch
+    run: Run, gateway: Gateway, platform: BatchPlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def end_while_it_waits(_seconds: float) -> None:
         [job] = platform.jobs.of_team("search", after=None, limit=1).jobs
@@ -120,7 +120,7 @@ def test_submitting_can_wait_for_the_end(
 
 
 def test_results_go_to_standard_output_or_a_file(
-    run: Run, gateway: Gateway, platform: Platform, tmp_path: Path
+    run: Run, gateway: Gateway, platform: BatchPlatform, tmp_path: Path
 ) -> None:
     job_id = submitted(run)
     end(platform, job_id, "completed")
@@ -142,7 +142,7 @@ def test_a_job_that_cannot_be_redriven_says_why(run: Run, gateway: Gateway) -> N
     assert "only one that failed or expired" in ran.err
 
 
-def test_costs_are_summed_up(run: Run, gateway: Gateway, platform: Platform) -> None:
+def test_costs_are_summed_up(run: Run, gateway: Gateway, platform: BatchPlatform) -> None:
     assert "0.00 USD spent, 0.00 USD" in run("batch", "cost", "chat.yaml").out
     for _ in range(2):
         end(platform, submitted(run), "completed")

@@ -9,7 +9,7 @@ from threading import Thread
 
 import pytest
 
-from batch.jobs.settings import Platform
+from batch.jobs.settings import BatchPlatform
 from tests.runtime.batch.api.gateway import Gateway
 from tests.unit.cli.batch_commands import ABSENT, NOBODY, Run, end, submitted
 from tests.unit.deployment.fake_cloudformation import FakeCloudFormation
@@ -73,7 +73,7 @@ def test_credentials_that_are_not_valid_are_to_be_renewed(
     assert "sign in again" in ran.err
 
 
-def test_commands_need_nothing_of_sts(run: Run, gateway: Gateway, platform: Platform) -> None:
+def test_commands_need_nothing_of_sts(run: Run, gateway: Gateway, platform: BatchPlatform) -> None:
     gateway.authorizer = None  # It would ask STS; without it no token is known.
     job_id = submitted(run)
     end(platform, job_id, "completed")

@@ -66,7 +66,7 @@ def test_a_trace_of_one_s_own_goes_in(run: Run, tmp_path: Path) -> None:
         (("--dry-run",), "--dry-run goes with --job"),
         (("--image", "mine"), "--image goes with --job"),
         (("--api-key-env", "NO_KEY"), "--api-key-env: the environment variable NO_KEY is not set"),
-        (("--ca-file", "no.pem"), "--ca-file: no.pem: no certificates in PEM form"),
+        (("--ca-file", "no.pem"), "--ca-file: no.pem: no certificates in PEM format"),
         (("--against", "no.json"), "--against: no.json: cannot be read as a search of tune"),
         (("--job",), "credentials"),
     ],

@@ -32,7 +32,7 @@ def test_own_rates_come_first(tmp_path):
     (tmp_path / "rates.yaml").write_text(_RATES, encoding="utf-8")
     plan = json.loads(_plan("--rates", "rates.yaml", "--output", "json", folder=tmp_path).stdout)
     assert plan["pools"][0]["usdPerHourUsed"] == 2.0
-    assert plan["prices"]["note"].startswith("Your rates come first: a test, 2026-11. ")
+    assert plan["prices"]["note"].startswith("Your rates take precedence: a test, 2026-11. ")
 
 
 def test_faulty_rates_are_lines_and_no_traceback(tmp_path):

@@ -9,8 +9,8 @@ import pytest
 import yaml
 from moto import mock_aws
 
-from inference_blueprints.deployment.account import Account
-from inference_blueprints.deployment.doctor.patient import Patient
+from inference_blueprints.deployment.aws.account import Account
+from inference_blueprints.deployment.doctor.doctor_context import DoctorContext
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.resources import blueprints_directory
 
@@ -34,13 +34,13 @@ def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def patient(account: Account) -> Callable[..., Patient]:
-    """Make a patient out of the shipped quickstart; a function may change its spec."""
+def make_context(account: Account) -> Callable[..., DoctorContext]:
+    """Make a context out of the shipped quickstart; a function may change its spec."""
 
-    def make(change: Callable[[dict[str, Any]], object] | None = None) -> Patient:
+    def make(change: Callable[[dict[str, Any]], object] | None = None) -> DoctorContext:
         document = yaml.safe_load((blueprints_directory() / "quickstart-g6e.yaml").read_text())
         if change:
             change(document["spec"])
-        return Patient(account, parse_blueprint(yaml.safe_dump(document), "a.yaml").blueprint, "a.yaml")
+        return DoctorContext(account, parse_blueprint(yaml.safe_dump(document), "a.yaml").blueprint, "a.yaml")
 
     return make

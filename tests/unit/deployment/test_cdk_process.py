@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from inference_blueprints import tools
-from inference_blueprints.deployment import cdk_process
+from inference_blueprints.deployment.cloudformation import cdk_process
 
 PROGRAM = """
 import sys
@@ -27,7 +27,7 @@ sys.exit(7)
 DRIVER = """
 import json, os, sys
 from inference_blueprints import tools
-from inference_blueprints.deployment.cdk_process import run_cdk
+from inference_blueprints.deployment.cloudformation.cdk_process import run_cdk
 tools.cdk = lambda: [sys.executable, "-c", sys.argv[1]]
 class Recorder:
     heard = []

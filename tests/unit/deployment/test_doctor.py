@@ -9,24 +9,29 @@ from typing import Any
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from inference_blueprints.deployment.account import Account
-from inference_blueprints.deployment.doctor import access, capacity, network, weights
-from inference_blueprints.deployment.doctor.examination import CHECKS, examine
-from inference_blueprints.deployment.doctor.patient import Patient
-from inference_blueprints.deployment.observation import Observation
+from inference_blueprints.deployment.aws.account import Account
+from inference_blueprints.deployment.check_results import CheckResult
+from inference_blueprints.deployment.doctor import (
+    access_checks,
+    capacity_checks,
+    network_checks,
+    weight_checks,
+)
+from inference_blueprints.deployment.doctor.doctor_checks import CHECKS, check_environment
+from inference_blueprints.deployment.doctor.doctor_context import DoctorContext
 from tests.unit.deployment.faults import Fault, Faults, ec2_error, json_error, query_error
 
-Make = Callable[..., Patient]
+Make = Callable[..., DoctorContext]
 G = "L-DB2E81BA"
 G_SPOT = "L-3819A6DF"
 HUB_ARN = "arn:aws:secretsmanager:us-west-2:123456789012:secret:hub-AbCdEf"
 
 
-def severities(findings: Iterator[Observation]) -> list[str]:
+def severities(findings: Iterator[CheckResult]) -> list[str]:
     return [finding.severity for finding in findings]
 
 
-def only(findings: Iterator[Observation]) -> Observation:
+def only(findings: Iterator[CheckResult]) -> CheckResult:
     [finding] = findings
     return finding
 
@@ -34,45 +39,45 @@ def only(findings: Iterator[Observation]) -> Observation:
 # Credentials
 
 
-def test_credentials_of_another_account_end_the_examination(patient: Make) -> None:
-    sick = patient(lambda spec: spec["environment"].update(account="999999999999"))
-    finding = only(examine(sick))
+def test_credentials_of_another_account_end_the_examination(make_context: Make) -> None:
+    context = make_context(lambda spec: spec["environment"].update(account="999999999999"))
+    finding = only(check_environment(context))
     assert finding.severity == "error"
     assert "account 123456789012, the blueprint names 999999999999" in finding.message
 
 
-def test_without_credentials_nothing_else_is_asked(patient: Make) -> None:
-    sick = patient()
+def test_without_credentials_nothing_else_is_asked(make_context: Make) -> None:
+    context = make_context()
     error = query_error("ExpiredToken", "The security token included in the request is expired", 403)
-    Faults(error).into(sick.account.client("sts"), "GetCallerIdentity")
-    finding = only(examine(sick))
+    Faults(error).into(context.account.client("sts"), "GetCallerIdentity")
+    finding = only(check_environment(context))
     assert (finding.check, finding.severity) == ("credentials", "error")
     assert "aws sso login" in (finding.command or "")
 
 
-def test_access_denied_to_one_check_hides_no_other(patient: Make) -> None:
-    sick = patient()
+def test_access_denied_to_one_check_hides_no_other(make_context: Make) -> None:
+    context = make_context()
     for service in ("ssm", "service-quotas"):
         Faults(*[json_error("AccessDeniedException", "you may not")] * 9).into(
-            sick.account.client(service), "*"
+            context.account.client(service), "*"
         )
-    Faults(ec2_error("UnauthorizedOperation", "you may not")).into(sick.account.client("ec2"), "*")
-    found = {finding.check: finding for finding in examine(sick)}
+    Faults(ec2_error("UnauthorizedOperation", "you may not")).into(context.account.client("ec2"), "*")
+    found = {finding.check: finding for finding in check_environment(context)}
     assert [found[check].severity for check in ("bootstrap", "quotas", "offerings")] == ["unknown"] * 3
     assert "you may not" in found["quotas"].message
     assert found["weights"].severity == "ok"
 
 
-def test_an_account_out_of_reach_is_unknown_and_no_traceback(patient: Make) -> None:
-    sick = patient()
+def test_an_account_out_of_reach_is_unknown_and_no_traceback(make_context: Make) -> None:
+    context = make_context()
     error = EndpointConnectionError(endpoint_url="https://ssm")
-    Faults(*[error] * 9).into(sick.account.client("ssm"), "GetParameter")
-    found = {finding.check: finding for finding in examine(sick)}
+    Faults(*[error] * 9).into(context.account.client("ssm"), "GetParameter")
+    found = {finding.check: finding for finding in check_environment(context)}
     assert found["bootstrap"].severity == "unknown"
 
 
-def test_every_check_names_its_findings_as_the_table_does(patient: Make) -> None:
-    assert {finding.check for finding in examine(patient())} <= {"credentials", *CHECKS}
+def test_every_check_names_its_findings_as_the_table_does(make_context: Make) -> None:
+    assert {finding.check for finding in check_environment(make_context())} <= {"credentials", *CHECKS}
 
 
 # Bootstrap
@@ -81,13 +86,15 @@ def test_every_check_names_its_findings_as_the_table_does(patient: Make) -> None
 @pytest.mark.parametrize(
     ("version", "severity"), [(None, "error"), ("5", "error"), ("6", "ok"), ("30", "ok")]
 )
-def test_the_bootstrap_has_to_be_there_and_recent(patient: Make, version: str | None, severity: str) -> None:
-    sick = patient()
+def test_the_bootstrap_has_to_be_there_and_recent(
+    make_context: Make, version: str | None, severity: str
+) -> None:
+    context = make_context()
     if version:
-        sick.account.client("ssm").put_parameter(
+        context.account.client("ssm").put_parameter(
             Name="/cdk-bootstrap/hnb659fds/version", Value=version, Type="String"
         )
-    finding = only(access.bootstrap(sick))
+    finding = only(access_checks.bootstrap(context))
     assert finding.severity == severity
     assert finding.command == (None if severity == "ok" else "blueprints bootstrap a.yaml")
 
@@ -104,16 +111,18 @@ def grant(account: Account, *answers: float | Fault) -> Faults:
     return Faults(*faults).into(account.client("service-quotas"), "GetServiceQuota")
 
 
-def test_quotas_are_compared_after_throttling(patient: Make, account: Account) -> None:
+def test_quotas_are_compared_after_throttling(make_context: Make, account: Account) -> None:
     throttled = json_error("TooManyRequestsException", "slow down", 429)
     faults = grant(account, throttled, 640.0, 16.0)
-    assert severities(capacity.quotas(patient())) == ["ok", "ok"]
+    assert severities(capacity_checks.quotas(make_context())) == ["ok", "ok"]
     assert faults.calls == 3
 
 
-def test_a_quota_of_zero_breaks_the_pool_and_comes_with_the_request(patient: Make, account: Account) -> None:
+def test_a_quota_of_zero_breaks_the_pool_and_comes_with_the_request(
+    make_context: Make, account: Account
+) -> None:
     grant(account, 640.0, 0.0)
-    finding = list(capacity.quotas(patient()))[1]
+    finding = list(capacity_checks.quotas(make_context()))[1]
     assert finding.severity == "error"
     # Two g6e.2xlarge of eight vCPUs.
     assert "G and VT instances: 0 vCPUs are granted, 16 are needed, l40s may come to 16" in finding.message
@@ -121,21 +130,23 @@ def test_a_quota_of_zero_breaks_the_pool_and_comes_with_the_request(patient: Mak
 
 
 def test_a_quota_for_the_replicas_but_not_for_the_maximum_is_a_warning(
-    patient: Make, account: Account
+    make_context: Make, account: Account
 ) -> None:
     grant(account, 640.0, 16.0)
-    finding = list(capacity.quotas(patient(lambda spec: spec["pools"][0]["nodes"].update(max=3))))[1]
+    finding = list(
+        capacity_checks.quotas(make_context(lambda spec: spec["pools"][0]["nodes"].update(max=3)))
+    )[1]
     assert (finding.severity, "--desired-value 24" in (finding.command or "")) == ("warning", True)
 
 
-def test_a_quota_that_aws_does_not_know_is_unknown_and_not_zero(patient: Make) -> None:
-    assert severities(capacity.quotas(patient())) == ["unknown", "unknown"]
+def test_a_quota_that_aws_does_not_know_is_unknown_and_not_zero(make_context: Make) -> None:
+    assert severities(capacity_checks.quotas(make_context())) == ["unknown", "unknown"]
 
 
-def test_a_spot_pool_is_compared_with_the_quota_of_spot(patient: Make, account: Account) -> None:
+def test_a_spot_pool_is_compared_with_the_quota_of_spot(make_context: Make, account: Account) -> None:
     grant(account, 640.0, 0.0)
-    sick = patient(lambda spec: spec["pools"][0].update(purchase={"spot": {}}))
-    finding = next(finding for finding in capacity.quotas(sick) if finding.severity == "error")
+    context = make_context(lambda spec: spec["pools"][0].update(purchase={"spot": {}}))
+    finding = next(finding for finding in capacity_checks.quotas(context) if finding.severity == "error")
     assert f"--quota-code {G_SPOT} --desired-value 16" in (finding.command or "")
 
 
@@ -159,18 +170,18 @@ def offered_in(account: Account, *zones: str) -> None:
     ("zones", "severity"), [((), "error"), (("us-west-2d",), "error"), (("us-west-2b", "us-west-2d"), "ok")]
 )
 def test_a_pool_needs_a_zone_that_sells_its_type(
-    patient: Make, account: Account, zones: tuple[str, ...], severity: str
+    make_context: Make, account: Account, zones: tuple[str, ...], severity: str
 ) -> None:
     offered_in(account, *zones)
-    finding = only(capacity.offerings(patient()))
+    finding = only(capacity_checks.offerings(make_context()))
     assert finding.severity == severity
     assert "of the zones us-west-2a, us-west-2b, us-west-2c" in finding.message
 
 
-def test_a_type_that_never_starts_is_doubtful(patient: Make, account: Account) -> None:
+def test_a_type_that_never_starts_is_doubtful(make_context: Make, account: Account) -> None:
     offered_in(account, "us-west-2a")
-    sick = patient(lambda spec: spec["pools"][0].update(instanceTypes=["g6e.2xlarge", "g6e.4xlarge"]))
-    finding = only(capacity.offerings(sick))
+    context = make_context(lambda spec: spec["pools"][0].update(instanceTypes=["g6e.2xlarge", "g6e.4xlarge"]))
+    finding = only(capacity_checks.offerings(context))
     assert finding.severity == "warning"
     assert "g6e.4xlarge in none" in finding.message
 
@@ -182,27 +193,27 @@ def with_token(spec: dict[str, Any]) -> None:
     spec["models"][0]["weights"]["tokenSecretArn"] = HUB_ARN
 
 
-def test_a_token_s_secret_has_to_exist(patient: Make) -> None:
-    finding = only(weights.weights(patient(with_token)))
+def test_a_token_s_secret_has_to_exist(make_context: Make) -> None:
+    finding = only(weight_checks.weights(make_context(with_token)))
     assert finding.severity == "error"
     assert "aws secretsmanager create-secret" in (finding.command or "")
 
 
 @pytest.mark.parametrize("state", ["deleted", "empty", "good"])
-def test_a_token_s_secret_has_to_hold_something(patient: Make, account: Account, state: str) -> None:
+def test_a_token_s_secret_has_to_hold_something(make_context: Make, account: Account, state: str) -> None:
     secrets = account.client("secretsmanager")
     value = {} if state == "empty" else {"SecretString": "hf_secret"}
     arn = secrets.create_secret(Name="hub", **value)["ARN"]
     if state == "deleted":
         secrets.delete_secret(SecretId=arn)
-    sick = patient(lambda spec: spec["models"][0]["weights"].update(tokenSecretArn=arn))
-    finding = only(weights.weights(sick))
+    context = make_context(lambda spec: spec["models"][0]["weights"].update(tokenSecretArn=arn))
+    finding = only(weight_checks.weights(context))
     assert finding.severity == ("ok" if state == "good" else "error")
     assert "hf_secret" not in str(finding)
 
 
 @pytest.mark.parametrize("state", ["no bucket", "empty", "good"])
-def test_weights_in_s3_have_to_be_there(patient: Make, account: Account, state: str) -> None:
+def test_weights_in_s3_have_to_be_there(make_context: Make, account: Account, state: str) -> None:
     s3 = account.client("s3")
     if state != "no bucket":
         s3.create_bucket(
@@ -211,7 +222,7 @@ def test_weights_in_s3_have_to_be_there(patient: Make, account: Account, state: 
     if state == "good":
         s3.put_object(Bucket="models-of-acme", Key="qwen3/config.json", Body=b"{}")
     source = {"s3": "s3://models-of-acme/qwen3/", "catalog": "Qwen/Qwen3-8B"}
-    finding = only(weights.weights(patient(lambda spec: spec["models"][0].update(weights=source))))
+    finding = only(weight_checks.weights(make_context(lambda spec: spec["models"][0].update(weights=source))))
     assert finding.severity == ("ok" if state == "good" else "error")
 
 
@@ -238,25 +249,25 @@ def in_vpc(account: Account, *zones: str, names: bool = True) -> Callable[[dict[
     return change
 
 
-def test_a_network_as_the_blueprint_says(patient: Make, account: Account) -> None:
+def test_a_network_as_the_blueprint_says(make_context: Make, account: Account) -> None:
     change = in_vpc(account, "us-west-2a", "us-west-2b")
-    assert severities(network.existing_network(patient(change))) == ["ok"]
+    assert severities(network_checks.existing_network(make_context(change))) == ["ok"]
 
 
-def test_subnets_in_another_order_of_zones(patient: Make, account: Account) -> None:
+def test_subnets_in_another_order_of_zones(make_context: Make, account: Account) -> None:
     change = in_vpc(account, "us-west-2b", "us-west-2a")
-    findings = list(network.existing_network(patient(change)))
+    findings = list(network_checks.existing_network(make_context(change)))
     assert [finding.severity for finding in findings] == ["error", "error"]
     assert "is in us-west-2b and not in us-west-2a" in findings[0].message
 
 
-def test_names_that_are_off_come_with_the_command(patient: Make, account: Account) -> None:
+def test_names_that_are_off_come_with_the_command(make_context: Make, account: Account) -> None:
     change = in_vpc(account, "us-west-2a", "us-west-2b", names=False)
-    finding = only(network.existing_network(patient(change)))
+    finding = only(network_checks.existing_network(make_context(change)))
     assert "--enable-dns-hostnames" in (finding.command or "")
 
 
-def test_another_range_and_ids_that_do_not_exist(patient: Make, account: Account) -> None:
+def test_another_range_and_ids_that_do_not_exist(make_context: Make, account: Account) -> None:
     change = in_vpc(account, "us-west-2a", "us-west-2b")
 
     def other_range(spec: dict[str, Any]) -> None:
@@ -267,8 +278,10 @@ def test_another_range_and_ids_that_do_not_exist(patient: Make, account: Account
         change(spec)
         spec["network"]["existing"]["privateSubnetIds"][1] = "subnet-0123456789abcdef0"
 
-    assert "correct vpcCidr" in only(network.existing_network(patient(other_range))).message
-    assert "does not exist; name ids" in only(network.existing_network(patient(no_subnet))).message
+    assert "correct vpcCidr" in only(network_checks.existing_network(make_context(other_range))).message
+    assert (
+        "does not exist; name ids" in only(network_checks.existing_network(make_context(no_subnet))).message
+    )
 
 
 # Certificate
@@ -278,7 +291,7 @@ def secured(arn: str, domain: str = "models.example.com") -> Callable[[dict[str,
     return lambda spec: spec.update(network={"certificateArn": arn, "domain": domain})
 
 
-def test_a_certificate_that_waits_for_validation(patient: Make, account: Account) -> None:
+def test_a_certificate_that_waits_for_validation(make_context: Make, account: Account) -> None:
     acm = account.client("acm")
     arn = acm.request_certificate(DomainName="*.models.example.com", ValidationMethod="DNS")["CertificateArn"]
     Faults(
@@ -289,7 +302,7 @@ def test_a_certificate_that_waits_for_validation(patient: Make, account: Account
             ).encode(),
         )
     ).into(acm, "DescribeCertificate")
-    finding = only(network.certificate(patient(secured(arn))))
+    finding = only(network_checks.certificate(make_context(secured(arn))))
     assert finding.severity == "error"
     assert "PENDING_VALIDATION" in finding.message
 
@@ -304,17 +317,17 @@ def test_a_certificate_that_waits_for_validation(patient: Make, account: Account
     }.items(),
 )
 def test_a_certificate_has_to_cover_every_model(
-    patient: Make, account: Account, name: str, severity: str
+    make_context: Make, account: Account, name: str, severity: str
 ) -> None:
     answer = {"Certificate": {"Status": "ISSUED", "DomainName": name, "SubjectAlternativeNames": [name]}}
     acm = account.client("acm")
     Faults((200, json.dumps(answer).encode())).into(acm, "DescribeCertificate")
     arn = "arn:aws:acm:us-west-2:123456789012:certificate/12345678-1234-1234-1234-123456789012"
-    assert only(network.certificate(patient(secured(arn)))).severity == severity
+    assert only(network_checks.certificate(make_context(secured(arn)))).severity == severity
 
 
-def test_a_certificate_that_does_not_exist(patient: Make) -> None:
+def test_a_certificate_that_does_not_exist(make_context: Make) -> None:
     arn = "arn:aws:acm:us-west-2:123456789012:certificate/12345678-1234-1234-1234-123456789012"
-    finding = only(network.certificate(patient(secured(arn))))
+    finding = only(network_checks.certificate(make_context(secured(arn))))
     assert finding.severity == "error"
     assert "request-certificate" in (finding.command or "")

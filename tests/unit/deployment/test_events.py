@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from inference_blueprints.deployment.events import (
+from inference_blueprints.deployment.cloudformation.stack_events import (
     ResourceEvent,
     causes,
     finished_stack,

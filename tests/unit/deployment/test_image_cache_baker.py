@@ -13,9 +13,9 @@ from botocore.exceptions import ClientError
 
 from inference_blueprints.catalog import image_cache
 from inference_blueprints.catalog.releases import NodeImage
-from inference_blueprints.deployment.account import Account
-from inference_blueprints.deployment.image_cache.baker import STEPS, Baked, Baker
-from inference_blueprints.deployment.image_cache.wanted import wanted_snapshots
+from inference_blueprints.deployment.aws.account import Account
+from inference_blueprints.deployment.image_cache.snapshot_baker import STEPS, Baked, Baker
+from inference_blueprints.deployment.image_cache.wanted_snapshot import wanted_snapshots
 from inference_blueprints.errors import UserError
 from inference_blueprints.loading import load_blueprint, parse_blueprint
 from inference_blueprints.resources import blueprints_directory

@@ -12,9 +12,9 @@ from botocore.exceptions import ClientError
 
 from inference_blueprints.catalog import image_cache
 from inference_blueprints.catalog.tags import PLATFORM_TAG
-from inference_blueprints.deployment.account import Account
-from inference_blueprints.deployment.image_cache.status import SnapshotStatus, snapshot_status
-from inference_blueprints.deployment.image_cache.wanted import WantedSnapshot
+from inference_blueprints.deployment.aws.account import Account
+from inference_blueprints.deployment.image_cache.snapshot_status import SnapshotStatus, snapshot_status
+from inference_blueprints.deployment.image_cache.wanted_snapshot import WantedSnapshot
 from tests.unit.deployment.faults import Faults, ec2_error, json_error
 
 WANTED = WantedSnapshot(

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from inference_blueprints.deployment.locking import keep_lock, own_file, running_lock
+from inference_blueprints.deployment.versions.locking import keep_lock, own_file, running_lock
 from inference_blueprints.errors import UserError
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.spec.lock.lock import Lock, lock_path
-from inference_blueprints.spec.lock.writing import lock_text
+from inference_blueprints.spec.lock.lock_writer import lock_text
 from inference_blueprints.spec.shipped import shipped
 
 BLUEPRINTS = Path(sys.executable).parent / "blueprints"

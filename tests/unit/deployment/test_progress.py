@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from inference_blueprints.deployment.advice import advice
-from inference_blueprints.deployment.deploy import DeploymentProgress
+from inference_blueprints.deployment.cloudformation.cdk_deploy import DeploymentProgress
+from inference_blueprints.deployment.cloudformation.failure_advice import advice
 
 CREATED = "a-Data |  1/3 | 8:58:17 AM | CREATE_COMPLETE    | AWS::KMS::Key | Key (Key961B73FD) "
 FAILED = "a-Data |  1/3 | 8:58:17 AM | CREATE_FAILED | AWS::EC2::EIP | Vpc/EIP (Vpc1) The quota is reached"

@@ -6,11 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from inference_blueprints.deployment import leftovers, removal
-from inference_blueprints.deployment.account import Account
-from inference_blueprints.deployment.deletion import Retained
-from inference_blueprints.deployment.removal import Removal
-from inference_blueprints.deployment.stacks import DeployedStack, deployed_stacks, level, waves
+from inference_blueprints.deployment.aws.account import Account
+from inference_blueprints.deployment.cloudformation.deployed_stacks import (
+    DeployedStack,
+    deployed_stacks,
+    level,
+    waves,
+)
+from inference_blueprints.deployment.removal import leftovers, platform_removal
+from inference_blueprints.deployment.removal.platform_removal import Removal
+from inference_blueprints.deployment.removal.stack_deletion import Retained
 from inference_blueprints.errors import UserError
 from tests.unit.deployment.fake_cloudformation import FakeCloudFormation
 from tests.unit.deployment.faults import Faults, ec2_error
@@ -48,8 +53,8 @@ def said() -> list[str]:
 def remove(
     account: Account, stacks: FakeCloudFormation, said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> Removal:
-    monkeypatch.setattr(removal, "DRAIN_SECONDS", 0.0)
-    monkeypatch.setattr(removal, "SWEEP_SECONDS", 60.0)
+    monkeypatch.setattr(platform_removal, "DRAIN_SECONDS", 0.0)
+    monkeypatch.setattr(platform_removal, "SWEEP_SECONDS", 60.0)
     return Removal(account, "try", blueprint="a.yaml", say=said.append)
 
 
@@ -160,7 +165,7 @@ def test_a_load_balancer_volume_and_interface_of_the_cluster_are_swept(
 def test_what_cannot_be_swept_is_named_and_not_hidden(
     account: Account, remove: Removal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(removal, "SWEEP_SECONDS", 0.0)
+    monkeypatch.setattr(platform_removal, "SWEEP_SECONDS", 0.0)
     ec2 = account.client("ec2")
     instance = launch(account, PLATFORM)
     ec2.modify_instance_attribute(InstanceId=instance, DisableApiTermination={"Value": True})
@@ -206,7 +211,7 @@ def test_prune_deletes_what_the_blueprint_does_not_make(
     def synthesise(_blueprint: str, directory: Path) -> None:
         (directory / "try-Data.template.json").write_text("{}")
 
-    monkeypatch.setattr(removal, "synthesise", synthesise)
+    monkeypatch.setattr(platform_removal, "synthesise", synthesise)
     for kind in ("Data", "Model-old"):
         stacks.add(f"try-{kind}")
     unnamed = remove.unnamed_stacks()

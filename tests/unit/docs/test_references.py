@@ -8,12 +8,16 @@ import pytest
 
 from inference_blueprints.resources import root
 
-PAGES = [root() / "README.md", root() / "CONTRIBUTING.md", *sorted((root() / "docs").glob("**/*.md"))]
+PAGES = [*sorted(root().glob("*.md")), *sorted((root() / "docs").glob("**/*.md"))]
 
 _LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+_ANCHOR = re.compile(r"\]\(([^)#\s]*)#([^)\s]+)\)")
+_HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 _CODE = re.compile(r"`([^`\n]+)`")
 _FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
-#: Folders that a run makes.
+#: What pages abbreviate as `…/`.
+_CONSTRUCTS = "constructs/inference_constructs/"
+#: Folders that a run creates.
 _MADE = ("build/",)
 
 
@@ -21,16 +25,23 @@ def links(text: str) -> list[str]:
     return [link for link in _LINK.findall(_FENCED.sub("", text)) if "://" not in link]
 
 
+def anchors(text: str) -> set[str]:
+    """Return the anchors that GitHub gives to the headings of a page."""
+    headings = _HEADING.findall(_FENCED.sub("", text))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 def paths(text: str) -> list[str]:
-    """Return the words in code spans that name a file or folder of the project."""
+    """Return the code spans that name a file or folder of the project."""
     rooms = {path.name for path in root().iterdir() if path.is_dir()}
     spans = _CODE.findall(_FENCED.sub("", text))
+    spans = [span.replace("…/", _CONSTRUCTS, 1) if span.startswith("…/") else span for span in spans]
     written = [span for span in spans if re.fullmatch(r"[\w./*-]+", span) and span.split("/")[0] in rooms]
     return [span for span in written if "/" in span and not span.startswith(_MADE)]
 
 
 def exists(path: str) -> bool:
-    """Return whether a path, with wildcards or not, names something in the project or a package of its."""
+    """Return whether a path or glob pattern matches below the project or below one of its packages."""
     return any(
         list(base.glob(path.rstrip("/"))) for base in (root(), *(root() / "inference_blueprints").iterdir())
     )
@@ -40,6 +51,18 @@ def exists(path: str) -> bool:
 def test_links_lead_somewhere(page):
     text = page.read_text(encoding="utf-8")
     assert [link for link in links(text) if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_headings_that_exist(page):
+    text = _FENCED.sub("", page.read_text(encoding="utf-8"))
+    found = [(link, anchor) for link, anchor in _ANCHOR.findall(text) if "://" not in link]
+    wrong = [
+        f"{link}#{anchor}"
+        for link, anchor in found
+        if anchor not in anchors((page.parent / link if link else page).read_text(encoding="utf-8"))
+    ]
+    assert wrong == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -72,4 +95,6 @@ def test_missing_targets_are_noticed():
         "README.md",
     ]
     assert paths("`stacks/none.py` `build/run` `a/b` `blueprints validate` `stacks`") == ["stacks/none.py"]
+    assert paths("`…/eks/none.py`") == ["constructs/inference_constructs/eks/none.py"]
     assert not exists("stacks/none.py")
+    assert anchors("# The `types.py`, in *short*\n```sh\n# a comment\n```\n") == {"the-typespy-in-short"}

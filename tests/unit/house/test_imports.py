@@ -16,6 +16,13 @@ LIBRARY = "inference_blueprints"
 
 #: Folder: the modules of the house, and of the AWS CDK, that its files may import.
 ALLOWED = {
+    f"{LIBRARY}/contracts": {f"{LIBRARY}.contracts"},
+    # Programs that run in an image or an environment of somebody else: they ship without the contracts.
+    "runtime/weights": {"weights"},
+    "runtime/signals": {"signals"},
+    "runtime/benchmark": {"benchmark"},
+    "runtime/image_build": {"image_build"},
+    "runtime/batch": {"batch", "signals", f"{LIBRARY}.contracts"},
     f"{LIBRARY}/catalog": {f"{LIBRARY}.catalog", f"{LIBRARY}.errors", f"{LIBRARY}.resources"},
     f"{LIBRARY}/spec": {f"{LIBRARY}.spec", f"{LIBRARY}.catalog", f"{LIBRARY}.errors", f"{LIBRARY}.resources"},
     f"{LIBRARY}/serving": {
@@ -25,16 +32,62 @@ ALLOWED = {
         f"{LIBRARY}.errors",
         f"{LIBRARY}.resources",
     },
-    f"{LIBRARY}/completions": {f"{LIBRARY}.completions"},
+    f"{LIBRARY}/targets/eks": {
+        f"{LIBRARY}.targets.eks",
+        f"{LIBRARY}.serving",
+        f"{LIBRARY}.spec",
+        f"{LIBRARY}.catalog",
+        f"{LIBRARY}.errors",
+        f"{LIBRARY}.resources",
+    },
     f"{LIBRARY}/pages": {f"{LIBRARY}.pages"},
+    f"{LIBRARY}/tables": {f"{LIBRARY}.tables"},
+    f"{LIBRARY}/figures": {f"{LIBRARY}.figures"},
+    f"{LIBRARY}/sizing": {
+        f"{LIBRARY}.contracts",
+        f"{LIBRARY}.sizing",
+        f"{LIBRARY}.figures",
+        f"{LIBRARY}.serving",
+        f"{LIBRARY}.spec",
+        f"{LIBRARY}.catalog",
+        f"{LIBRARY}.errors",
+    },
+    f"{LIBRARY}/pricing": {
+        f"{LIBRARY}.pricing",
+        f"{LIBRARY}.figures",
+        f"{LIBRARY}.serving",
+        f"{LIBRARY}.spec",
+        f"{LIBRARY}.catalog",
+        f"{LIBRARY}.errors",
+    },
+    f"{LIBRARY}/picture": {
+        f"{LIBRARY}.picture",
+        f"{LIBRARY}.sizing",
+        f"{LIBRARY}.serving",
+        f"{LIBRARY}.spec",
+        f"{LIBRARY}.catalog",
+    },
     f"{LIBRARY}/planning": {
         f"{LIBRARY}.planning",
+        f"{LIBRARY}.picture",
+        f"{LIBRARY}.pricing",
+        f"{LIBRARY}.sizing",
+        f"{LIBRARY}.figures",
+        f"{LIBRARY}.tables",
         f"{LIBRARY}.pages",
         f"{LIBRARY}.serving",
         f"{LIBRARY}.spec",
         f"{LIBRARY}.catalog",
         f"{LIBRARY}.errors",
         f"{LIBRARY}.resources",
+    },
+    f"{LIBRARY}/measurement": {
+        f"{LIBRARY}.measurement",
+        f"{LIBRARY}.pricing",
+        f"{LIBRARY}.figures",
+        f"{LIBRARY}.spec",
+        f"{LIBRARY}.catalog",
+        f"{LIBRARY}.errors",
     },
     f"{LIBRARY}/simulation": {
         f"{LIBRARY}.simulation",
@@ -43,12 +96,27 @@ ALLOWED = {
         f"{LIBRARY}.catalog",
         f"{LIBRARY}.errors",
     },
+    f"{LIBRARY}/processes": {f"{LIBRARY}.processes"},
+    f"{LIBRARY}/targets": {
+        f"{LIBRARY}.targets",
+        f"{LIBRARY}.processes",
+        f"{LIBRARY}.measurement",
+        f"{LIBRARY}.simulation",
+        f"{LIBRARY}.serving",
+        f"{LIBRARY}.spec",
+        f"{LIBRARY}.catalog",
+        f"{LIBRARY}.errors",
+        f"{LIBRARY}.resources",
+    },
     f"{LIBRARY}/tuning": {
         f"{LIBRARY}.tuning",
         f"{LIBRARY}.simulation",
         f"{LIBRARY}.planning",
+        f"{LIBRARY}.pricing",
+        f"{LIBRARY}.sizing",
+        f"{LIBRARY}.tables",
         f"{LIBRARY}.pages",
-        f"{LIBRARY}.local.report.svg",
+        f"{LIBRARY}.measurement",
         f"{LIBRARY}.loading",
         f"{LIBRARY}.serving",
         f"{LIBRARY}.spec",
@@ -61,24 +129,24 @@ ALLOWED = {
         f"{LIBRARY}.benchmarking",
         f"{LIBRARY}.deployment",
         f"{LIBRARY}.resources",
-        f"{LIBRARY}.completions",
+        f"{LIBRARY}.measurement",
         f"{LIBRARY}.tuning",
-        f"{LIBRARY}.local.replay",
-        f"{LIBRARY}.local.report",
-        f"{LIBRARY}.local.serving",
         f"{LIBRARY}.tools",
         f"{LIBRARY}.simulation",
         f"{LIBRARY}.planning",
+        f"{LIBRARY}.tables",
         f"{LIBRARY}.serving",
         f"{LIBRARY}.spec",
         f"{LIBRARY}.catalog",
         f"{LIBRARY}.errors",
     },
     f"{LIBRARY}/deployment": {
+        f"{LIBRARY}.contracts",
         f"{LIBRARY}.deployment",
         f"{LIBRARY}.loading",
-        f"{LIBRARY}.completions",
+        f"{LIBRARY}.measurement",
         f"{LIBRARY}.planning",
+        f"{LIBRARY}.figures",
         f"{LIBRARY}.pages",
         f"{LIBRARY}.serving",
         f"{LIBRARY}.spec",
@@ -90,20 +158,34 @@ ALLOWED = {
     },
     f"{LIBRARY}/local": {LIBRARY},
     f"{LIBRARY}/cli": {LIBRARY},
-    "constructs/inference_constructs": {"inference_constructs", "aws_cdk", "cdk_nag", f"{LIBRARY}.catalog"},
+    "constructs/inference_constructs": {
+        "inference_constructs",
+        "aws_cdk",
+        "cdk_nag",
+        f"{LIBRARY}.catalog",
+        f"{LIBRARY}.contracts",
+    },
     "stacks": {
         "stacks",
         "inference_constructs",
         "aws_cdk",
         "cdk_nag",
+        f"{LIBRARY}.contracts",
         f"{LIBRARY}.spec",
         f"{LIBRARY}.catalog",
         f"{LIBRARY}.serving",
+        f"{LIBRARY}.targets.eks",
+        f"{LIBRARY}.errors",
         f"{LIBRARY}.resources",
     },
     "app.py": {LIBRARY, "stacks", "aws_cdk", "cdk_nag"},
 }
-HOUSE = (LIBRARY, "stacks", "inference_constructs", "aws_cdk", "cdk_nag", "runtime", "benchmarks", "tests")
+#: Packages in `runtime/`, each a program.
+PROGRAMS = ("batch", "benchmark", "image_build", "signals", "weights")
+HOUSE = (
+    *(LIBRARY, "stacks", "inference_constructs", "aws_cdk", "cdk_nag", "runtime", "benchmarks", "tests"),
+    *PROGRAMS,
+)
 
 
 def imported_modules(file: Path) -> Iterator[str]:
@@ -140,7 +222,7 @@ def test_a_room_imports_only_what_it_may(room: str) -> None:
 def test_every_python_room_is_in_the_table() -> None:
     rooms = {
         str(path.parent.relative_to(root()))
-        for package in (LIBRARY, "stacks", "constructs")
+        for package in (LIBRARY, "stacks", "constructs", "runtime")
         for path in (root() / package).rglob("*.py")
     }
     homeless = {
@@ -151,7 +233,7 @@ def test_every_python_room_is_in_the_table() -> None:
     assert homeless == set()
 
 
-@pytest.mark.parametrize("room", ["spec", "catalog", "serving", "planning"])
+@pytest.mark.parametrize("room", ["spec", "catalog", "serving", "sizing", "pricing", "picture", "planning"])
 def test_a_pure_room_does_not_load_the_cdk(room: str) -> None:
     modules = [
         ".".join(file.relative_to(root()).with_suffix("").parts)

@@ -10,6 +10,8 @@ import pytest
 from inference_blueprints.resources import root
 
 
+# Without a cache, mypy reads the types of aws_cdk for two minutes of processor time.
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     "command",
     [["ruff", "check", "."], ["ruff", "format", "--check", "."], ["mypy"]],

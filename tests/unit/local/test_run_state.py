@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from inference_blueprints.deployment.signals.address import StoreAddress
+from inference_blueprints.deployment.signals.signal_store_address import StoreAddress
 from inference_blueprints.errors import UserError
 from inference_blueprints.local import run_state
-from inference_blueprints.local.parts import Part
 from inference_blueprints.local.run_state import RunningBatch, RunningModel, RunningSignals, RunState
+from inference_blueprints.targets.local.platform_parts import PlatformPart
 
 OWNER = """
 import sys, time
 from pathlib import Path
-from inference_blueprints.local.interruption import Interrupted, interruptible
+from inference_blueprints.processes.interruption import Interrupted, interruptible
 from inference_blueprints.local.run_state import RunState, claim
 import os
 try:
@@ -45,7 +45,7 @@ def test_nothing_runs_in_a_folder_that_is_not_there(tmp_path: Path) -> None:
 
 def test_what_is_published_is_read_back(tmp_path: Path) -> None:
     models = (RunningModel("m", "http://127.0.0.1:1/v1", 4096),)
-    parts = (Part("router", "real", "Dynamo's own"),)
+    parts = (PlatformPart("router", "real", "Dynamo's own"),)
     batch = RunningBatch("http://127.0.0.1:2/v1", "b", "ads", "arn:aws:iam::1:role/Ads", {"AWS_REGION": "r"})
     address = StoreAddress("127.0.0.1", "3", "cache", "reader", "us-west-2", "/run/authority.crt")
     signals = RunningSignals(address, {"AWS_ACCESS_KEY_ID": "1"})

@@ -12,10 +12,10 @@ import pytest
 import yaml
 
 from inference_blueprints import catalog
+from inference_blueprints.figures import PlanSummary
 from inference_blueprints.loading import parse_blueprint
-from inference_blueprints.planning.rates import Rates
 from inference_blueprints.planning.summary import summarise
-from inference_blueprints.planning.types import PlanSummary
+from inference_blueprints.pricing.rates import CustomRates
 from inference_blueprints.serving.plan import build_plan
 
 #: System nodes: 2 m7i.xlarge of 4 vCPUs run; at the most 3 * 4 + 20 m7i.4xlarge * 16 = 332.
@@ -24,7 +24,7 @@ _SYSTEM_QUOTA = ("L-1216C47A", 8, 332)
 _SYSTEM_ADDRESSES = 759
 
 
-def _plan(document: dict[str, Any], changes: dict[str, Any], rates: Rates | None = None) -> PlanSummary:
+def _plan(document: dict[str, Any], changes: dict[str, Any], rates: CustomRates | None = None) -> PlanSummary:
     document = copy.deepcopy(document)
     model = document["spec"]["models"][0]
     model.update(changes.pop("model", {}))
@@ -103,7 +103,7 @@ def test_spot_with_own_rates_and_a_fall_back(quickstart_document):
     unknown = _plan(quickstart_document, copy.deepcopy(changes))
     assert [pool.usd_per_hour_used for pool in unknown.pools] == [None]
     assert unknown.token_prices[0].usd_per_million_tokens is None
-    rates = Rates(
+    rates = CustomRates(
         "us-west-2", "2026-11", "a test", {("g6e.12xlarge", "spot"): 4.5, ("g6e.24xlarge", "spot"): 6.5}
     )
     summary = _plan(quickstart_document, changes, rates)

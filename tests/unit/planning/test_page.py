@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from inference_blueprints.planning.page import plan_page
-from inference_blueprints.planning.rows import plan_tables
+from inference_blueprints.planning.plan_page import plan_page
 from inference_blueprints.planning.summary import summarise
+from inference_blueprints.planning.tables.plan_tables import plan_tables
 
 
 def _page(scene, warnings=()):

@@ -9,8 +9,8 @@ import pytest
 
 from inference_blueprints import catalog
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.planning import rates as rates_module
 from inference_blueprints.planning.summary import as_dict, summarise
+from inference_blueprints.pricing import rates as rates_module
 from inference_blueprints.serving.plan import build_plan
 
 _PRICE = catalog.instance_type("g6e.2xlarge").usd_per_hour

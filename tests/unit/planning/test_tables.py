@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from inference_blueprints.planning.summary import summarise
-from inference_blueprints.planning.tables import print_plan
+from inference_blueprints.planning.tables.terminal_plan import print_plan
 
 
 def _printed(summary, width: int, *, terminal: bool = False) -> str:
@@ -18,7 +18,7 @@ def _printed(summary, width: int, *, terminal: bool = False) -> str:
     return stream.getvalue()
 
 
-@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("width", [60, 80, 120])
 def test_every_figure_stays_whole_and_every_line_fits(scene, width):
     summary = summarise(scene.blueprint, scene.plan)
     text = _printed(summary, width)
@@ -38,7 +38,7 @@ def test_what_is_kept_in_the_nodes_memory_is_shown_where_something_is(changed):
     # 40 GiB of 147,456 bytes a token, in whole blocks of 64.
     assert "291,264" in _printed(summarise(kept.blueprint, kept.plan), 80).split()
     without = changed(lambda spec: spec)
-    assert "tokens a worker keeps" not in _printed(summarise(without.blueprint, without.plan), 80)
+    assert "KV cache outside the devices" not in _printed(summarise(without.blueprint, without.plan), 80)
 
 
 def test_further_tiers_are_shown_with_what_they_hold_and_cost(changed):
@@ -69,7 +69,7 @@ def test_notes_say_region_spot_and_what_is_missing(changed):
     text = " ".join(_printed(summary, 80).split())
     assert "where prices differ" in text
     assert "The price is unknown for l40s" in text
-    assert "Spot capacity has a price of its own" in text
+    assert "Spot prices change. Pass yours" in text
     assert "Not included: EKS control plane, system nodes, NAT gateways" in text
 
 
@@ -80,4 +80,4 @@ def test_an_unknown_price_is_shown_as_unknown(changed):
     totals = dataclasses.replace(summary.totals, without_used=("l40s",), without_max=("l40s",))
     text = " ".join(_printed(dataclasses.replace(summary, pools=(pool,), totals=totals), 80).split())
     assert "unknown unknown" in text
-    assert "The price is unknown for l40s; the totals are without it." in text
+    assert "The price is unknown for l40s. The totals leave it out." in text

@@ -9,9 +9,9 @@ import yaml
 
 from inference_blueprints import resources
 from inference_blueprints.errors import Finding
-from inference_blueprints.serving.checks import findings
+from inference_blueprints.serving.checks.serving_checks import serving_findings
+from inference_blueprints.serving.performance.transfer_time import transfer_bytes, transfer_seconds
 from inference_blueprints.serving.resolved import resolve
-from inference_blueprints.serving.transfer import transfer_bytes, transfer_seconds
 from inference_blueprints.spec.types import Blueprint
 
 PLACE = ("spec", "models", 0, "deployments", 0, "disaggregated")
@@ -51,12 +51,12 @@ def disaggregated(_document: dict[str, Any]) -> Make:
 
 
 def _one(blueprint: Blueprint) -> Finding:
-    [finding] = findings(blueprint)
+    [finding] = serving_findings(blueprint)
     return finding
 
 
 def test_the_shipped_blueprint_has_nothing_to_find(disaggregated: Make) -> None:
-    assert list(findings(disaggregated())) == []
+    assert list(serving_findings(disaggregated())) == []
 
 
 def test_decode_reads_its_heads_from_one_prefill_device(disaggregated: Make) -> None:
@@ -70,7 +70,7 @@ def test_decode_reads_its_heads_from_one_prefill_device(disaggregated: Make) -> 
 @pytest.mark.parametrize("engine", ["sglang", "tensorrtLlm"])
 def test_engines_that_gather_heads_may_have_fewer_decode_devices(engine: str, disaggregated: Make) -> None:
     sizes = {"prefill": {"tensorParallelSize": 4}, "decode": {"tensorParallelSize": 2}}
-    found = findings(disaggregated(**sizes, pool={"nodes": {"max": 7}}, engine={engine: {}}))
+    found = serving_findings(disaggregated(**sizes, pool={"nodes": {"max": 7}}, engine={engine: {}}))
     assert [finding for finding in found if "must be a multiple" in finding.message] == []
 
 
@@ -81,7 +81,7 @@ def test_latent_attention_may_have_fewer_decode_devices(disaggregated: Make) -> 
         prefill={"tensorParallelSize": 8, "replicas": 2},
         decode={"tensorParallelSize": 4, "replicas": 2},
     )
-    assert not [each for each in findings(blueprint) if "multiple of prefill" in each.message]
+    assert not [each for each in serving_findings(blueprint) if "multiple of prefill" in each.message]
 
 
 def test_the_cache_of_a_prompt_by_hand(disaggregated: Make) -> None:
@@ -108,7 +108,7 @@ def test_a_transfer_is_held_against_the_time_to_the_first_token(
         workload={"inputTokens": 4000, "peakRequestsPerSecond": 4.0},
         objectives={"timeToFirstTokenP90Ms": objective},
     )
-    found = [each for each in findings(blueprint) if "KV cache of 4000 tokens takes" in each.message]
+    found = [each for each in serving_findings(blueprint) if "KV cache of 4000 tokens takes" in each.message]
     assert [each.severity for each in found] == ([severity] if severity else [])
     assert all("TCP, without EFA" in each.message for each in found)
 
@@ -119,8 +119,8 @@ def test_the_bottleneck_is_named_with_what_would_do(disaggregated: Make) -> None
     assert finding.severity == "warning"
     assert finding.message.startswith("prefill is the bottleneck (simulated)")
     replicas = int(finding.message.rsplit("; ", 1)[1].split()[0])
-    assert list(findings(disaggregated(prefill={"replicas": replicas}))) == []
-    assert list(findings(disaggregated(prefill={"replicas": replicas - 1})))
+    assert list(serving_findings(disaggregated(prefill={"replicas": replicas}))) == []
+    assert list(serving_findings(disaggregated(prefill={"replicas": replicas - 1})))
 
 
 def test_decode_is_held_against_the_time_per_token(disaggregated: Make) -> None:
@@ -143,7 +143,8 @@ def test_g6e_is_doubted_with_the_reason(disaggregated: Make) -> None:
         workload={"peakRequestsPerSecond": 1.0},
     )
     assert any(
-        "through the host's" in each.message and "l40s" in each.message for each in findings(blueprint)
+        "through the host's" in each.message and "l40s" in each.message
+        for each in serving_findings(blueprint)
     )
 
 
@@ -161,6 +162,6 @@ def test_fp8_blocks_stay_whole(name: str, size: int, allowed: str, disaggregated
         prefill={"tensorParallelSize": size},
         decode={"tensorParallelSize": size},
     )
-    found = [each for each in findings(blueprint) if "whole blocks of 128" in each.message]
+    found = [each for each in serving_findings(blueprint) if "whole blocks of 128" in each.message]
     assert len(found) == 2
     assert all(each.message.endswith(f"allowed are {allowed}") for each in found)

@@ -9,7 +9,7 @@ import pytest
 
 from inference_blueprints import catalog
 from inference_blueprints.errors import Finding
-from inference_blueprints.serving.checks import findings
+from inference_blueprints.serving.checks.serving_checks import serving_findings
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint
 
@@ -26,7 +26,7 @@ def on_nvme(make_blueprint: Make, gib: int | None = None, **changes: Any) -> Blu
 
 
 def of_nvme(blueprint: Blueprint) -> list[Finding]:
-    return [each for each in findings(blueprint) if each.path[:5] == PLACE]
+    return [each for each in serving_findings(blueprint) if each.path[:5] == PLACE]
 
 
 def disk_gib(blueprint: Blueprint) -> int:

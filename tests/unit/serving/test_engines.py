@@ -14,9 +14,9 @@ from dynamo.trtllm.dynamic_flags import parse_dynamic_flags
 
 from inference_blueprints import catalog, resources
 from inference_blueprints.errors import Finding
-from inference_blueprints.serving.checks import findings
+from inference_blueprints.serving.checks.serving_checks import serving_findings
 from inference_blueprints.serving.engines import ENGINES
-from inference_blueprints.serving.engines.sizing import worker_memory
+from inference_blueprints.serving.engines.worker_sizing import worker_memory
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.types import Process
@@ -165,17 +165,17 @@ def test_the_image_and_the_program_are_the_engine_s(engine: str, make_blueprint:
 @pytest.mark.parametrize("engine", sorted(ENGINES))
 def test_what_the_plan_owns_is_a_flag_that_a_user_could_give(engine: str) -> None:
     flags = catalog.engine(engine).flags
-    unknown = [name for name in ENGINES[engine].OWNED_ARGUMENTS if f"--{name}" not in flags]
+    unknown = [name for name in ENGINES[engine].owned_arguments if f"--{name}" not in flags]
     assert set(unknown) <= {"config"}
 
 
 @pytest.mark.parametrize("engine", sorted(ENGINES))
 def test_the_engine_has_the_flags_that_the_plan_computes_with(engine: str) -> None:
-    words, flags = ENGINES[engine].WORDS, catalog.engine(engine).flags
+    words, flags = ENGINES[engine].argument_names, catalog.engine(engine).flags
     named = (*words.counts, words.memory_share, words.kv_cache_type, words.without_prefix_cache[0])
     assert {f"--{name}" for name in named} <= flags.keys()
     assert set(words.kv_cache_types) <= catalog.KV_CACHE_BYTES.keys()
-    assert not set(named) & ENGINES[engine].OWNED_ARGUMENTS.keys()
+    assert not set(named) & ENGINES[engine].owned_arguments.keys()
 
 
 @pytest.mark.parametrize("efa", [True, False])
@@ -209,7 +209,7 @@ def test_tensorrt_llm_logs_what_moves_the_kv_cache() -> None:
 
 @pytest.mark.parametrize("engine", sorted(ENGINES))
 def test_what_the_plan_gives_is_owned_or_the_users_to_set(engine: str) -> None:
-    words = ENGINES[engine].WORDS
+    words = ENGINES[engine].argument_names
     settable = {*words.counts, words.memory_share, words.without_prefix_cache[0]}
     settable |= {
         "enable-prefix-caching",
@@ -219,11 +219,11 @@ def test_what_the_plan_gives_is_owned_or_the_users_to_set(engine: str) -> None:
     }
     for worker in workers_of(disaggregated(engine)):
         given = {flag.removeprefix("--") for flag in options(worker)}
-        assert given <= ENGINES[engine].OWNED_ARGUMENTS.keys() | settable
+        assert given <= ENGINES[engine].owned_arguments.keys() | settable
 
 
 def found(blueprint: Blueprint) -> list[Finding]:
-    return [finding for finding in findings(blueprint) if finding.severity == "error"]
+    return [finding for finding in serving_findings(blueprint) if finding.severity == "error"]
 
 
 @pytest.mark.parametrize(
@@ -314,7 +314,7 @@ def test_every_engine_fills_the_same_memory(engine: str, make_blueprint: Make) -
     own, vllm = (resolve(make_blueprint(engine={key: {}}), 0, 0)[0] for key in (engine, "vllm"))
     assert worker_memory(own).total_bytes == worker_memory(vllm).total_bytes
     [worker] = workers_of(make_blueprint(engine={engine: {}}))
-    words = ENGINES[engine].WORDS
+    words = ENGINES[engine].argument_names
     share = float(options(worker)[f"--{words.memory_share}"] or 0)
     told = resolve(make_blueprint(engine={engine: {"args": {words.memory_share: share}}}), 0, 0)[0]
     device = told.accelerator.memory_bytes
@@ -323,7 +323,7 @@ def test_every_engine_fills_the_same_memory(engine: str, make_blueprint: Make) -
 
 @pytest.mark.parametrize("engine", sorted(ENGINES))
 def test_eight_bit_numbers_double_the_cache(engine: str, make_blueprint: Make) -> None:
-    words = ENGINES[engine].WORDS
+    words = ENGINES[engine].argument_names
     kind = "fp8" if "fp8" in words.kv_cache_types else "fp8_e4m3"
     plain, small = (
         workers_of(make_blueprint(engine={engine: {"args": arguments}}))[0].engine

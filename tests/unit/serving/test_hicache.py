@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.serving.checks import findings
+from inference_blueprints.serving.checks.serving_checks import serving_findings
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import Process
-from inference_blueprints.simulation.scheduler import scheduler_of
+from inference_blueprints.simulation.simulated_scheduler import scheduler_of
 from inference_blueprints.spec.types import Blueprint
 
 Make = Callable[..., Blueprint]
@@ -76,7 +76,7 @@ def test_it_wants_memory_left_free(make_blueprint: Make) -> None:
         blueprint = make_blueprint(
             instance_types=["g6e.8xlarge"], engine={engine: {}}, kvCache={"hostMemoryGib": 24_576}
         )
-        return int(next(iter(findings(blueprint))).message.rpartition("set at most ")[2])
+        return int(next(iter(serving_findings(blueprint))).message.rpartition("set at most ")[2])
 
     assert most("vllm") - most("sglang") == 10
 

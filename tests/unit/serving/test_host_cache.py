@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from dynamo.vllm.kv_connector_protocols import NixlConnectorProtocol, make_kv_connector_protocol
 
-from inference_blueprints.serving.checks import findings
+from inference_blueprints.serving.checks.serving_checks import serving_findings
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import OwnAddress, Process
 from inference_blueprints.spec.types import Blueprint
@@ -50,7 +50,7 @@ def transfer_of(process: Process) -> dict[str, Any]:
 
 def of_the_cache(blueprint: Blueprint) -> list[tuple[str, str]]:
     """Return what is found of the key itself: how severe, and the message."""
-    return [(each.severity, each.message) for each in findings(blueprint) if each.path == PLACE]
+    return [(each.severity, each.message) for each in serving_findings(blueprint) if each.path == PLACE]
 
 
 def test_without_the_key_nothing_is_kept(make_blueprint: Make) -> None:
@@ -160,6 +160,6 @@ def test_less_than_the_accelerators_hold_is_doubted(make_blueprint: Make) -> Non
 def test_a_cache_in_which_nothing_is_looked_up_is_refused(make_blueprint: Make) -> None:
     engine = {"vllm": {"args": {"enable-prefix-caching": False}}}
     routing = {"roundRobin": {}}
-    [finding] = findings(with_cache(make_blueprint, 44, engine=engine, routing=routing))
+    [finding] = serving_findings(with_cache(make_blueprint, 44, engine=engine, routing=routing))
     assert finding.path == ("spec", "models", 0, "engine", "vllm", "args", "enable-prefix-caching")
-    assert finding.message.startswith("got false, so that nothing is looked up in the memory of the node")
+    assert finding.message.startswith("got false, so nothing would be looked up in the memory of the node")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from dynamo.vllm.kv_connector_protocols import NixlConnectorProtocol, make_kv_connector_protocol
 
-from inference_blueprints.serving.checks import findings
+from inference_blueprints.serving.checks.serving_checks import serving_findings
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import Process
 from inference_blueprints.spec.types import Blueprint
@@ -117,7 +117,7 @@ def test_the_server_takes_memory_of_its_own(make_blueprint: Make) -> None:
         blueprint = make_blueprint(
             instance_types=["g6e.8xlarge"], deployments=TOGETHER, kvCache={"hostMemoryGib": 24_576} | cache
         )
-        return int(next(iter(findings(blueprint))).message.rpartition("set at most ")[2])
+        return int(next(iter(serving_findings(blueprint))).message.rpartition("set at most ")[2])
 
     assert most() - most(nvme={}) == 8
 
@@ -134,14 +134,14 @@ def test_the_server_takes_memory_of_its_own(make_blueprint: Make) -> None:
     ],
     ids=["apart", "memory alone", "round robin", "precise", "approximate", "together"],
 )
-def test_what_the_router_is_not_told_is_said(
+def test_a_cache_that_the_router_does_not_learn_of_is_a_warning(
     changes: dict[str, Any], expected: list[str], make_blueprint: Make
 ) -> None:
     defaults = {"instance_types": ["g6e.16xlarge"], "kvCache": ON_NVME, "deployments": TOGETHER}
     found = [
         each
-        for each in findings(make_blueprint(**(defaults | changes)))
+        for each in serving_findings(make_blueprint(**(defaults | changes)))
         if each.path == ("spec", "models", 0, "kvCache")
     ]
     assert [each.severity for each in found] == expected
-    assert all("the router is not told what 'main/prefill' keeps" in each.message for each in found)
+    assert all("the router does not learn what 'main/prefill' keeps" in each.message for each in found)

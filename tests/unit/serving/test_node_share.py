@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from inference_blueprints import catalog
-from inference_blueprints.serving.node_share import node_share
+from inference_blueprints.serving.nodes.node_share import node_share
 
 NVIDIA = [
     each

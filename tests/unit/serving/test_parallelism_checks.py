@@ -11,7 +11,7 @@ import yaml
 
 from inference_blueprints import resources
 from inference_blueprints.errors import Finding
-from inference_blueprints.serving.checks import findings
+from inference_blueprints.serving.checks.serving_checks import serving_findings
 from inference_blueprints.spec.types import Blueprint
 
 Make = Callable[..., Blueprint]
@@ -33,12 +33,12 @@ def split(make_blueprint: Make) -> Make:
 
 
 def one(blueprint: Blueprint) -> Finding:
-    [finding] = findings(blueprint)
+    [finding] = serving_findings(blueprint)
     return finding
 
 
 def errors(blueprint: Blueprint) -> list[Finding]:
-    return [finding for finding in findings(blueprint) if finding.severity == "error"]
+    return [finding for finding in serving_findings(blueprint) if finding.severity == "error"]
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def errors(blueprint: Blueprint) -> list[Finding]:
 )
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])
 def test_what_fits_is_let_through(split: Make, sizes: dict[str, Any], engine: str) -> None:
-    assert list(findings(split(aggregated=sizes, engine={engine: {}}))) == []
+    assert list(serving_findings(split(aggregated=sizes, engine={engine: {}}))) == []
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_the_precise_scorer_knows_of_one_rank(split: Make) -> None:
     sizes = {"tensorParallelSize": 4, "dataParallelSize": 2, "expertParallel": True}
     for scorer, expected in (("precise", ["dataParallelSize"]), ("approximate", [])):
         blueprint = split(aggregated=sizes, stack={"llmD": {"prefixScorer": scorer}})
-        assert [finding.path[-1] for finding in findings(blueprint)] == expected
+        assert [finding.path[-1] for finding in serving_findings(blueprint)] == expected
 
 
 def test_kv_cache_beside_the_accelerators_is_of_one_rank(split: Make) -> None:
@@ -155,7 +155,7 @@ def test_stages_between_the_roles_are_the_engines_business(engine: str, role: st
         return
     [finding] = found
     assert finding.path == (*PLACE, "disaggregated", role, "pipelineParallelSize")
-    assert f"{engine} moves KV cache of {role} workers of one stage alone" in finding.message
+    assert f"{engine} moves KV cache of {role} workers only if they have one stage" in finding.message
 
 
 ACROSS = {"tensorParallelSize": 8, "pipelineParallelSize": 2}
@@ -177,13 +177,13 @@ def across(split: Make) -> Make:
     "sizes", [ACROSS, {"tensorParallelSize": 1, "dataParallelSize": 16, "expertParallel": True}]
 )
 def test_a_worker_may_span_nodes(across: Make, engine: str, sizes: dict[str, Any]) -> None:
-    assert list(findings(across(engine={engine: {}}, aggregated=sizes))) == []
+    assert list(serving_findings(across(engine={engine: {}}, aggregated=sizes))) == []
 
 
 def test_tensorrt_llm_stays_on_a_node(across: Make) -> None:
     finding = one(across(engine={"tensorrtLlm": {}}))
     assert finding.message == (
-        "a worker of 16 accelerators takes 2 nodes, and tensorrtLlm is not set up for that; take fewer "
+        "a worker of 16 accelerators takes 2 nodes, and tensorrtLlm does not support that here; use fewer "
         "accelerators, or the engine vllm or sglang"
     )
 
@@ -211,8 +211,8 @@ def test_grove_names_pods_by_graph_group_and_clique(across: Make) -> None:
         f"workers across nodes are named '{name}-main', of which 29 characters are allowed; shorten the "
         "deployment's name or the model's"
     )
-    assert list(findings(across(name=name[1:]))) == []
-    assert list(findings(across(name=name, stack={"llmD": {}}))) == []
+    assert list(serving_findings(across(name=name[1:]))) == []
+    assert list(serving_findings(across(name=name, stack={"llmD": {}}))) == []
 
 
 def test_kv_cache_in_the_memory_of_one_node_is_not_that_of_two(across: Make) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from inference_blueprints import catalog
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.serving.checks import findings
+from inference_blueprints.serving.checks.serving_checks import serving_findings
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import UnresolvedError
 from inference_blueprints.serving.types import DeploymentPlan, OwnAddress, Process, SecretValue
@@ -98,7 +98,7 @@ def test_every_model_has_a_length_within_context_and_cache(name: str, make_bluep
         workload={"inputTokens": 1500, "outputTokens": 100, "peakRequestsPerSecond": 1.0},
         aggregated={"tensorParallelSize": SIZES.get(name, 8)},
     )
-    assert list(findings(blueprint)) == []
+    assert list(serving_findings(blueprint)) == []
     worker = worker_of(blueprint)
     assert worker.engine is not None
     length = int(argument(worker, "--max-model-len"))
@@ -145,7 +145,7 @@ def test_arguments_of_the_user_are_merged_and_win_where_the_plan_leaves_them_ope
 def test_a_default_of_the_plan_gives_way_to_the_user(make_blueprint: Make) -> None:
     engine = {"vllm": {"args": {"enable-prefix-caching": False}}}
     blueprint = make_blueprint(engine=engine, routing={"roundRobin": {}})
-    assert list(findings(blueprint)) == []
+    assert list(serving_findings(blueprint)) == []
     arguments = worker_of(blueprint).arguments
     assert "--no-enable-prefix-caching" in arguments
     assert "--enable-prefix-caching" not in arguments

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from inference_blueprints import catalog
-from inference_blueprints.serving.node_share import node_capacity
+from inference_blueprints.serving.nodes.node_share import node_capacity
+from inference_blueprints.serving.nodes.pool_quota import pool_quota
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.serving.pool_quota import pool_quota
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Blueprint
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from inference_blueprints.errors import Finding
-from inference_blueprints.serving.chart_values import chart_values
-from inference_blueprints.serving.checks import findings
+from inference_blueprints.serving.checks.serving_checks import serving_findings
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import KvCacheBucket, ModelPlan, Process
 from inference_blueprints.spec.types import Blueprint
+from inference_blueprints.targets.eks.model_values import deployment_values
 
 Make = Callable[..., Blueprint]
 RECORD = json.loads((Path(__file__).parent / "lmcache_flags.json").read_text(encoding="utf-8"))
@@ -54,7 +54,7 @@ def adapters(process: Process) -> list[dict[str, Any]]:
 
 
 def of_sharing(blueprint: Blueprint) -> list[Finding]:
-    return [each for each in findings(blueprint) if each.path == PLACE]
+    return [each for each in serving_findings(blueprint) if each.path == PLACE]
 
 
 def test_the_bucket_is_found_by_a_variable_in_the_blueprints_region(make_blueprint: Make) -> None:
@@ -114,7 +114,7 @@ def test_without_sharing_there_is_no_bucket(make_blueprint: Make) -> None:
 @pytest.mark.parametrize("stack", [{"dynamo": {}}, {"llmD": {}}], ids=str)
 def test_the_chart_is_told_the_bucket(stack: dict[str, Any], make_blueprint: Make) -> None:
     [deployment] = model_of(sharing(make_blueprint, stack=stack)).deployments
-    values = chart_values(deployment.chart, deployment=deployment, kv_cache_bucket="blocks")
+    values = deployment_values(deployment, kv_cache_bucket="blocks")
     assert values["kvCacheBucket"] == "blocks"
     worker = values["processes"][1]
     assert {"name": "KV_CACHE_BUCKET", "kvCacheBucket": True} in worker["environment"]

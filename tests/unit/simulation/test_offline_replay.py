@@ -16,7 +16,7 @@ from inference_blueprints.simulation.offline_replay import (
     engine_options,
     replay_synthetic,
 )
-from inference_blueprints.simulation.workers import SimulatedWorkers, simulated_workers
+from inference_blueprints.simulation.simulated_workers import SimulatedWorkers, simulated_workers
 
 LOAD = SyntheticLoad(input_tokens=3000, output_tokens=20)
 

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 
 from inference_blueprints.errors import BlueprintError, Problem
 from inference_blueprints.loading import LoadedBlueprint, load_blueprint, parse_blueprint
-from inference_blueprints.spec import composer, typed
+from inference_blueprints.spec import composer, validation
 from inference_blueprints.spec.schema import json_schema
 from inference_blueprints.spec.shipped import shipped
 
@@ -173,4 +173,4 @@ def test_the_schema_says_what_the_types_say(document: Any) -> None:
         return  # too deep or too large to be taken apart, which is not the schema's subject
     if parsed.problems or parsed.root.value != document:
         return  # nor are YAML's own refusals
-    assert (typed.validate(parsed).blueprint is not None) == SCHEMA.is_valid(document)
+    assert (validation.validate(parsed).is_complete) == SCHEMA.is_valid(document)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,17 +11,16 @@ import pytest
 import yaml
 
 from inference_blueprints import catalog
-from inference_blueprints.errors import BlueprintError
+from inference_blueprints.errors import BlueprintError, Finding
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.spec.rules import (
-    addresses,
     batch,
     batch_load,
     capacity,
     cluster,
-    efa,
+    efa_interfaces,
     environment,
-    images,
+    image_acceleration,
     media,
     names,
     network,
@@ -31,27 +31,28 @@ from inference_blueprints.spec.rules import (
     routes,
     signals,
     stacks,
+    subnet_addresses,
     topologies,
     weights,
     workload,
 )
 from inference_blueprints.spec.rules.pools import ENGINE_MANUFACTURERS
-from inference_blueprints.spec.rules.table import RULES, rules
+from inference_blueprints.spec.rules.rule_table import RULES, Rule, rule_findings
 from inference_blueprints.spec.structure import keys
-from inference_blueprints.spec.types import Engine
+from inference_blueprints.spec.types import Engine, Spec
 
 HERE = Path(__file__).parent
 BASE = (HERE / "base.yaml").read_text(encoding="utf-8")
 DOUBTFUL = yaml.safe_load((HERE / "doubtful.yaml").read_text(encoding="utf-8"))
 SUBJECTS = (
-    addresses,
+    subnet_addresses,
     batch,
     batch_load,
     capacity,
     cluster,
-    efa,
+    efa_interfaces,
     environment,
-    images,
+    image_acceleration,
     media,
     names,
     network,
@@ -99,21 +100,21 @@ def test_every_rule_is_in_the_table() -> None:
         for _, function in inspect.getmembers(subject, inspect.isgeneratorfunction)
         if function.__module__ == subject.__name__ and not function.__name__.startswith("_")
     }
-    assert written == {rule.check for rule in RULES}
+    assert written == set(RULES)
 
 
 def test_every_rule_has_a_case_that_breaks_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    fired: set[str] = set()
+    fired: set[Rule] = set()
 
-    def record(rule: Any) -> Any:
-        def check(*parts: Any) -> list[Any]:
-            found = list(rule.check(*parts))
-            fired.update(rule.check.__name__ for _ in found)
-            return found
+    def record(rule: Rule) -> Rule:
+        def check(spec: Spec) -> Iterator[Finding]:
+            for finding in rule(spec):
+                fired.add(rule)
+                yield finding
 
-        return type(rule)(check, rule.reads)
+        return check
 
-    table = "inference_blueprints.spec.rules.table.RULES"
+    table = "inference_blueprints.spec.rules.rule_table.RULES"
     monkeypatch.setattr(table, tuple(record(rule) for rule in RULES))
     broken = [*HERE.glob("broken/rules_*.yaml")]
     cases = [
@@ -125,14 +126,14 @@ def test_every_rule_has_a_case_that_breaks_it(monkeypatch: pytest.MonkeyPatch) -
             parse_blueprint(edited(case), "base.yaml")
         except BlueprintError:
             continue
-    assert fired == {rule.check.__name__ for rule in RULES}
+    assert fired == set(RULES)
 
 
 def test_rules_of_a_whole_blueprint() -> None:
     blueprint = parse_blueprint(BASE, "base.yaml").blueprint
-    assert rules(blueprint) == []
+    assert rule_findings(blueprint) == []
     spec = blueprint.spec.model_copy(update={"pools": blueprint.spec.pools[:1]})
-    [finding] = rules(blueprint.model_copy(update={"spec": spec}))
+    [finding] = rule_findings(blueprint.model_copy(update={"spec": spec}))
     assert finding.path == ("spec", "models", 1, "deployments", 0, "aggregated", "pool")
 
 

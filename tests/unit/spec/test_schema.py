@@ -81,7 +81,7 @@ def test_every_section_is_closed_and_described() -> None:
 
 def test_every_form_is_put_into_words() -> None:
     patterns = {part["pattern"] for part in parts(SCHEMA) if "pattern" in part}
-    assert patterns == set(formats.WORDS)
+    assert patterns == set(formats.DESCRIPTIONS)
     assert all("patternErrorMessage" in part for part in parts(SCHEMA) if "pattern" in part)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.spec.types import Blueprint
-from inference_blueprints.tuning.candidates import Candidate, Shape
+from inference_blueprints.tuning.candidates import TuningCandidate, WorkerShape
 from inference_blueprints.tuning.profiles import Profiles, Say, Speed
 from inference_blueprints.tuning.replay_cache import ReplayCache
 from inference_blueprints.tuning.tune import Stores
@@ -42,7 +42,7 @@ class Silent:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.total = 0
-        self.replayed: list[Candidate] = []
+        self.replayed: list[TuningCandidate] = []
 
     def say(self, line: str) -> None:
         self.lines.append(line)
@@ -50,10 +50,10 @@ class Silent:
     def shapes(self, total: int) -> None:
         self.total = total
 
-    def replaying(self, candidate: Candidate) -> None:
+    def replaying(self, candidate: TuningCandidate) -> None:
         self.replayed.append(candidate)
 
-    def looked_at(self, shape: Shape) -> None:
+    def looked_at(self, shape: WorkerShape) -> None:
         pass
 
 

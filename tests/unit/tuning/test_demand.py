@@ -8,9 +8,9 @@ import pytest
 
 from inference_blueprints.errors import UserError
 from inference_blueprints.simulation.offline_replay import RecordedRequest
+from inference_blueprints.tuning.replayed_workload import ANSWERS, Series, long_enough, recorded_workload
 from inference_blueprints.tuning.traces import BLOCK_TOKENS, read_trace
 from inference_blueprints.tuning.tune import demand_of, tune
-from inference_blueprints.tuning.workload import ANSWERS, Series, long_enough, recorded_workload
 
 _SHORT = "outputTokens: 100, peakRequestsPerSecond: 6"
 _MANY_LONG = {
@@ -52,7 +52,7 @@ def test_there_is_a_most_that_is_replayed_and_what_it_leaves_out_is_said(bluepri
     hopeless = {**_MANY_LONG, "timeToFirstTokenP90Ms: 1000": "timeToFirstTokenP90Ms: 1"}
     found = tune(blueprint_of(hopeless), 0, progress, engines_looked_at=["vllm"], stores=stores)
     assert found.demand.series[-1].requests == 10_000
-    said = "replayed for 167 seconds, and one may take 48: under the same load for longer, latencies grow on"
+    said = "replayed for 167 s, and one may take up to 48 s: latencies would grow further"
     assert any(said in note for note in found.notes)
 
 

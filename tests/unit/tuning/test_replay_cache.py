@@ -7,18 +7,18 @@ from dataclasses import replace
 import pytest
 
 from inference_blueprints.errors import UserError
-from inference_blueprints.planning.rates import prices_for
-from inference_blueprints.simulation.offline_replay import Latencies, ReplayResult
-from inference_blueprints.tuning.candidates import Candidate, RoleShape, Shape
-from inference_blueprints.tuning.costs import Costing
+from inference_blueprints.pricing.rates import prices_for
+from inference_blueprints.simulation.offline_replay import Latencies, SimulatedReplay
+from inference_blueprints.tuning.candidate_costs import Costing
+from inference_blueprints.tuning.candidates import RoleShape, TuningCandidate, WorkerShape
 from inference_blueprints.tuning.evaluation import Evaluator
 from inference_blueprints.tuning.replay_cache import ReplayCache, demand_digest, replay_key
+from inference_blueprints.tuning.replayed_workload import Series
 from inference_blueprints.tuning.tune import demand_of
-from inference_blueprints.tuning.workload import Series
 
 FIRST = Series(seed=0, requests=10)
 
-RESULT = ReplayResult(Latencies(1, 2, 3), Latencies(4, 5, 6), Latencies(7, 8, 9), 10.0, 0.5)
+RESULT = SimulatedReplay(Latencies(1, 2, 3), Latencies(4, 5, 6), Latencies(7, 8, 9), 10.0, 0.5)
 
 
 def test_a_replay_is_read_as_it_was_kept(tmp_path):
@@ -43,8 +43,8 @@ def test_whatever_a_replay_depends_on_is_in_its_key(blueprint_of, stores):
     costing = Costing(blueprint, 0, prices_for("us-west-2"))
     demand = demand_of(blueprint, 0, None)
     evaluator = Evaluator(costing, demand, stores.profiles.find, stores.replays)
-    [one] = evaluator.workers(Candidate(Shape("vllm", (RoleShape("l40s", 1),)), (2,)))
-    [other] = evaluator.workers(Candidate(Shape("vllm", (RoleShape("h200", 1),)), (2,)))
+    [one] = evaluator.workers(TuningCandidate(WorkerShape("vllm", (RoleShape("l40s", 1),)), (2,)))
+    [other] = evaluator.workers(TuningCandidate(WorkerShape("vllm", (RoleShape("h200", 1),)), (2,)))
     digest = demand_digest(demand)
     busier = demand_of(blueprint_of({"peakRequestsPerSecond: 6": "peakRequestsPerSecond: 7"}), 0, None)
     keys = [

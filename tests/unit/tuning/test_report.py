@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 
 from inference_blueprints.errors import UserError
-from inference_blueprints.local.report.svg import Crosses, Dots, Line, Ring
-from inference_blueprints.simulation.highest_rate import Limits
+from inference_blueprints.measurement.charts.svg_chart import Crosses, Curve, Dots, Ring
+from inference_blueprints.simulation.highest_rate import LatencyLimits
 from inference_blueprints.tuning.coverage import narrow_margins
-from inference_blueprints.tuning.page import frontier, plots, tuning_page
 from inference_blueprints.tuning.tune import tune
-from inference_blueprints.tuning.words import as_dict, explanation, ranking, title
+from inference_blueprints.tuning.tuning_page import frontier, plots, tuning_page
+from inference_blueprints.tuning.tuning_text import as_dict, explanation, ranking, title
 
 VLLM = ["vllm"]
 
@@ -38,10 +38,10 @@ def test_of_equal_costs_the_simplest_comes_first(found):
     rivals = [each for each in found.evaluations if each.keeps and not each.candidate.shape.is_aggregated]
     same = replace(rivals[0], cost=best.cost)
     said = explanation(replace(found, evaluations=(best, same)))
-    assert "costs the same with as many accelerators and more parts" in said
+    assert "costs the same, uses as many accelerators and has more parts" in said
     dearer = replace(rivals[0], cost=replace(best.cost, accelerators=best.cost.accelerators + 1))
     said = explanation(replace(found, evaluations=(best, dearer)))
-    assert f"accelerators in place of {best.cost.accelerators}" in said
+    assert f"accelerators, not {best.cost.accelerators}" in said
 
 
 def test_the_table_ranks_those_that_keep_the_objectives(found):
@@ -59,9 +59,9 @@ def test_without_a_choice_the_nearest_is_named(blueprint_of, stores, progress):
     found = tune(tight, 0, progress, most_accelerators=1, engines_looked_at=VLLM, stores=stores)
     assert found.best is None
     assert explanation(found).startswith(
-        "No configuration for which there is room serves 6 requests a second"
+        "No configuration that fits the pools serves 6 requests/s within the objectives"
     )
-    assert "Nearest comes 1x1 h200, which misses the time per token" in explanation(found)
+    assert "The closest is 1x1 h200, which misses the time per output token" in explanation(found)
     assert as_dict(found)["best"] is None
 
 
@@ -76,13 +76,13 @@ def test_an_objective_that_is_assumed_is_said(blueprint_of, stores, progress):
     ("first", "each", "said"),
     [
         (0.5, 0.5, []),
-        (0.97, 0.5, ["the first token by 3.0%"]),
-        (0.5, 0.98, ["the time per token by 2.0%"]),
-        (0.99, 0.99, ["the first token by 1.0%", "the time per token by 1.0%"]),
+        (0.97, 0.5, ["the time to first token by only 3.0%"]),
+        (0.5, 0.98, ["the time per output token by only 2.0%"]),
+        (0.99, 0.99, ["the time to first token by only 1.0%", "the time per output token by only 1.0%"]),
     ],
 )
 def test_an_objective_that_is_kept_by_a_hair_is_said(first, each, said, found):
-    limits = Limits(
+    limits = LatencyLimits(
         found.best.time_to_first_token_p90_ms / first, found.best.time_per_output_token_p90_ms / each
     )
     notes = list(narrow_margins(found.best, limits))
@@ -102,13 +102,13 @@ def test_own_workers_that_no_profile_is_of_are_named(found, blueprint_of, stores
 
 
 def test_what_has_no_speeds_is_said(found):
-    assert "no speeds of Qwen/Qwen3-8B on 2 x h200 (vllm): not recorded here" in found.notes
+    assert "no latency profile for Qwen/Qwen3-8B on 2 x h200 (vllm): not recorded here" in found.notes
 
 
 @pytest.mark.parametrize("argument", ["kv-cache-dtype: fp8", "quantization: fp8"])
 def test_a_type_that_was_not_measured_is_refused(argument, blueprint_of, stores, progress):
     other = blueprint_of({"engine: {vllm: {}}": f"engine: {{vllm: {{args: {{{argument}}}}}}}"})
-    with pytest.raises(UserError, match=f"got {argument}; the latency profiles are of"):
+    with pytest.raises(UserError, match=f"got {argument}; the latency profiles were recorded with"):
         tune(other, 0, progress, stores=stores)
     assert progress.replayed == []
 
@@ -130,7 +130,7 @@ def test_dots_keep_the_objectives_and_crosses_miss_one(found):
         layers = {type(layer): layer for layer in plot.layers}
         assert len(layers[Dots].points) == len(keeping)
         assert len(layers[Crosses].points) <= len(found.evaluations) - len(keeping)
-        assert set(layers[Line].points) <= set(layers[Dots].points), "what misses is no choice"
+        assert set(layers[Curve].points) <= set(layers[Dots].points), "what misses is no choice"
         assert layers[Ring].point in layers[Dots].points
 
 
@@ -138,7 +138,7 @@ def test_without_a_choice_none_is_marked(blueprint_of, stores, progress):
     tight = blueprint_of({"timePerOutputTokenP90Ms: 60": "timePerOutputTokenP90Ms: 8"})
     found = tune(tight, 0, progress, most_accelerators=1, engines_looked_at=VLLM, stores=stores)
     assert "choice</text>" not in tuning_page(found)
-    assert "Dots keep both objectives (0)" in tuning_page(found)
+    assert "Dots meet both objectives (0)" in tuning_page(found)
 
 
 def test_the_frontier_holds_what_no_other_beats():

@@ -7,9 +7,9 @@ from itertools import product
 import pytest
 
 from inference_blueprints.errors import UserError
-from inference_blueprints.planning.rates import prices_for
-from inference_blueprints.tuning.candidates import Candidate, RoleShape, Shape, counts
-from inference_blueprints.tuning.costs import Cost, Costing
+from inference_blueprints.pricing.rates import prices_for
+from inference_blueprints.tuning.candidate_costs import Cost, Costing
+from inference_blueprints.tuning.candidates import RoleShape, TuningCandidate, WorkerShape, counts
 from inference_blueprints.tuning.evaluation import Evaluation, Evaluator
 from inference_blueprints.tuning.tune import bounded_shapes, demand_of, possible_shapes, tune
 
@@ -34,7 +34,7 @@ def everything(evaluator):
     """Return the cheapest configuration of the whole grid that keeps the objectives."""
     shapes = [each.shape for each in bounded_of(evaluator)]
     grid = [
-        Candidate(shape, replicas)
+        TuningCandidate(shape, replicas)
         for shape in shapes
         for replicas in product(counts(MOST), repeat=len(shape.roles))
     ]
@@ -106,7 +106,8 @@ def test_there_may_be_no_choice(blueprint_of, stores, progress):
 def test_a_model_without_speeds_is_an_error_that_says_why(blueprint_of, stores, progress):
     unknown = blueprint_of({"Qwen/Qwen3-8B": "Qwen/Qwen3-VL-8B-Instruct"})
     with pytest.raises(
-        UserError, match=r"no speeds of Qwen/Qwen3-VL-8B-Instruct on 1 x l40s \(vllm\): not recorded here"
+        UserError,
+        match=r"no latency profile for Qwen/Qwen3-VL-8B-Instruct on 1 x l40s \(vllm\): not recorded here",
     ):
         tune(unknown, 0, progress, engines_looked_at=["vllm"], stores=stores)
 
@@ -116,10 +117,10 @@ def test_equal_costs_are_ordered_by_a_rule_and_not_by_chance(blueprint_of, store
     cost = Cost(1.0, 2, 1.0)
     both, apart = (RoleShape("l40s", 1),), (RoleShape("l40s", 1), RoleShape("l40s", 1))
     ordered = [
-        Candidate(Shape("vllm", both), (2,)),
-        Candidate(Shape("sglang", both), (2,)),
-        Candidate(Shape("vllm", apart), (1, 1)),
-        Candidate(Shape("sglang", apart), (1, 1)),
+        TuningCandidate(WorkerShape("vllm", both), (2,)),
+        TuningCandidate(WorkerShape("sglang", both), (2,)),
+        TuningCandidate(WorkerShape("vllm", apart), (1, 1)),
+        TuningCandidate(WorkerShape("sglang", apart), (1, 1)),
     ]
     judged = [Evaluation(candidate, cost, (), keeps=True) for candidate in reversed(ordered)]
     assert [each.candidate for each in sorted(judged, key=evaluator._rank)] == ordered

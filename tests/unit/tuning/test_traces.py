@@ -8,8 +8,8 @@ import json
 import pytest
 
 from inference_blueprints.errors import BlueprintError, UserError
+from inference_blueprints.tuning.replayed_workload import busiest, recorded_workload
 from inference_blueprints.tuning.traces import BLOCK_TOKENS, read_trace
-from inference_blueprints.tuning.workload import busiest, recorded_workload
 
 
 def mooncake(timestamp=0, input_length=600, output_length=10, hash_ids=(1, 2), **more):

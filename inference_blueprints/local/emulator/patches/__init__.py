@@ -6,7 +6,7 @@ from inference_blueprints.local.emulator.patches import (
     custom_resource_errors,
     distributed_maps,
     no_docker,
-    patient_status,
+    stack_status_polling,
     task_tokens,
     worker_lifetime,
 )
@@ -15,7 +15,7 @@ PATCHES: tuple[Callable[[], None], ...] = (
     custom_resource_errors.apply,
     distributed_maps.apply,
     no_docker.apply,
-    patient_status.apply,
+    stack_status_polling.apply,
     task_tokens.apply,
     worker_lifetime.apply,
 )

@@ -11,7 +11,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from inference_blueprints.local import parent_bound
+from inference_blueprints.processes import parent_bound
 
 _FORKER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="worker-starter")
 _PLAIN_INIT = subprocess.Popen.__init__

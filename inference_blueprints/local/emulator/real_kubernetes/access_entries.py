@@ -11,7 +11,7 @@ from typing import Any
 from ministack.core.responses import get_account_id, get_region
 from ministack.services import eks
 
-from inference_blueprints.local.emulator.resource_handlers.registry import Made, Request, register
+from inference_blueprints.local.emulator.resource_handlers.registry import Made, ResourceRequest, register
 
 RESOURCE_TYPE = "AWS::EKS::AccessEntry"
 _FIRST_ERROR_STATUS = 400
@@ -20,7 +20,7 @@ _FIRST_ERROR_STATUS = 400
 class AccessEntryHandler:
     """Lets an IAM principal into a cluster, with the rights of its access policies and Kubernetes groups."""
 
-    def create(self, request: Request) -> Made:
+    def create(self, request: ResourceRequest) -> Made:
         """Create the entry and attach its policies."""
         properties = request.properties
         cluster, principal = properties["ClusterName"], properties["PrincipalArn"]
@@ -42,12 +42,12 @@ class AccessEntryHandler:
         arn = eks._access_entries[eks._ae_key(cluster, principal)]["accessEntryArn"]
         return f"{principal}|{cluster}", {"AccessEntryArn": arn}
 
-    def update(self, request: Request) -> Made:
+    def update(self, request: ResourceRequest) -> Made:
         """Replace the entry, which holds no state of its own."""
         self.delete(request)
         return self.create(request)
 
-    def delete(self, request: Request) -> None:
+    def delete(self, request: ResourceRequest) -> None:
         """Remove the entry; its cluster may be gone already."""
         eks._delete_access_entry(request.properties["ClusterName"], request.properties["PrincipalArn"])
 

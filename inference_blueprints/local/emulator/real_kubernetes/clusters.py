@@ -18,7 +18,7 @@ from ministack.core.responses import get_account_id, get_region
 from ministack.services import eks
 from ministack.services.cloudformation import provisioners
 
-from inference_blueprints.deployment.kubectl import KubectlFailed
+from inference_blueprints.deployment.kubernetes.kubectl import KubectlFailed
 from inference_blueprints.local.control_plane.control_plane import LOOPBACK, ControlPlane
 
 RESOURCE_TYPE = "AWS::EKS::Cluster"
@@ -34,8 +34,6 @@ class Host:
     ----------
     id
         Name that ministack keeps.
-    plane
-        The control plane.
     """
 
     id: str

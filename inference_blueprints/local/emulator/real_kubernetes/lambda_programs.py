@@ -44,13 +44,7 @@ class LambdaPrograms:
         self._charts = charts
 
     def environment(self, function: Mapping[str, Any]) -> dict[str, str]:
-        """Return what a worker's environment has of its own: credentials, and the programs of its layers.
-
-        Parameters
-        ----------
-        function
-            The function's configuration.
-        """
+        """Return what a worker's environment has of its own: credentials, and the programs of its layers."""
         credentials: dict[str, str] = _PLAIN_CREDENTIALS(function)
         # None of a layer that AWS publishes: its packages are among this program's own.
         contents = [lambda_svc._resolve_layer_zip(layer) for layer in function.get("Layers", [])]

@@ -24,13 +24,7 @@ _EFFECTS = {"NO_SCHEDULE": "NoSchedule", "NO_EXECUTE": "NoExecute", "PREFER_NO_S
 
 
 class NodeGroups:
-    """CloudFormation's handlers of node groups, with nodes.
-
-    Parameters
-    ----------
-    hosts
-        The control planes.
-    """
+    """CloudFormation's handlers of node groups, with nodes."""
 
     def __init__(self, hosts: Hosts) -> None:
         self._hosts = hosts
@@ -138,13 +132,7 @@ def _capacity(instance_type: catalog.InstanceType) -> dict[str, str]:
 
 
 def apply(hosts: Hosts) -> None:
-    """Let node groups have nodes.
-
-    Parameters
-    ----------
-    hosts
-        The control planes.
-    """
+    """Let node groups have nodes."""
     groups = NodeGroups(hosts)
     provisioners._RESOURCE_HANDLERS[RESOURCE_TYPE] |= {
         "create": groups.create,

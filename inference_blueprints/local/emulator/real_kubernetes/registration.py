@@ -11,7 +11,7 @@ from inference_blueprints.local.emulator.real_kubernetes import (
     node_groups,
 )
 from inference_blueprints.local.emulator.real_kubernetes.access_entries import register_access_entries
-from inference_blueprints.local.emulator.real_kubernetes.add_ons import register_add_ons
+from inference_blueprints.local.emulator.real_kubernetes.eks_add_ons import register_add_ons
 from inference_blueprints.local.emulator.real_kubernetes.registry_charts import write_charts
 
 

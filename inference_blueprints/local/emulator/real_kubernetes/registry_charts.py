@@ -17,7 +17,7 @@ import yaml
 from inference_blueprints.catalog.charts import Chart, charts
 from inference_blueprints.local.control_plane import artefacts, build
 from inference_blueprints.local.control_plane.definitions import Definition, definitions
-from inference_blueprints.local.parts import Part
+from inference_blueprints.targets.local.platform_parts import PlatformPart
 
 # Files are installed word by word: descriptions of fields may hold what looks like a template.
 _TEMPLATE = '{{ range $path, $_ := .Files.Glob "definitions/*.yaml" }}---\n{{ $.Files.Get $path }}\n{{ end }}'
@@ -75,7 +75,7 @@ def write_charts(directory: Path, report: build.Report) -> None:
             _write_stand_in(target, chart, [each for each in known if each["spec"]["group"] in groups])
 
 
-def describe_charts(installed: Collection[str]) -> Iterator[Part]:
+def describe_charts(installed: Collection[str]) -> Iterator[PlatformPart]:
     """Yield the lines of the table of parts about charts of registries.
 
     Parameters
@@ -88,9 +88,11 @@ def describe_charts(installed: Collection[str]) -> Iterator[Part]:
     cut = ", ".join(sorted(set(installed) & _UNANSWERED.keys()))
     if real:
         without = f"; without what only a running controller answers: {cut}" if cut else ""
-        yield Part("Charts of others", "real", f"installed as their Go module holds them: {real}{without}")
+        yield PlatformPart(
+            "Charts of others", "real", f"installed as their Go module holds them: {real}{without}"
+        )
     if others:
-        yield Part(
+        yield PlatformPart(
             "Charts without a package",
             "stubbed",
             f"charts of the same name bring their custom resource definitions and no controller: {others}",

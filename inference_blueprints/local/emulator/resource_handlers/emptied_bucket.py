@@ -13,7 +13,7 @@ import boto3
 from botocore.exceptions import ClientError
 from ministack.core.responses import get_account_id, get_region
 
-from inference_blueprints.local.emulator.resource_handlers.registry import Made, Request, register
+from inference_blueprints.local.emulator.resource_handlers.registry import Made, ResourceRequest, register
 
 RESOURCE_TYPE = "Custom::S3AutoDeleteObjects"
 _ALLOWED = {"Key": "aws-cdk:auto-delete-objects", "Value": "true"}
@@ -22,13 +22,13 @@ _ALLOWED = {"Key": "aws-cdk:auto-delete-objects", "Value": "true"}
 class EmptiedBucketHandler:
     """Empties the bucket at deletion."""
 
-    def create(self, request: Request) -> Made:
+    def create(self, request: ResourceRequest) -> Made:
         """Note the bucket."""
         return request.properties["BucketName"], {}
 
     update = create
 
-    def delete(self, request: Request) -> None:
+    def delete(self, request: ResourceRequest) -> None:
         """Delete every object and version, unless the bucket's tag that allows it has been taken back."""
         storage = boto3.resource(
             "s3",

@@ -16,15 +16,15 @@ from ministack.services import eks, s3
 from inference_blueprints.local.emulator.kubernetes import (
     ChartArchive,
     ChartReference,
-    Cluster,
     ClusterBackend,
+    EmulatedCluster,
     KubernetesRejection,
-    Release,
+    ReleaseInstallation,
 )
 from inference_blueprints.local.emulator.resource_handlers.registry import (
     Made,
     Properties,
-    Request,
+    ResourceRequest,
     register,
 )
 
@@ -33,7 +33,7 @@ CHART_TYPE = "Custom::AWSCDK-EKS-HelmChart"
 UNSUPPORTED_TYPES = ("Custom::AWSCDK-EKS-KubernetesObjectValue", "Custom::AWSCDK-EKS-KubernetesPatch")
 
 
-def _physical_id(request: Request) -> str:
+def _physical_id(request: ResourceRequest) -> str:
     return f"{request.logical_id}-{hashlib.sha256(request.stack.encode()).hexdigest()[:12]}"
 
 
@@ -41,27 +41,21 @@ def _is_true(value: Any) -> bool:
     return str(value).lower() == "true"
 
 
-def _cluster(properties: Properties) -> Cluster:
+def _cluster(properties: Properties) -> EmulatedCluster:
     name = properties["ClusterName"]
     record = eks._clusters.get(name)
     if record is None:
         raise KubernetesRejection(f"there is no EKS cluster {name}: make the resource depend on the cluster")
-    return Cluster(name=name, kubernetes_version=record["version"])
+    return EmulatedCluster(name=name, kubernetes_version=record["version"])
 
 
 class ManifestHandler:
-    """A list of objects, as ``kubectl create``, ``apply --prune`` and ``delete`` would treat it.
-
-    Parameters
-    ----------
-    backend
-        The cluster.
-    """
+    """A list of objects, as ``kubectl create``, ``apply --prune`` and ``delete`` would treat it."""
 
     def __init__(self, backend: ClusterBackend) -> None:
         self._backend = backend
 
-    def create(self, request: Request) -> Made:
+    def create(self, request: ResourceRequest) -> Made:
         """Create the objects; without ``Overwrite`` each must be new."""
         properties = request.properties
         self._backend.apply_manifest(
@@ -72,7 +66,7 @@ class ManifestHandler:
         )
         return _physical_id(request), {}
 
-    def update(self, request: Request) -> Made:
+    def update(self, request: ResourceRequest) -> Made:
         """Apply the new objects and prune what carries the label and is no longer named."""
         properties = request.properties
         self._backend.apply_manifest(
@@ -83,32 +77,26 @@ class ManifestHandler:
         )
         return _physical_id(request), {}
 
-    def delete(self, request: Request) -> None:
+    def delete(self, request: ResourceRequest) -> None:
         """Remove the objects."""
         properties = request.properties
         self._backend.delete_manifest(_cluster(properties), json.loads(properties["Manifest"]))
 
 
 class ChartHandler:
-    """A Helm release, as ``helm upgrade --install`` and ``helm uninstall`` would treat it.
-
-    Parameters
-    ----------
-    backend
-        The cluster.
-    """
+    """A Helm release, as ``helm upgrade --install`` and ``helm uninstall`` would treat it."""
 
     def __init__(self, backend: ClusterBackend) -> None:
         self._backend = backend
 
-    def create(self, request: Request) -> Made:
+    def create(self, request: ResourceRequest) -> Made:
         """Install the release, or upgrade it."""
         self._backend.install_chart(_cluster(request.properties), _release(request.properties))
         return _physical_id(request), {}
 
     update = create
 
-    def delete(self, request: Request) -> None:
+    def delete(self, request: ResourceRequest) -> None:
         """Uninstall the release."""
         properties = request.properties
         namespace = properties.get("Namespace", "default")
@@ -118,7 +106,7 @@ class ChartHandler:
 class UnsupportedHandler:
     """Refuses a custom resource that needs a running cluster, rather than pretend."""
 
-    def create(self, request: Request) -> Made:
+    def create(self, request: ResourceRequest) -> Made:
         """Refuse."""
         raise KubernetesRejection(
             f"{request.logical_id}: reading or patching live objects needs a running cluster"
@@ -126,12 +114,12 @@ class UnsupportedHandler:
 
     update = create
 
-    def delete(self, request: Request) -> None:
+    def delete(self, request: ResourceRequest) -> None:
         """Do nothing, because none was ever created."""
 
 
-def _release(properties: Properties) -> Release:
-    return Release(
+def _release(properties: Properties) -> ReleaseInstallation:
+    return ReleaseInstallation(
         name=properties["Release"],
         namespace=properties.get("Namespace", "default"),
         create_namespace=_is_true(properties.get("CreateNamespace", False)),
@@ -156,13 +144,7 @@ def _chart(properties: Properties) -> ChartArchive | ChartReference:
 
 
 def register_kubernetes(backend: ClusterBackend) -> None:
-    """Hand CDK's Kubernetes resources to a backend.
-
-    Parameters
-    ----------
-    backend
-        The cluster.
-    """
+    """Hand CDK's Kubernetes resources to a backend."""
     register(MANIFEST_TYPE, ManifestHandler(backend))
     register(CHART_TYPE, ChartHandler(backend))
     for resource_type in UNSUPPORTED_TYPES:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ministack.services.cloudformation.provisioners import _RESOURCE_HANDLERS
 
-from inference_blueprints.local.emulator.resource_handlers.registry import Made, Properties, Request
+from inference_blueprints.local.emulator.resource_handlers.registry import Made, Properties, ResourceRequest
 from inference_blueprints.local.emulator.resource_handlers.stub_table import Stub
 from inference_blueprints.local.emulator.resource_handlers.stubs import StubHandler
 
@@ -27,13 +27,13 @@ def register_math_alarms() -> None:
 
     def create(logical_id: str, properties: Properties, stack: str) -> Made:
         if "Metrics" in properties:
-            return stub.create(Request(stack, logical_id, properties))
+            return stub.create(ResourceRequest(stack, logical_id, properties))
         made: Made = own["create"](logical_id, properties, stack)
         return made
 
     def update(name: str, before: Properties, properties: Properties, stack: str, logical_id: str) -> Made:
         if "Metrics" in properties:
-            return stub.update(Request(stack, logical_id, properties))
+            return stub.update(ResourceRequest(stack, logical_id, properties))
         made: Made = own["update"](name, before, properties, stack, logical_id)
         return made
 

@@ -13,7 +13,7 @@ Made = tuple[str, dict[str, str]]
 
 
 @dataclass(frozen=True)
-class Request:
+class ResourceRequest:
     """What CloudFormation asks of a resource type.
 
     Parameters
@@ -34,13 +34,13 @@ class Request:
 class ResourceHandler(Protocol):
     """What a resource type does; an exception fails the resource and its text is the reason."""
 
-    def create(self, request: Request) -> Made:
+    def create(self, request: ResourceRequest) -> Made:
         """Make the resource and return its physical id and attributes."""
 
-    def update(self, request: Request) -> Made:
+    def update(self, request: ResourceRequest) -> Made:
         """Change the resource to its new properties and return its physical id and attributes."""
 
-    def delete(self, request: Request) -> None:
+    def delete(self, request: ResourceRequest) -> None:
         """Remove the resource."""
 
 
@@ -50,24 +50,16 @@ def handled_types() -> frozenset[str]:
 
 
 def register(resource_type: str, handler: ResourceHandler) -> None:
-    """Let the emulator's CloudFormation call a handler for a resource type.
-
-    Parameters
-    ----------
-    resource_type
-        Such as ``AWS::EC2::NatGateway``.
-    handler
-        What to do.
-    """
+    """Let the emulator's CloudFormation call a handler for a resource type."""
 
     def create(logical_id: str, properties: Properties, stack: str) -> Made:
-        return handler.create(Request(stack, logical_id, properties))
+        return handler.create(ResourceRequest(stack, logical_id, properties))
 
     def update(_: str, __: Properties, properties: Properties, stack: str, logical_id: str) -> Made:
-        return handler.update(Request(stack, logical_id, properties))
+        return handler.update(ResourceRequest(stack, logical_id, properties))
 
     def delete(_: str, properties: Properties) -> None:
-        handler.delete(Request("", "", properties))
+        handler.delete(ResourceRequest("", "", properties))
 
     _RESOURCE_HANDLERS[resource_type] = {
         "create": create,

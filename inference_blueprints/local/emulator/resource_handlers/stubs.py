@@ -8,7 +8,7 @@ from ministack.core.responses import get_account_id, get_region
 
 from inference_blueprints.local.emulator.resource_handlers.registry import (
     Made,
-    Request,
+    ResourceRequest,
     handled_types,
     register,
 )
@@ -20,8 +20,6 @@ class StubHandler:
 
     Parameters
     ----------
-    resource_type
-        For messages.
     stub
         Identifier, attributes and required properties.
     """
@@ -30,7 +28,7 @@ class StubHandler:
         self._resource_type = resource_type
         self._stub = stub
 
-    def create(self, request: Request) -> Made:
+    def create(self, request: ResourceRequest) -> Made:
         """Return the same answer whenever the same resource of the same stack is asked for."""
         missing = [name for name in self._stub.required if name not in request.properties]
         if missing:
@@ -47,7 +45,7 @@ class StubHandler:
 
     update = create
 
-    def delete(self, request: Request) -> None:
+    def delete(self, request: ResourceRequest) -> None:
         """Do nothing, because nothing was made."""
 
 

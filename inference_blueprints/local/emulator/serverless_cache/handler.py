@@ -13,7 +13,7 @@ from ministack.core.responses import get_account_id, get_region
 from ministack.services import elasticache
 
 from inference_blueprints.local.control_plane.certificates import Authority
-from inference_blueprints.local.emulator.resource_handlers.registry import Made, Request, register
+from inference_blueprints.local.emulator.resource_handlers.registry import Made, ResourceRequest, register
 from inference_blueprints.local.emulator.serverless_cache import AUTHORITY_FILE, RESOURCE_TYPE
 from inference_blueprints.local.emulator.serverless_cache.front import LOOPBACK, Front
 from inference_blueprints.local.emulator.serverless_cache.token_check import TokenCheck
@@ -37,7 +37,7 @@ class ServerlessCacheHandler:
         self._authority: Authority | None = None
         self._running: dict[str, tuple[Front, ExitStack]] = {}
 
-    def create(self, request: Request) -> Made:
+    def create(self, request: ResourceRequest) -> Made:
         """Start a cache."""
         name = request.properties["ServerlessCacheName"]
         if name in self._running:
@@ -60,11 +60,11 @@ class ServerlessCacheHandler:
             self._running[name] = front, stack.pop_all()
         return self._made(name)
 
-    def update(self, request: Request) -> Made:
+    def update(self, request: ResourceRequest) -> Made:
         """Leave a cache as it is: it has no limits here, and users are looked up as they come."""
         return self._made(request.properties["ServerlessCacheName"])
 
-    def delete(self, request: Request) -> None:
+    def delete(self, request: ResourceRequest) -> None:
         """End a cache, and forget what it held."""
         _, stack = self._running.pop(request.properties["ServerlessCacheName"])
         stack.close()
@@ -111,12 +111,6 @@ def _secret_of(key: str) -> str | None:
 
 
 def register_serverless_caches(directory: Path) -> None:
-    """Let the emulator's CloudFormation start caches.
-
-    Parameters
-    ----------
-    directory
-        Where they run.
-    """
+    """Let the emulator's CloudFormation start caches."""
     os.environ[AUTHORITY_VARIABLE] = str(directory / AUTHORITY_FILE)
     register(RESOURCE_TYPE, ServerlessCacheHandler(directory))

@@ -13,8 +13,8 @@ from typing import Any, Final, Self
 import valkey
 
 from inference_blueprints.errors import UserError
-from inference_blueprints.local.ports import free_ports
-from inference_blueprints.local.processes import log_tail
+from inference_blueprints.processes.child_processes import log_tail
+from inference_blueprints.processes.free_ports import free_ports
 
 LOOPBACK: Final = "127.0.0.1"
 SLOTS: Final = 16384

@@ -11,7 +11,7 @@ import urllib3
 from openai import OpenAI
 
 from batch.api.handler import build
-from batch.jobs.settings import Platform, read_platform
+from batch.jobs.settings import BatchPlatform, read_platform
 from tests.runtime.batch import resources
 from tests.runtime.batch.api.emulator import Emulator
 from tests.runtime.batch.api.gateway import Gateway
@@ -41,12 +41,12 @@ def environment(emulator: Emulator, monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
 
 @pytest.fixture
-def platform(environment: dict[str, str]) -> Platform:
+def platform(environment: dict[str, str]) -> BatchPlatform:
     return read_platform(environment)
 
 
 @pytest.fixture
-def gateway(platform: Platform) -> Iterator[Gateway]:
+def gateway(platform: BatchPlatform) -> Iterator[Gateway]:
     with Gateway(build(platform).resolve) as running:
         yield running
 
@@ -73,6 +73,6 @@ def client(client_of: Callable[[str], OpenAI]) -> OpenAI:
 
 
 @pytest.fixture
-def api(platform_in_process: Platform) -> Api:
+def api(platform_in_process: BatchPlatform) -> Api:
     """The function without a network, asked by team search."""
     return Api(platform_in_process)

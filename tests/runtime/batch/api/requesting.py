@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from batch.api.handler import build
-from batch.jobs.settings import Platform
+from batch.jobs.settings import BatchPlatform
 from tests.runtime.batch import resources
 from tests.runtime.batch.api.gateway import proxy_event
 
@@ -35,7 +35,7 @@ class Answer:
 class Api:
     """The function, asked by one caller."""
 
-    def __init__(self, platform: Platform, principal: str | None = resources.SEARCH) -> None:
+    def __init__(self, platform: BatchPlatform, principal: str | None = resources.SEARCH) -> None:
         self._application = build(platform)
         self.principal = principal
 

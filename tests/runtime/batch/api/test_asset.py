@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from inference_blueprints.resources import root
+from inference_constructs.batch.code_staging import stage_packages
 
 #: In Lambda (https://docs.aws.amazon.com/lambda/latest/dg/lambda-python.html), or pure Python and copied.
 PACKAGES = [
@@ -41,7 +42,7 @@ def test_a_function_is_imported_with_nothing_else(module: str, tmp_path: Path) -
     for package in PACKAGES:
         where = place(package)
         (tmp_path / where.name).symlink_to(where)
-    (tmp_path / "batch").symlink_to(root() / "runtime" / "batch")
+    stage_packages((root() / "runtime" / "batch",), tmp_path)
     program = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import {module}"
 
     ran = subprocess.run(

@@ -6,17 +6,16 @@ import time
 
 import pytest
 
-from batch.jobs.settings import Platform
+from batch.jobs.settings import BatchPlatform
 from batch.jobs.spending import Figures, additions, month_of
 from batch.scheduling.admissions import Admission, AdmissionTable
 from tests.runtime.batch.api.requesting import Api
 from tests.runtime.batch.job_records import make_job
 
-NOW = int(time.time())
 LONG_AGO = 1_700_000_000
 
 
-def end(platform: Platform, now: int, usd: float, team: str = "search") -> None:
+def end(platform: BatchPlatform, now: int, usd: float, team: str = "search") -> None:
     job = make_job(platform, team=team)
     figures = Figures(1, 9, 1, 1000, 100, 200, usd)
     platform.jobs.move(
@@ -24,17 +23,18 @@ def end(platform: Platform, now: int, usd: float, team: str = "search") -> None:
     )
 
 
-def test_a_month_is_summed_up_by_model_and_queue(api: Api, platform_in_process: Platform) -> None:
-    end(platform_in_process, NOW, 1.5)
-    end(platform_in_process, NOW, 2.0)
-    end(platform_in_process, NOW, 100.0, team="adverts")
+def test_a_month_is_summed_up_by_model_and_queue(api: Api, platform_in_process: BatchPlatform) -> None:
+    now = int(time.time())
+    end(platform_in_process, now, 1.5)
+    end(platform_in_process, now, 2.0)
+    end(platform_in_process, now, 100.0, team="adverts")
     end(platform_in_process, LONG_AGO, 7.0)
     answer = api.get("/v1/costs")
     assert answer.status == 200
     assert answer.body == {
         "object": "costs",
         "team": "search",
-        "month": month_of(NOW),
+        "month": month_of(now),
         "budget_usd": 1000,
         "spent_usd": 3.5,
         "running_usd": 0.0,
@@ -59,7 +59,7 @@ def test_a_month_is_summed_up_by_model_and_queue(api: Api, platform_in_process: 
 
 
 def test_what_runs_is_counted_by_its_estimate_and_what_waits_is_not(
-    api: Api, platform_in_process: Platform
+    api: Api, platform_in_process: BatchPlatform
 ) -> None:
     admissions = AdmissionTable(platform_in_process.table)
     for state, places, team in (
@@ -69,7 +69,7 @@ def test_what_runs_is_counted_by_its_estimate_and_what_waits_is_not(
         ("in_progress", 2, "adverts"),
     ):
         job = make_job(platform_in_process, state=state, team=team)
-        admissions.put(Admission(job.id, 1, "token", 3, 0, 60.0, 400.0, places), now=NOW)
+        admissions.put(Admission(job.id, 1, "token", 3, 0, 60.0, 400.0, places), now=int(time.time()))
     answer = api.get("/v1/costs").body
     assert (answer["spent_usd"], answer["running_usd"], answer["left_usd"]) == (0, 800.0, 200.0)
     assert api.get("/v1/costs", month=month_of(LONG_AGO)).body["running_usd"] == 0

@@ -12,15 +12,14 @@ from typing import Any
 import pytest
 
 from batch.api.handler import build
-from batch.api.requests import MOST_BYTES
-from batch.api.uploads import MOST_UPLOAD_BYTES
-from batch.contracts.keys import JobKeys
-from batch.contracts.states import STATES, TRANSITIONS
 from batch.jobs.configuration import Configuration
-from batch.jobs.files import FileRecord
+from batch.jobs.file_records import FileRecord
 from batch.jobs.identifiers import result_file
 from batch.jobs.manifest import read_manifest
-from batch.jobs.settings import Platform
+from batch.jobs.settings import BatchPlatform
+from inference_blueprints.contracts.batch_keys import JobKeys
+from inference_blueprints.contracts.batch_limits import MAX_REQUEST_BYTES, MAX_UPLOAD_BYTES
+from inference_blueprints.contracts.batch_states import STATES, TRANSITIONS
 from inference_blueprints.resources import root
 from tests.runtime.batch import resources
 from tests.runtime.batch.api.gateway import GATEWAY_RESPONSES, Gateway
@@ -42,7 +41,7 @@ def rows(heading: str) -> list[list[str]]:
 
 
 @pytest.fixture
-def gateway(platform: Platform) -> Iterator[Gateway]:
+def gateway(platform: BatchPlatform) -> Iterator[Gateway]:
     """Every token is of team search: the examples make theirs of credentials that no STS knows."""
 
     def decide(event: dict[str, Any]) -> dict[str, Any]:
@@ -53,7 +52,7 @@ def gateway(platform: Platform) -> Iterator[Gateway]:
         yield running
 
 
-def complete(platform: Platform, job: str) -> None:
+def complete(platform: BatchPlatform, job: str) -> None:
     """End a job with an answer."""
     platform.storage.put(JobKeys(job).output, b"answer\n")
     output = FileRecord(
@@ -74,7 +73,7 @@ def complete(platform: Platform, job: str) -> None:
 
 
 def test_the_examples_run(
-    gateway: Gateway, platform: Platform, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    gateway: Gateway, platform: BatchPlatform, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("requests.jsonl").write_bytes(b"{}\n")
@@ -98,7 +97,7 @@ def test_the_examples_run(
     assert names["upload"].file.bytes == 5 * 2**20
 
 
-def test_the_commands_run(gateway: Gateway, platform: Platform, tmp_path: Path) -> None:
+def test_the_commands_run(gateway: Gateway, platform: BatchPlatform, tmp_path: Path) -> None:
     (tmp_path / "requests.jsonl").write_bytes(b"{}\n")
     token = tmp_path / "blueprints"
     token.write_text("#!/bin/sh\necho token of $2\n", encoding="utf-8")
@@ -161,5 +160,5 @@ def test_every_code_of_an_error_is_explained() -> None:
 
 
 def test_the_sizes_are_those_of_the_platform() -> None:
-    assert f"above {MOST_BYTES // 2**20} MiB" in PAGE
-    assert f"to {MOST_UPLOAD_BYTES // 2**20} MiB" in PAGE
+    assert f"above {MAX_REQUEST_BYTES // 2**20} MiB" in PAGE
+    assert f"to {MAX_UPLOAD_BYTES // 2**20} MiB" in PAGE

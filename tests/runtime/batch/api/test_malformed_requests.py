@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from batch.api.handler import build
-from batch.jobs.settings import Platform
+from batch.jobs.settings import BatchPlatform
 from tests.runtime.batch import resources
 from tests.runtime.batch.api.gateway import proxy_event
 from tests.runtime.batch.api.requesting import BOUNDARY, Answer, Api, form
@@ -174,7 +174,7 @@ def test_any_form(api: Api, complete: dict[str, str], path: str, data: st.DataOb
         },
     )
 )
-def test_any_caller(platform_in_process: Platform, context: dict[str, Any]) -> None:
+def test_any_caller(platform_in_process: BatchPlatform, context: dict[str, Any]) -> None:
     answer = build(platform_in_process).resolve(
         {**proxy_event("GET", "/v1/files"), "requestContext": context}, None
     )

@@ -22,14 +22,14 @@ from openai import (
 )
 from openai.types import Batch
 
-from batch.api.errors import ApiError
-from batch.contracts.keys import JobKeys
+from batch.api.api_errors import ApiError
 from batch.contracts.request import JobRequest
 from batch.jobs import identifiers
-from batch.jobs.files import FileRecord
-from batch.jobs.job import RequestCounts
+from batch.jobs.file_records import FileRecord
+from batch.jobs.job_record import RequestCounts
 from batch.jobs.job_table import plain
-from batch.jobs.settings import Platform
+from batch.jobs.settings import BatchPlatform
+from inference_blueprints.contracts.batch_keys import JobKeys
 from tests.runtime.batch import resources
 from tests.runtime.batch.api.emulator import Emulator
 from tests.runtime.batch.api.gateway import Gateway
@@ -52,7 +52,7 @@ def submit(client: OpenAI, **options: object) -> object:
 
 
 def test_a_file_becomes_a_job_that_runs_and_whose_output_is_read(
-    client: OpenAI, platform: Platform, environment: dict[str, str]
+    client: OpenAI, platform: BatchPlatform, environment: dict[str, str]
 ) -> None:
     batch = submit(client, metadata={"run": "nightly", "priority": "40"})
 
@@ -158,7 +158,7 @@ def test_jobs_are_listed_newest_first_page_by_page(client: OpenAI) -> None:
 
 
 def test_a_job_is_cancelled_once_and_for_all(
-    client: OpenAI, platform: Platform, environment: dict[str, str]
+    client: OpenAI, platform: BatchPlatform, environment: dict[str, str]
 ) -> None:
     batch = submit(client)
 
@@ -169,7 +169,7 @@ def test_a_job_is_cancelled_once_and_for_all(
     assert client.batches.cancel(batch.id).status == "cancelled"
 
 
-def test_a_job_that_has_ended_is_not_cancelled(client: OpenAI, platform: Platform) -> None:
+def test_a_job_that_has_ended_is_not_cancelled(client: OpenAI, platform: BatchPlatform) -> None:
     batch = submit(client)
     platform.jobs.move(batch.id, "failed", before=["validating"], now=1)
 

@@ -14,8 +14,8 @@ from openai import BadRequestError, OpenAI, PermissionDeniedError
 from batch.api.handler import build
 from batch.authorizer.caller_identity import CallerIdentity
 from batch.authorizer.handler import Authorizer
-from batch.jobs.settings import Platform, read_platform
-from inference_blueprints.deployment.batch_token import batch_token
+from batch.jobs.settings import BatchPlatform, read_platform
+from inference_blueprints.deployment.batch.client_token import batch_token
 from inference_blueprints.local.emulator.emulator import Emulator
 from tests.runtime.batch import resources
 from tests.runtime.batch.api.gateway import Gateway
@@ -31,7 +31,7 @@ def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
 
 
 @pytest.fixture(scope="module")
-def emulated(emulator: Emulator, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
+def emulated(emulator: Emulator, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BatchPlatform]:
     """The functions' view of the emulator."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in emulator.environment().items():
@@ -41,7 +41,7 @@ def emulated(emulator: Emulator, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 @pytest.fixture
-def address(emulator: Emulator, emulated: Platform) -> Iterator[str]:
+def address(emulator: Emulator, emulated: BatchPlatform) -> Iterator[str]:
     identity = CallerIdentity(
         urllib3.PoolManager(), region=resources.REGION, platform="chat", endpoint=emulator.endpoint_url
     )
@@ -59,7 +59,7 @@ def session_of_the_role(emulator: Emulator) -> boto3.Session:
     return boto3.Session(assumed["AccessKeyId"], assumed["SecretAccessKey"], assumed["SessionToken"])
 
 
-def test_a_role_submits_and_cancels(emulator: Emulator, address: str, emulated: Platform) -> None:
+def test_a_role_submits_and_cancels(emulator: Emulator, address: str, emulated: BatchPlatform) -> None:
     session = session_of_the_role(emulator)
     token = batch_token(session, platform="chat", region=resources.REGION)
     with OpenAI(base_url=address, api_key=token, max_retries=0) as client:
@@ -101,6 +101,6 @@ def test_the_emulators_own_account_is_no_team(address: str) -> None:
     token = batch_token(boto3.Session(), platform="chat", region=resources.REGION)
     with (
         OpenAI(base_url=address, api_key=token, max_retries=0) as client,
-        pytest.raises(PermissionDeniedError, match="root belongs to no team"),
+        pytest.raises(PermissionDeniedError, match="root is in no team"),
     ):
         client.batches.list()

@@ -12,7 +12,7 @@ import pytest
 from botocore.exceptions import ClientError
 from openai.types import Batch
 
-from batch.jobs.settings import Platform, read_platform
+from batch.jobs.settings import BatchPlatform, read_platform
 from tests.runtime.batch import resources
 from tests.runtime.batch.api.gateway import proxy_event
 from tests.runtime.batch.api.requesting import JSON, Api
@@ -158,7 +158,7 @@ def test_an_idempotency_key_makes_one_job(api: Api) -> None:
     assert api.post("/v1/batches", body, {"Idempotency-Key": "x" * 256}).status == 400
 
 
-def test_an_idempotency_key_is_its_teams_own(platform_in_process: Platform) -> None:
+def test_an_idempotency_key_is_its_teams_own(platform_in_process: BatchPlatform) -> None:
     search, adverts = Api(platform_in_process), Api(platform_in_process, resources.ADVERTS)
     key = {"Idempotency-Key": "run-7"}
 
@@ -276,7 +276,7 @@ def test_what_is_no_file_of_lines_is_refused_by_its_name(api: Api, filename: str
     }
     for param, answer in answers.items():
         assert (answer.status, answer.error["param"]) == (400, param)
-        assert answer.error["message"].startswith(f"{param}: {filename} is no file of lines of JSON")
+        assert answer.error["message"].startswith(f"{param}: {filename} is not a JSON Lines file")
     assert resources.list_keys("files/") == []
 
 
@@ -291,7 +291,7 @@ def test_a_file_stays_as_long_as_it_was_asked_for(api: Api) -> None:
     assert body["expires_at"] - body["created_at"] == 7200
 
 
-def test_a_callers_signature_is_as_good_as_a_token(platform_in_process: Platform) -> None:
+def test_a_callers_signature_is_as_good_as_a_token(platform_in_process: BatchPlatform) -> None:
     api = Api(platform_in_process, principal=None)
     event = proxy_event("GET", "/iam/v1/batches")
     event["requestContext"]["identity"]["userArn"] = resources.SEARCH
@@ -299,7 +299,7 @@ def test_a_callers_signature_is_as_good_as_a_token(platform_in_process: Platform
     assert api.send_as_it_is(event).body["data"] == []
 
 
-def test_who_is_nobody_is_told_nothing(platform_in_process: Platform) -> None:
+def test_who_is_nobody_is_told_nothing(platform_in_process: BatchPlatform) -> None:
     unknown, stranger = Api(platform_in_process, None), Api(platform_in_process, resources.NOBODY)
     forged = proxy_event(
         "GET", "/v1/batches", headers={"Authorization": resources.SEARCH, "principal": "search"}
@@ -312,7 +312,7 @@ def test_who_is_nobody_is_told_nothing(platform_in_process: Platform) -> None:
 
 
 def test_a_job_that_never_began_is_cancelled_without_an_execution(
-    api: Api, platform_in_process: Platform, aws: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    api: Api, platform_in_process: BatchPlatform, aws: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(platform_in_process.executions, "start", lambda _: None)
     job = api.post("/v1/batches", batch_body(api)).body["id"]
@@ -325,7 +325,7 @@ def test_a_job_that_never_began_is_cancelled_without_an_execution(
     assert resources.executions(aws) == []
 
 
-def test_a_job_that_is_finalizing_is_not_cancelled(api: Api, platform_in_process: Platform) -> None:
+def test_a_job_that_is_finalizing_is_not_cancelled(api: Api, platform_in_process: BatchPlatform) -> None:
     job = api.post("/v1/batches", batch_body(api)).body["id"]
     jobs = platform_in_process.jobs
     jobs.move(job, "in_progress", before=["validating"], now=1)
@@ -353,7 +353,7 @@ def test_the_content_is_elsewhere_for_a_while(api: Api) -> None:
     ("code", "status"), [("ThrottlingException", 503), ("SlowDown", 503), ("AccessDenied", 500)]
 )
 def test_a_failure_of_aws_is_the_platforms(
-    api: Api, platform_in_process: Platform, monkeypatch: pytest.MonkeyPatch, code: str, status: int
+    api: Api, platform_in_process: BatchPlatform, monkeypatch: pytest.MonkeyPatch, code: str, status: int
 ) -> None:
     failure = ClientError({"Error": {"Code": code, "Message": "arn:aws:secret"}}, "Query")
 

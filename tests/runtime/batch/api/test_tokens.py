@@ -14,8 +14,8 @@ from openai import APIStatusError, AsyncOpenAI, AuthenticationError, OpenAI, Per
 from batch.api.handler import build
 from batch.authorizer.caller_identity import CallerIdentity
 from batch.authorizer.handler import Authorizer
-from batch.jobs.settings import Platform
-from inference_blueprints.deployment.batch_token import batch_token
+from batch.jobs.settings import BatchPlatform
+from inference_blueprints.deployment.batch.client_token import batch_token
 from tests.runtime.batch import resources
 from tests.runtime.batch.api.gateway import GATEWAY_RESPONSES, Gateway
 from tests.runtime.batch.authorizer.sts import Sts
@@ -33,7 +33,7 @@ def sts() -> Iterator[Sts]:
 
 
 @pytest.fixture
-def address(platform: Platform, sts: Sts) -> Iterator[str]:
+def address(platform: BatchPlatform, sts: Sts) -> Iterator[str]:
     identity = CallerIdentity(
         urllib3.PoolManager(), region=resources.REGION, platform="chat", endpoint=sts.endpoint
     )
@@ -88,7 +88,7 @@ def test_who_has_no_token_is_told_how_to_make_one(address: str) -> None:
 def test_who_is_in_no_team_is_told_so(address: str) -> None:
     with (
         OpenAI(base_url=address, api_key=token(NOBODY), max_retries=0) as client,
-        pytest.raises(PermissionDeniedError, match="Nobody/eve belongs to no team of chat"),
+        pytest.raises(PermissionDeniedError, match="Nobody/eve is in no team of chat"),
     ):
         client.batches.list()
 

@@ -8,7 +8,7 @@ from typing import Any
 import boto3
 import pytest
 
-from batch.jobs.settings import Platform
+from batch.jobs.settings import BatchPlatform
 from tests.runtime.batch import resources
 from tests.runtime.batch.api.requesting import Answer, Api
 
@@ -84,7 +84,7 @@ def test_an_upload_that_is_too_large_is_refused_before_it_begins(api: Api) -> No
 
 
 def test_of_two_completions_at_once_both_are_told_of_the_same_file(
-    api: Api, platform_in_process: Platform, monkeypatch: pytest.MonkeyPatch
+    api: Api, platform_in_process: BatchPlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun = {"bytes": 2, "filename": "f", "mime_type": "text/plain", "purpose": "batch"}
     path = f"/v1/uploads/{api.post('/v1/uploads', begun).body['id']}"

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 
 from batch.authorizer.caller_identity import CallerIdentity, StsUnavailableError
 from batch.authorizer.handler import Authorizer, UnauthorizedError
-from batch.authorizer.token import AUDIENCE, PREFIX
 from batch.jobs.configuration import Configuration
-from inference_blueprints.deployment.batch_token import batch_token
+from inference_blueprints.contracts.batch_names import TOKEN_AUDIENCE_HEADER, TOKEN_PREFIX
+from inference_blueprints.deployment.batch.client_token import batch_token
 from inference_blueprints.errors import UserError
 from tests.runtime.batch.authorizer.sts import Sts
 from tests.runtime.batch.resources import CONFIGURATION, NOBODY, REGION, SEARCH
@@ -74,11 +74,11 @@ def session(key: str = KEY, secret: str = SECRET) -> boto3.Session:
 
 
 def token_of(address: str) -> str:
-    return PREFIX + base64.urlsafe_b64encode(address.encode()).decode().rstrip("=")
+    return TOKEN_PREFIX + base64.urlsafe_b64encode(address.encode()).decode().rstrip("=")
 
 
 def address_of(token: str) -> str:
-    content = token.removeprefix(PREFIX)
+    content = token.removeprefix(TOKEN_PREFIX)
     return base64.urlsafe_b64decode(content + "=" * (-len(content) % 4)).decode()
 
 
@@ -94,7 +94,9 @@ def signed(
 ) -> str:
     """Return a token that is signed as it should be, over what it should perhaps not be."""
     request = AWSRequest(
-        method, f"https://{host}/?{query}", headers={AUDIENCE: "chat"} if headers is None else headers
+        method,
+        f"https://{host}/?{query}",
+        headers={TOKEN_AUDIENCE_HEADER: "chat"} if headers is None else headers,
     )
     SigV4QueryAuth(Credentials(KEY, SECRET), service, region, expires=seconds).add_auth(request)
     return token_of(request.url)
@@ -134,7 +136,7 @@ def test_a_caller_of_no_team_is_told_so(decide: Callable[..., dict[str, Any]], s
     answer = decide(batch_token(session("AKIAOFNOBODYXXXXXXXX", "other"), platform="chat", region=REGION))
 
     assert answer["policyDocument"]["Statement"][0]["Effect"] == "Deny"
-    assert answer["context"] == {"reason": f"{NOBODY} belongs to no team of chat"}
+    assert answer["context"] == {"reason": f"{NOBODY} is in no team of chat"}
 
 
 def test_a_token_for_another_platform_is_refused_by_sts(
@@ -172,7 +174,7 @@ def test_a_token_ends_before_the_answer_about_it_is_forgotten(
         signed(seconds=901),
         signed(seconds=86400),
         signed(headers={}),
-        signed(headers={AUDIENCE: "chat", "x-more": "1"}),
+        signed(headers={TOKEN_AUDIENCE_HEADER: "chat", "x-more": "1"}),
         signed(query="Action=AssumeRole&Version=2011-06-15"),
         signed(query="Action=GetCallerIdentity&Version=2011-06-14"),
         signed(query="Action=GetCallerIdentity&Version=2011-06-15&RoleArn=x"),
@@ -188,10 +190,10 @@ def test_a_token_ends_before_the_answer_about_it_is_forgotten(
         token_of(address_of(signed()) + "\r\nX-Header: 1"),
         token_of(address_of(signed()) + "&X-Amz-Security-Token=" + quote("a b")),
         token_of(f"https://[{HOST}/?x"),
-        signed().removeprefix(PREFIX),
-        PREFIX,
-        PREFIX + "%%%",
-        PREFIX + "A" * 10_000,
+        signed().removeprefix(TOKEN_PREFIX),
+        TOKEN_PREFIX,
+        TOKEN_PREFIX + "%%%",
+        TOKEN_PREFIX + "A" * 10_000,
         "sk-proj-somebody-pasted-their-key",
         "",
     ],
@@ -265,7 +267,7 @@ def test_a_changed_token_is_refused(data: st.DataObject, decide: Callable[..., d
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text(max_size=200))
 def test_no_text_is_more_than_refused(text: str, decide: Callable[..., dict[str, Any]]) -> None:
-    for token in (text, PREFIX + text, token_of(text.encode("utf-8", "replace").decode())):
+    for token in (text, TOKEN_PREFIX + text, token_of(text.encode("utf-8", "replace").decode())):
         with pytest.raises(UnauthorizedError):
             decide(token)
 

@@ -11,15 +11,15 @@ import pytest
 
 from batch.completion import handlers
 from batch.completion.ending import Ends
-from batch.contracts.keys import JobKeys
 from batch.contracts.shard import ShardDone, Usage
-from batch.contracts.states import JobState
-from batch.jobs.job import Job, RequestCounts
-from batch.jobs.settings import Platform, read_records
+from batch.jobs.job_record import Job, RequestCounts
+from batch.jobs.record_table import StateConflictError
+from batch.jobs.settings import BatchPlatform, read_records
 from batch.jobs.spending import Figures, SpendingTable, month_of
-from batch.jobs.table import StateConflictError
 from batch.objects import Objects
-from batch.preparation.planning import Plan, Problem
+from batch.preparation.planning import Plan, PlanProblem
+from inference_blueprints.contracts.batch_keys import JobKeys
+from inference_blueprints.contracts.batch_states import JobState
 from tests.runtime.batch import resources
 from tests.runtime.batch.job_records import HOUR, NOW, make_job
 
@@ -30,19 +30,19 @@ def told() -> list[tuple[Job, Figures | None]]:
 
 
 @pytest.fixture
-def ends(platform_in_process: Platform, told: list[tuple[Job, Figures | None]]) -> Ends:
+def ends(platform_in_process: BatchPlatform, told: list[tuple[Job, Figures | None]]) -> Ends:
     def tell(job: Job, figures: Figures) -> None:
         told.append((job, figures))
 
     return Ends(read_records(os.environ), Objects(resources.BUCKET), resources.BUCKET, tell)
 
 
-def spent(platform: Platform, now: int = NOW) -> dict[tuple[str, str], Figures]:
+def spent(platform: BatchPlatform, now: int = NOW) -> dict[tuple[str, str], Figures]:
     found = SpendingTable(platform.table).of("search", month_of(now))
     return {(each.model, each.queue): each.figures for each in found}
 
 
-def running(platform: Platform, **changes: Any) -> Job:
+def running(platform: BatchPlatform, **changes: Any) -> Job:
     job = make_job(platform, **changes)
     return platform.jobs.move(job.id, "in_progress", before=["validating"], now=NOW)
 
@@ -77,7 +77,7 @@ def usage(tokens: int) -> dict[str, int]:
 
 
 def test_a_job_whose_shards_are_all_done_is_completed(
-    ends: Ends, platform_in_process: Platform, told: list[tuple[Job, Figures | None]]
+    ends: Ends, platform_in_process: BatchPlatform, told: list[tuple[Job, Figures | None]]
 ) -> None:
     job = running(platform_in_process)
     do(job, "s0", "s1", "s2")
@@ -99,7 +99,7 @@ def test_a_job_whose_shards_are_all_done_is_completed(
 
 
 def test_ending_twice_is_ending_once(
-    ends: Ends, platform_in_process: Platform, told: list[tuple[Job, Figures | None]]
+    ends: Ends, platform_in_process: BatchPlatform, told: list[tuple[Job, Figures | None]]
 ) -> None:
     job = running(platform_in_process)
     do(job, "s0", "s1", "s2")
@@ -112,7 +112,7 @@ def test_ending_twice_is_ending_once(
     assert spent(platform_in_process)["qwen3-8b", "nightly"].requests == 27
 
 
-def test_jobs_that_end_at_once_are_all_summed_up(ends: Ends, platform_in_process: Platform) -> None:
+def test_jobs_that_end_at_once_are_all_summed_up(ends: Ends, platform_in_process: BatchPlatform) -> None:
     jobs = [running(platform_in_process) for _ in range(6)]
     for job in jobs:
         do(job, "s0")
@@ -132,7 +132,7 @@ def test_jobs_that_end_at_once_are_all_summed_up(ends: Ends, platform_in_process
 
 
 def test_what_a_shard_had_answered_when_its_job_was_stopped_is_paid_once(
-    ends: Ends, platform_in_process: Platform
+    ends: Ends, platform_in_process: BatchPlatform
 ) -> None:
     job = running(platform_in_process)
     do(job, "s0")
@@ -154,7 +154,9 @@ def test_what_a_shard_had_answered_when_its_job_was_stopped_is_paid_once(
     )
 
 
-def test_a_job_dearer_than_its_budget_ends_as_any_other(ends: Ends, platform_in_process: Platform) -> None:
+def test_a_job_dearer_than_its_budget_ends_as_any_other(
+    ends: Ends, platform_in_process: BatchPlatform
+) -> None:
     job = running(platform_in_process, budget_usd=0.01)
     do(job, "s0", "s1", "s2")
     ends.merge(job.id, 1, now=NOW)
@@ -164,7 +166,7 @@ def test_a_job_dearer_than_its_budget_ends_as_any_other(ends: Ends, platform_in_
 
 
 def test_a_job_with_shards_undone_fails_and_keeps_what_is_done(
-    ends: Ends, platform_in_process: Platform
+    ends: Ends, platform_in_process: BatchPlatform
 ) -> None:
     job = running(platform_in_process)
     do(job, "s1")
@@ -177,11 +179,11 @@ def test_a_job_with_shards_undone_fails_and_keeps_what_is_done(
 
 
 def test_a_job_that_will_not_run_says_why_and_has_its_error_file(
-    ends: Ends, platform_in_process: Platform
+    ends: Ends, platform_in_process: BatchPlatform
 ) -> None:
     job = make_job(platform_in_process)
     objects, keys = Objects(resources.BUCKET), JobKeys(job.id)
-    problem = Problem("over_budget", "about $5.00 for …", None)
+    problem = PlanProblem("over_budget", "about $5.00 for …", None)
     plan = Plan(3, 1, 0, 3, 1, 2, 3, 0.5, 5.0, (problem,))
     objects.write(keys.plan, plan.to_json().encode())
     objects.write(keys.invalid, b'{"error":{}}\n')
@@ -201,7 +203,7 @@ def test_a_job_that_will_not_run_says_why_and_has_its_error_file(
     ],
 )
 def test_what_ended_by_itself_keeps_what_is_done(
-    platform_in_process: Platform, before: JobState, hours: int, state: str, codes: list[str]
+    platform_in_process: BatchPlatform, before: JobState, hours: int, state: str, codes: list[str]
 ) -> None:
     job = running(platform_in_process)
     do(job, "s2")
@@ -214,7 +216,9 @@ def test_what_ended_by_itself_keeps_what_is_done(
     assert [each.code for each in ended.errors] == codes
 
 
-def test_a_job_that_breaks_off_before_it_is_planned_fails(ends: Ends, platform_in_process: Platform) -> None:
+def test_a_job_that_breaks_off_before_it_is_planned_fails(
+    ends: Ends, platform_in_process: BatchPlatform
+) -> None:
     job = make_job(platform_in_process)
     for key in resources.list_keys(JobKeys(job.id).prefix):
         if key.endswith(("plan.json", "shards.jsonl")):
@@ -225,7 +229,7 @@ def test_a_job_that_breaks_off_before_it_is_planned_fails(ends: Ends, platform_i
     assert "the input is not there" in ended.errors[0].message
 
 
-def test_an_attempt_that_was_replaced_changes_nothing(ends: Ends, platform_in_process: Platform) -> None:
+def test_an_attempt_that_was_replaced_changes_nothing(ends: Ends, platform_in_process: BatchPlatform) -> None:
     job = running(platform_in_process)
     platform_in_process.jobs.note(job, {"attempt": 2})
     assert ends.close(job.id, 1, cause="FAILED", now=NOW) is None
@@ -235,7 +239,7 @@ def test_an_attempt_that_was_replaced_changes_nothing(ends: Ends, platform_in_pr
 
 def test_whoever_listens_is_told_and_the_figures_are_metrics(
     aws: dict[str, str],
-    platform_in_process: Platform,
+    platform_in_process: BatchPlatform,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -12,9 +12,9 @@ import pytest
 from moto import mock_aws
 
 from batch.completion.merging import merge
-from batch.contracts.keys import JobKeys
 from batch.contracts.shard import ShardDone, Usage
 from batch.objects import Objects
+from inference_blueprints.contracts.batch_keys import JobKeys
 
 KEYS = JobKeys("j1")
 MIB = 2**20

@@ -10,17 +10,17 @@ import pytest
 
 from batch.completion.ending import Ends
 from batch.completion.redriving import NotRedrivableError, Redriver
-from batch.contracts.description import JobDescription
-from batch.contracts.keys import JobKeys
+from batch.contracts.job_description import JobDescription
 from batch.contracts.shard import ShardDone, Usage
-from batch.jobs.job import Job
+from batch.jobs.job_record import Job
 from batch.jobs.job_table import JobTable
-from batch.jobs.settings import Platform, read_records
-from batch.jobs.table import StateConflictError
+from batch.jobs.record_table import StateConflictError
+from batch.jobs.settings import BatchPlatform, read_records
 from batch.objects import Objects
-from batch.preparation.planning import Plan, Problem
+from batch.preparation.planning import Plan, PlanProblem
 from batch.scheduling import handlers
 from batch.scheduling.admissions import AdmissionTable
+from inference_blueprints.contracts.batch_keys import JobKeys
 from tests.runtime.batch import resources
 from tests.runtime.batch.api.requesting import Api
 from tests.runtime.batch.job_records import HOUR, NOW, make_job
@@ -29,17 +29,17 @@ LATER = NOW + 30 * HOUR
 
 
 @pytest.fixture
-def redriver(platform_in_process: Platform) -> Redriver:
+def redriver(platform_in_process: BatchPlatform) -> Redriver:
     platform = platform_in_process
     return Redriver(platform.jobs, Objects(resources.BUCKET), platform.executions)
 
 
 @pytest.fixture
-def ends(platform_in_process: Platform) -> Ends:
+def ends(platform_in_process: BatchPlatform) -> Ends:
     return Ends(read_records(os.environ), Objects(resources.BUCKET), resources.BUCKET, lambda *_: None)
 
 
-def broken_off(platform: Platform, ends: Ends, *done: str, now: int = NOW) -> Job:
+def broken_off(platform: BatchPlatform, ends: Ends, *done: str, now: int = NOW) -> Job:
     """A job of three shards of which these were done when it ended."""
     job = make_job(platform)
     description = JobDescription(
@@ -71,7 +71,7 @@ def undone(job: Job) -> list[str]:
 def test_the_next_attempt_has_what_is_not_done_and_the_time_of_the_first(
     redriver: Redriver,
     ends: Ends,
-    platform_in_process: Platform,
+    platform_in_process: BatchPlatform,
     aws: dict[str, str],
     ended_at: int,
 ) -> None:
@@ -88,7 +88,7 @@ def test_the_next_attempt_has_what_is_not_done_and_the_time_of_the_first(
 
 
 def test_asking_again_is_the_same_attempt_also_where_the_first_time_broke_off(
-    redriver: Redriver, ends: Ends, platform_in_process: Platform, aws: dict[str, str]
+    redriver: Redriver, ends: Ends, platform_in_process: BatchPlatform, aws: dict[str, str]
 ) -> None:
     job = broken_off(platform_in_process, ends, "s1")
     begun = redriver._begin(job, LATER)  # And nothing after it.
@@ -99,7 +99,7 @@ def test_asking_again_is_the_same_attempt_also_where_the_first_time_broke_off(
 
 
 def test_what_the_attempt_reads_is_there_before_anybody_can_start_it(
-    redriver: Redriver, ends: Ends, platform_in_process: Platform, monkeypatch: pytest.MonkeyPatch
+    redriver: Redriver, ends: Ends, platform_in_process: BatchPlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = broken_off(platform_in_process, ends, "s1")
     seen: list[str] = []
@@ -115,16 +115,16 @@ def test_what_the_attempt_reads_is_there_before_anybody_can_start_it(
 
 
 def test_of_two_that_redrive_at_once_one_is_told(
-    redriver: Redriver, ends: Ends, platform_in_process: Platform
+    redriver: Redriver, ends: Ends, platform_in_process: BatchPlatform
 ) -> None:
     job = broken_off(platform_in_process, ends)
     redriver.redrive(job, now=LATER)
-    with pytest.raises(NotRedrivableError, match="at the same moment"):
+    with pytest.raises(NotRedrivableError, match="at the same time"):
         redriver.redrive(job, now=LATER)
 
 
 def test_the_files_are_those_of_the_whole_job_at_its_end(
-    redriver: Redriver, ends: Ends, platform_in_process: Platform
+    redriver: Redriver, ends: Ends, platform_in_process: BatchPlatform
 ) -> None:
     job = broken_off(platform_in_process, ends, "s1")
     again = redriver.redrive(job, now=LATER)
@@ -140,7 +140,7 @@ def test_the_files_are_those_of_the_whole_job_at_its_end(
 
 
 def test_a_job_that_is_run_again_was_never_at_its_end(
-    redriver: Redriver, ends: Ends, platform_in_process: Platform
+    redriver: Redriver, ends: Ends, platform_in_process: BatchPlatform
 ) -> None:
     job = broken_off(platform_in_process, ends, "s1", now=NOW + HOUR)
     assert set(job.times) == {"in_progress_at", "failed_at"}
@@ -157,7 +157,7 @@ def test_a_job_that_is_run_again_was_never_at_its_end(
 
 
 def test_lines_that_the_deadline_overtook_in_a_shard_that_is_done_are_run_again(
-    redriver: Redriver, ends: Ends, platform_in_process: Platform
+    redriver: Redriver, ends: Ends, platform_in_process: BatchPlatform
 ) -> None:
     job = broken_off(platform_in_process, ends)
     objects, keys = Objects(resources.BUCKET), JobKeys(job.id).shard("s1")
@@ -188,14 +188,14 @@ def test_lines_that_the_deadline_overtook_in_a_shard_that_is_done_are_run_again(
 
 
 def test_a_job_that_broke_off_when_all_was_done_is_merged_by_way_of_one_shard(
-    redriver: Redriver, ends: Ends, platform_in_process: Platform
+    redriver: Redriver, ends: Ends, platform_in_process: BatchPlatform
 ) -> None:
     job = broken_off(platform_in_process, ends, "s0", "s1", "s2")
     assert undone(redriver.redrive(job, now=LATER)) == ["s2"]
 
 
 def test_each_attempt_counts_from_the_first(
-    redriver: Redriver, ends: Ends, platform_in_process: Platform
+    redriver: Redriver, ends: Ends, platform_in_process: BatchPlatform
 ) -> None:
     second = redriver.redrive(broken_off(platform_in_process, ends, "s1"), now=LATER)
     do(second, "s0")
@@ -207,7 +207,7 @@ def test_each_attempt_counts_from_the_first(
 
 
 def test_an_attempt_asks_for_the_places_of_what_is_left(
-    redriver: Redriver, ends: Ends, platform_in_process: Platform
+    redriver: Redriver, ends: Ends, platform_in_process: BatchPlatform
 ) -> None:
     for cached in (handlers._records, handlers._objects):
         cached.cache_clear()
@@ -223,14 +223,16 @@ def test_an_attempt_asks_for_the_places_of_what_is_left(
 
 
 def test_a_job_that_was_refused_or_never_planned_is_to_be_submitted_again(
-    redriver: Redriver, ends: Ends, platform_in_process: Platform
+    redriver: Redriver, ends: Ends, platform_in_process: BatchPlatform
 ) -> None:
     refused = broken_off(platform_in_process, ends)
     objects, keys = Objects(resources.BUCKET), JobKeys(refused.id)
     plan = Plan.from_json(resources.read_object(keys.plan))
-    problem = Problem("over_budget", "about $500")
+    problem = PlanProblem("over_budget", "about $500")
     objects.write(keys.plan, replace(plan, problems=(problem,)).to_json().encode())
-    with pytest.raises(NotRedrivableError, match=r"refused \(about \$500\): mend that and submit it again"):
+    with pytest.raises(
+        NotRedrivableError, match=r"refused \(about \$500\): correct that and submit it again"
+    ):
         redriver.redrive(refused, now=LATER)
     platform_in_process.storage.delete([keys.plan, keys.shards])
     with pytest.raises(NotRedrivableError, match="submit it again"):
@@ -239,7 +241,7 @@ def test_a_job_that_was_refused_or_never_planned_is_to_be_submitted_again(
 
 
 def test_the_api_redrives_for_the_team_and_refuses_what_did_not_fail(
-    ends: Ends, platform_in_process: Platform
+    ends: Ends, platform_in_process: BatchPlatform
 ) -> None:
     api = Api(platform_in_process)
     job = broken_off(platform_in_process, ends, "s1")

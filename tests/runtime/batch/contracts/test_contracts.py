@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from batch.contracts.description import JobDescription, PromptTemplate
-from batch.contracts.keys import JobKeys
+from batch.contracts.job_description import JobDescription, RequestTemplate
 from batch.contracts.shard import ShardDone, ShardLine, ShardMessage, Usage
-from batch.contracts.states import FINAL, STATES, TRANSITIONS, can_follow
+from inference_blueprints.contracts.batch_keys import JobKeys
+from inference_blueprints.contracts.batch_states import FINAL, STATES, TRANSITIONS, can_follow
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from batch.contracts.states import FINAL, STATES, TRANSITIONS, can_follow
             endpoint="/v1/chat/completions",
             deadline=1.5,
             data_prefixes=("s3://a/b/", "s3://c/"),
-            template=PromptTemplate("{{ title }}", ("picture",), {"max_tokens": 5}),
+            template=RequestTemplate("{{ title }}", ("picture",), {"max_tokens": 5}),
         ),
     ],
 )

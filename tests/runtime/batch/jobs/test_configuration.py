@@ -12,7 +12,8 @@ import pytest
 
 from batch.jobs import principals
 from batch.jobs.configuration import Configuration, ConfigurationError
-from batch.jobs.settings import SettingsError, read_configuration, read_platform
+from batch.jobs.settings import read_configuration, read_platform
+from batch.variables import BatchSettingsError
 from tests.runtime.batch.resources import CONFIGURATION, write_configuration
 
 ROLE = "arn:aws:iam::123456789012:role/Search"
@@ -100,5 +101,5 @@ def test_the_document_is_a_file(tmp_path: Path) -> None:
 
 
 def test_missing_variables_are_all_named() -> None:
-    with pytest.raises(SettingsError, match="BATCH_TABLE, BATCH_BUCKET, BATCH_STATE_MACHINE_ARN"):
+    with pytest.raises(BatchSettingsError, match="BATCH_TABLE, BATCH_BUCKET, BATCH_STATE_MACHINE_ARN"):
         read_platform({"BATCH_CONFIGURATION": "configuration.json"})

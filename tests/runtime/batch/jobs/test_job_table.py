@@ -11,12 +11,12 @@ import pytest
 
 from batch.contracts.request import Input
 from batch.contracts.shard import Usage
-from batch.contracts.states import FINAL, STATES, JobState, can_follow
 from batch.jobs import identifiers
-from batch.jobs.job import TIMES, Job, JobError, RequestCounts
+from batch.jobs.job_record import TIMES, Job, JobError, RequestCounts
 from batch.jobs.job_table import JobTable, KeyReusedError, Once, plain
-from batch.jobs.settings import Platform
-from batch.jobs.table import StateConflictError, Table, UnknownCursorError
+from batch.jobs.record_table import StateConflictError, Table, UnknownCursorError
+from batch.jobs.settings import BatchPlatform
+from inference_blueprints.contracts.batch_states import FINAL, STATES, JobState, can_follow
 from tests.runtime.batch.resources import SEARCH
 
 NOW = 1_800_000_000
@@ -42,7 +42,7 @@ def a_job(**changes: Any) -> Job:
 
 
 @pytest.fixture
-def jobs(platform_in_process: Platform) -> JobTable:
+def jobs(platform_in_process: BatchPlatform) -> JobTable:
     return platform_in_process.jobs
 
 
@@ -88,7 +88,7 @@ def test_a_record_is_read_as_it_was_written(jobs: JobTable) -> None:
 def test_a_job_goes_only_where_it_may(jobs: JobTable, before: JobState, after: JobState) -> None:
     job = jobs.create(a_job(state=before), None)
     if not can_follow(before, after):
-        with pytest.raises(ValueError, match=f"{after} never follows {before}"):
+        with pytest.raises(ValueError, match=f"{after} cannot follow {before}"):
             jobs.move(job.id, after, before=[before], now=NOW)
         assert jobs.get(job.id) == job
         return

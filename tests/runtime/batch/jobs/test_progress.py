@@ -9,11 +9,11 @@ from typing import Any
 import boto3
 import pytest
 
-from batch.contracts.progress import JobSize, ShardProgress
+from batch.contracts.progress_items import JobSize, ShardProgress
 from batch.contracts.shard import ShardMessage, Usage
-from batch.jobs.job import Job, RequestCounts
-from batch.jobs.settings import Platform
-from batch.worker.progress import ShardReports
+from batch.jobs.job_record import Job, RequestCounts
+from batch.jobs.settings import BatchPlatform
+from batch.worker.shard_reports import ShardReports
 from tests.runtime.batch import resources
 from tests.runtime.batch.api.requesting import Api
 from tests.runtime.batch.job_records import NOW, make_job
@@ -22,7 +22,7 @@ SIZE = JobSize(30, 2, 0.05, 0.4)
 
 
 @pytest.fixture
-def job(platform_in_process: Platform) -> Job:
+def job(platform_in_process: BatchPlatform) -> Job:
     job = make_job(platform_in_process)
     platform_in_process.progress.begin(job.id, SIZE, now=NOW)
     return platform_in_process.jobs.move(job.id, "in_progress", before=["validating"], now=NOW)
@@ -40,13 +40,13 @@ def report(job: Job, shard: str, *reports: ShardProgress) -> None:
     asyncio.run(send())
 
 
-def counts(platform: Platform, job: Job) -> tuple[int, int, int]:
+def counts(platform: BatchPlatform, job: Job) -> tuple[int, int, int]:
     found = platform.progress.of(job).counts
     return found.total, found.completed, found.failed
 
 
 def test_the_shards_are_summed_up_with_the_lines_that_were_not_valid(
-    platform_in_process: Platform, job: Job
+    platform_in_process: BatchPlatform, job: Job
 ) -> None:
     assert counts(platform_in_process, job) == (30, 0, 2)
     report(job, "s0", ShardProgress(1, 4, 1, usage=Usage(1_000_000, 10, 500_000)))
@@ -59,7 +59,7 @@ def test_the_shards_are_summed_up_with_the_lines_that_were_not_valid(
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(4))), ids=str)
 def test_reports_that_come_late_or_twice_change_nothing(
-    platform_in_process: Platform, job: Job, order: tuple[int, ...]
+    platform_in_process: BatchPlatform, job: Job, order: tuple[int, ...]
 ) -> None:
     reports = [
         ShardProgress(1, 2, 0),
@@ -76,7 +76,7 @@ def test_reports_that_come_late_or_twice_change_nothing(
 
 
 def test_what_an_earlier_attempt_had_no_time_for_has_not_failed_yet(
-    platform_in_process: Platform, job: Job
+    platform_in_process: BatchPlatform, job: Job
 ) -> None:
     report(job, "s0", ShardProgress(1, 6, 4, expired=3))
     assert counts(platform_in_process, job) == (30, 6, 2 + 4)
@@ -93,7 +93,7 @@ def test_a_table_that_does_not_answer_fails_no_shard(job: Job, capsys: pytest.Ca
     assert "progress_failed" in capsys.readouterr().out
 
 
-def test_the_api_shows_it_until_the_job_has_ended(platform_in_process: Platform, job: Job) -> None:
+def test_the_api_shows_it_until_the_job_has_ended(platform_in_process: BatchPlatform, job: Job) -> None:
     api = Api(platform_in_process)
     report(job, "s0", ShardProgress(1, 9, 1, usage=Usage(1_000_000, 0, 0)))
     shown = api.get(f"/v1/batches/{job.id}").body
@@ -115,5 +115,5 @@ def test_ten_thousand_shards_are_read_in_a_few_pages(job: Job) -> None:
     assert 10_000 * size < 3 * 2**20
 
 
-def test_nothing_is_known_of_a_job_that_is_not_planned(platform_in_process: Platform) -> None:
+def test_nothing_is_known_of_a_job_that_is_not_planned(platform_in_process: BatchPlatform) -> None:
     assert platform_in_process.progress.of(make_job(platform_in_process)).counts == RequestCounts()

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from botocore.client import BaseClient
 
-from batch.contracts.keys import JobKeys
 from batch.contracts.request import Input
-from batch.jobs.job import Job
+from batch.jobs.job_record import Job
 from batch.jobs.job_table import Once
-from batch.jobs.manifest import Manifest
-from batch.jobs.settings import Platform
-from batch.jobs.submitting import Submission, Submitter
+from batch.jobs.manifest import JobManifest
+from batch.jobs.settings import BatchPlatform
+from batch.jobs.submitting import SubmittedJob, Submitter
+from inference_blueprints.contracts.batch_keys import JobKeys
 from tests.runtime.batch import resources
 
 
@@ -24,17 +24,17 @@ class BrokenOffError(Exception):
 
 
 @pytest.fixture
-def submit(platform_in_process: Platform) -> Callable[[], Job]:
+def submit(platform_in_process: BatchPlatform) -> Callable[[], Job]:
     """Submit the same thing again and again."""
     platform = platform_in_process
-    manifest = Manifest(
+    manifest = JobManifest(
         inputs=(Input("search-data", "prompts/a.jsonl"),),
         endpoint="/v1/chat/completions",
         priority=1,
         deadline_hours=1,
         budget_usd=1,
     )
-    submission = Submission(
+    submission = SubmittedJob(
         manifest=manifest,
         queue=platform.configuration.queues[0],
         team=platform.configuration.teams[0],
@@ -78,7 +78,7 @@ def test_a_submission_takes_few_calls(submit: Callable[[], Job], monkeypatch: py
 @pytest.mark.parametrize("call", range(4))
 def test_a_submission_that_breaks_off_is_made_whole(
     submit: Callable[[], Job],
-    platform_in_process: Platform,
+    platform_in_process: BatchPlatform,
     aws: dict[str, str],
     monkeypatch: pytest.MonkeyPatch,
     call: int,

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import cast
 
-from batch.contracts.description import PromptTemplate
+from batch.contracts.job_description import RequestTemplate
 from batch.contracts.request import Capacity, Input, InputFormat, JobRequest
 from batch.objects import Objects
 from batch.preparation.checking import check_segment
@@ -63,7 +63,7 @@ def main(folder: str, form: InputFormat, end: int) -> None:
         deadline=4e9,
         budget_usd=1.0,
         capacity=Capacity(1.0, 1.0, 1.0, 1.0),
-        template=PromptTemplate("What is {{ name }}?"),
+        template=RequestTemplate("What is {{ name }}?"),
     )
     report = check_segment(request, Segment(0, 0, 0, end, "etag"), cast(Objects, Folder(Path(folder))))
     # Of this program alone; what getrusage says has the memory of whoever started it.

@@ -8,9 +8,9 @@ from typing import Any
 
 import boto3
 
-from batch.contracts.keys import JobKeys
 from batch.contracts.request import JobRequest
 from batch.preparation import handlers
+from inference_blueprints.contracts.batch_keys import JobKeys
 from tests.runtime.batch import resources
 
 

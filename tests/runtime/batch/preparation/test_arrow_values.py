@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from batch.preparation.arrow_values import Fault, UnsupportedTypeError, read_values, reader_of
+from batch.preparation.arrow_values import UnreadableValue, UnsupportedTypeError, read_values, reader_of
 from batch.preparation.parquet_file import ParquetFile
 from batch.preparation.row_groups import batches
 
@@ -147,20 +147,20 @@ def test_values_of_other_types(array: Any, expected: list[Any]) -> None:
 @pytest.mark.parametrize(
     ("array", "reason"),
     [
-        (pa.array([1.0, math.nan]), "nan is no value of JSON; write null in its place"),
-        (pa.array([[1.0], [-math.inf]]), "-inf is no value of JSON"),
-        (pa.array([{"a": 1.0}, {"a": math.inf}]), "inf is no value of JSON"),
+        (pa.array([1.0, math.nan]), "nan is not a JSON value; write null in its place"),
+        (pa.array([[1.0], [-math.inf]]), "-inf is not a JSON value"),
+        (pa.array([{"a": 1.0}, {"a": math.inf}]), "inf is not a JSON value"),
         (pa.array([0, 2**62], pa.timestamp("s")), "lies outside of the years 1 to 9999"),
         (pa.array([0, 2**31 - 1], pa.date32()), "lies outside of the years 1 to 9999"),
-        (pa.array([0, 86400], pa.int32()).view(pa.time32("s")), "is no time of a day"),
+        (pa.array([0, 86400], pa.int32()).view(pa.time32("s")), "is not a time of day"),
         (pa.array([[("a", 1)], [("a", 1), ("a", 2)]], pa.map_(pa.string(), pa.int8())), "has a key twice"),
         (pa.array([b"a", b"\xff"]).view(pa.string()), "no text in UTF-8: invalid start byte at byte 0"),
     ],
 )
 def test_a_value_that_json_lacks_is_a_fault_and_no_other(array: Any, reason: str) -> None:
     good, bad = values(array)
-    assert not isinstance(good, Fault)
-    assert isinstance(bad, Fault)
+    assert not isinstance(good, UnreadableValue)
+    assert isinstance(bad, UnreadableValue)
     assert reason in bad.reason
 
 

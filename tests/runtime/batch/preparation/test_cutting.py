@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from batch.preparation import cutting
 from batch.preparation.custom_ids import Repetition, digests, repetitions
 from batch.preparation.cutting import NumberedLine, cut_shards
-from batch.preparation.request_checks import CheckedLine
+from batch.preparation.line_checks import CheckedLine
 
 LINES = st.lists(
     st.builds(
@@ -56,8 +56,8 @@ def test_long_prompts_do_not_stand_among_short_ones_and_beginnings_are_together(
 def test_a_shard_is_as_large_as_it_may_be_and_a_larger_line_is_one_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(cutting, "SHARD_TOKENS", 100)
-    monkeypatch.setattr(cutting, "SHARD_LINES", 4)
+    monkeypatch.setattr(cutting, "MAX_SHARD_TOKENS", 100)
+    monkeypatch.setattr(cutting, "MAX_SHARD_LINES", 4)
     sizes = [40, 40, 40, 500, 1, 1, 1, 1, 1]
     lines = [
         NumberedLine(number, CheckedLine(str(number), size, 0, "", body={}))

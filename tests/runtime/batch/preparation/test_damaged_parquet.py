@@ -13,9 +13,9 @@ import pytest
 from pyarrow.parquet import encryption
 
 from batch.preparation import parquet, parquet_file
+from batch.preparation.input_text import InputRow, UnreadableInputError
 from batch.preparation.parquet import ParquetReader
 from batch.preparation.parquet_file import ParquetFile
-from batch.preparation.reading import Row, UnreadableInputError
 
 TABLE = pa.table(
     {
@@ -43,7 +43,7 @@ def reader() -> Iterator[ParquetReader]:
         yield running
 
 
-def rows(reader: ParquetReader, content: bytes) -> list[Row]:
+def rows(reader: ParquetReader, content: bytes) -> list[InputRow]:
     def read(start: int, end: int) -> bytes:
         return content[start:end]
 
@@ -76,7 +76,7 @@ def encrypted(content: pa.Table, **settings: Any) -> bytes:
     [
         (b"", "has 0 bytes, too few for a file of Parquet"),
         (b"PAR1PAR1", "has 8 bytes, too few for a file of Parquet"),
-        (b'{"name": "shoe"}\n', "does not begin and end with PAR1: it is no Parquet, or was cut off"),
+        (b'{"name": "shoe"}\n', "does not begin and end with PAR1: it is not Parquet, or it was cut off"),
         (GOOD[:-1], "does not begin and end with PAR1"),
         (GOOD[: len(GOOD) // 2], "does not begin and end with PAR1"),
         (b"PAR1" + b"\x00" * 8 + b"PAR1", "its footer cannot be read: "),
@@ -182,7 +182,9 @@ def test_a_row_group_with_fewer_rows_than_promised_is_damaged(reader: ParquetRea
     footer = int.from_bytes(long[-8:-4], "little")
     body = short[: -8 - int.from_bytes(short[-8:-4], "little")]
     padded = body + b"\x00" * (len(long) - 8 - footer - len(body))
-    with pytest.raises(UnreadableInputError, match=r"row group 1, of 130 rows .* (cannot be read|in truth)"):
+    with pytest.raises(
+        UnreadableInputError, match=r"row group 1, of 130 rows .* (cannot be read|is damaged)"
+    ):
         rows(reader, padded + long[-8 - footer :])
 
 

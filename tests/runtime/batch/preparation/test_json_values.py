@@ -44,12 +44,12 @@ def test_what_is_read_is_read_by_workers_as_the_same(value: object, is_ascii: bo
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"123456789012345678901234567890", "123456789012345678901234567890 is no whole number of 64 bits"),
-        (b"9" * 5000, "9999999999999999999999999999999999999999... is no whole number of 64 bits"),
-        (b"-9223372036854775809", "is no whole number of 64 bits; write it as a text"),
-        (b"1e999", "1e999 is more than a number may be"),
-        (b'"\\ud800"', "half of a surrogate pair is no character"),
-        (b'{"\\udfff": 1}', "half of a surrogate pair is no character"),
+        (b"123456789012345678901234567890", "123456789012345678901234567890 does not fit into 64 bits"),
+        (b"9" * 5000, "9999999999999999999999999999999999999999... does not fit into 64 bits"),
+        (b"-9223372036854775809", "does not fit into 64 bits; write it as a string"),
+        (b"1e999", "1e999 is too large for a number"),
+        (b'"\\ud800"', "half of a surrogate pair is not a character"),
+        (b'{"\\udfff": 1}', "half of a surrogate pair is not a character"),
         (b'"\xed\xa0\x80"', "'utf-8' codec can't decode"),
         ('{"a": 1}'.encode("utf-16"), "'utf-8' codec can't decode"),
         ('{"a": 1}'.encode("utf-32-le"), "Expecting property name"),
@@ -58,7 +58,7 @@ def test_what_is_read_is_read_by_workers_as_the_same(value: object, is_ascii: bo
         (b"[" * 100_000, "nested more than 128 deep"),
         (b'{"a": 1}\x00', "Extra data"),
         (b"\x00", "Expecting value"),
-        (b"-Infinity", "-Infinity is no value of JSON"),
+        (b"-Infinity", "-Infinity is not a JSON value"),
     ],
     ids=lambda each: repr(each[:20]),
 )

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from batch.contracts.description import PromptTemplate
-from batch.contracts.request import Capacity, Input, JobRequest, Limits
+from batch.contracts.job_description import RequestTemplate
+from batch.contracts.request import Capacity, Input, JobLimits, JobRequest
 from batch.preparation import parquet, segments
 from tests.runtime.batch import resources
 from tests.runtime.batch.preparation.preparing import Prepared, prepare
@@ -27,7 +27,7 @@ REQUEST = JobRequest(
     deadline=4e9,
     budget_usd=1000.0,
     capacity=Capacity(1e6, 1e6, 1.0, 4.0),
-    template=PromptTemplate("What is {{ name }}?", (), {"max_tokens": 7}),
+    template=RequestTemplate("What is {{ name }}?", (), {"max_tokens": 7}),
 )
 
 pytestmark = pytest.mark.usefixtures("aws")
@@ -119,7 +119,7 @@ def test_a_text_that_is_none_is_one_bad_row() -> None:
 
 def test_a_row_that_is_too_large_is_one_bad_row() -> None:
     table = pa.table({"name": ["x"], "custom_id": ["a"], "unused": ["y" * 3000]})
-    found = prepared(table, replace(REQUEST, limits=Limits(line_bytes=2000)))
+    found = prepared(table, replace(REQUEST, limits=JobLimits(line_bytes=2000)))
     [(line, message)] = found.bad
     assert line == 1
     assert message.endswith(" bytes as JSON; a row has 2,000 at most")

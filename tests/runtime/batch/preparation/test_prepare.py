@@ -14,11 +14,11 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from batch.contracts.description import PromptTemplate
-from batch.contracts.keys import JobKeys
-from batch.contracts.request import Capacity, Input, JobRequest, Limits
+from batch.contracts.job_description import RequestTemplate
+from batch.contracts.request import Capacity, Input, JobLimits, JobRequest
 from batch.objects import InputChangedError, Objects
 from batch.preparation import checking, handlers, segments
+from inference_blueprints.contracts.batch_keys import JobKeys
 
 KEYS = JobKeys("j1")
 REQUEST = JobRequest(
@@ -31,7 +31,7 @@ REQUEST = JobRequest(
     deadline=4e9,
     budget_usd=1000.0,
     capacity=Capacity(1e6, 1e6, 1.0, 4.0),
-    limits=Limits(line_bytes=10_000),
+    limits=JobLimits(line_bytes=10_000),
 )
 
 
@@ -139,7 +139,7 @@ def test_custom_ids_of_a_job_of_too_many_lines_are_not_read(s3: Any, monkeypatch
         return read(objects, key)
 
     monkeypatch.setattr(Objects, "read", refuse_ids)
-    request = replace(REQUEST, limits=Limits(line_bytes=10_000, lines=41))
+    request = replace(REQUEST, limits=JobLimits(line_bytes=10_000, lines=41))
     prepare(s3, b"\n".join(line(number % 40) for number in range(42)), request)
     assert problems(s3).keys() == {"too_many_lines"}
 
@@ -165,9 +165,9 @@ def test_lines_are_counted_anew_in_each_input(s3: Any) -> None:
         (b"{\n{", {}, "no_valid_line", "none of the 2 lines is valid; the error file has the reasons"),
         (
             line(1),
-            {"limits": Limits(lines=0)},
+            {"limits": JobLimits(lines=0)},
             "too_many_lines",
-            "1 lines; a job has 0 at most: submit several",
+            "1 lines; a job may have 0: submit several jobs",
         ),
         (
             line(1),
@@ -211,12 +211,12 @@ def test_more_bad_lines_than_anybody_reads_end_the_input(s3: Any, monkeypatch: p
 def test_comma_separated_values_have_a_most(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checking, "_MOST_CSV_BYTES", 100)
     request = replace(
-        REQUEST, inputs=(Input("inputs", "in.jsonl", "csv"),), template=PromptTemplate("{{ name }}")
+        REQUEST, inputs=(Input("inputs", "in.jsonl", "csv"),), template=RequestTemplate("{{ name }}")
     )
     prepare(s3, b"name\n" + b"x\n" * 40, request)
     assert problems(s3) == {}
     prepare(s3, b"name\n" + b"x\n" * 50, request)
-    assert "has 105 bytes; comma-separated values may have 100" in problems(s3)["unreadable_input"]
+    assert "has 105 bytes; a CSV file may have 100" in problems(s3)["unreadable_input"]
 
 
 def test_preparing_again_writes_the_same(s3: Any) -> None:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batch.contracts.request import Capacity, Input, JobRequest, Limits
-from batch.preparation.request_checks import BadLine, CheckedLine, check_request
+from batch.contracts.request import Capacity, Input, JobLimits, JobRequest
+from batch.preparation.line_checks import BadLine, CheckedLine, check_request
 
 REQUEST = JobRequest(
     job="j",
@@ -23,7 +23,7 @@ REQUEST = JobRequest(
     deadline=1e10,
     budget_usd=100.0,
     capacity=Capacity(1000.0, 100.0, 1.0, 4.0),
-    limits=Limits(request_tokens=1000),
+    limits=JobLimits(request_tokens=1000),
     data_prefixes=("s3://acme/pictures/",),
 )
 JSON = st.recursive(
@@ -58,7 +58,7 @@ def test_images_count_and_answers_multiply() -> None:
         {"type": "text", "text": "what is it?"},
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}},
     ]
-    wide = JobRequest(**{**{k: getattr(REQUEST, k) for k in REQUEST.__slots__}, "limits": Limits()})
+    wide = JobRequest(**{**{k: getattr(REQUEST, k) for k in REQUEST.__slots__}, "limits": JobLimits()})
     body = {"messages": [{"role": "user", "content": content}], "n": 3}
     found = check_request(line(body=body), wide)
     assert isinstance(found, CheckedLine)
@@ -70,7 +70,7 @@ def test_images_count_and_answers_multiply() -> None:
     [
         (b"{", "not JSON in UTF-8"),
         (b"\xff\xfe{}", "not JSON in UTF-8"),
-        (b'{"custom_id": NaN}', "not JSON in UTF-8: NaN is no value of JSON"),
+        (b'{"custom_id": NaN}', "not JSON in UTF-8: NaN is not a JSON value"),
         (b"[" * 100_000, "not JSON in UTF-8"),
         (b"[]", "must be an object with body, custom_id, method, url; got list"),
         (line(custom_id=""), "custom_id: must be a string of 1 to 512 characters"),

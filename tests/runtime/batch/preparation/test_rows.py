@@ -15,17 +15,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batch.contracts.description import PromptTemplate
-from batch.contracts.keys import JobKeys
-from batch.contracts.request import Capacity, Input, JobRequest, Limits
+from batch.contracts.job_description import RequestTemplate
+from batch.contracts.request import Capacity, Input, JobLimits, JobRequest
 from batch.objects import Objects
 from batch.preparation.checking import check_segment
 from batch.preparation.csv_rows import rows
-from batch.preparation.reading import UnreadableInputError
-from batch.preparation.request_checks import BadLine, CheckedLine
+from batch.preparation.input_text import UnreadableInputError
+from batch.preparation.line_checks import BadLine, CheckedLine
 from batch.preparation.row_checks import RowChecks
 from batch.preparation.segments import Segment
 from batch.rendering import RenderingError
+from inference_blueprints.contracts.batch_keys import JobKeys
 from tests.runtime.batch import resources
 
 REQUEST = JobRequest(
@@ -38,15 +38,15 @@ REQUEST = JobRequest(
     deadline=4e9,
     budget_usd=100.0,
     capacity=Capacity(1e6, 1e6, 1.0, 4.0),
-    limits=Limits(request_tokens=500),
+    limits=JobLimits(request_tokens=500),
     data_prefixes=("s3://pictures/",),
-    template=PromptTemplate("What is {{ name }}?", (), {"max_tokens": 7}),
+    template=RequestTemplate("What is {{ name }}?", (), {"max_tokens": 7}),
 )
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=8)
 
 
 def with_images(request: JobRequest = REQUEST) -> JobRequest:
-    return replace(request, template=PromptTemplate("What is {{ name }}?", ("photo",), {}))
+    return replace(request, template=RequestTemplate("What is {{ name }}?", ("photo",), {}))
 
 
 def test_a_row_is_measured_as_the_request_that_it_becomes() -> None:
@@ -57,7 +57,7 @@ def test_a_row_is_measured_as_the_request_that_it_becomes() -> None:
 
 
 def test_images_count() -> None:
-    wide = replace(with_images(), limits=Limits())
+    wide = replace(with_images(), limits=JobLimits())
     found = RowChecks(wide).check({"name": "it", "photo": "s3://pictures/1.png"}, "a")
     assert isinstance(found, CheckedLine)
     assert found.input_tokens == 4 + 3 + wide.image_tokens
@@ -82,25 +82,25 @@ def test_a_row_that_becomes_no_request_says_why(row: dict[str, Any], reason: str
     ("template", "endpoint", "reason"),
     [
         (
-            PromptTemplate("x", (), {"max_tokens": "many", "stream": True}),
+            RequestTemplate("x", (), {"max_tokens": "many", "stream": True}),
             "/v1/chat/completions",
             "template.parameters: stream: a batch is not streamed; leave it out; template.parameters: "
             'max_tokens: must be a whole number from 1 to 10,000,000; got "many"',
         ),
         (
-            PromptTemplate("x", (), {"messages": []}),
+            RequestTemplate("x", (), {"messages": []}),
             "/v1/chat/completions",
             "template.parameters: messages: is what the template makes; leave it out",
         ),
         (
-            PromptTemplate("x", ("photo",), {}),
+            RequestTemplate("x", ("photo",), {}),
             "/v1/completions",
             "template.imageFields: images are for /v1/chat/completions alone; got endpoint /v1/completions",
         ),
     ],
 )
 def test_a_template_that_makes_no_request_says_why(
-    template: PromptTemplate, endpoint: str, reason: str
+    template: RequestTemplate, endpoint: str, reason: str
 ) -> None:
     with pytest.raises(RenderingError) as raised:
         RowChecks(replace(REQUEST, template=template, endpoint=endpoint))
@@ -198,8 +198,8 @@ def test_rows_in_json_become_shards_and_get_names() -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (gzip.compress(b'{"name":"shoe"}\n'), "is no text: it is compressed with gzip"),
-        (b"PAR1\x15\x04\n", "is no text: it is Parquet, whose name must end in .parquet"),
+        (gzip.compress(b'{"name":"shoe"}\n'), "is not text: it is compressed with gzip"),
+        (b"PAR1\x15\x04\n", "is not text: it is Parquet, whose name must end in .parquet"),
     ],
     ids=["gzip", "parquet"],
 )
@@ -212,7 +212,7 @@ def test_what_is_no_text_is_said_once(name: str, content: bytes, reason: str) ->
 
 @pytest.mark.usefixtures("aws")
 def test_a_template_that_is_none_is_said_once() -> None:
-    request = replace(REQUEST, template=PromptTemplate("{% for %}"))
+    request = replace(REQUEST, template=RequestTemplate("{% for %}"))
     _, shards, errors = checked(request, b"name\na\nb\n")
     assert shards == []
     [error] = errors

@@ -11,15 +11,15 @@ import boto3
 import pytest
 import valkey
 
-from batch.contracts.keys import JobKeys
 from batch.contracts.request import JobRequest, Publication
 from batch.contracts.shard import ShardDone, ShardLine
-from batch.jobs.job import Job
-from batch.jobs.settings import Platform
+from batch.jobs.job_record import Job
+from batch.jobs.settings import BatchPlatform
 from batch.objects import Objects
 from batch.publication.publishing import Publisher
+from inference_blueprints.contracts.batch_keys import JobKeys
 from inference_blueprints.local.emulator.serverless_cache.valkey_server import ValkeyServer
-from signals.store import SignalStore
+from signals.store import SignalWriter
 from tests.runtime.batch import resources
 from tests.runtime.batch.job_records import NOW, make_job
 
@@ -34,10 +34,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ValkeyServer]:
 
 
 @pytest.fixture
-def store(server: ValkeyServer) -> Iterator[SignalStore]:
+def store(server: ValkeyServer) -> Iterator[SignalWriter]:
     with valkey.Valkey(host="127.0.0.1", port=server.port) as client:
         client.flushall()
-        yield SignalStore(client)
+        yield SignalWriter(client)
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def objects(aws: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Objects:
 
 
 @pytest.fixture
-def publisher(store: SignalStore, objects: Objects) -> Publisher:
+def publisher(store: SignalWriter, objects: Objects) -> Publisher:
     return Publisher(store, objects, Objects(HISTORY))
 
 
@@ -70,7 +70,7 @@ def chat(custom_id: str, text: str | None, *, created: int = NOW, **more: Any) -
 class Jobs:
     """Makes jobs that publish, with parts that are done."""
 
-    def __init__(self, platform: Platform, objects: Objects) -> None:
+    def __init__(self, platform: BatchPlatform, objects: Objects) -> None:
         self._platform = platform
         self._objects = objects
 
@@ -108,5 +108,5 @@ class Jobs:
 
 
 @pytest.fixture
-def jobs(platform_in_process: Platform, objects: Objects) -> Jobs:
+def jobs(platform_in_process: BatchPlatform, objects: Objects) -> Jobs:
     return Jobs(platform_in_process, objects)

@@ -9,15 +9,15 @@ import pytest
 
 from batch.completion.ending import Ends
 from batch.completion.redriving import Redriver
-from batch.contracts.description import JobDescription
-from batch.contracts.keys import JobKeys
+from batch.contracts.job_description import JobDescription
 from batch.contracts.publication import Published
 from batch.contracts.shard import ShardDone
-from batch.jobs.job import Job
-from batch.jobs.settings import Platform, read_records
+from batch.jobs.job_record import Job
+from batch.jobs.settings import BatchPlatform, read_records
 from batch.objects import Objects
 from batch.publication.listing import unpublished
 from batch.publication.publishing import Publisher
+from inference_blueprints.contracts.batch_keys import JobKeys
 from tests.runtime.batch import resources
 from tests.runtime.batch.job_records import NOW, make_job
 from tests.runtime.batch.publication.conftest import Jobs, chat
@@ -26,7 +26,7 @@ SHARDS = ("s0", "s1", "s2")
 
 
 @pytest.fixture
-def ends(platform_in_process: Platform) -> Ends:
+def ends(platform_in_process: BatchPlatform) -> Ends:
     return Ends(read_records(os.environ), Objects(resources.BUCKET), resources.BUCKET, lambda *_: None)
 
 
@@ -75,7 +75,7 @@ def test_a_job_whose_answers_are_not_all_published_fails_and_has_its_files(
 
 
 def test_a_redrive_publishes_what_is_left_and_asks_no_model(
-    ends: Ends, job: Job, publisher: Publisher, objects: Objects, platform_in_process: Platform
+    ends: Ends, job: Job, publisher: Publisher, objects: Objects, platform_in_process: BatchPlatform
 ) -> None:
     keys = JobKeys(job.id)
     description = JobDescription(job.id, job.team, job.model, job.endpoint, deadline=job.expires_at)
@@ -103,7 +103,7 @@ def test_a_part_that_is_not_done_is_not_published(jobs: Jobs, objects: Objects, 
     assert unpublished(job.id, objects) == ["s0", "s0.1", "s1"]
 
 
-def test_a_job_without_a_signal_publishes_nothing(ends: Ends, platform_in_process: Platform) -> None:
+def test_a_job_without_a_signal_publishes_nothing(ends: Ends, platform_in_process: BatchPlatform) -> None:
     job = make_job(platform_in_process)
     platform_in_process.jobs.move(job.id, "in_progress", before=["validating"], now=NOW)
     for shard in SHARDS:

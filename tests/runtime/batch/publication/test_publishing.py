@@ -10,13 +10,14 @@ from typing import Any
 import boto3
 import pytest
 
-from batch.contracts.publication import HISTORY_COLUMNS, Published
+from batch.contracts.publication import Published
 from batch.objects import Objects
 from batch.publication import handler, publishing
 from batch.publication.publishing import Publisher
+from inference_blueprints.contracts.signal_rows import COLUMNS
 from inference_blueprints.local.emulator.serverless_cache.valkey_server import ValkeyServer
-from signals.record import Signal
-from signals.store import SignalStore, Written
+from signals.record import SignalRecord
+from signals.store import SignalWriter, Written
 from tests.runtime.batch import resources
 from tests.runtime.batch.job_records import HOUR, NOW
 from tests.runtime.batch.publication.conftest import HISTORY, SIGNAL, Answered, Jobs, chat
@@ -36,18 +37,18 @@ def rows(content: bytes) -> list[dict[str, Any]]:
 class Breaking:
     """A store that writes and then does not answer any more."""
 
-    def __init__(self, store: SignalStore, writes: int) -> None:
+    def __init__(self, store: SignalWriter, writes: int) -> None:
         self._store = store
         self._left = writes
 
-    def write(self, signals: Iterable[Signal]) -> Written:
+    def write(self, signals: Iterable[SignalRecord]) -> Written:
         if not self._left:
             raise ConnectionError("nobody answers")
         self._left -= 1
         return self._store.write(signals)
 
 
-def test_answers_are_signals_and_history(publisher: Publisher, store: SignalStore, jobs: Jobs) -> None:
+def test_answers_are_signals_and_history(publisher: Publisher, store: SignalWriter, jobs: Jobs) -> None:
     job = jobs.job()
     answers = [chat("a", "a shoe"), chat("b", "Ä \u2028 hat", prompt="And this?"), chat("c", "a shoe")]
     jobs.part(job, "000000", answers)
@@ -65,16 +66,14 @@ def test_answers_are_signals_and_history(publisher: Publisher, store: SignalStor
     [(key, content)] = history().items()
     assert key == f"signals/name={SIGNAL}/date=2027-01-15/{job.id}-000000.jsonl.gz"
     written = rows(content)
-    assert [list(row) for row in written] == [list(HISTORY_COLUMNS)] * 3
+    assert [list(row) for row in written] == [list(COLUMNS)] * 3
     kinds = {"string": str, "bigint": int}
-    assert all(
-        isinstance(row[name], kinds[kind]) for row in written for name, kind in HISTORY_COLUMNS.items()
-    )
+    assert all(isinstance(row[name], kinds[kind]) for row in written for name, kind in COLUMNS.items())
     assert sorted(row["key"] for row in written) == ["a", "b", "c"]
 
 
 def test_a_later_turn_of_a_shard_is_a_part_of_its_own(
-    publisher: Publisher, store: SignalStore, jobs: Jobs
+    publisher: Publisher, store: SignalWriter, jobs: Jobs
 ) -> None:
     job = jobs.job()
     jobs.part(job, "000000", [chat("a", "before")])
@@ -85,7 +84,7 @@ def test_a_later_turn_of_a_shard_is_a_part_of_its_own(
     assert found.value == "after"
 
 
-def test_publishing_twice_changes_nothing(publisher: Publisher, store: SignalStore, jobs: Jobs) -> None:
+def test_publishing_twice_changes_nothing(publisher: Publisher, store: SignalWriter, jobs: Jobs) -> None:
     job = jobs.job()
     jobs.part(job, "000000", [chat(str(number), f"text {number}") for number in range(50)])
     publisher.publish(job.id, "000000")
@@ -96,7 +95,7 @@ def test_publishing_twice_changes_nothing(publisher: Publisher, store: SignalSto
 
 @pytest.mark.parametrize("later_first", [True, False])
 def test_what_was_asked_later_stays_whichever_job_ends_first(
-    publisher: Publisher, store: SignalStore, jobs: Jobs, *, later_first: bool
+    publisher: Publisher, store: SignalWriter, jobs: Jobs, *, later_first: bool
 ) -> None:
     earlier, later = jobs.job(NOW * 1000), jobs.job(NOW * 1000 + 1)
     # The earlier job's answer was given last.
@@ -112,7 +111,7 @@ def test_what_was_asked_later_stays_whichever_job_ends_first(
 
 
 def test_what_breaks_off_half_way_is_done_again(
-    store: SignalStore, objects: Objects, jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+    store: SignalWriter, objects: Objects, jobs: Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(publishing, "_AT_ONCE", 10)
     job = jobs.job()
@@ -131,7 +130,7 @@ def test_what_breaks_off_half_way_is_done_again(
 
 
 def test_what_is_no_text_is_counted_and_changes_nothing(
-    publisher: Publisher, store: SignalStore, jobs: Jobs
+    publisher: Publisher, store: SignalWriter, jobs: Jobs
 ) -> None:
     before = jobs.job(NOW * 1000 - 1)
     jobs.part(before, "000000", [chat("tool", "said before")])
@@ -157,7 +156,7 @@ def test_what_is_no_text_is_counted_and_changes_nothing(
 
 
 def test_a_completion_s_text_is_its_answer_and_the_job_s_time_stands_in_for_none(
-    publisher: Publisher, store: SignalStore, jobs: Jobs
+    publisher: Publisher, store: SignalWriter, jobs: Jobs
 ) -> None:
     job = jobs.job()
     jobs.part(job, "000000", [Answered("a", {"choices": [{"text": " shoe"}]})])
@@ -168,7 +167,7 @@ def test_a_completion_s_text_is_its_answer_and_the_job_s_time_stands_in_for_none
 
 
 def test_an_answer_that_is_no_longer_true_is_in_the_history_alone(
-    publisher: Publisher, store: SignalStore, jobs: Jobs
+    publisher: Publisher, store: SignalWriter, jobs: Jobs
 ) -> None:
     job = jobs.job(1_700_000_000_000, ttl_seconds=60)
     jobs.part(job, "000000", [chat("a", "long ago", created=1_700_000_000)])
@@ -189,7 +188,7 @@ def test_a_job_that_does_not_publish_is_refused(
 
 
 def test_the_function_finds_the_store_by_its_environment(
-    server: ValkeyServer, store: SignalStore, jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+    server: ValkeyServer, store: SignalWriter, jobs: Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SIGNALS_HOST", "127.0.0.1")
     monkeypatch.setenv("SIGNALS_PORT", str(server.port))

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from batch.contracts.keys import JobKeys
 from batch.contracts.request import JobRequest
 from batch.jobs import submitting
 from batch.jobs.configuration import Configuration
 from batch.jobs.fields import InvalidError
 from batch.jobs.manifest import read_manifest
-from batch.jobs.settings import Platform
+from batch.jobs.settings import BatchPlatform
 from batch.submission.handlers import build as build_submissions
+from inference_blueprints.contracts.batch_keys import JobKeys
 from tests.runtime.batch import resources
 from tests.runtime.batch.api.requesting import Api
 
@@ -24,7 +24,7 @@ INPUTS = {"inputs": ["s3://search-data/prompts/a.jsonl"]}
 
 
 @pytest.fixture
-def api(platform_in_process: Platform) -> Api:
+def api(platform_in_process: BatchPlatform) -> Api:
     return Api(platform_in_process)
 
 
@@ -81,7 +81,7 @@ def test_a_platform_without_signals_says_that_there_are_none() -> None:
         )
 
 
-def test_manifests_and_schedules_name_one_as_well(platform_in_process: Platform) -> None:
+def test_manifests_and_schedules_name_one_as_well(platform_in_process: BatchPlatform) -> None:
     submissions = build_submissions(platform_in_process)
     manifest = {**INPUTS, "signal": "product-captions"}
     job = submissions.of_schedule({**SCHEDULE, "time": "2026-11-21T02:00:00Z", "manifest": manifest})
@@ -93,7 +93,7 @@ def test_manifests_and_schedules_name_one_as_well(platform_in_process: Platform)
 
 
 def test_of_two_jobs_of_one_second_the_later_has_the_later_version(
-    platform_in_process: Platform, monkeypatch: pytest.MonkeyPatch
+    platform_in_process: BatchPlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     submissions = build_submissions(platform_in_process)
     versions = []
@@ -108,7 +108,7 @@ def test_of_two_jobs_of_one_second_the_later_has_the_later_version(
     assert versions == [1_800_000_000_001, 1_800_000_000_002]
 
 
-def test_a_submission_that_comes_again_keeps_its_version(platform_in_process: Platform) -> None:
+def test_a_submission_that_comes_again_keeps_its_version(platform_in_process: BatchPlatform) -> None:
     submissions = build_submissions(platform_in_process)
     event = {**SCHEDULE, "time": "2026-11-21T02:00:00Z"}
     event["manifest"] = {**INPUTS, "signal": "product-captions"}

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from batch.jobs.job import Job
-from batch.jobs.settings import Platform
+from batch.jobs.job_record import Job
+from batch.jobs.settings import BatchPlatform
 from batch.scheduling.admissions import Admission, AdmissionTable
 from batch.scheduling.observation import Backlog, observe, report
 from tests.runtime.batch.job_records import HOUR, NOW, make_job
@@ -17,7 +17,7 @@ def ask(admissions: AdmissionTable, job: Job, places: int | None) -> None:
     admissions.put(Admission(job.id, job.attempt, "token", 3, 0, 60.0, 1.0, places), now=NOW)
 
 
-def test_jobs_are_counted_by_what_they_do(platform_in_process: Platform) -> None:
+def test_jobs_are_counted_by_what_they_do(platform_in_process: BatchPlatform) -> None:
     admissions = AdmissionTable(platform_in_process.table)
     make_job(platform_in_process)
     ask(
@@ -35,7 +35,7 @@ def test_jobs_are_counted_by_what_they_do(platform_in_process: Platform) -> None
     }
 
 
-def test_a_further_attempt_waits_since_it_was_asked_for(platform_in_process: Platform) -> None:
+def test_a_further_attempt_waits_since_it_was_asked_for(platform_in_process: BatchPlatform) -> None:
     admissions = AdmissionTable(platform_in_process.table)
     job = make_job(
         platform_in_process,

@@ -11,19 +11,20 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from batch.bus import ASKS, SOURCE
-from batch.contracts.keys import JobKeys
 from batch.contracts.shard import ShardDone
 from batch.jobs.configuration import Configuration
 from batch.jobs.executions import Executions
-from batch.jobs.job import Job
-from batch.jobs.settings import Platform
+from batch.jobs.job_record import Job
+from batch.jobs.record_table import Table
+from batch.jobs.settings import BatchPlatform
 from batch.jobs.spending import Figures, SpendingTable, additions
-from batch.jobs.table import Table
 from batch.objects import Objects
 from batch.scheduling import handlers
 from batch.scheduling.admissions import Admission, AdmissionTable
-from batch.scheduling.scheduler import MOST_RESIZES, Scheduler
+from batch.scheduling.place_scheduler import Scheduler
+from inference_blueprints.contracts.batch_keys import JobKeys
+from inference_blueprints.contracts.batch_limits import MAX_RESIZES_PER_RUN
+from inference_blueprints.contracts.batch_names import EVENT_SOURCE, JOB_ASKS_EVENT
 from tests.runtime.batch import resources
 from tests.runtime.batch.job_records import HOUR, NOW, make_job
 
@@ -77,7 +78,7 @@ def admissions(aws: dict[str, str]) -> AdmissionTable:
 
 @pytest.fixture
 def scheduler(
-    aws: dict[str, str], platform_in_process: Platform, states: StepFunctions, admissions: AdmissionTable
+    aws: dict[str, str], platform_in_process: BatchPlatform, states: StepFunctions, admissions: AdmissionTable
 ) -> Scheduler:
     document = copy.deepcopy(resources.CONFIGURATION)
     document["queues"][0]["capacity"]["places"] = 4
@@ -113,14 +114,17 @@ def finish_shard(job: Job, shard: str) -> None:
     Objects(resources.BUCKET).write(JobKeys(job.id).shard(shard).done, done)
 
 
-def state_of(platform: Platform, job: Job) -> str:
+def state_of(platform: BatchPlatform, job: Job) -> str:
     found = platform.jobs.get(job.id)
     assert found is not None
     return found.state
 
 
 def test_a_job_that_asks_is_let_in(
-    scheduler: Scheduler, states: StepFunctions, admissions: AdmissionTable, platform_in_process: Platform
+    scheduler: Scheduler,
+    states: StepFunctions,
+    admissions: AdmissionTable,
+    platform_in_process: BatchPlatform,
 ) -> None:
     job, unasked = make_job(platform_in_process), make_job(platform_in_process)
     ask(admissions, job)
@@ -131,7 +135,10 @@ def test_a_job_that_asks_is_let_in(
 
 
 def test_an_attempt_after_the_first_is_let_in_though_its_job_is_in_progress(
-    scheduler: Scheduler, states: StepFunctions, admissions: AdmissionTable, platform_in_process: Platform
+    scheduler: Scheduler,
+    states: StepFunctions,
+    admissions: AdmissionTable,
+    platform_in_process: BatchPlatform,
 ) -> None:
     job = make_job(platform_in_process, attempt=2, state="in_progress")
     finish_shard(job, "s1")
@@ -143,7 +150,10 @@ def test_an_attempt_after_the_first_is_let_in_though_its_job_is_in_progress(
 
 
 def test_running_again_changes_nothing(
-    scheduler: Scheduler, states: StepFunctions, admissions: AdmissionTable, platform_in_process: Platform
+    scheduler: Scheduler,
+    states: StepFunctions,
+    admissions: AdmissionTable,
+    platform_in_process: BatchPlatform,
 ) -> None:
     ask(admissions, make_job(platform_in_process))
     scheduler.run(now=NOW)
@@ -153,7 +163,10 @@ def test_running_again_changes_nothing(
 
 
 def test_a_run_that_broke_off_before_it_told_is_finished_by_the_next(
-    scheduler: Scheduler, states: StepFunctions, admissions: AdmissionTable, platform_in_process: Platform
+    scheduler: Scheduler,
+    states: StepFunctions,
+    admissions: AdmissionTable,
+    platform_in_process: BatchPlatform,
 ) -> None:
     job = make_job(platform_in_process)
     ask(admissions, job)
@@ -166,7 +179,10 @@ def test_a_run_that_broke_off_before_it_told_is_finished_by_the_next(
 
 
 def test_an_execution_that_waits_no_more_is_no_error(
-    scheduler: Scheduler, states: StepFunctions, admissions: AdmissionTable, platform_in_process: Platform
+    scheduler: Scheduler,
+    states: StepFunctions,
+    admissions: AdmissionTable,
+    platform_in_process: BatchPlatform,
 ) -> None:
     ask(admissions, make_job(platform_in_process))
     states.error = "TaskTimedOut"
@@ -174,7 +190,10 @@ def test_an_execution_that_waits_no_more_is_no_error(
 
 
 def test_a_running_job_gives_places_to_one_that_is_urgent(
-    scheduler: Scheduler, states: StepFunctions, admissions: AdmissionTable, platform_in_process: Platform
+    scheduler: Scheduler,
+    states: StepFunctions,
+    admissions: AdmissionTable,
+    platform_in_process: BatchPlatform,
 ) -> None:
     running = make_job(platform_in_process)
     ask(admissions, running)
@@ -187,7 +206,10 @@ def test_a_running_job_gives_places_to_one_that_is_urgent(
 
 
 def test_places_of_shards_that_are_done_are_free(
-    scheduler: Scheduler, states: StepFunctions, admissions: AdmissionTable, platform_in_process: Platform
+    scheduler: Scheduler,
+    states: StepFunctions,
+    admissions: AdmissionTable,
+    platform_in_process: BatchPlatform,
 ) -> None:
     first, second = make_job(platform_in_process), make_job(platform_in_process, created_at=NOW + 1)
     ask(admissions, first)
@@ -201,7 +223,10 @@ def test_places_of_shards_that_are_done_are_free(
 
 
 def test_only_so_many_running_jobs_change_at_once_and_the_others_with_the_next_run(
-    scheduler: Scheduler, states: StepFunctions, admissions: AdmissionTable, platform_in_process: Platform
+    scheduler: Scheduler,
+    states: StepFunctions,
+    admissions: AdmissionTable,
+    platform_in_process: BatchPlatform,
 ) -> None:
     first, second = make_job(platform_in_process), make_job(platform_in_process, created_at=NOW + 1)
     for job in (first, second):
@@ -219,7 +244,10 @@ def test_only_so_many_running_jobs_change_at_once_and_the_others_with_the_next_r
 
 
 def test_a_budget_stops_admission_and_nothing_that_runs(
-    scheduler: Scheduler, states: StepFunctions, admissions: AdmissionTable, platform_in_process: Platform
+    scheduler: Scheduler,
+    states: StepFunctions,
+    admissions: AdmissionTable,
+    platform_in_process: BatchPlatform,
 ) -> None:
     running = make_job(platform_in_process, team="adverts")
     ask(admissions, running, usd=150.0)
@@ -236,7 +264,10 @@ def test_a_budget_stops_admission_and_nothing_that_runs(
 
 
 def test_what_ended_this_month_is_spent_and_what_ended_before_is_not(
-    scheduler: Scheduler, states: StepFunctions, admissions: AdmissionTable, platform_in_process: Platform
+    scheduler: Scheduler,
+    states: StepFunctions,
+    admissions: AdmissionTable,
+    platform_in_process: BatchPlatform,
 ) -> None:
     month = 40 * 24 * HOUR
     # When it was submitted is no matter: what ended in this month is spent in it.
@@ -258,7 +289,10 @@ def test_what_ended_this_month_is_spent_and_what_ended_before_is_not(
 
 
 def test_what_is_about_to_end_is_spent_by_its_estimate(
-    scheduler: Scheduler, states: StepFunctions, admissions: AdmissionTable, platform_in_process: Platform
+    scheduler: Scheduler,
+    states: StepFunctions,
+    admissions: AdmissionTable,
+    platform_in_process: BatchPlatform,
 ) -> None:
     ending = make_job(platform_in_process, team="adverts", state="finalizing")
     ask(admissions, ending, usd=150.0, places=1)
@@ -269,7 +303,10 @@ def test_what_is_about_to_end_is_spent_by_its_estimate(
 
 
 def test_a_job_that_is_too_late_is_stopped(
-    scheduler: Scheduler, states: StepFunctions, admissions: AdmissionTable, platform_in_process: Platform
+    scheduler: Scheduler,
+    states: StepFunctions,
+    admissions: AdmissionTable,
+    platform_in_process: BatchPlatform,
 ) -> None:
     job = make_job(platform_in_process)
     ask(admissions, job)
@@ -279,7 +316,7 @@ def test_a_job_that_is_too_late_is_stopped(
 
 
 def test_a_job_that_never_began_ends_when_it_is_too_late(
-    scheduler: Scheduler, states: StepFunctions, platform_in_process: Platform
+    scheduler: Scheduler, states: StepFunctions, platform_in_process: BatchPlatform
 ) -> None:
     job = make_job(platform_in_process)
     states.begun = False
@@ -288,7 +325,7 @@ def test_a_job_that_never_began_ends_when_it_is_too_late(
 
 
 def test_a_job_whose_submission_broke_off_is_started_after_a_while(
-    scheduler: Scheduler, states: StepFunctions, platform_in_process: Platform
+    scheduler: Scheduler, states: StepFunctions, platform_in_process: BatchPlatform
 ) -> None:
     job = make_job(platform_in_process)
     scheduler.run(now=NOW + 60)
@@ -298,7 +335,10 @@ def test_a_job_whose_submission_broke_off_is_started_after_a_while(
 
 
 def test_a_cancelled_job_is_not_let_in(
-    scheduler: Scheduler, states: StepFunctions, admissions: AdmissionTable, platform_in_process: Platform
+    scheduler: Scheduler,
+    states: StepFunctions,
+    admissions: AdmissionTable,
+    platform_in_process: BatchPlatform,
 ) -> None:
     job = make_job(platform_in_process)
     ask(admissions, job)
@@ -308,7 +348,7 @@ def test_a_cancelled_job_is_not_let_in(
 
 
 def test_the_state_machine_asks_with_what_was_planned(
-    platform_in_process: Platform, admissions: AdmissionTable, monkeypatch: pytest.MonkeyPatch
+    platform_in_process: BatchPlatform, admissions: AdmissionTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[tuple[str, Any]] = []
     monkeypatch.setattr(handlers, "tell", lambda kind, detail: told.append((kind, detail)))
@@ -335,8 +375,8 @@ def test_the_state_machine_asks_with_what_was_planned(
 @pytest.mark.parametrize(
     ("event", "resizes"),
     [
-        ({"source": "aws.events", "detail-type": "Scheduled Event"}, MOST_RESIZES),
-        ({"source": SOURCE, "detail-type": ASKS}, 0),
+        ({"source": "aws.events", "detail-type": "Scheduled Event"}, MAX_RESIZES_PER_RUN),
+        ({"source": EVENT_SOURCE, "detail-type": JOB_ASKS_EVENT}, 0),
     ],
 )
 def test_running_jobs_change_with_the_minute_and_not_with_every_job(

@@ -9,11 +9,11 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from batch.contracts.keys import JobKeys
 from batch.contracts.request import Input, JobRequest
-from batch.jobs.job import Job
-from batch.jobs.settings import Platform
+from batch.jobs.job_record import Job
+from batch.jobs.settings import BatchPlatform
 from batch.submission.handlers import Submissions, build
+from inference_blueprints.contracts.batch_keys import JobKeys
 from tests.runtime.batch import resources
 
 INBOX = "inbox-of-the-platform"
@@ -22,7 +22,7 @@ MANIFEST: dict[str, Any] = {"inputs": ["s3://search-data/prompts/a.jsonl"]}
 
 
 @pytest.fixture
-def submissions(platform_in_process: Platform) -> Submissions:
+def submissions(platform_in_process: BatchPlatform) -> Submissions:
     where = {"LocationConstraint": resources.REGION}
     client = boto3.client("s3")
     client.create_bucket(Bucket=INBOX, CreateBucketConfiguration=where)
@@ -53,12 +53,12 @@ def write(manifest: object, key: str = KEY) -> dict[str, Any]:
     }
 
 
-def jobs_of(platform: Platform, team: str = "search") -> list[Job]:
+def jobs_of(platform: BatchPlatform, team: str = "search") -> list[Job]:
     return list(platform.jobs.of_team(team, after=None, limit=100).jobs)
 
 
 def test_a_manifest_becomes_a_job_of_its_prefixs_team(
-    submissions: Submissions, platform_in_process: Platform, aws: dict[str, str]
+    submissions: Submissions, platform_in_process: BatchPlatform, aws: dict[str, str]
 ) -> None:
     manifest = {
         **MANIFEST,
@@ -88,7 +88,7 @@ def test_a_manifest_becomes_a_job_of_its_prefixs_team(
 
 
 def test_an_event_that_comes_again_makes_no_other_job(
-    submissions: Submissions, platform_in_process: Platform, aws: dict[str, str]
+    submissions: Submissions, platform_in_process: BatchPlatform, aws: dict[str, str]
 ) -> None:
     event = write(MANIFEST)
 
@@ -99,7 +99,7 @@ def test_an_event_that_comes_again_makes_no_other_job(
 
 
 def test_the_same_manifest_written_again_is_another_job(
-    submissions: Submissions, platform_in_process: Platform
+    submissions: Submissions, platform_in_process: BatchPlatform
 ) -> None:
     submissions.of_object(write(MANIFEST))
     submissions.of_object(write(MANIFEST))
@@ -108,7 +108,7 @@ def test_the_same_manifest_written_again_is_another_job(
 
 
 def test_an_idempotency_key_makes_two_objects_one_job(
-    submissions: Submissions, platform_in_process: Platform
+    submissions: Submissions, platform_in_process: BatchPlatform
 ) -> None:
     keyed = {**MANIFEST, "idempotencyKey": "2026-11-21"}
     first = submissions.of_object(write(keyed))
@@ -123,7 +123,7 @@ def test_an_idempotency_key_makes_two_objects_one_job(
 
 def test_a_submission_that_broke_off_is_finished_by_the_next(
     submissions: Submissions,
-    platform_in_process: Platform,
+    platform_in_process: BatchPlatform,
     aws: dict[str, str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -147,7 +147,7 @@ def test_a_submission_that_broke_off_is_finished_by_the_next(
 
 
 def test_a_wrong_manifest_is_a_failed_job_with_every_reason(
-    submissions: Submissions, platform_in_process: Platform, aws: dict[str, str]
+    submissions: Submissions, platform_in_process: BatchPlatform, aws: dict[str, str]
 ) -> None:
     event = write(
         {
@@ -219,7 +219,7 @@ def test_rows_need_a_template(ending: str, submissions: Submissions, aws: dict[s
     ids=lambda content: repr(content[:20]),
 )
 def test_what_is_no_manifest_is_a_failed_job(
-    content: bytes, submissions: Submissions, platform_in_process: Platform
+    content: bytes, submissions: Submissions, platform_in_process: BatchPlatform
 ) -> None:
     job = submissions.of_object(write(content))
 
@@ -230,7 +230,7 @@ def test_what_is_no_manifest_is_a_failed_job(
 
 
 def test_as_much_as_a_manifest_may_hold_is_kept(
-    submissions: Submissions, platform_in_process: Platform
+    submissions: Submissions, platform_in_process: BatchPlatform
 ) -> None:
     inputs = [f"s3://search-data/prompts/{number:04d}{'x' * 160}.jsonl" for number in range(1000)]
     whole = submissions.of_object(
@@ -259,7 +259,7 @@ def test_as_much_as_a_manifest_may_hold_is_kept(
     ],
 )
 def test_an_object_of_no_team_is_no_job(
-    key: str, submissions: Submissions, platform_in_process: Platform
+    key: str, submissions: Submissions, platform_in_process: BatchPlatform
 ) -> None:
     assert submissions.of_object(write(MANIFEST, key=key)) is None
     assert jobs_of(platform_in_process) == jobs_of(platform_in_process, "adverts") == []
@@ -273,7 +273,9 @@ def test_a_team_reads_only_below_its_own_prefixes(submissions: Submissions) -> N
     assert "outside" in job.errors[0].message
 
 
-def test_an_object_that_is_gone_is_no_job(submissions: Submissions, platform_in_process: Platform) -> None:
+def test_an_object_that_is_gone_is_no_job(
+    submissions: Submissions, platform_in_process: BatchPlatform
+) -> None:
     event = write(MANIFEST)
     version = event["detail"]["object"]["version-id"]
     boto3.client("s3").delete_object(Bucket=INBOX, Key=KEY, VersionId=version)
@@ -282,7 +284,9 @@ def test_an_object_that_is_gone_is_no_job(submissions: Submissions, platform_in_
     assert jobs_of(platform_in_process) == []
 
 
-def test_a_schedule_makes_one_job_a_time(submissions: Submissions, platform_in_process: Platform) -> None:
+def test_a_schedule_makes_one_job_a_time(
+    submissions: Submissions, platform_in_process: BatchPlatform
+) -> None:
     event = {
         "schedule": f"arn:aws:scheduler:{resources.REGION}:123456789012:schedule/default/nightly",
         "time": "2026-11-21T02:00:00Z",

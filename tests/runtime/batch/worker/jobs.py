@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from batch.contracts.description import JobDescription, PromptTemplate
-from batch.contracts.keys import JobKeys
+from batch.contracts.job_description import JobDescription, RequestTemplate
 from batch.contracts.shard import ShardLine
+from inference_blueprints.contracts.batch_keys import JobKeys
 
 BUCKET = "batch-of-the-platform"
 MODEL = "qwen"
@@ -106,7 +106,7 @@ def put_job(
     shards: dict[str, list[ShardLine]],
     *,
     deadline_seconds: float = 3600.0,
-    template: PromptTemplate | None = None,
+    template: RequestTemplate | None = None,
     data_prefixes: tuple[str, ...] = (),
     name: str | None = None,
 ) -> Job:

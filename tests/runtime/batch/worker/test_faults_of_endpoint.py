@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from batch.contracts.keys import JobKeys
+from inference_blueprints.contracts.batch_keys import JobKeys
 from inference_blueprints.resources import root
 from tests.runtime.batch.worker.conftest import Stage
 from tests.runtime.batch.worker.fake_endpoint import (

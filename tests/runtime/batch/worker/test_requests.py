@@ -12,12 +12,12 @@ import boto3
 import moto
 import pytest
 
-from batch.contracts.description import JobDescription, PromptTemplate
+from batch.contracts.job_description import JobDescription, RequestTemplate
 from batch.contracts.shard import ShardLine
 from batch.rendering import RenderingError
-from batch.worker.images import ImageError, Images
+from batch.worker.image_loader import ImageError, Images
 from batch.worker.memory_budget import MemoryBudget
-from batch.worker.requests import InvalidLineError, Request, Requests
+from batch.worker.model_request import InvalidLineError, ModelRequest, Requests
 
 PICTURE = b"\x89PNG picture"
 IMAGE_BYTES = 1000
@@ -44,7 +44,7 @@ def requests(client: Any, endpoint: str = "/v1/chat/completions", **template: An
         endpoint=endpoint,
         deadline=0,
         data_prefixes=("s3://team/ads",),
-        template=PromptTemplate(**template) if template else None,
+        template=RequestTemplate(**template) if template else None,
     )
     images = Images(client, MemoryBudget(10_000), most_bytes=IMAGE_BYTES)
     return Requests(description, images, most_characters=1000)
@@ -54,7 +54,7 @@ def line(custom_id: str = "a", **values: Any) -> ShardLine:
     return ShardLine(ordinal=0, line=1, custom_id=custom_id, tokens=1, **values)
 
 
-def make(made_by: Requests, asked: ShardLine) -> Request:
+def make(made_by: Requests, asked: ShardLine) -> ModelRequest:
     return asyncio.run(made_by.make(asked))
 
 

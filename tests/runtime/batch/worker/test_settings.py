@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from batch.variables import BatchSettingsError
 from batch.worker import settings as module
-from batch.worker.settings import SettingsError, read_settings
+from batch.worker.settings import read_settings
+from inference_blueprints.contracts import batch_environment
 from inference_blueprints.resources import root
 
 RIGHT = {
@@ -37,7 +39,7 @@ def test_what_is_named_is_taken_in_its_unit() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"BATCH_QUEUE_URL": "", "BATCH_MODEL": ""}, "BATCH_QUEUE_URL is missing; BATCH_MODEL is missing"),
+        ({"BATCH_QUEUE_URL": "", "BATCH_MODEL": ""}, "variables are missing: BATCH_QUEUE_URL, BATCH_MODEL"),
         ({"BATCH_ATTEMPTS": "0"}, "BATCH_ATTEMPTS: got '0', must be a whole number of at least 1"),
         ({"BATCH_POLL_SECONDS": "21"}, "at least 0 and at most 20"),
         ({"BATCH_FLUSH_KIB": "-1"}, "BATCH_FLUSH_KIB: got '-1'"),
@@ -46,14 +48,15 @@ def test_what_is_named_is_taken_in_its_unit() -> None:
     ],
 )
 def test_what_is_wrong_is_named(change: dict[str, str], words: str) -> None:
-    with pytest.raises(SettingsError, match=re.escape(words)):
+    with pytest.raises(BatchSettingsError, match=re.escape(words)):
         read_settings({**RIGHT, **change})
 
 
 def test_every_variable_is_described() -> None:
     source = Path(module.__file__).read_text(encoding="utf-8")
     documented = set(re.findall(r"^``(BATCH_\w+)``", module.__doc__ or "", re.MULTILINE))
-    assert documented == set(re.findall(r'"(BATCH_\w+)"', source))
+    read = set(re.findall(r"variables\.([A-Z_]+)", source))
+    assert documented == {getattr(batch_environment, name) for name in read}
 
 
 def test_the_defaults_are_as_described() -> None:
@@ -61,7 +64,7 @@ def test_the_defaults_are_as_described() -> None:
     described = {name: int(value) for name, value in rows}
     defaults = {
         entry.metadata["variable"]: entry.metadata["default"]
-        for entry in module.fields(module.Settings)
+        for entry in module.fields(module.WorkerSettings)
         if entry.metadata
     }
     assert described == defaults
@@ -77,11 +80,11 @@ def test_a_worker_with_a_wrong_environment_says_so() -> None:
         timeout=60,
     )
     assert ran.returncode == 2
-    assert ran.stderr.startswith("error: BATCH_QUEUE_URL is missing")
+    assert ran.stderr.startswith("error: environment variables are missing: BATCH_QUEUE_URL, ")
     assert "Traceback" not in ran.stderr
 
 
-def test_the_image_has_what_the_worker_imports_and_nothing_of_the_project() -> None:
+def test_the_image_has_what_the_worker_imports() -> None:
     """Its packages are those of the lock file, with their hashes."""
     listed = (root() / "runtime/batch/worker/requirements.txt").read_text(encoding="utf-8")
     pins = set(re.findall(r"^([\w.-]+==[\w.]+) ", listed, re.MULTILINE))
@@ -89,7 +92,7 @@ def test_the_image_has_what_the_worker_imports_and_nothing_of_the_project() -> N
     assert pins
     assert pins <= set(re.findall(r"^([\w.-]+==[\w.]+) ", locked, re.MULTILINE))
     names = {pin.partition("==")[0].replace("-", "_") for pin in pins}
-    own = {"batch"} | set(sys.stdlib_module_names)
+    own = {"batch", "inference_blueprints"} | set(sys.stdlib_module_names)
     imported = {
         found
         for file in (root() / "runtime/batch/worker").glob("*.py")
@@ -101,7 +104,7 @@ def test_the_image_has_what_the_worker_imports_and_nothing_of_the_project() -> N
 def test_a_message_is_held_for_less_than_sqs_allows() -> None:
     settings = read_settings(RIGHT)
     assert settings.hold_seconds + settings.request_seconds < 43_200
-    with pytest.raises(SettingsError, match="43200 together"):
+    with pytest.raises(BatchSettingsError, match="43200 together"):
         read_settings({**RIGHT, "BATCH_HOLD_SECONDS": "43000"})
 
 

@@ -7,10 +7,10 @@ import random
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from batch.worker.endpoint import Answer, Endpoint
-from batch.worker.progress import ShardReports
+from batch.worker.model_endpoint import Answer, ModelEndpoint
 from batch.worker.queue import QueueMessage, ShardQueue
 from batch.worker.shard_holder import ShardHolder
+from batch.worker.shard_reports import ShardReports
 from batch.worker.shard_run import ShardRun
 from batch.worker.task import ShardTask
 from tests.runtime.batch.worker.test_turns import LINES, Stage
@@ -52,7 +52,7 @@ class HeldEndpoint:
 
 
 async def hold(stage: Stage, endpoint: Any, run: ShardRun, told: Told, *, seconds: float) -> None:
-    run.shared.runner.endpoint = cast("Endpoint", endpoint)
+    run.shared.runner.endpoint = cast("ModelEndpoint", endpoint)
     holder = ShardHolder(
         QueueMessage("", "receipt", 1),
         cast("ShardQueue", told),

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batch.worker import shard_reader
-from batch.worker.bucket import Bucket, MissingObjectError, OpenObject
+from batch.worker.bucket_client import BucketClient, MissingObjectError, OpenObject
 from batch.worker.shard_reader import RawLine, ShardReader
 
 LINE_BYTES = 20
@@ -108,4 +108,4 @@ def test_a_shard_that_is_not_there_is_named() -> None:
         client = boto3.client("s3", region_name="us-east-1")
         client.create_bucket(Bucket="here")
         with pytest.raises(MissingObjectError, match="s3://here/shard: NoSuchKey"):
-            read(Bucket(client, "here"))
+            read(BucketClient(client, "here"))

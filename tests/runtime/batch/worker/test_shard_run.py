@@ -10,19 +10,19 @@ from typing import Any, cast
 
 import pytest
 
-from batch.contracts.description import JobDescription
-from batch.contracts.keys import JobKeys
+from batch.contracts.job_description import JobDescription
 from batch.contracts.shard import ShardMessage
-from batch.worker.bucket import Bucket, OpenObject, StoredObject
+from batch.worker.bucket_client import BucketClient, OpenObject, StoredObject
 from batch.worker.concurrency_limit import ConcurrencyLimit
-from batch.worker.endpoint import Answer, Endpoint, Failure, Fault
-from batch.worker.images import Images
+from batch.worker.image_loader import Images
 from batch.worker.line_run import LineRunner
 from batch.worker.memory_budget import MemoryBudget
 from batch.worker.metrics import Metrics
+from batch.worker.model_endpoint import Answer, EndpointFault, Failure, ModelEndpoint
 from batch.worker.retry_budget import RetryBudget
 from batch.worker.settings import read_settings
 from batch.worker.shard_run import ShardRun, Shared
+from inference_blueprints.contracts.batch_keys import JobKeys
 from tests.runtime.batch.worker.jobs import lines
 from tests.runtime.batch.worker.test_settings import RIGHT
 
@@ -67,9 +67,9 @@ class MoodyEndpoint:
         number = self.asked
         await asyncio.sleep(0)
         if number % 7 == 3:
-            return Failure(Fault.REFUSED, "status 429", 0.0)
+            return Failure(EndpointFault.REFUSED, "status 429", 0.0)
         if number % 7 == 5:
-            return Failure(Fault.BROKEN, "status 500")
+            return Failure(EndpointFault.BROKEN, "status 500")
         return Answer(200, "", b"{}")
 
 
@@ -80,7 +80,7 @@ def make_run() -> tuple[ShardRun, HeldObjects]:
     text = "".join(line.to_json() + "\n" for line in lines(LINES))
     bucket.objects[keys.shard("0").lines] = text.encode()
     runner = LineRunner(
-        cast("Endpoint", MoodyEndpoint()),
+        cast("ModelEndpoint", MoodyEndpoint()),
         ConcurrencyLimit(start=8, least=2, most=8),
         RetryBudget(0.1),
         Metrics("chat", "qwen"),
@@ -88,7 +88,7 @@ def make_run() -> tuple[ShardRun, HeldObjects]:
         request_seconds=100,
     )
     memory = MemoryBudget(MEMORY)
-    shared = Shared(read_settings(RIGHT), cast("Bucket", bucket), runner, memory, cast("Images", None))
+    shared = Shared(read_settings(RIGHT), cast("BucketClient", bucket), runner, memory, cast("Images", None))
     return ShardRun(ShardMessage("job", "0", "token"), shared, 0, lambda: None), bucket
 
 

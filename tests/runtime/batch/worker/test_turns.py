@@ -16,21 +16,21 @@ import orjson
 import pytest
 
 from batch.completion.shard_results import ShardResults, read_results
-from batch.contracts.description import JobDescription
-from batch.contracts.keys import JobKeys
-from batch.contracts.progress import ShardProgress
+from batch.contracts.job_description import JobDescription
+from batch.contracts.progress_items import ShardProgress
 from batch.contracts.shard import ShardMessage
 from batch.objects import Objects
-from batch.worker.bucket import Bucket
+from batch.worker.bucket_client import BucketClient
 from batch.worker.concurrency_limit import ConcurrencyLimit
-from batch.worker.endpoint import Answer, Endpoint, Failure, Fault
-from batch.worker.images import Images
+from batch.worker.image_loader import Images
 from batch.worker.line_run import LineRunner
 from batch.worker.memory_budget import MemoryBudget
 from batch.worker.metrics import Metrics
+from batch.worker.model_endpoint import Answer, EndpointFault, Failure, ModelEndpoint
 from batch.worker.retry_budget import RetryBudget
 from batch.worker.settings import read_settings
 from batch.worker.shard_run import ShardRun, Shared
+from inference_blueprints.contracts.batch_keys import JobKeys
 from tests.runtime.batch.worker.jobs import lines
 from tests.runtime.batch.worker.test_settings import RIGHT
 from tests.runtime.batch.worker.test_shard_run import HeldObjects
@@ -99,7 +99,7 @@ class Answers:
         for _ in range(self._chance.randrange(4)):
             await asyncio.sleep(0)
         if self._chance.random() < 0.1:
-            return Failure(Fault.REFUSED, "status 429", 0.0)
+            return Failure(EndpointFault.REFUSED, "status 429", 0.0)
         content = orjson.loads(request.body)["messages"][0]["content"]
         return Answer(400 if content == str(REFUSED) else 200, "", b'{"usage":{"prompt_tokens":1}}')
 
@@ -123,7 +123,7 @@ class Stage:
 
     def worker(self) -> ShardRun:
         runner = LineRunner(
-            cast("Endpoint", Answers(self.chance)),
+            cast("ModelEndpoint", Answers(self.chance)),
             ConcurrencyLimit(start=4, least=2, most=4),
             RetryBudget(0.1),
             Metrics("chat", "qwen"),
@@ -132,7 +132,7 @@ class Stage:
         )
         settings = read_settings({**RIGHT, "BATCH_FLUSH_MILLISECONDS": "1"})
         shared = Shared(
-            settings, cast("Bucket", self.bucket), runner, MemoryBudget(2**20), cast("Images", None)
+            settings, cast("BucketClient", self.bucket), runner, MemoryBudget(2**20), cast("Images", None)
         )
         return ShardRun(ShardMessage("job", "0", "token"), shared, 0, lambda: None)
 

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from inference_blueprints.deployment.batch.api import BatchApi
+from inference_blueprints.deployment.batch.batch_api_client import BatchApiClient
 from inference_blueprints.errors import UserError
 
 CONTENT = bytes(range(256)) * 40_000
@@ -71,7 +71,7 @@ def sign(_method: str, _address: str, headers: Mapping[str, str], _body: bytes) 
 
 
 def pieces(storage: Storage) -> Iterator[bytes]:
-    return BatchApi(f"{storage.address}/v1", sign).content("file-1")
+    return BatchApiClient(f"{storage.address}/v1", sign).content("file-1")
 
 
 def test_what_breaks_off_goes_on_from_there_without_the_signature(storage: Storage) -> None:

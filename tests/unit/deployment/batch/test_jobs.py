@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.deployment.batch.costs import costs_of
+from inference_blueprints.deployment.batch.job_results import save
 from inference_blueprints.deployment.batch.jobs import newest, watch
-from inference_blueprints.deployment.batch.results import save
+from inference_blueprints.deployment.batch.team_costs import costs_of
 from inference_blueprints.errors import UserError
 
 

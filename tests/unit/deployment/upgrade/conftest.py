@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.deployment.account import Account
-from inference_blueprints.deployment.kubectl import KubectlFailed
-from inference_blueprints.deployment.upgrade import checks, proposal
+from inference_blueprints.deployment.aws.account import Account
+from inference_blueprints.deployment.kubernetes.kubectl import KubectlFailed
+from inference_blueprints.deployment.upgrade import proposal, upgrade_checks
 from inference_blueprints.spec.shipped import shipped
 from tests.unit.deployment.upgrade.fake_eks import FakeEks
 
@@ -41,7 +41,7 @@ def file(tmp_path: Path) -> Path:
 @pytest.fixture
 def kubectl(monkeypatch: pytest.MonkeyPatch) -> FakeKubectl:
     fake = FakeKubectl()
-    monkeypatch.setattr(checks, "connect", lambda *_arguments: fake)
+    monkeypatch.setattr(upgrade_checks, "connect", lambda *_arguments: fake)
     return fake
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from inference_blueprints.deployment.observation import Observation
-from inference_blueprints.deployment.upgrade.checks import examine
+from inference_blueprints.deployment.check_results import CheckResult
 from inference_blueprints.deployment.upgrade.proposal import Proposal, propose
+from inference_blueprints.deployment.upgrade.upgrade_checks import check_upgrade
 
 
 def proposed(file: Path, to: str | None = None, *pools: str) -> Proposal:
@@ -15,9 +15,9 @@ def proposed(file: Path, to: str | None = None, *pools: str) -> Proposal:
 
 def seen(upgrade: Proposal, severity: str) -> list[str]:
     """Return what the checks say with one severity."""
-    return [f"{each.check}: {each.message}" for each in examine(upgrade) if each.severity == severity]
+    return [f"{each.check}: {each.message}" for each in check_upgrade(upgrade) if each.severity == severity]
 
 
-def observation(upgrade: Proposal, check: str) -> Observation:
-    [found] = [each for each in examine(upgrade) if each.check == check]
+def result(upgrade: Proposal, check: str) -> CheckResult:
+    [found] = [each for each in check_upgrade(upgrade) if each.check == check]
     return found

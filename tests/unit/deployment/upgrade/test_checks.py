@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from inference_blueprints.catalog.releases import NodeImage, shipped_releases
-from inference_blueprints.deployment.account import Account
+from inference_blueprints.deployment.aws.account import Account
 from inference_blueprints.deployment.upgrade import proposal
 from inference_blueprints.errors import BlueprintError, UserError
 from inference_blueprints.spec.lock.lock import Lock, lock_path
-from inference_blueprints.spec.lock.writing import lock_text
+from inference_blueprints.spec.lock.lock_writer import lock_text
 from tests.unit.deployment.faults import Faults, json_error
 from tests.unit.deployment.upgrade.conftest import FakeKubectl, MakeCluster
 from tests.unit.deployment.upgrade.fake_eks import insight
-from tests.unit.deployment.upgrade.support import observation, proposed, seen
+from tests.unit.deployment.upgrade.support import proposed, result, seen
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_kubernetes_goes_one_minor_at_a_time(
     file: Path, cluster: MakeCluster, deployed: str, to: str, words: str
 ) -> None:
     cluster(version=deployed)
-    found = observation(proposed(file, to), "Kubernetes")
+    found = result(proposed(file, to), "Kubernetes")
     assert found.severity == "error"
     assert re.search(words, str(found))
 
@@ -40,7 +40,7 @@ def test_kubernetes_goes_one_minor_at_a_time(
 def test_what_runs_counts_and_not_what_the_file_says(file: Path, cluster: MakeCluster) -> None:
     cluster(version="1.34")
     file.write_text(file.read_text().replace('version: "1.35"', 'version: "1.36"'))
-    assert observation(proposed(file), "Kubernetes").severity == "error"
+    assert result(proposed(file), "Kubernetes").severity == "error"
 
 
 def test_a_version_that_this_release_does_not_know(file: Path, cluster: MakeCluster) -> None:
@@ -51,7 +51,7 @@ def test_a_version_that_this_release_does_not_know(file: Path, cluster: MakeClus
 
 def test_a_cluster_that_is_being_updated(file: Path, cluster: MakeCluster) -> None:
     cluster(status="UPDATING")
-    assert "is UPDATING; wait until it is ACTIVE" in observation(proposed(file), "cluster").message
+    assert "is UPDATING; wait until it is ACTIVE" in result(proposed(file), "cluster").message
 
 
 def test_insights_stop_or_warn_with_eks_s_own_advice(file: Path, cluster: MakeCluster) -> None:
@@ -101,7 +101,7 @@ def test_insights_that_may_not_be_read_are_unknown_and_hide_nothing(
 
 def test_an_add_on_that_no_version_of_runs(file: Path, cluster: MakeCluster) -> None:
     cluster(add_ons={"coredns": ("v1.11.0-eksbuild.1", "ACTIVE")})
-    found = observation(proposed(file, "1.36"), "add-ons")
+    found = result(proposed(file, "1.36"), "add-ons")
     assert (found.severity, "no version runs on 1.36" in found.message) == ("error", True)
 
 
@@ -109,7 +109,7 @@ def test_an_add_on_that_is_not_well(file: Path, cluster: MakeCluster) -> None:
     cluster(
         add_ons={"coredns": ("v1.12.0-eksbuild.2", "DEGRADED")}, supported={"coredns": ["v1.12.0-eksbuild.2"]}
     )
-    found = observation(proposed(file), "add-ons")
+    found = result(proposed(file), "add-ons")
     assert (found.severity, "is DEGRADED" in found.message) == ("error", True)
     assert "--addon-name coredns" in (found.command or "")
 
@@ -122,7 +122,7 @@ def test_a_chart_that_needs_a_newer_kubernetes(
     newer = replace(own, charts={**own.charts, "karpenter": demanding})
     monkeypatch.setattr(proposal, "shipped_releases", lambda: newer)
     cluster()
-    found = observation(proposed(file), "charts")
+    found = result(proposed(file), "charts")
     assert found.severity == "error"
     assert "needs Kubernetes 1.36, not 1.35" in found.message
     assert (found.command or "").endswith("--to 1.36")
@@ -137,7 +137,7 @@ def test_managed_nodes_that_are_too_old_or_not_well(
     file: Path, cluster: MakeCluster, version: str, status: str, message: str
 ) -> None:
     cluster(nodegroups={"system": (version, status)})
-    found = observation(proposed(file, "1.36"), "node groups")
+    found = result(proposed(file, "1.36"), "node groups")
     assert (found.severity, message in found.message) == ("error", True)
 
 
@@ -200,6 +200,6 @@ def test_a_held_pool_that_would_be_too_old(file: Path, cluster: MakeCluster) -> 
         )
     )
     lock_path(file).write_text(lock_text(Lock(release="0.1.0", kubernetes="1.35", held_pools=held)))
-    found = observation(proposed(file, "1.36", "spare"), "pools")
+    found = result(proposed(file, "1.36", "spare"), "pools")
     assert (found.severity, "pool l40s runs 1.32" in found.message) == ("error", True)
     assert (found.command or "").endswith("--pools l40s --apply")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner, Result
 
-from inference_blueprints.cli.main import app
+from inference_blueprints.cli.main import command_line
 from inference_blueprints.errors import UserError
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.spec.lock.lock import lock_path
@@ -17,7 +17,7 @@ from tests.unit.deployment.upgrade.fake_eks import insight
 
 
 def run(*words: str) -> Result:
-    return CliRunner().invoke(app, ["upgrade", *words])
+    return CliRunner().invoke(command_line(), ["upgrade", *words])
 
 
 def test_the_command_shows_and_writes_only_when_told(file: Path, cluster: MakeCluster) -> None:

@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from inference_blueprints.catalog.releases import NodeImage, shipped_releases
-from inference_blueprints.deployment.locking import keep_lock
-from inference_blueprints.deployment.upgrade.steps import steps
+from inference_blueprints.deployment.upgrade.upgrade_steps import steps
+from inference_blueprints.deployment.versions.locking import keep_lock
 from inference_blueprints.errors import BlueprintError, UserError
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.spec.lock.differences import Change
 from inference_blueprints.spec.lock.lock import Lock, Pin, lock_path
-from inference_blueprints.spec.lock.writing import lock_text
+from inference_blueprints.spec.lock.lock_writer import lock_text
 from tests.unit.deployment.upgrade.conftest import MakeCluster
 from tests.unit.deployment.upgrade.fake_eks import insight
-from tests.unit.deployment.upgrade.support import observation, proposed, seen
+from tests.unit.deployment.upgrade.support import proposed, result, seen
 
 DIGEST = "sha256:" + "cd" * 32
 
@@ -103,7 +103,7 @@ def test_what_was_never_deployed_is_checked_without_a_cluster(file: Path, cluste
     cluster(version=None)
     upgrade = proposed(file, "1.36")
     assert (upgrade.old_version, upgrade.new_version) == ("1.35", "1.36")
-    assert "is not deployed" in observation(upgrade, "cluster").message
+    assert "is not deployed" in result(upgrade, "cluster").message
     assert seen(upgrade, "error") + seen(upgrade, "unknown") == []
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from inference_blueprints.deployment.account import Account
-from inference_blueprints.deployment.verify.assembly import Assembly, Release
-from inference_blueprints.deployment.verify.subject import Platform, RunningPlatform
+from inference_blueprints.deployment.aws.account import Account
+from inference_blueprints.deployment.verify.synthesised_platform import ExpectedRelease, SynthesisedPlatform
+from inference_blueprints.deployment.verify.verified_platform import RunningPlatform, VerifiedPlatform
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.resources import blueprints_directory
 from inference_blueprints.serving.plan import build_plan
@@ -21,20 +21,20 @@ _SYSTEM = {"node.kubernetes.io/instance-type": "m7i.xlarge"}
 _PROCESSES = {"frontend": 2, "prefill": 12, "decode": 1}
 _MIRROR = "qwen3-32b.weights"
 RELEASES = {
-    "karpenter": Release("karpenter", "kube-system", "1.14.1"),
-    "aws-efa-k8s-device-plugin": Release("aws-efa-k8s-device-plugin", "kube-system", "v0.5.30"),
-    RELEASE: Release(RELEASE, "inference", "0.1.0"),
-    _MIRROR: Release(_MIRROR, "inference", "0.1.0"),
+    "karpenter": ExpectedRelease("karpenter", "kube-system", "1.14.1"),
+    "aws-efa-k8s-device-plugin": ExpectedRelease("aws-efa-k8s-device-plugin", "kube-system", "v0.5.30"),
+    RELEASE: ExpectedRelease(RELEASE, "inference", "0.1.0"),
+    _MIRROR: ExpectedRelease(_MIRROR, "inference", "0.1.0"),
 }
 
 Change = Callable[[dict[str, Any]], object]
 
 
 @pytest.fixture
-def platform(account: Account) -> Callable[..., Platform]:
+def platform(account: Account) -> Callable[..., VerifiedPlatform]:
     """Make the platform out of the shipped blueprint; a function may change its spec."""
 
-    def make(change: Change | None = None) -> Platform:
+    def make(change: Change | None = None) -> VerifiedPlatform:
         document = yaml.safe_load((blueprints_directory() / "p5en-disaggregated.yaml").read_text())
         if change:
             change(document["spec"])
@@ -44,7 +44,9 @@ def platform(account: Account) -> Callable[..., Platform]:
             "p5en-disaggregated-Data": {"Resources": {}},
             "p5en-disaggregated-Model-qwen3-32b": {"Resources": {}, "Outputs": endpoint},
         }
-        return Platform(account, blueprint, build_plan(blueprint), Assembly(templates, RELEASES), "a.yaml")
+        return VerifiedPlatform(
+            account, blueprint, build_plan(blueprint), SynthesisedPlatform(templates, RELEASES), "a.yaml"
+        )
 
     return make
 
@@ -78,5 +80,5 @@ def cluster() -> RecordedCluster:
 
 
 @pytest.fixture
-def running(platform: Callable[..., Platform], cluster: RecordedCluster) -> RunningPlatform:
+def running(platform: Callable[..., VerifiedPlatform], cluster: RecordedCluster) -> RunningPlatform:
     return RunningPlatform(platform(), cluster)

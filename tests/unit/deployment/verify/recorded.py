@@ -9,8 +9,8 @@ import subprocess
 from dataclasses import dataclass, field
 from typing import Any
 
-from inference_blueprints.deployment.kubectl import KubectlFailed
-from inference_blueprints.deployment.verify.assembly import Release
+from inference_blueprints.deployment.kubernetes.kubectl import KubectlFailed
+from inference_blueprints.deployment.verify.synthesised_platform import ExpectedRelease
 
 KubernetesObject = dict[str, Any]
 RELEASE = "qwen3-32b-main"
@@ -108,7 +108,7 @@ def pod(name: str, process: str) -> KubernetesObject:
     }
 
 
-def helm_secret(release: Release, *, revision: int = 1, status: str = "deployed") -> KubernetesObject:
+def helm_secret(release: ExpectedRelease, *, revision: int = 1, status: str = "deployed") -> KubernetesObject:
     """Helm's record of a revision, packed as Helm packs it."""
     content = {"chart": {"metadata": {"name": release.name, "version": release.version}}}
     packed = base64.b64encode(base64.b64encode(gzip.compress(json.dumps(content).encode()))).decode()

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.deployment.account import Account
-from inference_blueprints.deployment.observation import Observation, observations
+from inference_blueprints.deployment.aws.account import Account
+from inference_blueprints.deployment.check_results import CheckResult, run_checks
 from inference_blueprints.deployment.verify import account_checks
 from inference_blueprints.deployment.verify.account_checks import ACCOUNT_CHECKS
-from inference_blueprints.deployment.verify.assembly import Assembly
-from inference_blueprints.deployment.verify.subject import Platform
+from inference_blueprints.deployment.verify.synthesised_platform import SynthesisedPlatform
+from inference_blueprints.deployment.verify.verified_platform import VerifiedPlatform
 from tests.unit.deployment.fake_cloudformation import FakeCloudFormation
 from tests.unit.deployment.faults import Faults, json_error
 
-MakePlatform = Callable[..., Platform]
+MakePlatform = Callable[..., VerifiedPlatform]
 NAME = "p5en-disaggregated"
 TEMPLATES: dict[str, dict[str, Any]] = {
     f"{NAME}-Data": {"Resources": {"Queue": {"Type": "AWS::SQS::Queue"}}, "Description": "Größe"},
@@ -33,12 +33,12 @@ TEMPLATES: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture
-def here(platform: MakePlatform, account: Account, stacks: FakeCloudFormation) -> Platform:
+def here(platform: MakePlatform, account: Account, stacks: FakeCloudFormation) -> VerifiedPlatform:
     """The platform, deployed as the blueprint makes it."""
     for name, template in TEMPLATES.items():
         stacks.add(name, platform=NAME)
         stacks.templates[name] = copy.deepcopy(template)
-    return replace(platform(), assembly=Assembly(TEMPLATES, {}))
+    return replace(platform(), assembly=SynthesisedPlatform(TEMPLATES, {}))
 
 
 @pytest.fixture
@@ -50,26 +50,26 @@ def stacks(account: Account, monkeypatch: pytest.MonkeyPatch) -> FakeCloudFormat
     return fake
 
 
-def problems(found: Iterable[Observation]) -> list[tuple[str, str, str | None]]:
+def problems(found: Iterable[CheckResult]) -> list[tuple[str, str, str | None]]:
     return [(each.severity, each.message, each.command) for each in found if each.severity != "ok"]
 
 
 # Stacks
 
 
-def test_stacks_as_the_blueprint_makes_them(here: Platform) -> None:
+def test_stacks_as_the_blueprint_makes_them(here: VerifiedPlatform) -> None:
     (found,) = account_checks.stacks(here)
     assert (found.severity, found.message) == ("ok", "2 are complete and as the blueprint says")
 
 
 def test_what_cloudformation_cannot_spell_is_no_difference(
-    here: Platform, stacks: FakeCloudFormation
+    here: VerifiedPlatform, stacks: FakeCloudFormation
 ) -> None:
     stacks.templates[f"{NAME}-Data"]["Description"] = "Gr??e"
     assert problems(account_checks.stacks(here)) == []
 
 
-def test_missing_superfluous_and_other_stacks(here: Platform, stacks: FakeCloudFormation) -> None:
+def test_missing_superfluous_and_other_stacks(here: VerifiedPlatform, stacks: FakeCloudFormation) -> None:
     stacks.delete(f"{NAME}-Data")
     stacks.templates[f"{NAME}-Cluster"]["Resources"]["CoreDns"]["Properties"]["AddonName"] = "other"
     stacks.add(f"{NAME}-Model-old", platform=NAME)
@@ -86,7 +86,9 @@ def test_missing_superfluous_and_other_stacks(here: Platform, stacks: FakeCloudF
 
 
 @pytest.mark.parametrize("status", ["UPDATE_ROLLBACK_COMPLETE", "CREATE_IN_PROGRESS", "DELETE_FAILED"])
-def test_a_stack_that_is_not_complete(here: Platform, stacks: FakeCloudFormation, status: str) -> None:
+def test_a_stack_that_is_not_complete(
+    here: VerifiedPlatform, stacks: FakeCloudFormation, status: str
+) -> None:
     stacks.add(f"{NAME}-Data", platform=NAME, status=status)
     assert problems(account_checks.stacks(here)) == [
         ("error", f"{NAME}-Data is {status}", "blueprints deploy a.yaml")
@@ -105,19 +107,19 @@ def made(account: Account, version: str) -> None:
     )
 
 
-def test_the_control_plane_as_the_blueprint_says(here: Platform, account: Account) -> None:
+def test_the_control_plane_as_the_blueprint_says(here: VerifiedPlatform, account: Account) -> None:
     made(account, "1.35")
     (found,) = account_checks.control_plane(here)
     assert (found.severity, found.message) == ("ok", "Kubernetes 1.35, ACTIVE")
 
 
-def test_another_version_of_kubernetes(here: Platform, account: Account) -> None:
+def test_another_version_of_kubernetes(here: VerifiedPlatform, account: Account) -> None:
     made(account, "1.33")
     ((severity, message, _),) = problems(account_checks.control_plane(here))
     assert (severity, message) == ("error", "Kubernetes 1.33 runs, the blueprint says 1.35")
 
 
-def test_an_add_on_that_is_missing(here: Platform, account: Account) -> None:
+def test_an_add_on_that_is_missing(here: VerifiedPlatform, account: Account) -> None:
     made(account, "1.35")
     eks = account.client("eks")
     Faults(json_error("ResourceNotFoundException", "no", 404)).into(eks, "DescribeAddon")
@@ -128,7 +130,7 @@ def test_an_add_on_that_is_missing(here: Platform, account: Account) -> None:
 
 @pytest.mark.parametrize(("status", "severity"), [("ACTIVE", "ok"), ("DEGRADED", "error")])
 def test_an_add_on_that_is_degraded_says_why(
-    here: Platform, account: Account, status: str, severity: str
+    here: VerifiedPlatform, account: Account, status: str, severity: str
 ) -> None:
     issue = {"code": "InsufficientNumberOfReplicas", "message": "0 of 2"}
     answer = {"addon": {"addonName": "coredns", "status": status, "health": {"issues": [issue]}}}
@@ -138,8 +140,8 @@ def test_an_add_on_that_is_degraded_says_why(
     assert severity == "ok" or "DEGRADED (InsufficientNumberOfReplicas: 0 of 2)" in found.message
 
 
-def test_no_cluster_at_all_hides_no_other_check(here: Platform) -> None:
-    found = {each.check: each for each in observations(ACCOUNT_CHECKS, here)}
+def test_no_cluster_at_all_hides_no_other_check(here: VerifiedPlatform) -> None:
+    found = {each.check: each for each in run_checks(ACCOUNT_CHECKS, here)}
     assert found["control plane"].severity == "unknown"
     assert f"there is no cluster {NAME} in account 123456789012, us-west-2" in found["control plane"].message
     assert {"stacks", "add-ons"} <= set(found)

@@ -7,22 +7,22 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.deployment.observation import Observation
-from inference_blueprints.deployment.verify import nodes, pods, releases
-from inference_blueprints.deployment.verify.kv_transfer import kv_transfer
-from inference_blueprints.deployment.verify.subject import Platform, RunningPlatform
+from inference_blueprints.deployment.check_results import CheckResult
+from inference_blueprints.deployment.verify import node_checks, pod_checks, release_checks
+from inference_blueprints.deployment.verify.kv_transfer_checks import kv_transfer
+from inference_blueprints.deployment.verify.verified_platform import RunningPlatform, VerifiedPlatform
 from tests.unit.deployment.verify import recorded
 from tests.unit.deployment.verify.conftest import RELEASES
 from tests.unit.deployment.verify.recorded import EFA, RecordedCluster, conditions
 
-MakePlatform = Callable[..., Platform]
+MakePlatform = Callable[..., VerifiedPlatform]
 
 
-def problems(observations: Iterable[Observation]) -> list[Observation]:
+def problems(observations: Iterable[CheckResult]) -> list[CheckResult]:
     return [each for each in observations if each.severity != "ok"]
 
 
-def only(observations: Iterable[Observation]) -> Observation:
+def only(observations: Iterable[CheckResult]) -> CheckResult:
     """The one thing that is not well."""
     (found,) = problems(observations)
     return found
@@ -34,7 +34,14 @@ def mirrored(spec: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     "check",
-    [nodes.nodes, nodes.pools, releases.device_plug_ins, releases.charts, pods.workers, kv_transfer],
+    [
+        node_checks.nodes,
+        node_checks.pools,
+        release_checks.device_plug_ins,
+        release_checks.charts,
+        pod_checks.workers,
+        kv_transfer,
+    ],
     ids=lambda check: check.__name__,
 )
 def test_nothing_is_wrong_with_a_healthy_platform(check: Any, running: RunningPlatform) -> None:
@@ -48,7 +55,7 @@ def test_nothing_is_wrong_with_a_healthy_platform(check: Any, running: RunningPl
 
 def test_a_node_whose_efa_cannot_be_allocated(running: RunningPlatform, cluster: RecordedCluster) -> None:
     cluster.objects["nodes"][3]["status"]["allocatable"][EFA] = "0"
-    found = only(nodes.nodes(running))
+    found = only(node_checks.nodes(running))
     assert (found.check, found.severity) == ("nodes", "error")
     assert "pool h200: h200-1: 0 of 16 vpc.amazonaws.com/efa can be allocated" in found.message
     assert found.command == "kubectl describe node h200-1"
@@ -56,7 +63,7 @@ def test_a_node_whose_efa_cannot_be_allocated(running: RunningPlatform, cluster:
 
 def test_a_node_without_its_device_plug_in(running: RunningPlatform, cluster: RecordedCluster) -> None:
     del cluster.objects["nodes"][2]["status"]["allocatable"]["nvidia.com/gpu"]
-    assert "0 of 8 nvidia.com/gpu can be allocated" in only(nodes.nodes(running)).message
+    assert "0 of 8 nvidia.com/gpu can be allocated" in only(node_checks.nodes(running)).message
 
 
 def test_a_node_of_another_type_or_without_its_label(
@@ -65,7 +72,7 @@ def test_a_node_of_another_type_or_without_its_label(
     first, second = (each["metadata"]["labels"] for each in cluster.objects["nodes"][2:])
     first["node.kubernetes.io/instance-type"] = "p5.48xlarge"
     del second["inference-blueprints/efa"]
-    messages = [each.message for each in problems(nodes.nodes(running))]
+    messages = [each.message for each in problems(node_checks.nodes(running))]
     assert "is p5.48xlarge, the pool is of p5en.48xlarge" in messages[0]
     assert "label inference-blueprints/efa is None and not 'true'" in messages[1]
 
@@ -76,7 +83,7 @@ def test_a_node_whose_kubelet_or_accelerator_is_ill(
     first, second = cluster.objects["nodes"][2:]
     first["status"]["conditions"] = conditions(Ready="kubelet stopped")
     second["status"]["conditions"] += conditions(AcceleratedHardwareReady="XID 79")
-    messages = [each.message for each in problems(nodes.nodes(running))]
+    messages = [each.message for each in problems(node_checks.nodes(running))]
     assert "h200-0: not ready: kubelet stopped" in messages[0]
     assert "AcceleratedHardwareReady is false: Reason: XID 79" in messages[1]
 
@@ -85,19 +92,19 @@ def test_fewer_nodes_than_are_kept(platform: MakePlatform, cluster: RecordedClus
     running = RunningPlatform(
         platform(lambda spec: spec["pools"][0].update(nodes={"min": 3, "max": 3})), cluster
     )
-    assert "pool h200: 2 of 2 are ready, 3 are kept" in only(nodes.nodes(running)).message
+    assert "pool h200: 2 of 2 are ready, 3 are kept" in only(node_checks.nodes(running)).message
 
 
 def test_a_node_that_is_not_ready_is_not_kept(platform: MakePlatform, cluster: RecordedCluster) -> None:
     kept = platform(lambda spec: spec["pools"][0].update(nodes={"min": 2, "max": 3}))
     cluster.objects["nodes"][3]["status"]["conditions"] = conditions(Ready="kubelet stopped")
-    messages = [each.message for each in problems(nodes.nodes(RunningPlatform(kept, cluster)))]
+    messages = [each.message for each in problems(node_checks.nodes(RunningPlatform(kept, cluster)))]
     assert "pool h200: 1 of 2 are ready, 2 are kept" in messages
 
 
 def test_no_system_nodes(running: RunningPlatform, cluster: RecordedCluster) -> None:
     del cluster.objects["nodes"][1]
-    assert "system nodes: 1 of 1 are ready, 2 are kept" in only(nodes.nodes(running)).message
+    assert "system nodes: 1 of 1 are ready, 2 are kept" in only(node_checks.nodes(running)).message
 
 
 # Pools
@@ -105,7 +112,7 @@ def test_no_system_nodes(running: RunningPlatform, cluster: RecordedCluster) -> 
 
 def test_a_pool_that_karpenter_does_not_have(running: RunningPlatform, cluster: RecordedCluster) -> None:
     cluster.objects["nodepools.karpenter.sh"].clear()
-    found = only(nodes.pools(running))
+    found = only(node_checks.pools(running))
     assert found.message == "h200: Karpenter has no NodePool for it"
     assert found.command == "blueprints deploy a.yaml"
 
@@ -115,13 +122,13 @@ def test_a_node_class_that_finds_no_subnets(running: RunningPlatform, cluster: R
     node_class["status"]["conditions"] = conditions(SubnetsReady="no subnets match", Ready=False)
     assert (
         "ec2nodeclass h200 is not ready (SubnetsReady: no subnets match)"
-        in only(nodes.pools(running)).message
+        in only(node_checks.pools(running)).message
     )
 
 
 def test_a_node_pool_without_its_node_class(running: RunningPlatform, cluster: RecordedCluster) -> None:
     cluster.objects["ec2nodeclasses.karpenter.k8s.aws"].clear()
-    assert "there is no EC2NodeClass h200" in only(nodes.pools(running)).message
+    assert "there is no EC2NodeClass h200" in only(node_checks.pools(running)).message
 
 
 # Device plug-ins
@@ -129,14 +136,16 @@ def test_a_node_pool_without_its_node_class(running: RunningPlatform, cluster: R
 
 def test_a_device_plug_in_that_is_missing(running: RunningPlatform, cluster: RecordedCluster) -> None:
     del cluster.objects["daemonsets"][1]
-    assert "aws-efa-k8s-device-plugin has no DaemonSet" in only(releases.device_plug_ins(running)).message
+    assert (
+        "aws-efa-k8s-device-plugin has no DaemonSet" in only(release_checks.device_plug_ins(running)).message
+    )
 
 
 def test_a_device_plug_in_that_is_not_ready_everywhere(
     running: RunningPlatform, cluster: RecordedCluster
 ) -> None:
     cluster.objects["daemonsets"][1]["status"]["numberReady"] = 1
-    assert "efa-plug-in: ready on 1 of 2 nodes" in only(releases.device_plug_ins(running)).message
+    assert "efa-plug-in: ready on 1 of 2 nodes" in only(release_checks.device_plug_ins(running)).message
 
 
 # Charts
@@ -144,31 +153,31 @@ def test_a_device_plug_in_that_is_not_ready_everywhere(
 
 def test_a_chart_that_is_not_installed(running: RunningPlatform, cluster: RecordedCluster) -> None:
     del cluster.objects["secrets"][0]
-    assert only(releases.charts(running)).message == "karpenter in kube-system: not installed"
+    assert only(release_checks.charts(running)).message == "karpenter in kube-system: not installed"
 
 
 def test_a_chart_of_another_version(running: RunningPlatform, cluster: RecordedCluster) -> None:
     old = RELEASES["karpenter"].__class__("karpenter", "kube-system", "1.13.0")
     cluster.objects["secrets"][0] = recorded.helm_secret(old)
-    assert "version 1.13.0 is there, 1.14.1 is pinned" in only(releases.charts(running)).message
+    assert "version 1.13.0 is there, 1.14.1 is pinned" in only(release_checks.charts(running)).message
 
 
 @pytest.mark.parametrize("status", ["failed", "pending-upgrade"])
 def test_the_newest_revision_counts(status: str, running: RunningPlatform, cluster: RecordedCluster) -> None:
     cluster.objects["secrets"].append(recorded.helm_secret(RELEASES["karpenter"], revision=10, status=status))
-    assert f"its newest revision is {status}" in only(releases.charts(running)).message
+    assert f"its newest revision is {status}" in only(release_checks.charts(running)).message
 
 
 def test_a_release_of_the_same_name_elsewhere_is_another(
     running: RunningPlatform, cluster: RecordedCluster
 ) -> None:
     cluster.objects["secrets"][0]["metadata"]["namespace"] = "default"
-    assert "not installed" in only(releases.charts(running)).message
+    assert "not installed" in only(release_checks.charts(running)).message
 
 
 def test_a_controller_that_is_not_ready(running: RunningPlatform, cluster: RecordedCluster) -> None:
     cluster.objects["deployments"] = [recorded.controller("karpenter", "karpenter", ready=1)]
-    assert "deployment karpenter: 1 of 2 are ready" in only(releases.charts(running)).message
+    assert "deployment karpenter: 1 of 2 are ready" in only(release_checks.charts(running)).message
 
 
 # Weights
@@ -191,13 +200,13 @@ def test_a_mirror_is_done_or_not(
     cluster.objects["jobs"] = (
         [] if status is None else [{"metadata": metadata, "status": {"conditions": status}}]
     )
-    (found,) = releases.weights(RunningPlatform(platform(mirrored), cluster))
+    (found,) = release_checks.weights(RunningPlatform(platform(mirrored), cluster))
     assert found.severity == severity
     assert words in found.message
 
 
 def test_without_a_mirror_there_is_nothing_to_say(running: RunningPlatform) -> None:
-    assert list(releases.weights(running)) == []
+    assert list(release_checks.weights(running)) == []
 
 
 # Workers
@@ -228,7 +237,7 @@ def test_workers_that_are_not_ready_say_why(
 ) -> None:
     (decode,) = [each for each in cluster.objects["pods"] if each["metadata"]["name"] == "decode-0"]
     decode["status"] = status
-    found = only(pods.workers(running))
+    found = only(pod_checks.workers(running))
     assert found.severity == "error"
     assert "qwen3-32b-main/decode: 0 of 1 are ready; decode-0: " in found.message
     assert words in found.message
@@ -239,14 +248,14 @@ def test_pods_that_are_missing_or_on_their_way_out_do_not_count(
     running: RunningPlatform, cluster: RecordedCluster
 ) -> None:
     cluster.objects["pods"][2]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    found = only(pods.workers(running))
+    found = only(pod_checks.workers(running))
     assert found.message == "qwen3-32b-main/prefill: 11 of 12 are ready; the others have no pod"
 
 
 def test_many_unready_workers_are_counted(running: RunningPlatform, cluster: RecordedCluster) -> None:
     for pod in cluster.objects["pods"][2:8]:
         pod["status"] = {"phase": "Pending"}
-    found = only(pods.workers(running))
+    found = only(pod_checks.workers(running))
     assert found.message.count("is Pending") == 3
     assert found.message.endswith("and 3 more")
 
@@ -256,6 +265,6 @@ def test_restarts_are_told_with_their_reason(running: RunningPlatform, cluster: 
     cluster.objects["pods"][14]["status"]["containerStatuses"] = [
         {"name": "main", "state": {"running": {}}, "restartCount": 4, "lastState": last}
     ]
-    found = only(pods.workers(running))
+    found = only(pod_checks.workers(running))
     assert found.severity == "warning"
     assert "decode-0 was restarted 4 times (last: OOMKilled, exit code 137)" in found.message

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.deployment.observation import Observation
-from inference_blueprints.deployment.verify.inference_pools import members, picks
-from inference_blueprints.deployment.verify.kv_transfer import kv_transfer
-from inference_blueprints.deployment.verify.pods import workers
-from inference_blueprints.deployment.verify.subject import Platform, RunningPlatform
+from inference_blueprints.deployment.check_results import CheckResult
+from inference_blueprints.deployment.verify.inference_pool_checks import members, picks
+from inference_blueprints.deployment.verify.kv_transfer_checks import kv_transfer
+from inference_blueprints.deployment.verify.pod_checks import workers
+from inference_blueprints.deployment.verify.verified_platform import RunningPlatform, VerifiedPlatform
 from tests.unit.deployment.verify.recorded import RELEASE, RecordedCluster, conditions, pod
 
 POOL_LABEL = "llm-d.ai/inference-pool"
@@ -29,7 +29,7 @@ def on_llm_d(spec: dict[str, Any]) -> None:
 
 
 @pytest.fixture
-def llm_d(platform: Callable[..., Platform], cluster: RecordedCluster) -> RunningPlatform:
+def llm_d(platform: Callable[..., VerifiedPlatform], cluster: RecordedCluster) -> RunningPlatform:
     """The shipped disaggregated platform on llm-d, as it should be."""
     pods = [pod(name, "router") for name in ROUTERS]
     for role, count in {"prefill": 12, "decode": 1}.items():
@@ -47,7 +47,7 @@ def llm_d(platform: Callable[..., Platform], cluster: RecordedCluster) -> Runnin
     return RunningPlatform(platform(on_llm_d), cluster)
 
 
-def only(observations: Iterable[Observation]) -> Observation:
+def only(observations: Iterable[CheckResult]) -> CheckResult:
     (found,) = [each for each in observations if each.severity != "ok"]
     return found
 

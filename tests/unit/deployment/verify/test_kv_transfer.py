@@ -8,13 +8,17 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.deployment.observation import Observation
-from inference_blueprints.deployment.verify.kv_transfer import judge, kv_transfer, transferred
-from inference_blueprints.deployment.verify.metrics import sample_sum
-from inference_blueprints.deployment.verify.subject import Platform, RunningPlatform, Transferred
+from inference_blueprints.deployment.check_results import CheckResult
+from inference_blueprints.deployment.verify.kv_transfer_checks import judge, kv_transfer, transferred
+from inference_blueprints.deployment.verify.prometheus_metrics import sample_sum
+from inference_blueprints.deployment.verify.verified_platform import (
+    RunningPlatform,
+    Transferred,
+    VerifiedPlatform,
+)
 from tests.unit.deployment.verify.recorded import METRICS, RELEASE, RecordedCluster
 
-MakePlatform = Callable[..., Platform]
+MakePlatform = Callable[..., VerifiedPlatform]
 
 # Of two agents of NIXL 1.5.0 on one machine, one of which had written a mebibyte to the other.
 NIXL_PAGE = """# HELP agent_tx_bytes_total Number of bytes sent by the agent
@@ -44,11 +48,11 @@ WORDS = {
 }
 
 
-def problems(observations: Iterable[Observation]) -> list[Observation]:
+def problems(observations: Iterable[CheckResult]) -> list[CheckResult]:
     return [each for each in observations if each.severity != "ok"]
 
 
-def only(observations: Iterable[Observation]) -> Observation:
+def only(observations: Iterable[CheckResult]) -> CheckResult:
     """The one thing that is not well."""
     (found,) = problems(observations)
     return found

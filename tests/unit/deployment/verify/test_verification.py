@@ -14,20 +14,20 @@ import pytest
 import yaml
 from botocore.credentials import Credentials
 
-from inference_blueprints.deployment import forwarding
-from inference_blueprints.deployment.account import Account
-from inference_blueprints.deployment.cluster_access import connect, token
-from inference_blueprints.deployment.forwarding import forwarded
-from inference_blueprints.deployment.kubectl import KubectlFailed
+from inference_blueprints.deployment.aws.account import Account
+from inference_blueprints.deployment.kubernetes import port_forwarding
+from inference_blueprints.deployment.kubernetes.cluster_connection import connect, token
+from inference_blueprints.deployment.kubernetes.kubectl import KubectlFailed
+from inference_blueprints.deployment.kubernetes.port_forwarding import forwarded
 from inference_blueprints.deployment.verify import verification
-from inference_blueprints.deployment.verify.assembly import read_assembly
-from inference_blueprints.deployment.verify.subject import Platform
+from inference_blueprints.deployment.verify.synthesised_platform import read_assembly
 from inference_blueprints.deployment.verify.verification import CLUSTER_CHECKS, verify_cluster
+from inference_blueprints.deployment.verify.verified_platform import VerifiedPlatform
 from inference_blueprints.errors import UserError
 from tests.unit.deployment.faults import Faults, query_error
 from tests.unit.deployment.verify.recorded import KubernetesObject, RecordedCluster
 
-MakePlatform = Callable[..., Platform]
+MakePlatform = Callable[..., VerifiedPlatform]
 NAME = "p5en-disaggregated"
 
 
@@ -229,7 +229,7 @@ def test_kubectl_that_gives_up_says_why() -> None:
 
 
 def test_kubectl_that_opens_nothing_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forwarding, "OPENING_SECONDS", 0.5)
+    monkeypatch.setattr(port_forwarding, "OPENING_SECONDS", 0.5)
     program = Program("thinking", stays=True)
     with pytest.raises(KubectlFailed, match="no port was opened"), forwarded(program, "n", "p", 1):
         pass

@@ -11,14 +11,14 @@ from inference_blueprints import tools
 from inference_blueprints.local.emulator.kubernetes import (
     ChartArchive,
     ChartReference,
-    Cluster,
+    EmulatedCluster,
     KubernetesRejection,
-    Release,
+    ReleaseInstallation,
 )
 from inference_blueprints.local.emulator.recording_cluster import RecordingCluster
 from inference_blueprints.local.emulator.records import recorded_releases
 
-CLUSTER = Cluster(name="blue", kubernetes_version="1.35")
+CLUSTER = EmulatedCluster(name="blue", kubernetes_version="1.35")
 DEPLOYMENT = """
 apiVersion: apps/v1
 kind: Deployment
@@ -45,7 +45,7 @@ def _config_map(name: str, namespace: str = "default", **labels: str) -> dict:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
 
 
-def _release(**templates: str) -> Release:
+def _release(**templates: str) -> ReleaseInstallation:
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
         archive.writestr(
@@ -53,7 +53,7 @@ def _release(**templates: str) -> Release:
         )
         for name, text in templates.items():
             archive.writestr(f"templates/{name}.yaml", text)
-    return Release(
+    return ReleaseInstallation(
         name="web",
         namespace="shop",
         create_namespace=True,
@@ -142,7 +142,7 @@ def test_a_chart_of_a_registry_is_recorded_and_says_that_it_was_not_rendered(
     backend: RecordingCluster, tmp_path: Path
 ) -> None:
     chart = ChartReference("oci://example.com/charts/karpenter", "karpenter", "1.14.1")
-    release = Release(
+    release = ReleaseInstallation(
         name="karpenter", namespace="kube-system", create_namespace=False, chart=chart, values={"replicas": 2}
     )
     backend.install_chart(CLUSTER, release)

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from inference_blueprints import catalog
-from inference_blueprints.completions.outcome import Outcome, Usage
-from inference_blueprints.local.batch.outcome import BatchOutcome
-from inference_blueprints.local.parts import Part
-from inference_blueprints.local.replay.outcome import ReplayResult
-from inference_blueprints.local.replay.scale import scale
-from inference_blueprints.local.replay.trace import shipped_trace
+from inference_blueprints.local.batch.batch_outcome import BatchOutcome
 from inference_blueprints.local.report import ModelRun
 from inference_blueprints.local.signals.read_back import SignalCounts
+from inference_blueprints.measurement.completions.request_outcome import RequestOutcome, TokenUsage
+from inference_blueprints.measurement.replay.recorded_trace import shipped_trace
+from inference_blueprints.measurement.replay.replay_result import ReplayResult
+from inference_blueprints.measurement.replay.scaled_trace import scale
 from inference_blueprints.planning.summary import summarise
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint, Objectives, Workload
+from inference_blueprints.targets.local.platform_parts import PlatformPart
 
 WORKLOAD = Workload(input_tokens=3000, output_tokens=200, peak_requests_per_second=2.0)
 PARTS = (
-    Part("router", "real", "Dynamo's own"),
-    Part("engine", "simulated", "latencies from a profile"),
-    Part("CloudFormation", "emulated", "on this machine"),
-    Part("controllers", "stubbed", "rendered and validated"),
+    PlatformPart("router", "real", "Dynamo's own"),
+    PlatformPart("engine", "simulated", "latencies from a profile"),
+    PlatformPart("CloudFormation", "emulated", "on this machine"),
+    PlatformPart("controllers", "stubbed", "rendered and validated"),
 )
 BATCH_OUTCOME = BatchOutcome(
     queue="nightly",
@@ -40,17 +40,17 @@ BATCH_OUTCOME = BatchOutcome(
 PROMPT, ANSWER, CACHED = 1000, 101, 250
 
 
-def answered(sent: float, first_token_ms: float, token_ms: float = 20.0) -> Outcome:
+def answered(sent: float, first_token_ms: float, token_ms: float = 20.0) -> RequestOutcome:
     first = sent + first_token_ms / 1000
     last = first + (ANSWER - 1) * token_ms / 1000
-    return Outcome(sent, sent, first, last, last, Usage(PROMPT, ANSWER, CACHED))
+    return RequestOutcome(sent, sent, first, last, last, TokenUsage(PROMPT, ANSWER, CACHED))
 
 
-def failed(sent: float, reason: str, detail: str = "") -> Outcome:
-    return Outcome(sent, sent, None, None, sent + 0.1, None, reason, detail)
+def failed(sent: float, reason: str, detail: str = "") -> RequestOutcome:
+    return RequestOutcome(sent, sent, None, None, sent + 0.1, None, reason, detail)
 
 
-def result_of(*outcomes: Outcome, model: str = "qwen3-8b", elapsed: float = 100.0) -> ReplayResult:
+def result_of(*outcomes: RequestOutcome, model: str = "qwen3-8b", elapsed: float = 100.0) -> ReplayResult:
     return ReplayResult(
         model=model,
         trace=shipped_trace(),

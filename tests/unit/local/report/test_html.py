@@ -6,10 +6,10 @@ from html.parser import HTMLParser
 
 import pytest
 
-from inference_blueprints.local.parts import Part
 from inference_blueprints.local.report import render_html
 from inference_blueprints.local.worker_losses import WorkerLoss
 from inference_blueprints.spec.types import Objectives
+from inference_blueprints.targets.local.platform_parts import PlatformPart
 from tests.unit.local.report.samples import BATCH_OUTCOME, PARTS, answered, failed, result_of, run_of
 
 HOSTILE = "<script>alert('x')</script>\"&"
@@ -80,7 +80,7 @@ def test_every_element_is_closed(page_of, usual_run) -> None:
 
 def test_names_from_outside_are_text(page_of) -> None:
     result = result_of(answered(0.0, 100.0), failed(1.0, "HTTP 500", HOSTILE), model=HOSTILE)
-    text, page = page_of(run_of(result), parts=(*PARTS, Part(HOSTILE, "real", HOSTILE)))
+    text, page = page_of(run_of(result), parts=(*PARTS, PlatformPart(HOSTILE, "real", HOSTILE)))
     assert "<script" not in text
     assert page.text.count(HOSTILE) >= 4
 
@@ -99,13 +99,13 @@ def test_each_plot_has_its_words_and_no_id_twice(page_of, usual_run) -> None:
 def test_figures_of_simulated_engines_say_so_and_others_do_not(page_of, usual_run) -> None:
     _, page = page_of(usual_run)
     for title in (
-        "Milliseconds",
+        "Latency, ms",
         "Throughput and price",
         "Time to first token, cumulative",
         "End to end, cumulative",
     ):
         assert f"{title} (simulated)" in page.text
-    _, real = page_of(usual_run, parts=(Part("engine", "real", "a GPU"),))
+    _, real = page_of(usual_run, parts=(PlatformPart("engine", "real", "a GPU"),))
     assert "simulated" not in real.text
 
 
@@ -114,7 +114,7 @@ def test_streams_lost_with_a_worker_stand_out(page_of, usual_run) -> None:
     lines = [page.of("li") for page in (page_of(usual_run, worker_losses=(loss,))[1], page_of(usual_run)[1])]
     assert len(lines[0]) == len(lines[1]) + 1
     _, bad = page_of(usual_run, worker_losses=(dataclasses.replace(loss, lost=1),))
-    assert "7 brought every token, 1 lost" in bad.text
+    assert "7 complete, 1 lost" in bad.text
     assert bad.of("li").count({"class": "bad"}) == lines[0].count({"class": "bad"}) + 1
 
 

@@ -51,7 +51,7 @@ def test_everything_asked_for_is_there(printed, usual_run) -> None:
         "http://127.0.0.1:4000/v1",
         "2 requests, 1 failures",
         "1 x HTTP 500, first: [red]gone",
-        "milliseconds, simulated",
+        "latency, ms (simulated)",
         "objective timeToFirstTokenP90Ms 50 ms: missed (100 ms)",
         "prefix cache hits: 25.0% of the prompt tokens",
         "throughput per GPU (simulated)",
@@ -69,10 +69,10 @@ def test_lost_workers_say_what_became_of_their_streams(printed, usual_run) -> No
     )
     text = " ".join(printed(usual_run, worker_losses=losses).split())
     assert (
-        "2 of 12 prefill workers of a-main killed with 40 streams under way: 5 went on at another, "
-        "39 brought every token, 1 lost."
+        "2 of 12 prefill workers of a-main killed during 40 streams: 5 moved to another worker, "
+        "39 complete, 1 lost."
     ) in text
-    assert "The one decode worker of a-main was not killed" in text
+    assert "The only decode worker of a-main was not killed" in text
 
 
 def test_batch_jobs_say_what_became_of_every_request(printed, usual_run) -> None:
@@ -80,7 +80,7 @@ def test_batch_jobs_say_what_became_of_every_request(printed, usual_run) -> None
     text = " ".join(printed(usual_run, batch=(BATCH_OUTCOME, lossy)).split())
     assert (
         "Batch job of team ads in queue nightly, completed after 31 s (simulated): 200 requests of qwen3-8b, "
-        "200 answered, 0 failed, 0 lost, 0 duplicated; 2 workers killed and replaced meanwhile; 0.0800 USD"
+        "200 answered, 0 failed, 0 lost, 0 duplicated; 2 workers killed and replaced; 0.0800 USD"
     ) in text
     assert "196 answered, 1 failed, 3 lost, 2 duplicated" in text
     assert text.count("Signal captions, read back: 200 written, 0 missing, 0 wrong.") == 2
@@ -90,5 +90,5 @@ def test_batch_jobs_say_what_became_of_every_request(printed, usual_run) -> None
 
 def test_what_is_left_out_says_why(printed) -> None:
     text = " ".join(printed(run_of(result_of(answered(0.0, 100.0)), profiled=False)).split())
-    assert "price per million tokens (simulated): left out" in text
+    assert "price per million tokens (simulated): not available" in text
     assert "no latency profile" in text

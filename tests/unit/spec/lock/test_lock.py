@@ -20,8 +20,8 @@ from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.lock import overlay
 from inference_blueprints.spec.lock.differences import Change, differences
 from inference_blueprints.spec.lock.lock import Lock, Pin, lock_of, lock_path
-from inference_blueprints.spec.lock.reading import parse_lock
-from inference_blueprints.spec.lock.writing import lock_text
+from inference_blueprints.spec.lock.lock_reader import parse_lock
+from inference_blueprints.spec.lock.lock_writer import lock_text
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 DIGEST = "sha256:" + "ab" * 32

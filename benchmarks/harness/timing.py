@@ -1,0 +1,136 @@
+"""Measuring whole processes, in turns, so that a slow moment of the machine touches all of them alike."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BLUEPRINTS = ROOT / ".venv" / "bin" / "blueprints"
+
+_KIB_PER_MIB = 1024
+
+
+class BenchmarkError(Exception):
+    """A measured command that failed; a figure from it would mean nothing."""
+
+
+def interleaved_medians(measures: Sequence[Callable[[], float]], rounds: int) -> list[float]:
+    """Take several measurements in turns, A B A B, and return the median of each.
+
+    Parameters
+    ----------
+    measures
+        Each returns one measurement.
+    rounds
+        How often each is taken.
+
+    Returns
+    -------
+    list of float
+        Medians in the order of `measures`.
+    """
+    taken = [[measure() for measure in measures] for _ in range(rounds)]
+    return [statistics.median(column) for column in zip(*taken, strict=True)]
+
+
+def wall_seconds(command: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> float:
+    """Run a command to its end and return how long it took.
+
+    Parameters
+    ----------
+    command
+        Program and arguments; it runs in the project's folder.
+    environment
+        Variables beside those of this process.
+
+    Returns
+    -------
+    float
+        Seconds.
+
+    Raises
+    ------
+    BenchmarkError
+        If it fails.
+    """
+    start = time.perf_counter()
+    run(command, environment)
+    return time.perf_counter() - start
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessCost:
+    """What a process took of the machine.
+
+    Parameters
+    ----------
+    memory_mib
+        Most resident memory at once, in MiB.
+    processor_seconds
+        Time on the processors, which other work on the machine hardly changes.
+    """
+
+    memory_mib: float
+    processor_seconds: float
+
+
+def cost(command: Sequence[str | Path]) -> ProcessCost:
+    """Run a command to its end and return what it took.
+
+    A small parent process runs it and asks the kernel about its children (``getrusage``), so that earlier
+    children of this process do not count.
+
+    Parameters
+    ----------
+    command
+        Program and arguments; it runs in the project's folder.
+
+    Raises
+    ------
+    BenchmarkError
+        If it fails.
+    """
+    parent = (
+        "import resource, subprocess, sys\n"
+        "subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)\n"
+        "usage = resource.getrusage(resource.RUSAGE_CHILDREN)\n"
+        "print(usage.ru_maxrss, usage.ru_utime + usage.ru_stime)\n"
+    )
+    kib, seconds = run([sys.executable, "-S", "-c", parent, *command]).split()
+    return ProcessCost(int(kib) / _KIB_PER_MIB, float(seconds))
+
+
+def run(command: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> str:
+    """Run a command to its end and return what it printed.
+
+    Parameters
+    ----------
+    command
+        Program and arguments; it runs in the project's folder.
+    environment
+        Variables beside those of this process.
+
+    Raises
+    ------
+    BenchmarkError
+        If it fails.
+    """
+    ran = subprocess.run(
+        [str(word) for word in command],
+        cwd=ROOT,
+        env={**os.environ, **(environment or {})},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if ran.returncode:
+        words = " ".join(str(word) for word in command)
+        raise BenchmarkError(f"{words} ended with {ran.returncode}:\n{ran.stderr.strip()}")
+    return ran.stdout

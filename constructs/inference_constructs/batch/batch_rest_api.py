@@ -1,0 +1,161 @@
+"""The batch API: inside the VPC, for callers who sign their requests, and for clients that bring a token."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import aws_cdk as cdk
+from aws_cdk import aws_apigateway as apigateway
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from inference_constructs.batch.job_functions import AUTHORIZER_SECONDS
+from inference_constructs.findings import acknowledge
+
+#: Below the functions' concurrency, and far above what hundreds of teams ask: jobs are few, requests are not.
+_REQUESTS_PER_SECOND, _REQUESTS_AT_ONCE = 100, 200
+
+
+class BatchRestApi(Construct):
+    """A private REST API: `/v1` for tokens, `/iam/v1` for signed requests.
+
+    Parameters
+    ----------
+    handler, authorizer
+        The functions that answer, and that ask who holds a token.
+    gateway_responses
+        Responses that API Gateway itself gives, by response type: ``statusCode`` and ``body``.
+    vpc
+        Where it is reached: an endpoint of API Gateway in it is the only way in.
+    vpc_cidr
+        The VPC's IPv4 range.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        handler: lambda_.IFunction,
+        authorizer: lambda_.IFunction,
+        gateway_responses: Mapping[str, Mapping[str, Any]],
+        vpc: ec2.IVpc,
+        vpc_cidr: str,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        endpoint = self._add_endpoint(vpc, vpc_cidr)
+        self.api = apigateway.RestApi(
+            self,
+            "Api",
+            binary_media_types=["multipart/form-data"],
+            cloud_watch_role=False,
+            deploy_options=apigateway.StageOptions(
+                access_log_destination=apigateway.LogGroupLogDestination(
+                    logs.LogGroup(
+                        self,
+                        "Log",
+                        removal_policy=cdk.RemovalPolicy.DESTROY,
+                        retention=logs.RetentionDays.THREE_MONTHS,
+                    )
+                ),
+                access_log_format=apigateway.AccessLogFormat.json_with_standard_fields(
+                    caller=True,
+                    http_method=True,
+                    ip=True,
+                    protocol=True,
+                    request_time=True,
+                    resource_path=True,
+                    response_length=True,
+                    status=True,
+                    user=True,
+                ),
+                metrics_enabled=True,
+                throttling_burst_limit=_REQUESTS_AT_ONCE,
+                throttling_rate_limit=_REQUESTS_PER_SECOND,
+            ),
+            endpoint_configuration=apigateway.EndpointConfiguration(
+                types=[apigateway.EndpointType.PRIVATE], vpc_endpoints=[endpoint]
+            ),
+            policy=_policy(endpoint),
+        )
+        for reason, response in gateway_responses.items():
+            self.api.add_gateway_response(
+                reason,
+                type=apigateway.ResponseType.of(reason),
+                status_code=str(response["statusCode"]) if response["statusCode"] else None,
+                templates={"application/json": json.dumps(response["body"])},
+            )
+        integration = apigateway.LambdaIntegration(handler, allow_test_invoke=False)
+        tokens = apigateway.RequestAuthorizer(
+            self,
+            "Tokens",
+            handler=authorizer,
+            identity_sources=[apigateway.IdentitySource.header("Authorization")],
+            results_cache_ttl=cdk.Duration.seconds(AUTHORIZER_SECONDS),
+        )
+        self._add(["v1"], integration, authorizer=tokens)
+        self._add(["iam", "v1"], integration, authorization_type=apigateway.AuthorizationType.IAM)
+        acknowledge(
+            self.api,
+            {
+                "APIG2": "The function validates each request and reports all errors at once.",
+                "APIG3": "Nobody outside the VPC reaches it.",
+                "APIG6": "Access is logged; a log of calls needs a role that the whole account shares.",
+                "COG4": "Callers are IAM's: they sign, or bring a token that STS signed.",
+            },
+        )
+
+    def _add_endpoint(self, vpc: ec2.IVpc, cidr: str) -> ec2.InterfaceVpcEndpoint:
+        """Let the VPC reach APIs by their own names."""
+        security_group = ec2.SecurityGroup(
+            self, "Endpoint", vpc=vpc, allow_all_outbound=False, description="HTTPS from the VPC to APIs"
+        )
+        security_group.add_ingress_rule(ec2.Peer.ipv4(cidr), ec2.Port.tcp(443))
+        return ec2.InterfaceVpcEndpoint(
+            self,
+            "ExecuteApi",
+            vpc=vpc,
+            service=ec2.InterfaceVpcEndpointAwsService.APIGATEWAY,
+            open=False,
+            security_groups=[security_group],
+            subnets=ec2.SubnetSelection(subnets=vpc.private_subnets),
+        )
+
+    def _add(
+        self,
+        path: Sequence[str],
+        integration: apigateway.LambdaIntegration,
+        *,
+        authorizer: apigateway.IAuthorizer | None = None,
+        authorization_type: apigateway.AuthorizationType | None = None,
+    ) -> None:
+        """Answer everything below a path."""
+        resource: apigateway.IResource = self.api.root
+        for part in path:
+            resource = resource.add_resource(part)
+        resource.add_proxy(
+            any_method=True,
+            default_integration=integration,
+            default_method_options=apigateway.MethodOptions(
+                authorizer=authorizer, authorization_type=authorization_type
+            ),
+        )
+
+
+def _policy(endpoint: ec2.IVpcEndpoint) -> iam.PolicyDocument:
+    """Let calls in that come through the endpoint; who may do what is the authorizers' business."""
+    return iam.PolicyDocument(
+        statements=[
+            iam.PolicyStatement(
+                actions=["execute-api:Invoke"],
+                conditions={"StringEquals": {"aws:SourceVpce": endpoint.vpc_endpoint_id}},
+                principals=[iam.AnyPrincipal()],
+                resources=["execute-api:/*"],
+            )
+        ]
+    )

@@ -1,0 +1,106 @@
+"""Add-ons that EKS installs and updates."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from aws_cdk import aws_eks_v2 as eks
+from constructs import Construct, IDependable
+
+from inference_blueprints.catalog.addresses import WARM_PREFIXES
+
+
+@dataclass(frozen=True)
+class AddOn:
+    """One EKS add-on.
+
+    Parameters
+    ----------
+    construct_id, name
+        Its construct's id, and the name that EKS knows.
+    configuration
+        Values of the add-on's own schema.
+    outlives
+        Whether what it installed stays when the add-on is taken out; it goes with the cluster.
+    """
+
+    construct_id: str
+    name: str
+    configuration: Mapping[str, Any] = field(default_factory=dict)
+    outlives: bool = False
+
+
+#: Daemons without which a node is not ready. Prefix delegation gives a node 110 pods whatever its interfaces.
+BEFORE_NODES = (
+    AddOn(
+        "VpcCni",
+        "vpc-cni",
+        {"env": {"ENABLE_PREFIX_DELEGATION": "true", "WARM_PREFIX_TARGET": str(WARM_PREFIXES)}},
+    ),
+    AddOn("KubeProxy", "kube-proxy"),
+    AddOn("PodIdentityAgent", "eks-pod-identity-agent"),
+    AddOn("NodeMonitoringAgent", "eks-node-monitoring-agent"),
+)
+
+#: Deployments; they become active only where there are nodes.
+AFTER_NODES = (AddOn("CoreDns", "coredns"), AddOn("MetricsServer", "metrics-server"))
+
+#: Secrets of Secrets Manager as Kubernetes secrets of the pods that mount them, on accelerated nodes too: the
+#: driver tolerates every taint of its own accord, its provider does not. Permissions come from `SecretSync`.
+#: It stays, because models are updated after the cluster: to give up an object, Helm has to know its kind.
+SECRETS = AddOn(
+    "Secrets",
+    "aws-secrets-store-csi-driver-provider",
+    {
+        "secrets-store-csi-driver": {"syncSecret": {"enabled": True}},
+        "tolerations": [{"operator": "Exists"}],
+    },
+    outlives=True,
+)
+
+
+class ClusterAddOns(Construct):
+    """A set of EKS add-ons.
+
+    Parameters
+    ----------
+    cluster_name
+        Name of the cluster.
+    add_ons
+        The add-ons.
+    versions
+        Version by name; where it is None, EKS takes its default for the cluster's Kubernetes at creation.
+    after
+        Constructs that have to exist before the add-ons.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        cluster_name: str,
+        add_ons: Sequence[AddOn],
+        versions: Mapping[str, str | None],
+        after: Sequence[IDependable] = (),
+    ) -> None:
+        super().__init__(scope, construct_id)
+        for add_on in add_ons:
+            self._install(cluster_name, add_on, versions[add_on.name])
+        self.node.add_dependency(*after)
+
+    def _install(self, cluster_name: str, add_on: AddOn, version: str | None) -> None:
+        """Create one add-on; its own fields win over earlier ones, so an update never stops half-way."""
+        eks.CfnAddon(
+            self,
+            add_on.construct_id,
+            addon_name=add_on.name,
+            addon_version=version,
+            cluster_name=cluster_name,
+            configuration_values=json.dumps(add_on.configuration) if add_on.configuration else None,
+            preserve_on_delete=add_on.outlives or None,
+            resolve_conflicts="OVERWRITE",
+        )

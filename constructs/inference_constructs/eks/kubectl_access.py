@@ -1,0 +1,76 @@
+"""Access to the cluster from other stacks: by values that outlive its resources, not by its construct."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from aws_cdk import aws_eks_v2 as eks
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+
+@dataclass(frozen=True)
+class KubectlAccess:
+    """What a stack needs to apply charts and manifests to a cluster that another stack creates.
+
+    A construct that refers to the cluster itself would add to the cluster's stack, and so would every model.
+
+    Parameters
+    ----------
+    cluster_name
+        Name of the cluster, a plain string.
+    service_token
+        ARN of the Lambda function that applies charts and manifests.
+    handler_role_arn
+        ARN of that function's role. The role may read the chart assets of every stack.
+
+    Examples
+    --------
+    >>> access = KubectlAccess.from_cluster(cluster, cluster_name="search")  # doctest: +SKIP
+    >>> HelmRelease(stack, "Chart", cluster=access.import_cluster(stack), ...)  # doctest: +SKIP
+    """
+
+    cluster_name: str
+    service_token: str
+    handler_role_arn: str
+
+    @classmethod
+    def from_cluster(cls, cluster: eks.Cluster, *, cluster_name: str) -> KubectlAccess:
+        """Return the access to a cluster that applies charts and manifests.
+
+        Parameters
+        ----------
+        cluster
+            The cluster.
+        cluster_name
+            Its name as a plain string: stacks that refer to the construct's own name would depend on it.
+
+        Raises
+        ------
+        ValueError
+            If the cluster has no kubectl provider.
+        """
+        provider = cluster.kubectl_provider
+        if provider is None or provider.role is None:
+            raise ValueError(f"{cluster.node.path} has no kubectl provider: give kubectl_provider_options")
+        return cls(
+            cluster_name=cluster_name,
+            service_token=provider.service_token,
+            handler_role_arn=provider.role.role_arn,
+        )
+
+    def import_cluster(self, scope: Construct) -> eks.ICluster:
+        """Return the cluster as an imported construct.
+
+        Parameters
+        ----------
+        scope
+            The stack that uses the cluster. Call this once per stack: the construct IDs are fixed.
+        """
+        role = iam.Role.from_role_arn(scope, "KubectlRole", self.handler_role_arn, mutable=False)
+        provider = eks.KubectlProvider.from_kubectl_provider_attributes(
+            scope, "KubectlProvider", role=role, service_token=self.service_token
+        )
+        return eks.Cluster.from_cluster_attributes(
+            scope, "Cluster", cluster_name=self.cluster_name, kubectl_provider=provider
+        )

@@ -1,0 +1,58 @@
+"""The table of batch jobs, files and uploads."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import aws_cdk as cdk
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_kms as kms
+from constructs import Construct
+
+from inference_blueprints.contracts import batch_names
+
+#: Partition key of each global index, by the index's name.
+INDEXES: Final = {
+    batch_names.TEAM_INDEX: batch_names.TEAM_INDEX_KEY,
+    batch_names.STATE_INDEX: batch_names.STATE_INDEX_KEY,
+}
+
+
+class BatchJobTable(dynamodb.TableV2):
+    """One partition key, an index by team and one by state, as the functions of batch read them.
+
+    Parameters
+    ----------
+    encryption_key
+        Key of every record.
+    retain
+        Whether the table outlives its stack.
+    """
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, encryption_key: kms.IKey, retain: bool
+    ) -> None:
+        super().__init__(
+            scope,
+            construct_id,
+            partition_key=_text(batch_names.ID_ATTRIBUTE),
+            global_secondary_indexes=[
+                dynamodb.GlobalSecondaryIndexPropsV2(
+                    index_name=name, partition_key=_text(key), sort_key=_text(batch_names.ORDER_ATTRIBUTE)
+                )
+                for name, key in INDEXES.items()
+            ],
+            billing=dynamodb.Billing.on_demand(),
+            deletion_protection=retain,
+            encryption=dynamodb.TableEncryptionV2.customer_managed_key(encryption_key),
+            point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
+                point_in_time_recovery_enabled=True
+            ),
+            removal_policy=cdk.RemovalPolicy.RETAIN if retain else cdk.RemovalPolicy.DESTROY,
+            time_to_live_attribute=batch_names.EXPIRY_ATTRIBUTE,
+        )
+
+
+def _text(name: str) -> dynamodb.Attribute:
+    """Return an attribute that holds text."""
+    return dynamodb.Attribute(name=name, type=dynamodb.AttributeType.STRING)

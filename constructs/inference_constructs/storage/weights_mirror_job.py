@@ -1,0 +1,101 @@
+"""The Kubernetes Job that copies a model from the Hugging Face Hub to a bucket, and its permissions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import aws_cdk as cdk
+from aws_cdk import aws_eks_v2 as eks
+from constructs import Construct
+
+from inference_blueprints.catalog.charts import Chart
+from inference_constructs.eks.pod_identity import PodIdentity, Statement
+from inference_constructs.findings import acknowledge_wildcards
+from inference_constructs.helm.release import HelmRelease
+from inference_constructs.serving.weights_identity import (
+    bucket_and_prefix,
+    read_secret,
+    read_weights,
+    s3_context,
+    use_key,
+)
+
+
+class WeightsMirrorJob(Construct):
+    """A Kubernetes Job that copies a model below one prefix. The deployment does not wait for it.
+
+    A Job on nodes that are there anyway has no limit of time (Lambda ends after 15 minutes, before a large
+    model is half way), needs no image of its own, and starts again where it was.
+
+    Parameters
+    ----------
+    cluster_name
+        Name of the cluster, a plain string.
+    cluster
+        Where the Job runs.
+    chart, release, values
+        Chart of the Job, its release, which is its service account's name too, and its values.
+    s3_prefix
+        ``s3://bucket/prefix`` of files and manifest; the bucket may be a reference.
+    secret_arn
+        Secret with the token of a gated model.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        cluster_name: str,
+        cluster: eks.ICluster,
+        chart: Chart,
+        release: str,
+        values: Mapping[str, Any],
+        s3_prefix: str,
+        secret_arn: str | None = None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        stack = cdk.Stack.of(self)
+        statements = [
+            *read_weights(stack, s3_prefix),
+            *_write_weights(stack, s3_prefix),
+            *(read_secret(stack, secret_arn) if secret_arn else []),
+        ]
+        identity = PodIdentity(
+            self,
+            "Identity",
+            cluster_name=cluster_name,
+            namespace=chart.namespace,
+            service_accounts=[release],
+            statements=statements,
+        )
+        acknowledge_wildcards(
+            identity,
+            statements,
+            "A model is many objects below one prefix; keys are used only through S3 and Secrets Manager for "
+            "these very objects.",
+        )
+        HelmRelease(
+            self, "Job", cluster=cluster, chart=chart, release=release, values=values
+        ).node.add_dependency(identity)
+
+
+def _write_weights(stack: cdk.Stack, s3_prefix: str) -> list[Statement]:
+    """Return statements to write below one prefix, to abort an upload, and to delete the manifest."""
+    bucket, prefix = bucket_and_prefix(stack, s3_prefix)
+    return [
+        {
+            "Sid": "WriteWeights",
+            "Effect": "Allow",
+            "Action": ["s3:AbortMultipartUpload", "s3:PutObject"],
+            "Resource": f"{bucket}/{prefix}*",
+        },
+        {
+            "Sid": "DeleteManifest",
+            "Effect": "Allow",
+            "Action": "s3:DeleteObject",
+            "Resource": f"{bucket}/{prefix}.json",
+        },
+        use_key(stack, "EncryptWeights", "s3", "kms:GenerateDataKey", s3_context(bucket, prefix)),
+    ]

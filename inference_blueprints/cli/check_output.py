@@ -1,0 +1,39 @@
+"""How commands show what checks see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import typer
+
+from inference_blueprints.cli.json_output import print_json
+from inference_blueprints.cli.options import Output
+
+if TYPE_CHECKING:
+    from inference_blueprints.deployment.check_results import CheckResult
+
+
+def show(results: Iterator[CheckResult], output: Output) -> None:
+    """Print each result as it comes, or all as JSON at the end; errors make the exit code 1.
+
+    Parameters
+    ----------
+    results
+        What checks see, computed while it is shown.
+
+    Raises
+    ------
+    typer.Exit
+        With code 1 if any is an error.
+    """
+    seen = []
+    for result in results:
+        seen.append(result)
+        if output is Output.TEXT:
+            print(result, flush=True)
+    if output is Output.JSON:
+        print_json([asdict(result) for result in seen])
+    if any(result.severity == "error" for result in seen):
+        raise typer.Exit(1)

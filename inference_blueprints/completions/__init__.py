@@ -1,1 +1,0 @@
-"""Asks OpenAI endpoints for chat completions, and times the answers."""

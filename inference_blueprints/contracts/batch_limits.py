@@ -1,0 +1,85 @@
+"""Sizes, times and counts of batch jobs. The functions and workers enforce them, and plans use them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_MIB: Final = 2**20
+
+# --- Preparation: the input becomes segments, and segments become shards. ---
+
+#: Bytes of one segment: a function checks it well within its 15 minutes and holds it in memory.
+SEGMENT_BYTES: Final = 64 * _MIB
+#: Segments of one job that are checked at the same time.
+MAX_CONCURRENT_SEGMENTS: Final = 50
+#: The lines of a segment are buffered up to this many bytes and then cut into shards.
+LINE_BUFFER_BYTES: Final = 64 * _MIB
+#: Memory that a buffered line takes in addition to its text.
+LINE_OVERHEAD_BYTES: Final = 1024
+#: Input and output tokens of a shard: minutes of work, so that a lost worker costs little and the last shards
+#: of a job end at about the same time.
+MAX_SHARD_TOKENS: Final = 8_000_000
+#: Most lines of a shard, regardless of their length.
+MAX_SHARD_LINES: Final = 50_000
+#: Prompts of different length classes go to different shards: short prompts would wait for the prefill
+#: of long ones. These are the upper ends of the first two classes, in tokens.
+LENGTH_CLASS_ENDS: Final = (2_048, 16_384)
+LENGTH_CLASSES: Final = len(LENGTH_CLASS_ENDS) + 1
+#: Bytes per token, for estimates. Common vocabularies have 4 to 5 for English, 3 to 5 for Chinese and 3 to 4
+#: for code.
+BYTES_PER_TOKEN: Final = 4
+#: Objects that a checked segment leaves in addition to its shards: report, custom_ids and invalid lines.
+OBJECTS_PER_SEGMENT: Final = 3
+
+# --- Workers. ---
+
+#: Shards held by a worker. Some shards start or end while the requests of another are sent.
+SHARDS_PER_WORKER: Final = 4
+#: Most requests in flight per worker.
+REQUESTS_PER_WORKER: Final = 512
+#: Longest time from a result to its commit.
+FLUSH_SECONDS: Final = 1
+#: Results that are committed before that time.
+FLUSH_BYTES: Final = 4 * _MIB
+#: Time between two heartbeats of a worker for each of its shards.
+WORKER_HEARTBEAT_SECONDS: Final = 30
+#: Time without a heartbeat after which SQS gives the shard's message to another worker.
+VISIBILITY_SECONDS: Final = 120
+#: Objects that a finished shard leaves: output, errors and summary.
+OBJECTS_PER_SHARD: Final = 3
+
+# --- The state machine. ---
+
+#: Time without a heartbeat after which the state machine gives a shard to another worker.
+TASK_HEARTBEAT_SECONDS: Final = 120
+#: Longest wait before a shard without heartbeats is given to another worker again. Each attempt leaves four
+#: of the 25,000 events that an execution may have: with this wait they last for the longest deadline.
+MAX_TASK_RETRY_SECONDS: Final = 120
+#: Bytes that the output of a child execution takes in the output of its map: `{}` and a comma.
+CHILD_OUTPUT_BYTES: Final = 3
+#: States of an execution that succeeds, including its start.
+STATES_PER_JOB: Final = 15
+#: States of a child execution, including its start.
+STATES_PER_CHILD: Final = 2
+#: History events of a child execution that succeeds.
+EVENTS_PER_CHILD: Final = 8
+#: History events of each missed heartbeat: scheduled, started, submitted, timed out.
+EVENTS_PER_TASK_TIMEOUT: Final = 4
+
+# --- The scheduler, the API and its clients. ---
+
+#: Time between two runs of the scheduler.
+SCHEDULE_SECONDS: Final = 60
+#: Running jobs whose number of places changes in one run, at most. Step Functions lets an account list and
+#: update one map run per second (https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html).
+MAX_RESIZES_PER_RUN: Final = 50
+#: File or part in one request. Lambda takes an event of 6 MB, in which bytes are base64
+#: (https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html).
+MAX_REQUEST_BYTES: Final = 4 * _MIB
+#: File that is uploaded in parts: the API joins them well within the 29 s that API Gateway waits.
+MAX_UPLOAD_BYTES: Final = 512 * _MIB
+#: Jobs on one page of the list.
+MAX_LISTED_JOBS: Final = 100
+#: Lifetime of a token: STS accepts a presigned request for no longer
+#: (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html).
+TOKEN_SECONDS: Final = 900

@@ -1,0 +1,93 @@
+"""Names that two sides of batch use: tables, events, metrics, states of the state machine, tokens."""
+
+from __future__ import annotations
+
+from typing import Final
+
+#: Output of the stack `<platform>-Batch`: the base URL of the API, which ends in `/v1`.
+API_OUTPUT: Final = "BatchApiAddress"
+
+# --- The table of jobs, files and uploads. ---
+
+ID_ATTRIBUTE: Final = "id"
+#: Index of a team's records, in the order of their creation.
+TEAM_INDEX: Final = "byTeam"
+TEAM_INDEX_KEY: Final = "collection"
+#: Index of jobs that have not ended, by state.
+STATE_INDEX: Final = "byState"
+STATE_INDEX_KEY: Final = "openState"
+#: Sort key of both indexes.
+ORDER_ATTRIBUTE: Final = "order"
+#: Time at which DynamoDB deletes an item of either table, in seconds since 1970.
+EXPIRY_ATTRIBUTE: Final = "expires"
+
+# --- The table of the progress of jobs. ---
+
+JOB_ATTRIBUTE: Final = "job"
+SHARD_ATTRIBUTE: Final = "shard"
+
+# --- Events on the account's default bus. ---
+
+EVENT_SOURCE: Final = "inference-blueprints.batch"
+#: A job waits for places.
+JOB_ASKS_EVENT: Final = "Batch Job Asks"
+#: A job has ended.
+JOB_ENDED_EVENT: Final = "Batch Job State Change"
+
+# --- The state machine. ---
+
+#: Label of the map whose children are shards; it is part of the ARN of its map runs.
+SHARD_MAP_LABEL: Final = "Shards"
+#: Errors of a worker that occur again in every attempt at the same shard.
+PERMANENT_ERRORS: Final = ("InvalidJobError", "MissingObjectError", "RenderingError")
+
+# --- Metrics in CloudWatch. ---
+
+METRIC_NAMESPACE: Final = "InferenceBlueprints/Batch"
+PLATFORM_DIMENSION: Final = "Platform"
+QUEUE_DIMENSION: Final = "Queue"
+MODEL_DIMENSION: Final = "Model"
+TEAM_DIMENSION: Final = "Team"
+STATE_DIMENSION: Final = "State"
+
+# By queue, once a minute.
+JOBS_WAITING: Final = "JobsWaiting"
+JOBS_RUNNING: Final = "JobsRunning"
+JOBS_ENDING: Final = "JobsEnding"
+OLDEST_WAITING_SECONDS: Final = "OldestWaitingSeconds"
+WAITED_PERCENT: Final = "WaitedPercent"
+# By platform.
+SCHEDULER_RUNS: Final = "SchedulerRuns"
+JOBS_BROKEN: Final = "JobsBroken"
+# By state, model or team, when a job ends.
+JOBS_ENDED: Final = "JobsEnded"
+COMPLETED_REQUESTS: Final = "CompletedRequests"
+FAILED_REQUESTS: Final = "FailedRequests"
+CACHED_TOKENS: Final = "CachedTokens"
+COST_USD: Final = "CostUsd"
+INPUT_TOKENS: Final = "InputTokens"
+OUTPUT_TOKENS: Final = "OutputTokens"
+# By model, once a minute from each worker.
+REQUESTS: Final = "Requests"
+ROWS: Final = "Rows"
+SHARDS: Final = "Shards"
+REFUSED: Final = "Refused"
+UNAVAILABLE: Final = "Unavailable"
+BROKEN: Final = "Broken"
+IN_FLIGHT: Final = "InFlight"
+IN_FLIGHT_LIMIT: Final = "InFlightLimit"
+SHARDS_HELD: Final = "ShardsHeld"
+
+# --- Tokens of clients that cannot sign their requests. ---
+
+TOKEN_PREFIX: Final = "inference-blueprints-v1."  # noqa: S105 - the public prefix of every token
+#: Signed header with the name of the platform, so that a token is valid for one platform only.
+TOKEN_AUDIENCE_HEADER: Final = "x-inference-blueprints-audience"  # noqa: S105 - the name of a header
+
+
+def sts_host(region: str) -> str:
+    """Return the host of STS in a region, for which a token must be signed.
+
+    Source: https://docs.aws.amazon.com/general/latest/gr/sts.html
+    """
+    return f"sts.{region}.amazonaws.com{'.cn' if region.startswith('cn-') else ''}"

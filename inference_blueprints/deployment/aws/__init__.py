@@ -1,0 +1,1 @@
+"""Clients for the user's AWS account."""

@@ -1,0 +1,42 @@
+"""Where a platform's batch API is, and whether the platform has one."""
+
+from __future__ import annotations
+
+from inference_blueprints.contracts.batch_names import API_OUTPUT
+from inference_blueprints.deployment.aws.account import Account
+from inference_blueprints.deployment.cloudformation.deployed_stacks import stack_outputs
+from inference_blueprints.errors import UserError
+from inference_blueprints.spec.types import Batch, Blueprint
+
+
+def batch_section(blueprint: Blueprint) -> Batch:
+    """Return what a blueprint says of batch.
+
+    Raises
+    ------
+    UserError
+        If it says nothing.
+    """
+    section = blueprint.spec.batch
+    if section is None:
+        raise UserError(
+            f"{blueprint.metadata.name}: has no batch; add spec.teams and spec.batch.queues to the "
+            "blueprint, and deploy it"
+        )
+    return section
+
+
+def batch_address(account: Account, platform: str) -> str:
+    """Return the address of a platform's batch API, ``/v1`` at its end.
+
+    Parameters
+    ----------
+    account
+        Where the platform is.
+
+    Raises
+    ------
+    UserError
+        If batch is not deployed, or AWS does not answer.
+    """
+    return stack_outputs(account, f"{platform}-Batch", API_OUTPUT)[API_OUTPUT]

@@ -1,0 +1,33 @@
+"""What a team's jobs of a month cost, and what is left of its budget."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from inference_blueprints.deployment.batch.batch_api_client import BatchApiClient
+from inference_blueprints.errors import UserError
+
+#: A team's month as the API answers it.
+Costs = Mapping[str, Any]
+
+
+def costs_of(api: BatchApiClient, month: str | None) -> Costs:
+    """Return what the team's jobs of a month cost, the dearest model and queue first.
+
+    Parameters
+    ----------
+    month
+        The month by UTC, such as ``2026-11``; None for this one.
+
+    Raises
+    ------
+    UserError
+        If it is no month, or the API refuses it or is not reached.
+    """
+    if month is not None and not re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", month, re.ASCII):
+        raise UserError(f"got --month {month}; allowed are months such as 2026-11")
+    costs = api.get("/costs", {"month": month} if month else None)
+    rows = sorted(costs["data"], key=lambda each: (-each["usd"], each["model"], each["queue"]))
+    return {**costs, "data": rows}

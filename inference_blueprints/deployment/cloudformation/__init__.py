@@ -1,0 +1,1 @@
+"""Runs the AWS CDK command line and reads the platform's CloudFormation stacks."""

@@ -1,0 +1,160 @@
+"""`cdk deploy` with a bar, the events of its stacks, and a readable end where it fails."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from inference_blueprints.deployment.cloudformation.cdk_process import run_cdk
+from inference_blueprints.deployment.cloudformation.failure_advice import advice
+from inference_blueprints.deployment.cloudformation.stack_events import (
+    ResourceEvent,
+    causes,
+    finished_stack,
+    parse_event,
+    resource_counts,
+)
+from inference_blueprints.errors import UserError
+from inference_blueprints.synthesis import app_command, app_environment
+
+_DEFAULT_OUTPUT = "cdk.out"
+_FAILURE_MARKS = ("❌", "Error:", "failed:")
+_LINES_KEPT = 3
+
+
+def deploy(name_or_path: str, arguments: Sequence[str], console: Console) -> None:
+    """Deploy every stack of a blueprint.
+
+    Parameters
+    ----------
+    name_or_path
+        Name of a shipped blueprint, or path of a YAML file.
+    arguments
+        Passed on to ``cdk deploy``.
+    console
+        Where progress is shown: a bar in a terminal, the CDK's own lines elsewhere.
+
+    Raises
+    ------
+    UserError
+        If it fails: each resource that did, its reason and what to do.
+    """
+    words = ["deploy", "--app", app_command(), "--all", "--progress", "events", *arguments]
+    with DeploymentProgress(console, _output_directory(arguments)) as progress:
+        code = run_cdk(words, app_environment(name_or_path), progress, terminal=console.is_terminal)
+    if code:
+        raise UserError(
+            "\n".join([f"cdk deploy failed with code {code}", *progress.explanation(name_or_path)])
+        )
+
+
+def _output_directory(arguments: Sequence[str]) -> Path:
+    """Return where the CDK writes its templates."""
+    for option, value in pairwise([*arguments, ""]):
+        if option in ("--output", "-o"):
+            return Path(value)
+        if option.startswith("--output="):
+            return Path(option.removeprefix("--output="))
+    return Path(_DEFAULT_OUTPUT)
+
+
+class DeploymentProgress:
+    """Listens to ``cdk deploy``; a context manager.
+
+    Parameters
+    ----------
+    console
+        Where progress is shown.
+    assembly_directory
+        Where the CDK writes its templates, before the first event; their resources are what the bar counts.
+    """
+
+    def __init__(self, console: Console, assembly_directory: Path) -> None:
+        self._console = console
+        self._directory = assembly_directory
+        self._counts: Mapping[str, int] = {}
+        self._complete: Counter[str] = Counter()
+        self._failures: list[ResourceEvent] = []
+        self._last_errors: list[str] = []
+        columns = (
+            TextColumn("deploy"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("resources"),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[detail]}", markup=False),
+        )
+        self._bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> DeploymentProgress:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._bar.stop()
+
+    @property
+    def complete(self) -> int:
+        """Resources that are ready, those of unchanged stacks included."""
+        return sum(min(self._counts.get(stack, 0), done) for stack, done in self._complete.items())
+
+    @property
+    def total(self) -> int:
+        """Resources of all stacks; 0 as long as there are no templates."""
+        return sum(self._counts.values())
+
+    def line(self, text: str) -> None:
+        """Show a line and count what it tells."""
+        event, finished = parse_event(text), finished_stack(text)
+        if event or finished:
+            self._begin()
+        if event:
+            self._complete[event.stack] += event.is_complete
+            if event.is_cause:
+                self._failures.append(event)
+        elif finished:
+            self._complete[finished] = self._counts.get(finished, 0)
+        elif any(mark in text for mark in _FAILURE_MARKS):
+            self._last_errors = [*self._last_errors, text.strip()][-_LINES_KEPT:]
+        self._say(_event_line(event) if event and self._console.is_terminal else text)
+        if self._task is not None:
+            detail = event.stack if event else finished or ""
+            self._bar.update(self._task, completed=self.complete, total=self.total, detail=detail)
+
+    def question(self, text: str) -> None:
+        """Show a question of the CDK's; the bar makes room until there are events again."""
+        self._bar.stop()
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True, end="")
+
+    def explanation(self, name_or_path: str) -> list[str]:
+        """Return what failed and what to do, a line each.
+
+        Parameters
+        ----------
+        name_or_path
+            The blueprint, for commands.
+        """
+        lines = causes(self._failures) or self._last_errors
+        advices = dict.fromkeys(each for line in lines if (each := advice(line, name_or_path)))
+        return [*lines, *(f"what to do: {each}" for each in advices)]
+
+    def _begin(self) -> None:
+        """Start the bar at the first sign of a deployment, when the templates are written."""
+        if not self._counts:
+            self._counts = resource_counts(self._directory)
+            self._task = self._bar.add_task("", total=self.total, detail="")
+        self._bar.start()
+
+    def _say(self, text: str) -> None:
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def _event_line(event: ResourceEvent) -> str:
+    """Return an event as a person reads it: no counter, no time."""
+    reason = f" {event.reason}" if event.reason else ""
+    return f"{event.stack}  {event.status}  {event.resource_type}  {event.resource}{reason}"

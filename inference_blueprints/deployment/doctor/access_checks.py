@@ -1,0 +1,67 @@
+"""Whether the user can deploy at all: credentials, CDK command line, bootstrapped environment."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+
+from inference_blueprints import resources, tools
+from inference_blueprints.deployment.check_results import CheckResult
+from inference_blueprints.deployment.doctor.doctor_context import DoctorContext
+from inference_blueprints.errors import UserError
+
+#: `requiresBootstrapStackVersion` of the stacks that aws-cdk-lib 2.275 writes (cloud assembly manifest).
+REQUIRED_BOOTSTRAP_VERSION = 6
+_BOOTSTRAP_PARAMETER = "/cdk-bootstrap/hnb659fds/version"
+
+
+def credentials(context: DoctorContext) -> CheckResult:
+    """Say whose credentials these are, and whether the blueprint is meant for them."""
+    try:
+        number = context.account.number
+        context.account.demand(context.environment.account)
+    except UserError as error:
+        return CheckResult("credentials", "error", str(error), "aws sso login, or export AWS_PROFILE=...")
+    return CheckResult("credentials", "ok", f"account {number}, region {context.account.region}")
+
+
+def command_line(_context: DoctorContext) -> Iterator[CheckResult]:
+    """Find out whether the pinned CDK command line runs.
+
+    Parameters
+    ----------
+    _context
+        Not needed: the command line is this library's own.
+    """
+    name = "CDK command line"
+    package = json.loads((resources.root() / "package.json").read_text(encoding="utf-8"))
+    pinned = package["dependencies"]["aws-cdk"]
+    try:
+        result = subprocess.run([*tools.cdk(), "--version"], capture_output=True, text=True, check=False)
+    except (UserError, OSError) as error:
+        yield CheckResult(name, "error", str(error), "make setup")
+        return
+    version = result.stdout.split(" ")[0].strip()
+    if version == pinned:
+        yield CheckResult(name, "ok", version)
+    else:
+        found = version or result.stderr.strip()
+        yield CheckResult(name, "error", f"{found} runs, {pinned} is pinned", "make setup")
+
+
+def bootstrap(context: DoctorContext) -> Iterator[CheckResult]:
+    """Find out whether account and region are bootstrapped, and recently enough."""
+    ssm = context.account.client("ssm")
+    command = f"blueprints bootstrap {context.name_or_path}"
+    try:
+        version = int(ssm.get_parameter(Name=_BOOTSTRAP_PARAMETER)["Parameter"]["Value"])
+    except ssm.exceptions.ParameterNotFound:
+        place = f"account {context.account.number} has none in {context.account.region}"
+        yield CheckResult("bootstrap", "error", place, command)
+        return
+    if version < REQUIRED_BOOTSTRAP_VERSION:
+        message = f"version {version} is there, {REQUIRED_BOOTSTRAP_VERSION} is needed"
+        yield CheckResult("bootstrap", "error", message, command)
+    else:
+        yield CheckResult("bootstrap", "ok", f"version {version}")

@@ -1,0 +1,33 @@
+"""All checks, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from inference_blueprints.deployment.check_results import CheckResult, Checks, run_checks
+from inference_blueprints.deployment.doctor import (
+    access_checks,
+    capacity_checks,
+    network_checks,
+    weight_checks,
+)
+from inference_blueprints.deployment.doctor.doctor_context import DoctorContext
+
+#: Checks by name, in the order in which their results are shown.
+CHECKS: Checks[DoctorContext] = {
+    "CDK command line": access_checks.command_line,
+    "bootstrap": access_checks.bootstrap,
+    "quotas": capacity_checks.quotas,
+    "offerings": capacity_checks.offerings,
+    "weights": weight_checks.weights,
+    "network": network_checks.existing_network,
+    "certificate": network_checks.certificate,
+}
+
+
+def check_environment(context: DoctorContext) -> Iterator[CheckResult]:
+    """Iterate over everything found; without usable credentials nothing else is asked."""
+    credentials = access_checks.credentials(context)
+    yield credentials
+    if credentials.severity != "error":
+        yield from run_checks(CHECKS, context)

@@ -1,0 +1,36 @@
+"""What an examination looks at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from inference_blueprints.deployment.aws.account import Account
+from inference_blueprints.spec.types import Blueprint, Environment
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorContext:
+    """What is examined.
+
+    Parameters
+    ----------
+    account
+        Where the blueprint is to be deployed.
+    blueprint
+        What is to be deployed.
+    name_or_path
+        How the user named it, for commands.
+    """
+
+    account: Account
+    blueprint: Blueprint
+    name_or_path: str
+
+    @property
+    def environment(self) -> Environment:
+        """The blueprint's section."""
+        return self.blueprint.spec.environment
+
+    def aws(self, words: str) -> str:
+        """Return a command of the AWS command line for the blueprint's region."""
+        return f"aws {words} --region {self.environment.region}"

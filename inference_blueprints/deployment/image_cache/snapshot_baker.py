@@ -1,0 +1,209 @@
+"""The state machine that bakes, as it is deployed: found, started, followed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from inference_blueprints.catalog import image_cache
+from inference_blueprints.deployment.aws.account import Account, readable_errors
+from inference_blueprints.deployment.image_cache.wanted_snapshot import WantedSnapshot
+from inference_blueprints.errors import UserError
+
+POLL_SECONDS = 10.0
+_RUNNING = "RUNNING"
+_SUCCEEDED = "SUCCEEDED"
+
+#: What the user reads of the state machine's states; the others are steps between these.
+STEPS: Mapping[str, str] = MappingProxyType(
+    {
+        "StartInstance": "starting an instance",
+        "PullImages": "waiting for the instance",
+        "WaitForImages": "pulling the images",
+        "WaitForInstance": "stopping the instance",
+        "WaitForSnapshot": "waiting for the snapshot to be complete",
+        "TerminateInstance": "ending the instance",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Baked:
+    """How a bake ended.
+
+    Parameters
+    ----------
+    pool
+        Name of the pool.
+    snapshot_id
+        The snapshot; None where there is none.
+    failure
+        Why there is none; empty where there is one.
+    """
+
+    pool: str
+    snapshot_id: str | None
+    failure: str = ""
+
+
+class Baker:
+    """The deployed state machine of a platform.
+
+    Parameters
+    ----------
+    blueprint
+        Name or path, for commands in messages.
+
+    Raises
+    ------
+    UserError
+        If it is not deployed.
+    """
+
+    def __init__(self, account: Account, platform: str, *, blueprint: str) -> None:
+        self._states = account.client("stepfunctions")
+        self._blueprint = blueprint
+        self._stack = f"{platform}-{image_cache.STACK}"
+        with readable_errors():
+            outputs = self._outputs(account.client("cloudformation"))
+        self._state_machine = outputs[image_cache.STATE_MACHINE_OUTPUT]
+        self._bottlerocket = outputs[image_cache.BOTTLEROCKET_OUTPUT]
+
+    def running(self, pool: str) -> list[str]:
+        """Return the ARNs of the executions that bake for a pool right now.
+
+        Parameters
+        ----------
+        pool
+            Name of the pool.
+        """
+        pages = self._states.get_paginator("list_executions").paginate(
+            stateMachineArn=self._state_machine, statusFilter=_RUNNING
+        )
+        with readable_errors():
+            return [
+                execution["executionArn"]
+                for page in pages
+                for execution in page["executions"]
+                if execution["name"].split("_")[0] == pool
+            ]
+
+    def bake(self, snapshots: Sequence[WantedSnapshot], say: Callable[[str], None]) -> Iterator[Baked]:
+        """Bake for several pools at once, and yield each as it ends.
+
+        What is being baked already, with the same images, is followed and not begun again.
+
+        Parameters
+        ----------
+        say
+            Called with a line for each step.
+
+        Raises
+        ------
+        UserError
+            If what is deployed is of another Bottlerocket, a pool has no image, or AWS refuses.
+        """
+        for each in snapshots:
+            self._demand_sense(each)
+        with readable_errors():
+            executions = {each.pool: self._start(each, say) for each in snapshots}
+        steps: dict[str, str] = {}
+        while executions:
+            for pool, execution in list(executions.items()):
+                with readable_errors():
+                    answer = self._states.describe_execution(executionArn=execution)
+                    if answer["status"] == _RUNNING:
+                        self._tell(pool, execution, steps, say)
+                        continue
+                del executions[pool]
+                yield self._ended(pool, answer)
+            if executions:
+                time.sleep(POLL_SECONDS)
+
+    def _outputs(self, cloudformation: Any) -> dict[str, str]:
+        """Return the outputs of the stack."""
+        try:
+            [stack] = cloudformation.describe_stacks(StackName=self._stack)["Stacks"]
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "ValidationError":
+                raise
+            raise UserError(
+                f"there is no stack {self._stack}, which bakes images; "
+                f"run `blueprints deploy {self._blueprint}` first"
+            ) from error
+        outputs = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
+        if image_cache.STATE_MACHINE_OUTPUT not in outputs:
+            raise UserError(
+                f"the stack {self._stack} is {stack['StackStatus']} and cannot bake; "
+                f"run `blueprints deploy {self._blueprint}` first"
+            )
+        return outputs
+
+    def _demand_sense(self, wanted: WantedSnapshot) -> None:
+        """Refuse to bake what the nodes could not use, or nothing at all."""
+        if wanted.bottlerocket != self._bottlerocket:
+            raise UserError(
+                f"the stack {self._stack} bakes with Bottlerocket {self._bottlerocket}, the nodes have "
+                f"{wanted.bottlerocket}; run `blueprints deploy {self._blueprint}` first, and before it "
+                f"`blueprints upgrade {self._blueprint} --apply` where the lock holds pool '{wanted.pool}'"
+            )
+        if not wanted.images:
+            raise UserError(
+                f"pool '{wanted.pool}' runs nothing, so there is no image to bake; name it in a model"
+            )
+
+    def _start(self, wanted: WantedSnapshot, say: Callable[[str], None]) -> str:
+        """Start an execution, or find the one that does the same."""
+        order = json.dumps(
+            {
+                "pool": wanted.pool,
+                "architecture": wanted.architecture,
+                "images": list(wanted.images),
+                "imagesDigest": wanted.images_digest,
+                "sizeGib": wanted.size_gib,
+            },
+            sort_keys=True,
+        )
+        # The name is EC2's token as well, of 64 characters at the most; a pool's name has 40.
+        name = f"{wanted.pool}_{hashlib.sha256(order.encode()).hexdigest()[:12]}"
+        for execution in self.running(wanted.pool):
+            if execution.rpartition(":")[2].startswith(f"{name}_"):
+                say(f"{wanted.pool}: is being baked already")
+                return execution
+        say(f"{wanted.pool}: baking {', '.join(wanted.images)}")
+        answer = self._states.start_execution(
+            stateMachineArn=self._state_machine, name=f"{name}_{int(time.time())}", input=order
+        )
+        return str(answer["executionArn"])
+
+    def _tell(self, pool: str, execution: str, steps: dict[str, str], say: Callable[[str], None]) -> None:
+        """Say which step a bake is at, once a step."""
+        events = self._states.get_execution_history(executionArn=execution, reverseOrder=True, maxResults=20)[
+            "events"
+        ]
+        entered = (event["stateEnteredEventDetails"]["name"] for event in events
+                   if "stateEnteredEventDetails" in event)  # fmt: skip
+        step = next((STEPS[name] for name in entered if name in STEPS), None)
+        if step and steps.get(pool) != step:
+            steps[pool] = step
+            say(f"{pool}: {step}")
+
+    def _ended(self, pool: str, answer: Mapping[str, Any]) -> Baked:
+        """Return how an execution ended."""
+        if answer["status"] == _SUCCEEDED:
+            return Baked(pool, json.loads(answer["output"])["snapshotId"])
+        if answer["status"] == "FAILED":
+            return Baked(pool, None, answer.get("cause", answer.get("error", "no reason was given")))
+        return Baked(
+            pool,
+            None,
+            f"the execution was ended from outside ({answer['status']}), so its instance may still run; "
+            f"look for instances with the tag {image_cache.POOL_TAG}={pool}",
+        )

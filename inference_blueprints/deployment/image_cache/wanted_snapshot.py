@@ -1,0 +1,96 @@
+"""What a pool's snapshot has to hold."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from inference_blueprints import catalog
+from inference_blueprints.catalog import image_cache
+from inference_blueprints.catalog.releases import NodeImage
+from inference_blueprints.errors import UserError
+from inference_blueprints.serving.nodes.pool_images import images_digest, pool_images
+from inference_blueprints.serving.types import ServingPlan
+from inference_blueprints.spec.types import Blueprint, Pool
+from inference_blueprints.spec.wording import allowed, quote, suggestion
+
+
+@dataclass(frozen=True, slots=True)
+class WantedSnapshot:
+    """A pool that asks for a snapshot, and what the plan puts on it.
+
+    Parameters
+    ----------
+    pool
+        Name of the pool.
+    named
+        Id that the blueprint names; None where it names none yet.
+    architecture
+        Of the pool's instance types.
+    size_gib
+        Size of the nodes' data volume.
+    bottlerocket
+        Variant and release of the nodes, such as ``aws-k8s-1.35/v1.66.0``.
+    """
+
+    pool: str
+    named: str | None
+    architecture: str
+    images: tuple[str, ...]
+    size_gib: int
+    bottlerocket: str
+
+    @property
+    def images_digest(self) -> str:
+        """What tells its images from others."""
+        return images_digest(self.images)
+
+
+def wanted_snapshots(
+    blueprint: Blueprint, plan: ServingPlan, only: Collection[str] = ()
+) -> list[WantedSnapshot]:
+    """Return the pools that ask for a snapshot, in the blueprint's order.
+
+    Parameters
+    ----------
+    only
+        Names of pools that are meant; empty for all.
+
+    Raises
+    ------
+    UserError
+        If one of ``only`` is no pool or asks for no snapshot.
+    """
+    pools = {pool.name: pool for pool in blueprint.spec.pools}
+    for name in only:
+        if name not in pools:
+            raise UserError(f"got {quote(name)}, {allowed('pool', pools)}{suggestion(name, pools)}")
+        if not pools[name].image_acceleration.ebs_snapshot:
+            raise UserError(
+                f"pool {quote(name)} pulls its images; to have them baked, write "
+                "`imageAcceleration: {ebsSnapshot: {}}` there and deploy"
+            )
+    return [
+        _wanted(pool, plan, _node_image(blueprint, pool.name))
+        for pool in pools.values()
+        if pool.image_acceleration.ebs_snapshot and (not only or pool.name in only)
+    ]
+
+
+def _node_image(blueprint: Blueprint, pool: str) -> NodeImage:
+    """Return what a pool's nodes boot; a cluster of another kind than EKS has no such nodes."""
+    eks, releases = blueprint.spec.cluster.eks, blueprint.releases
+    if eks is None:
+        raise UserError("snapshots of images are for nodes of EKS, and the blueprint has no cluster.eks")
+    return releases.held_pools.get(pool, NodeImage(eks.version, releases.bottlerocket))
+
+
+def _wanted(pool: Pool, plan: ServingPlan, image: NodeImage) -> WantedSnapshot:
+    return WantedSnapshot(
+        pool=pool.name,
+        named=pool.image_snapshot_id,
+        architecture=catalog.instance_type(pool.instance_types[0]).architecture,
+        images=pool_images(plan, pool.name),
+        size_gib=pool.disk.size_gib,
+        bottlerocket=image_cache.variant(image),
+    )

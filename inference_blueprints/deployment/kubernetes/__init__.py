@@ -1,0 +1,1 @@
+"""Connects to the Kubernetes API server of a platform."""

@@ -1,0 +1,180 @@
+"""Kubectl, the very one that CDK runs at deployment, speaking to one API server."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from inference_blueprints import tools
+
+_TIMEOUT_SECONDS = 120
+_FIRST_PAUSE_SECONDS = 0.1
+_LONGEST_PAUSE_SECONDS = 1.0
+_PROXY_VARIABLES = ("HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy")
+
+KubernetesObject = Mapping[str, Any]
+
+
+class KubectlFailed(Exception):  # noqa: N818 - the name says what happened
+    """Kubectl exited with an error; the text is its own."""
+
+
+class Kubectl:
+    """Runs kubectl against one API server.
+
+    Parameters
+    ----------
+    kubeconfig
+        The server and who asks.
+    """
+
+    def __init__(self, kubeconfig: Path) -> None:
+        self._kubeconfig = kubeconfig
+
+    def run(self, *arguments: str, document: Mapping[str, Any] | None = None) -> str:
+        """Run kubectl and return what it prints.
+
+        Parameters
+        ----------
+        arguments
+            Such as ``get``, ``nodes``.
+        document
+            Given on standard input, for arguments with ``--filename -``.
+
+        Raises
+        ------
+        KubectlFailed
+            When it exits with an error.
+        """
+        try:
+            result = subprocess.run(
+                self._command(*arguments),
+                input=None if document is None else json.dumps(document),
+                env=self._environment(),
+                capture_output=True,
+                text=True,
+                timeout=_TIMEOUT_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise KubectlFailed(f"no answer within {_TIMEOUT_SECONDS} s") from error
+        if result.returncode:
+            raise KubectlFailed(result.stderr.strip())
+        return result.stdout
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start kubectl for a command that lasts, such as ``port-forward``; the caller ends it.
+
+        Returns
+        -------
+        subprocess.Popen
+            Its standard output brings its errors too.
+        """
+        return subprocess.Popen(
+            self._command(*arguments),
+            env=self._environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def get(self, *arguments: str) -> list[dict[str, Any]]:
+        """Return objects as the server holds them.
+
+        Parameters
+        ----------
+        arguments
+            What follows ``kubectl get`` for a list, such as ``pods``, ``--all-namespaces``.
+
+        Raises
+        ------
+        KubectlFailed
+            When it exits with an error.
+        """
+        items: list[dict[str, Any]] = json.loads(self.run("get", *arguments, "--output", "json"))["items"]
+        return items
+
+    def apply(self, objects: Sequence[KubernetesObject]) -> None:
+        """Create or change objects by server-side apply; unknown fields are errors.
+
+        Parameters
+        ----------
+        objects
+            What is applied, all in one call.
+
+        Raises
+        ------
+        KubectlFailed
+            With the server's words on every object that it refuses.
+        """
+        self._apply(objects)
+
+    def check(self, objects: Sequence[KubernetesObject]) -> None:
+        """Have the server judge objects as if they were applied (dry run), and keep none.
+
+        Schemas, enumerations, CEL rules, admission plug-ins and webhooks all speak. The namespaces and the
+        definitions of custom resources must be there.
+
+        Parameters
+        ----------
+        objects
+            What is judged, all in one call.
+
+        Raises
+        ------
+        KubectlFailed
+            With the server's words on every object that it refuses.
+        """
+        self._apply(objects, "--dry-run=server")
+
+    def wait_until(self, condition: Callable[[], bool], what: str, *, timeout_seconds: float = 240) -> None:
+        """Ask again and again until something holds.
+
+        Parameters
+        ----------
+        condition
+            Asked after ever longer pauses, a second at most; a failing kubectl counts as not yet.
+        what
+            For the error message.
+        timeout_seconds
+            How long at most; long, for a machine that does much else.
+
+        Raises
+        ------
+        TimeoutError
+            When it does not hold in time; the last words of kubectl are added.
+        """
+        deadline = time.monotonic() + timeout_seconds
+        reason = ""
+        pause = _FIRST_PAUSE_SECONDS
+        while time.monotonic() < deadline:
+            try:
+                if condition():
+                    return
+            except KubectlFailed as failure:
+                reason = f": {failure}"
+            time.sleep(pause)
+            pause = min(1.5 * pause, _LONGEST_PAUSE_SECONDS)
+        raise TimeoutError(f"{what}: not within {timeout_seconds:.0f} s{reason}")
+
+    def _command(self, *arguments: str) -> list[str]:
+        return [str(tools.kubectl()), "--kubeconfig", str(self._kubeconfig), *arguments]
+
+    def _environment(self) -> dict[str, str]:
+        """Keep the user's own configuration of kubectl out, and let a proxy of theirs in."""
+        passed = {name: os.environ[name] for name in _PROXY_VARIABLES if name in os.environ}
+        home = str(self._kubeconfig.parent)
+        return {"HOME": home, "PATH": os.environ.get("PATH", os.defpath), **passed}
+
+    def _apply(self, objects: Sequence[KubernetesObject], *flags: str) -> None:
+        self.run(
+            *("apply", "--server-side", "--force-conflicts", "--validate=strict"),
+            *(*flags, "--filename", "-"),
+            document={"apiVersion": "v1", "kind": "List", "items": list(objects)},
+        )

@@ -1,0 +1,1 @@
+"""Deletes a platform and finds billable resources that remain."""

@@ -1,0 +1,120 @@
+"""The cluster of a platform as EKS describes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from inference_blueprints.catalog.releases import ADD_ONS, version_order
+from inference_blueprints.deployment.aws.account import Account, readable_errors
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterComponent:
+    """An add-on or a managed node group.
+
+    Parameters
+    ----------
+    version
+        Of the add-on; of Kubernetes for nodes.
+    status
+        EKS's word, such as ``ACTIVE``.
+    """
+
+    version: str
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeployedCluster:
+    """What there is.
+
+    Parameters
+    ----------
+    name
+        Of the cluster and of its platform.
+    version
+        Kubernetes version, such as ``1.35``.
+    status
+        EKS's word, such as ``ACTIVE``.
+    add_ons
+        By name, those that a platform may have.
+    nodegroups
+        Managed node groups by name.
+    """
+
+    name: str
+    version: str
+    status: str
+    add_ons: Mapping[str, ClusterComponent]
+    nodegroups: Mapping[str, ClusterComponent]
+
+
+def deployed_cluster(account: Account, name: str) -> DeployedCluster | None:
+    """Describe the cluster of a platform.
+
+    Returns
+    -------
+    DeployedCluster or None
+        None where the platform has not been deployed.
+
+    Raises
+    ------
+    UserError
+        If AWS refuses to describe it, or the credentials are missing.
+    """
+    eks = account.client("eks")
+    with readable_errors():
+        try:
+            cluster = eks.describe_cluster(name=name)["cluster"]
+        except eks.exceptions.ResourceNotFoundException:
+            return None
+        add_ons = {}
+        for page in eks.get_paginator("list_addons").paginate(clusterName=name):
+            for add_on in set(page["addons"]) & set(ADD_ONS):
+                found = eks.describe_addon(clusterName=name, addonName=add_on)["addon"]
+                add_ons[add_on] = ClusterComponent(found["addonVersion"], found["status"])
+        nodegroups = {}
+        for page in eks.get_paginator("list_nodegroups").paginate(clusterName=name):
+            for group in page["nodegroups"]:
+                found = eks.describe_nodegroup(clusterName=name, nodegroupName=group)["nodegroup"]
+                nodegroups[group] = ClusterComponent(found["version"], found["status"])
+    return DeployedCluster(
+        name, cluster["version"], cluster["status"], dict(sorted(add_ons.items())), nodegroups
+    )
+
+
+def compatible_add_on(account: Account, name: str, kubernetes: str, installed: str) -> str | None:
+    """Return the version of an add-on to have with a version of Kubernetes.
+
+    Parameters
+    ----------
+    account
+        Whose region is asked.
+    installed
+        The version that there is; it stays where it is compatible and newer than EKS's default.
+
+    Returns
+    -------
+    str or None
+        EKS's default or the installed one, whichever is newer; without either the newest that is compatible;
+        None where none is.
+
+    Raises
+    ------
+    UserError
+        If AWS refuses to say.
+    """
+    compatible: dict[str, bool] = {}
+    with readable_errors():
+        pages = account.client("eks").get_paginator("describe_addon_versions")
+        for page in pages.paginate(addonName=name, kubernetesVersion=kubernetes):
+            for add_on in page["addons"]:
+                for each in add_on["addonVersions"]:
+                    compatible[each["addonVersion"]] = any(
+                        entry.get("defaultVersion") and entry.get("clusterVersion") == kubernetes
+                        for entry in each["compatibilities"]
+                    )
+    defaults = [version for version, is_default in compatible.items() if is_default]
+    kept = [installed] if installed in compatible else []
+    return max([*defaults, *kept] or compatible, key=version_order, default=None)

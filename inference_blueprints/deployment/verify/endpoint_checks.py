@@ -1,0 +1,227 @@
+"""What a model is asked, and what its answers must show: tokens, counts, cache hits, latencies."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+
+import aiohttp
+
+from inference_blueprints.deployment.check_results import CheckResult, Severity
+from inference_blueprints.measurement.completions.completion_client import CompletionClient
+from inference_blueprints.measurement.completions.request_outcome import RequestOutcome
+from inference_blueprints.measurement.completions.served_models import (
+    ListingFailedError,
+    ServedModels,
+    served_models,
+)
+from inference_blueprints.measurement.statistics.percentiles import percentile
+from inference_blueprints.spec.types import Model
+
+#: Requests of the small load, sent one after the other.
+SMALL_LOAD = 5
+_FIRST_WORDS, _FIRST_TOKENS = 64, 16
+_REPEATED_TOKENS = 512
+_MOST_REPEATS = 9
+#: Of a text that begins as no other only a chat template may be known. A decode worker of vLLM counts
+#: what it was sent as cached, too (``num_external_computed_tokens``).
+_UNSEEN_SHARE = 0.5
+_MOST_OUTPUT_TOKENS = 128
+_PERCENT = 90.0
+_WORDS = ("river", "stone", "light", "paper", "green", "water", "house", "table", "music", "north", "plant")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedEndpoint:
+    """Who is asked.
+
+    Parameters
+    ----------
+    label
+        For messages, such as ``qwen3-8b/main``.
+    workers
+        How many may answer, over all roles that read prompts.
+    timeout_seconds
+        Longest time of one answer.
+    """
+
+    label: str
+    base_url: str
+    model: Model
+    workers: int
+    timeout_seconds: float = 120.0
+
+
+async def ask(endpoint: CheckedEndpoint) -> AsyncIterator[CheckResult]:
+    """Ask a model a few questions, one at a time, each check for itself.
+
+    Yields
+    ------
+    CheckResult
+        Of the checks ``models``, ``tokens``, ``prefix cache`` and ``objectives``.
+    """
+    async with aiohttp.ClientSession() as session:
+        served, listed = await _listed(session, endpoint)
+        yield listed
+        client = CompletionClient(
+            session,
+            endpoint.base_url,
+            endpoint.model.name,
+            timeout_seconds=endpoint.timeout_seconds,
+            clock=time.monotonic,
+        )
+        checks = _EndpointChecks(endpoint, client, simulated=served is not None and served.simulated)
+        tokens_a_word, tokens = await checks.tokens()
+        yield tokens
+        if tokens_a_word is None:
+            for check in ("prefix cache", "objectives"):
+                yield CheckResult(
+                    check, "unknown", f"{endpoint.label}: not asked, since no tokens are counted"
+                )
+            return
+        yield await checks.prefix_cache(tokens_a_word)
+        for result in await checks.objectives(tokens_a_word):
+            yield result
+
+
+async def _listed(
+    session: aiohttp.ClientSession, endpoint: CheckedEndpoint
+) -> tuple[ServedModels | None, CheckResult]:
+    """Find out whether the endpoint knows the model."""
+    label, name = endpoint.label, endpoint.model.name
+    try:
+        served = await served_models(session, endpoint.base_url, timeout_seconds=endpoint.timeout_seconds)
+    except ListingFailedError as error:
+        return None, CheckResult("models", "error", f"{label}: {endpoint.base_url}/v1/models: {error}")
+    if name not in served.names:
+        names = ", ".join(served.names) or "none"
+        return served, CheckResult("models", "error", f"{label}: {name} is not served; served are: {names}")
+    return served, CheckResult("models", "ok", f"{label}: {name} is served")
+
+
+class _EndpointChecks:
+    """Questions to one model."""
+
+    def __init__(self, endpoint: CheckedEndpoint, client: CompletionClient, *, simulated: bool) -> None:
+        self._label = endpoint.label
+        self._model = endpoint.model
+        self._workers = endpoint.workers
+        self._client = client
+        self._simulated = " (simulated)" if simulated else ""
+
+    async def tokens(self) -> tuple[float | None, CheckResult]:
+        """Ask for a few tokens, which must come, and be counted right; say how many a word has."""
+        opening = await self._complete(_text(1), 1)
+        outcome = await self._complete(_text(_FIRST_WORDS), _FIRST_TOKENS)
+        for each in (opening, outcome):
+            if each.failure:
+                return None, self._observe("tokens", "error", f"none flow: {_reason(each)}")
+        if opening.usage is None or outcome.usage is None:
+            return None, self._observe("tokens", "error", "they flow, and usage does not count them")
+        more = outcome.usage.prompt_tokens - opening.usage.prompt_tokens
+        if outcome.usage.completion_tokens != _FIRST_TOKENS or more <= 0:
+            message = (
+                f"usage counts {outcome.usage.completion_tokens} for an answer of {_FIRST_TOKENS}, and "
+                f"{more} for {_FIRST_WORDS - 1} words more in a prompt"
+            )
+            return None, self._observe("tokens", "error", message)
+        first = f"{outcome.time_to_first_token_ms or 0:,.0f} ms{self._simulated}"
+        message = f"{_FIRST_TOKENS} streamed and counted, the first after {first}"
+        return more / (_FIRST_WORDS - 1), self._observe("tokens", "ok", message)
+
+    async def prefix_cache(self, tokens_a_word: float) -> CheckResult:
+        """Repeat a prompt until a worker finds it in its cache, which after one turn of all it must."""
+        prompt = _text(round(_REPEATED_TOKENS / tokens_a_word))
+        first, found, repeats = 0, 0, min(self._workers + 1, _MOST_REPEATS)
+        for repeat in range(repeats + 1):
+            outcome = await self._complete(prompt, 1)
+            if outcome.failure or outcome.usage is None:
+                return self._observe("prefix cache", "error", f"a repeated prompt fails: {_reason(outcome)}")
+            cached = outcome.usage.cached_tokens or 0
+            if repeat == 0 and cached > outcome.usage.prompt_tokens * _UNSEEN_SHARE:
+                message = (
+                    f"{cached} of {outcome.usage.prompt_tokens} tokens of a prompt that nobody has seen are "
+                    "counted as cached: blocks from prefill workers are among them"
+                )
+                return self._observe("prefix cache", "unknown", message)
+            first = cached if repeat == 0 else first
+            found = cached
+            if found > first:
+                message = (
+                    f"{found} of {outcome.usage.prompt_tokens} prompt tokens are found on repeat {repeat}"
+                )
+                return self._observe("prefix cache", "ok", message)
+        message = f"a prompt asked {repeats + 1} times finds no more than {found} of its tokens in a cache"
+        if repeats <= self._workers and self._model.routing.chosen != "kvAware":
+            return self._observe(
+                "prefix cache", "unknown", f"{message}; the workers take turns, and are more"
+            )
+        return self._observe("prefix cache", "error", f"{message}; prefix caching or KV events do not work")
+
+    async def objectives(self, tokens_a_word: float) -> list[CheckResult]:
+        """Send a small load of the workload's lengths, and compare latencies with the objectives."""
+        workload = self._model.workload
+        words = max(1, round(workload.input_tokens / tokens_a_word))
+        shared_words = round(words * workload.shared_prefix_ratio)
+        shared = _text(shared_words)
+        output_tokens = max(2, min(workload.output_tokens, _MOST_OUTPUT_TOKENS))
+        outcomes = [
+            await self._complete(shared + _text(words - shared_words), output_tokens)
+            for _ in range(SMALL_LOAD + 1)
+        ][1:]  # the first fills the cache with what all share
+        failed = [outcome for outcome in outcomes if outcome.failure]
+        if failed:
+            message = f"{len(failed)} of {SMALL_LOAD} requests failed: {_reason(failed[0])}"
+            return [self._observe("objectives", "error", message)]
+        prompt_tokens = [outcome.usage.prompt_tokens for outcome in outcomes if outcome.usage]
+        mean = sum(prompt_tokens) / len(prompt_tokens) if prompt_tokens else 0
+        load = f"{SMALL_LOAD} requests of {mean:,.0f} and {output_tokens} tokens, one at a time"
+        wanted = self._model.objectives
+        return [
+            self._compared(
+                "time to first token",
+                [outcome.time_to_first_token_ms for outcome in outcomes],
+                wanted.time_to_first_token_p90_ms,
+                load,
+            ),
+            self._compared(
+                "time per output token",
+                [outcome.time_per_output_token_ms for outcome in outcomes],
+                wanted.time_per_output_token_p90_ms,
+                load,
+            ),
+        ]
+
+    def _compared(
+        self, what: str, values: Sequence[float | None], objective: float | None, load: str
+    ) -> CheckResult:
+        """Compare the 90th percentile of a latency with its objective."""
+        found = percentile([value for value in values if value is not None], _PERCENT)
+        if found is None:
+            return self._observe("objectives", "unknown", f"{what} cannot be told from the answers")
+        measured = f"{what} p90 {found:,.1f} ms{self._simulated}"
+        if objective is None:
+            return self._observe("objectives", "ok", f"{measured}, no objective is stated; {load}")
+        compared = f"{measured}, the objective is {objective:,.0f} ms; {load}"
+        return self._observe("objectives", "error" if found > objective else "ok", compared)
+
+    async def _complete(self, prompt: str, output_tokens: int) -> RequestOutcome:
+        return await self._client.complete(prompt, output_tokens, due_seconds=time.monotonic())
+
+    def _observe(self, check: str, severity: Severity, message: str) -> CheckResult:
+        return CheckResult(check, severity, f"{self._label}: {message}")
+
+
+def _text(words: int) -> str:
+    """Write a text that begins as no other: caches and the other questions know nothing of it."""
+    if not words:
+        return ""
+    return " ".join([secrets.token_hex(4), *(secrets.choice(_WORDS) for _ in range(words - 1))]) + " "
+
+
+def _reason(outcome: RequestOutcome) -> str:
+    """Return why a request failed, with the endpoint's own words."""
+    reason = outcome.failure or "no usage"
+    return f"{reason} ({outcome.failure_detail})" if outcome.failure_detail else reason

@@ -1,0 +1,210 @@
+"""Whether KV cache really moves over RDMA: NIXL falls back to TCP without an error, far slower."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+from inference_blueprints.deployment.check_results import CheckResult
+from inference_blueprints.deployment.kubernetes.kubectl import KubectlFailed
+from inference_blueprints.deployment.verify.pod_checks import pods_of
+from inference_blueprints.deployment.verify.prometheus_metrics import metrics_of, sample_sum
+from inference_blueprints.deployment.verify.verified_platform import (
+    KubernetesObject,
+    RunningPlatform,
+    Transferred,
+    holds,
+)
+from inference_blueprints.serving.engines.kv_transfer import NIXL_METRICS
+from inference_blueprints.serving.types import DeploymentPlan, Process
+
+Verdict = Literal["as planned", "another", "not told"]
+
+#: What names the back end, once an agent: NIXL's Python interface, which vLLM and SGLang use
+#: (``src/api/python/_api.py`` of ai-dynamo/nixl 1.4 and 1.5), SGLang 0.5.21 itself
+#: (``srt/disaggregation/nixl/conn.py``), and TensorRT-LLM, which uses NIXL's C++ interface
+#: (``cache_transmission/nixl_utils/transferAgent.cpp``).
+_NAMED = (
+    re.compile(r"Backend (\w+) was instantiated"),
+    re.compile(r"NIXL KVManager initialized with backend: (\w+)"),
+    re.compile(r"using NIXL backend: (\w+)"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Counters:
+    """Names under which an engine's workers count bytes that were moved, and transfers that failed."""
+
+    moved: tuple[str, ...]
+    failed: tuple[str, ...]
+
+
+#: By engine. vLLM counts what NIXL's telemetry tells it (https://docs.vllm.ai, "Production Metrics"); SGLang
+#: leaves that to NIXL's exporter (``docs/telemetry.md``); of TensorRT-LLM the worker that receives counts
+#: (``dynamo/trtllm/metrics.py`` of ai-dynamo 1.6), and counts no failures.
+_COUNTERS: Mapping[str, _Counters] = MappingProxyType(
+    {
+        "vllm": _Counters(("vllm:nixl_bytes_transferred_sum",), ("vllm:nixl_num_failed_transfers_total",)),
+        "sglang": _Counters(
+            ("agent_tx_bytes_total", "agent_rx_bytes_total"),
+            ("agent_errors_total", "sglang:num_transfer_failed_reqs_total"),
+        ),
+        "tensorrtLlm": _Counters(("trtllm_kv_transfer_bytes_sum",), ()),
+    }
+)
+
+
+def transfer_back_ends(log: str) -> set[str]:
+    """Return the NIXL back ends that a worker's log names, such as ``LIBFABRIC``.
+
+    Parameters
+    ----------
+    log
+        The worker's log from its start.
+    """
+    return {name for pattern in _NAMED for name in pattern.findall(log)}
+
+
+def judge(log: str, expected: str) -> Verdict:
+    """Say whether a worker moves KV cache by the planned back end and no other.
+
+    Parameters
+    ----------
+    log
+        The worker's log from its start.
+    expected
+        Such as ``LIBFABRIC``, which is RDMA over EFA; ``UCX`` on AWS is TCP.
+    """
+    found = transfer_back_ends(log)
+    if not found:
+        return "not told"
+    return "as planned" if found == {expected} else "another"
+
+
+def transferred(running: RunningPlatform) -> dict[str, Transferred]:
+    """Return what the workers of each deployment have moved so far, by release.
+
+    Deployments of which nothing can be read are left out.
+    """
+    found = {}
+    for deployment in running.deployments:
+        if deployment.kv_transfer is None:
+            continue
+        try:
+            count = _count(running, deployment, pods_of(running, deployment))
+        except KubectlFailed:
+            continue
+        if count is not None:
+            found[deployment.release] = count
+    return found
+
+
+def kv_transfer(running: RunningPlatform) -> Iterator[CheckResult]:
+    """Read the workers' logs, and their counts of what was moved, where prefill and decode are apart.
+
+    Parameters
+    ----------
+    running
+        The platform, after its models were asked: before that nothing is moved.
+    """
+    for deployment in running.deployments:
+        if deployment.kv_transfer is None:
+            continue
+        found = pods_of(running, deployment)
+        for process in deployment.workers:
+            ready = [pod for pod in found[process.name] if holds(pod, "Ready")]
+            yield from _back_end(running, deployment, process, ready)
+        yield from _moved(running, deployment, found)
+
+
+def _back_end(
+    running: RunningPlatform, deployment: DeploymentPlan, process: Process, pods: list[KubernetesObject]
+) -> Iterator[CheckResult]:
+    """Judge the log of every ready worker of a role."""
+    expected = (deployment.kv_transfer or "").upper()
+    name = f"{deployment.release}/{process.name}"
+    namespace = running.namespace(deployment.release)
+    verdicts: dict[Verdict, list[str]] = {"as planned": [], "another": [], "not told": []}
+    for pod in pods:
+        pod_name = pod["metadata"]["name"]
+        log = running.kubectl.run("logs", "--namespace", namespace, pod_name, "--container", "main")
+        verdicts[judge(log, expected)].append(pod_name)
+    if verdicts["another"]:
+        pods_told = ", ".join(verdicts["another"])
+        message = (
+            f"{name}: not by {expected}, which falls back to TCP in silence, some hundred times slower: "
+            f"{pods_told}; see that the pool's nodes can allocate EFA interfaces and that the image has "
+            "libfabric for them, then restart the workers"
+        )
+        command = (
+            f"kubectl logs --namespace {namespace} {verdicts['another'][0]} | grep -i -e nixl -e libfabric"
+        )
+        yield CheckResult("KV transfer", "error", message, command)
+    if verdicts["not told"]:
+        message = f"{name}: the log of {', '.join(verdicts['not told'])} does not begin at its start any more"
+        yield CheckResult("KV transfer", "unknown", f"{message}; restart a worker to know")
+    if verdicts["as planned"]:
+        message = f"{name}: {len(verdicts['as planned'])} workers instantiated {expected}"
+        yield CheckResult("KV transfer", "ok", message)
+
+
+def _moved(
+    running: RunningPlatform, deployment: DeploymentPlan, pods: dict[str, list[KubernetesObject]]
+) -> Iterator[CheckResult]:
+    """Say what was moved since the models were first asked, and what failed."""
+    name = deployment.release
+    now = _count(running, deployment, pods)
+    if now is None:
+        yield CheckResult("KV transfer", "unknown", f"{name}: its workers do not count what they move")
+        return
+    before = running.transferred.get(name, Transferred(0.0, 0.0))
+    moved, failed = now.moved_bytes - before.moved_bytes, now.failures - before.failures
+    if failed > 0:
+        message = f"{name}: {failed:.0f} transfers failed while it was asked, {moved:,.0f} bytes were moved"
+        yield CheckResult("KV transfer", "error", message, _look_command(running, deployment))
+    elif moved <= 0:
+        message = (
+            f"{name}: nothing was moved while it was asked: decode workers compute their prompts themselves, "
+            "or ask for none that is long enough"
+        )
+        yield CheckResult("KV transfer", "error", message, _look_command(running, deployment))
+    elif now.failures:
+        message = f"{name}: {moved:,.0f} bytes were moved while it was asked"
+        yield CheckResult("KV transfer", "warning", f"{message}; {now.failures:.0f} transfers failed before")
+    else:
+        message = f"{name}: {moved:,.0f} bytes were moved while it was asked, and no transfer has failed"
+        yield CheckResult("KV transfer", "ok", message)
+
+
+def _count(
+    running: RunningPlatform, deployment: DeploymentPlan, pods: dict[str, list[KubernetesObject]]
+) -> Transferred | None:
+    """Add up what the workers of a deployment count; None where none counts bytes."""
+    moved: list[float] = []
+    failures = 0.0
+    for process in deployment.workers:
+        counters = _COUNTERS[process.engine.engine if process.engine else ""]
+        for pod in pods[process.name]:
+            page = "\n".join(metrics_of(running, deployment.release, pod, port) for port in _ports(process))
+            found = [sample_sum(page, name) for name in counters.moved]
+            moved += [value for value in found if value is not None]
+            failures += sum(sample_sum(page, name) or 0.0 for name in counters.failed)
+    return Transferred(sum(moved), failures) if moved else None
+
+
+def _ports(process: Process) -> list[int]:
+    """Return where a worker counts: where it says that it is ready, and NIXL's own port where it has one."""
+    names = {process.probes.readiness.port, NIXL_METRICS.name}
+    return [port.number for port in process.ports if port.name in names]
+
+
+def _look_command(running: RunningPlatform, deployment: DeploymentPlan) -> str:
+    """Return the command that shows what the workers say of NIXL."""
+    labels = f"app.kubernetes.io/instance={deployment.release}"
+    namespace = running.namespace(deployment.release)
+    return (
+        f"kubectl logs --namespace {namespace} --selector {labels} --container main --tail -1 | grep -i nixl"
+    )

@@ -1,0 +1,35 @@
+"""The results of `blueprints plan` as data: pools, processes, memory, prices and limits."""
+
+from __future__ import annotations
+
+from inference_blueprints.figures.batch_day_summary import BatchDaySummary
+from inference_blueprints.figures.batch_worker_summary import BatchWorkersSummary
+from inference_blueprints.figures.node_figures import (
+    ColdStart,
+    MemorySummary,
+    PodFit,
+    PoolSummary,
+    ProcessSummary,
+)
+from inference_blueprints.figures.plan_summary import PlanSummary
+from inference_blueprints.figures.prices import PriceNote, SignalStorePrice, TokenPrice, Totals
+from inference_blueprints.figures.quota_use import AddressUse, PoolAddresses, QuotaNeed, ServiceQuotaUse
+
+__all__ = [
+    "AddressUse",
+    "BatchDaySummary",
+    "BatchWorkersSummary",
+    "ColdStart",
+    "MemorySummary",
+    "PlanSummary",
+    "PodFit",
+    "PoolAddresses",
+    "PoolSummary",
+    "PriceNote",
+    "ProcessSummary",
+    "QuotaNeed",
+    "ServiceQuotaUse",
+    "SignalStorePrice",
+    "TokenPrice",
+    "Totals",
+]

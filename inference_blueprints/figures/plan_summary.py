@@ -1,0 +1,60 @@
+"""All that `blueprints plan` tells, together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from inference_blueprints.figures.batch_day_summary import BatchDaySummary
+from inference_blueprints.figures.batch_worker_summary import BatchWorkersSummary
+from inference_blueprints.figures.node_figures import (
+    ColdStart,
+    MemorySummary,
+    PodFit,
+    PoolSummary,
+    ProcessSummary,
+)
+from inference_blueprints.figures.prices import PriceNote, SignalStorePrice, TokenPrice, Totals
+from inference_blueprints.figures.quota_use import AddressUse, QuotaNeed, ServiceQuotaUse
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSummary:
+    """All that `blueprints plan` prints.
+
+    Parameters
+    ----------
+    pools, processes, memory
+        In the blueprint's order.
+    prices
+        Where the prices come from.
+    token_prices
+        Of the deployments with a latency profile.
+    without_profile
+        Deployments without one, as ``model/deployment``.
+    batch_days
+        Of the queues that declare a load, in the blueprint's order.
+    service_quotas
+        What those take of the services' quotas; empty where none declares a load.
+    signal_store
+        What it costs; None without one.
+    batch_workers
+        What they ask for and cost; None without batch.
+    """
+
+    name: str
+    region: str
+    pools: tuple[PoolSummary, ...]
+    processes: tuple[ProcessSummary, ...]
+    memory: tuple[MemorySummary, ...]
+    totals: Totals
+    prices: PriceNote
+    token_prices: tuple[TokenPrice, ...]
+    without_profile: tuple[str, ...]
+    quotas: tuple[QuotaNeed, ...]
+    batch_days: tuple[BatchDaySummary, ...]
+    service_quotas: tuple[ServiceQuotaUse, ...]
+    signal_store: SignalStorePrice | None
+    batch_workers: BatchWorkersSummary | None
+    cold_starts: tuple[ColdStart, ...]
+    addresses: AddressUse
+    fits: tuple[PodFit, ...]

@@ -1,0 +1,116 @@
+"""What it costs, in figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class PriceNote:
+    """Where the prices come from and what they leave out.
+
+    Parameters
+    ----------
+    region, date, source
+        Of the price table.
+    blueprint_region
+        Where the platform is deployed.
+    not_included
+        What is billed beside the pools' nodes.
+    rates
+        What the user's own rates file says of itself; empty without one.
+    """
+
+    region: str
+    date: str
+    source: str
+    blueprint_region: str
+    not_included: tuple[str, ...]
+    rates: str = ""
+
+    @property
+    def note(self) -> str:
+        """One sentence on what the prices are and whether they hold where the platform is deployed."""
+        rates = f"Your rates take precedence: {self.rates}. " if self.rates else ""
+        facts = f"{rates}On-demand prices of {self.region}, {self.date}, from {self.source}."
+        if self.region == self.blueprint_region:
+            return facts
+        return f"{facts} The blueprint deploys to {self.blueprint_region}, where prices differ."
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """The pools together.
+
+    Parameters
+    ----------
+    nodes_used, nodes_max, accelerators_used, accelerators_max
+        Sums over the pools.
+    usd_per_hour_used, usd_per_hour_max
+        Sums over the pools whose price is known; None where none is.
+    without_used, without_max
+        Pools whose price is unknown, left out of the respective sum.
+    """
+
+    nodes_used: int
+    nodes_max: int
+    accelerators_used: int
+    accelerators_max: int
+    usd_per_hour_used: float | None
+    usd_per_hour_max: float | None
+    without_used: tuple[str, ...]
+    without_max: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SignalStorePrice:
+    """What the signal store costs.
+
+    Parameters
+    ----------
+    max_gb
+        What it may hold.
+    usd_per_hour_min, usd_per_hour_max
+        While it holds nothing, and all that it may.
+    """
+
+    max_gb: int
+    usd_per_hour_min: float
+    usd_per_hour_max: float
+    usd_per_million_kb: float
+
+
+@dataclass(frozen=True, slots=True)
+class TokenPrice:
+    """What a million tokens of a deployment cost at its share of the stated peak; simulated.
+
+    Parameters
+    ----------
+    requests_per_second
+        What is served: the deployment's share of the peak, or what its workers carry when that is less.
+    peak_requests_per_second
+        The share of the peak, by workers.
+    concurrent_requests
+        Requests at once in a worker, at that rate.
+    time_per_output_token_ms
+        Mean time between two tokens of an answer, at that rate.
+    usd_per_million_tokens, usd_per_million_output_tokens
+        Over all tokens, and if output carries all; None when a price is unknown.
+    usd_per_million_tokens_full
+        Over all tokens, with every worker as busy as it can be.
+    """
+
+    model: str
+    deployment: str
+    requests_per_second: float
+    peak_requests_per_second: float
+    concurrent_requests: int
+    time_per_output_token_ms: float
+    usd_per_million_tokens: float | None
+    usd_per_million_output_tokens: float | None
+    usd_per_million_tokens_full: float | None
+
+    @property
+    def carries_the_peak(self) -> bool:
+        """Whether the workers serve the whole share of the peak."""
+        return self.requests_per_second >= self.peak_requests_per_second

@@ -1,0 +1,85 @@
+"""Where the emulator answers the batch API, and tokens for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+import boto3
+
+from inference_blueprints.contracts.batch_names import API_OUTPUT
+from inference_blueprints.deployment.batch.client_token import batch_token
+from inference_blueprints.errors import UserError
+from inference_blueprints.local.emulator.emulator import Emulator
+from inference_blueprints.local.run_state import RunningBatch
+from inference_blueprints.spec.types import Team
+
+_SESSION = "local"
+
+
+def find_batch(emulator: Emulator, platform: str, teams: Sequence[Team]) -> RunningBatch:
+    """Return where the deployed batch API answers.
+
+    Parameters
+    ----------
+    emulator
+        Where the platform is deployed.
+    teams
+        Those who may submit jobs. The first with a role speaks for them.
+
+    Raises
+    ------
+    UserError
+        If no team has a role: the emulator gives credentials of roles alone.
+    """
+    submitter = _submitter(teams)
+    if submitter is None:
+        raise UserError(
+            "spec.teams: no team has a role under principals, and the emulator can speak for roles alone; "
+            "add one, such as arn:aws:iam::123456789012:role/Ads"
+        )
+    team, role = submitter
+    (stack,) = emulator.client("cloudformation").describe_stacks(StackName=f"{platform}-Batch")["Stacks"]
+    outputs = {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
+    address = urlsplit(outputs[API_OUTPUT])
+    api = (address.hostname or "").partition(".")[0]
+    stage, version = address.path.strip("/").split("/")
+    return RunningBatch(
+        base_url=f"{emulator.endpoint_url}/restapis/{api}/{stage}/_user_request_/{version}",
+        platform=platform,
+        team=team,
+        role=role,
+        environment=emulator.environment(),
+    )
+
+
+def local_token(batch: RunningBatch) -> str:
+    """Return a token of the team, good for fifteen minutes.
+
+    Parameters
+    ----------
+    batch
+        The batch API that it is for.
+    """
+    account = _session(
+        batch, batch.environment["AWS_ACCESS_KEY_ID"], batch.environment["AWS_SECRET_ACCESS_KEY"]
+    )
+    client = account.client("sts", endpoint_url=batch.environment["AWS_ENDPOINT_URL"])
+    credentials = client.assume_role(RoleArn=batch.role, RoleSessionName=_SESSION)["Credentials"]
+    team = _session(
+        batch, credentials["AccessKeyId"], credentials["SecretAccessKey"], credentials["SessionToken"]
+    )
+    return batch_token(team, platform=batch.platform, region=batch.environment["AWS_REGION"])
+
+
+def _session(batch: RunningBatch, *credentials: Any) -> boto3.Session:
+    return boto3.Session(*credentials, region_name=batch.environment["AWS_REGION"])
+
+
+def _submitter(teams: Sequence[Team]) -> tuple[str, str] | None:
+    """Return the first team that has a role, and the role."""
+    return next(
+        ((team.name, arn) for team in teams for arn in team.principals if ":role/" in arn),
+        None,
+    )

@@ -1,0 +1,149 @@
+"""A job of many requests, submitted by OpenAI's own client and watched to its end."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+
+import openai
+from openai.types import Batch
+
+from inference_blueprints.contracts.batch_states import FINAL
+from inference_blueprints.errors import UserError
+from inference_blueprints.local.batch.api_listener import local_token
+from inference_blueprints.local.batch.batch_outcome import BatchOutcome, count
+from inference_blueprints.local.run_state import RunningBatch
+from inference_blueprints.local.signals.read_back import Read, read_back
+from inference_blueprints.measurement.tokenizer.vocabulary import random_text
+from inference_blueprints.spec.types import BatchQueue, Workload
+
+#: Lines of a job.
+REQUESTS = 400
+# A run is no benchmark: its job is over in half a minute.
+_LONGEST_PROMPT, _LONGEST_ANSWER = 500, 50
+_LOOK_SECONDS = 0.5
+_LONGEST_SECONDS = 600.0
+_SEED_BITS = 31
+
+
+class BatchJob:
+    """Submits a job and watches it.
+
+    Parameters
+    ----------
+    queue
+        Where the job waits.
+    workload
+        Lengths of its prompts and answers, in tokens; those above 500 and 50 are cut to them.
+    context_length
+        What the model takes, prompt and answer together, in tokens.
+    signal
+        Name of the signal that its answers become; None where the team has none.
+    """
+
+    def __init__(
+        self,
+        batch: RunningBatch,
+        queue: BatchQueue,
+        workload: Workload,
+        context_length: int,
+        signal: str | None = None,
+    ) -> None:
+        self._batch = batch
+        self._queue = queue
+        self._signal = signal
+        self._prompt = min(workload.input_tokens, _LONGEST_PROMPT, context_length // 2)
+        self._answer = min(workload.output_tokens, _LONGEST_ANSWER, context_length // 4)
+        self._ids = [f"line-{number}" for number in range(REQUESTS)]
+        self._client = openai.OpenAI(base_url=batch.base_url, api_key=lambda: local_token(batch))
+
+    def run(
+        self,
+        has_begun: Callable[[str], bool],
+        disturb: Callable[[], int],
+        check: Callable[[], None],
+        read_signals: Read,
+    ) -> BatchOutcome:
+        """Submit the job, disturb it once it has begun, wait for its end, and count its lines.
+
+        Parameters
+        ----------
+        has_begun
+            Whether the job with this identifier has results already.
+        disturb
+            Kills and replaces workers, and returns how many.
+        check
+            Called while the job runs; raises if something has died.
+        read_signals
+            Reads the signal store, where there is one.
+
+        Raises
+        ------
+        UserError
+            If the API refuses it, or the job takes too long.
+        """
+        began = time.monotonic()
+        killed = 0
+        try:
+            batch = self._submit()
+            while batch.status not in FINAL:
+                check()
+                if time.monotonic() - began > _LONGEST_SECONDS:
+                    raise UserError(
+                        f"batch job {batch.id} is still {batch.status} after {_LONGEST_SECONDS:.0f} s"
+                    )
+                if not killed and has_begun(batch.id):
+                    killed = disturb()
+                time.sleep(_LOOK_SECONDS)
+                batch = self._client.batches.retrieve(batch.id)
+            seconds = time.monotonic() - began
+            output = self._content(batch.output_file_id)
+            counts = count(self._ids, output, self._content(batch.error_file_id))
+        except openai.APIError as error:
+            raise UserError(f"the batch API at {self._batch.base_url}: {error}") from error
+        return BatchOutcome(
+            queue=self._queue.name,
+            model=self._queue.model,
+            team=self._batch.team,
+            state=batch.status,
+            **asdict(counts),
+            cost_usd=batch.to_dict()["cost_usd"],  # type: ignore[arg-type]  # this platform's own field
+            seconds=seconds,
+            workers_killed=killed,
+            signals=read_back(self._signal, self._queue.model, output, read_signals)
+            if self._signal
+            else None,
+        )
+
+    def _submit(self) -> Batch:
+        file = self._client.files.create(file=("requests.jsonl", self._lines()), purpose="batch")
+        return self._client.batches.create(
+            input_file_id=file.id,
+            endpoint="/v1/chat/completions",
+            completion_window="24h",
+            metadata={"queue": self._queue.name} | ({"signal": self._signal} if self._signal else {}),
+        )
+
+    def _lines(self) -> bytes:
+        """Write the requests; no two runs share a prompt, so that none finds another's in the cache."""
+        seed = secrets.randbits(_SEED_BITS)
+        lines = [
+            {
+                "custom_id": identifier,
+                "method": "POST",
+                "url": "/v1/chat/completions",
+                "body": {
+                    "model": self._queue.model,
+                    "messages": [{"role": "user", "content": random_text(self._prompt, seed + number)}],
+                    "max_tokens": self._answer,
+                },
+            }
+            for number, identifier in enumerate(self._ids)
+        ]
+        return "".join(f"{json.dumps(line)}\n" for line in lines).encode()
+
+    def _content(self, file: str | None) -> str:
+        return self._client.files.content(file).text if file else ""

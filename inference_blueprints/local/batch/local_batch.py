@@ -1,0 +1,123 @@
+"""Batch of a deployed blueprint: its workers, and a job for each of its queues."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from inference_blueprints.contracts import batch_environment
+from inference_blueprints.contracts.batch_keys import JobKeys
+from inference_blueprints.deployment.signals.read_signals import Record, read_signals
+from inference_blueprints.local.batch.api_listener import find_batch
+from inference_blueprints.local.batch.batch_job import BatchJob
+from inference_blueprints.local.batch.batch_outcome import BatchOutcome
+from inference_blueprints.local.batch.batch_parts import describe
+from inference_blueprints.local.batch.local_workers import LocalBatchWorkers
+from inference_blueprints.local.batch.worker_releases import worker_releases, worker_services
+from inference_blueprints.local.emulator.emulator import Emulator
+from inference_blueprints.local.run_state import RunningBatch
+from inference_blueprints.local.signals.running import find_signals
+from inference_blueprints.processes.child_processes import ProcessGroup
+from inference_blueprints.spec.types import BatchQueue, Blueprint
+from inference_blueprints.targets.local.local_endpoint import LocalEndpoint
+from inference_blueprints.targets.local.platform_parts import PlatformPart
+
+
+class LocalBatch:
+    """Batch on this machine.
+
+    Parameters
+    ----------
+    blueprint
+        The blueprint, which has batch.
+    emulator
+        Where it is deployed.
+    endpoints
+        Where each model answers.
+    directory
+        Where the workers' logs go.
+    processes
+        The group that the workers join.
+
+    Raises
+    ------
+    UserError
+        If no team has a role that jobs could be submitted as.
+    """
+
+    def __init__(
+        self,
+        blueprint: Blueprint,
+        emulator: Emulator,
+        endpoints: Sequence[LocalEndpoint],
+        directory: Path,
+        processes: ProcessGroup,
+    ) -> None:
+        self._queues = blueprint.spec.batch.queues if blueprint.spec.batch else []
+        store = blueprint.spec.signal_store
+        self._signals = store.signals if store else []
+        self._workloads = {model.name: model.workload for model in blueprint.spec.models}
+        self._contexts = {endpoint.model: endpoint.context_length for endpoint in endpoints}
+        self._s3 = emulator.client("s3")
+        found = [*worker_releases(emulator.recorded_releases()), *worker_services(emulator.client("ecs"))]
+        self._releases = {release.model: release for release in found}
+        self._workers = LocalBatchWorkers(
+            list(self._releases.values()), endpoints, emulator.environment(), directory, processes
+        )
+        platform = blueprint.metadata.name
+        #: Where the API answers; None where no chart asks for workers, as beside a control plane.
+        self.running = find_batch(emulator, platform, blueprint.spec.teams) if self._releases else None
+        #: Where the signal store answers; None where the blueprint has none.
+        self.running_signals = find_signals(emulator, platform) if store else None
+
+    def start(self) -> None:
+        """Start the workers."""
+        self._workers.start()
+
+    def parts(self) -> tuple[PlatformPart, ...]:
+        """Return what of this is real, emulated and stubbed."""
+        return describe({model: release.replicas for model, release in self._releases.items()})
+
+    def run_jobs(self, on_progress: Callable[[str], None]) -> tuple[BatchOutcome, ...]:
+        """Run a job in each queue, one after the other, and kill the workers of its model while it runs.
+
+        Parameters
+        ----------
+        on_progress
+            Called with what is being done.
+
+        Raises
+        ------
+        UserError
+            If the API refuses a job, or one takes too long.
+        ProcessDied
+            If a process ends that was not meant to.
+        """
+        if self.running is None:
+            return ()
+        return tuple(self._run_job(self.running, queue, on_progress) for queue in self._queues)
+
+    def _run_job(
+        self, running: RunningBatch, queue: BatchQueue, on_progress: Callable[[str], None]
+    ) -> BatchOutcome:
+        bucket = self._releases[queue.model].environment[batch_environment.BUCKET]
+
+        def has_results(job: str) -> bool:
+            # Workers commit results as chunks.
+            listed = self._s3.list_objects_v2(Bucket=bucket, Prefix=JobKeys(job).chunks, MaxKeys=1)
+            return bool(listed["KeyCount"])
+
+        def replace() -> int:
+            on_progress(f"{queue.name}: killing and replacing workers")
+            return self._workers.replace(queue.model)
+
+        on_progress(f"{queue.name}: waiting for results")
+        signal = next((each.name for each in self._signals if each.team == running.team), None)
+        job = BatchJob(running, queue, self._workloads[queue.model], self._contexts[queue.model], signal)
+        return job.run(has_results, replace, self._workers.check, self._read_signals)
+
+    def _read_signals(self, name: str, keys: Sequence[str]) -> Mapping[str, Record]:
+        if self.running_signals is None:
+            raise RuntimeError("the blueprint has no signal store")
+        store = self.running_signals
+        return read_signals(store.address, name, keys, environment=store.environment)

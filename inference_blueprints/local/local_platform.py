@@ -1,0 +1,284 @@
+"""A blueprint on this machine, from file to tokens: synthesise, deploy to the emulator, serve."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from inference_blueprints.deployment.cloudformation.stack_events import ResourceEvent, resource_counts
+from inference_blueprints.loading import LoadedBlueprint
+from inference_blueprints.local.batch.batch_outcome import BatchOutcome
+from inference_blueprints.local.batch.local_batch import LocalBatch
+from inference_blueprints.local.control_plane import artefacts, build
+from inference_blueprints.local.emulator import emulator_parts
+from inference_blueprints.local.emulator.emulator import Emulator
+from inference_blueprints.local.emulator.emulator_deploy import bootstrap, deploy
+from inference_blueprints.local.run_state import RunningBatch, RunningSignals
+from inference_blueprints.local.run_steps import Step, Steps
+from inference_blueprints.local.worker_kills import kill_workers
+from inference_blueprints.local.worker_losses import WorkerLoss
+from inference_blueprints.processes.child_processes import ProcessGroup
+from inference_blueprints.serving.types import ServingPlan
+from inference_blueprints.synthesis import synthesise
+from inference_blueprints.targets.local.local_endpoint import LocalEndpoint
+from inference_blueprints.targets.local.local_serving import LocalServing
+from inference_blueprints.targets.local.platform_parts import PlatformPart
+
+_STEP_COUNT = 4
+_KEPT = {"run.lock", "state.json"}
+
+
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """What a started platform is made of.
+
+    Parameters
+    ----------
+    endpoints
+        Where each model answers.
+    parts
+        What is real, emulated, simulated and stubbed.
+    batch
+        The batch API, where workers answer jobs.
+    signals
+        The signal store, where the blueprint has one.
+    """
+
+    endpoints: tuple[LocalEndpoint, ...]
+    parts: tuple[PlatformPart, ...]
+    batch: RunningBatch | None = None
+    signals: RunningSignals | None = None
+
+
+class LocalPlatform:
+    """The stacks of a blueprint on the AWS emulator and its models on simulated engines; a context manager.
+
+    Parameters
+    ----------
+    run_directory
+        Folder for templates, logs and records; what an earlier run left there is removed.
+    control_plane
+        Whether the EKS cluster is a real Kubernetes API server with fake nodes, in place of records.
+    """
+
+    def __init__(
+        self, loaded: LoadedBlueprint, plan: ServingPlan, run_directory: Path, *, control_plane: bool = False
+    ) -> None:
+        self._loaded = loaded
+        self._plan = plan
+        self._directory = run_directory.resolve()
+        self._control_plane = control_plane
+        self._resources = ExitStack()
+        self._checks: list[Callable[[], None]] = []
+        self._processes = ProcessGroup()
+        self._serving: LocalServing | None = None
+        self._batch: LocalBatch | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._resources.close()
+
+    @property
+    def step_count(self) -> int:
+        """How many steps `start` and `run_batch_jobs` show."""
+        runs_batch = self._loaded.blueprint.spec.batch is not None and not self._control_plane
+        return _STEP_COUNT + self._control_plane + runs_batch
+
+    def start(self, steps: Steps) -> Deployed:
+        """Bring everything up.
+
+        Parameters
+        ----------
+        steps
+            Where progress is shown; the first of `step_count` steps.
+
+        Raises
+        ------
+        UserError
+            If the app cannot be synthesised or deployed.
+        ProcessDied
+            If a process ends meanwhile.
+        NotReady
+            If the engines do not register in time.
+        """
+        _empty(self._directory)
+        if self._control_plane:
+            _build_control_plane(steps)
+        assembly = self._synthesise(steps)
+        emulator = self._deploy(steps, assembly)
+        serving, endpoints = self._serve(steps)
+        parts = serving.parts()
+        if self._loaded.blueprint.spec.batch:
+            self._batch = self._start_batch(emulator, endpoints)
+            parts += self._batch.parts()
+        described = emulator_parts.describe(
+            assembly, emulator.recorded_releases(), control_plane=self._control_plane
+        )
+        batch = self._batch
+        return Deployed(
+            endpoints,
+            (*parts, *described),
+            batch.running if batch else None,
+            batch.running_signals if batch else None,
+        )
+
+    def run_batch_jobs(self, steps: Steps) -> tuple[BatchOutcome, ...] | None:
+        """Run a job in each queue of batch while its workers are killed; None where nothing answers jobs.
+
+        Parameters
+        ----------
+        steps
+            Where progress is shown; one step, if anything answers jobs.
+
+        Raises
+        ------
+        UserError
+            If the batch API refuses a job, or one takes too long.
+        ProcessDied
+            If a process ends that was not meant to.
+        """
+        if self._batch is None or self._batch.running is None:
+            return None
+        with steps.step("Run batch jobs and kill workers meanwhile") as step:
+            outcomes = self._batch.run_jobs(lambda what: step.update(detail=what))
+            requests, whole = sum(each.requests for each in outcomes), all(each.is_whole for each in outcomes)
+            step.result = f"{requests} requests" + ("" if whole else ", not all answered once")
+        return outcomes
+
+    def kill_workers(self, steps: Steps, *, replace: bool) -> tuple[WorkerLoss, ...]:
+        """Kill a process of workers of each role while streams are under way, and count what became of them.
+
+        Parameters
+        ----------
+        steps
+            Where progress is shown; one step.
+        replace
+            Whether to start the dead again, which takes ten seconds more.
+
+        Raises
+        ------
+        RuntimeError
+            Before `start`.
+        UserError
+            If a frontend does not answer.
+        ProcessDied
+            If a process ends that was not meant to.
+        NotReady
+            If the replacements do not register in time.
+        """
+        if self._serving is None:
+            raise RuntimeError("nothing is served yet")
+        with steps.step("Kill workers while they answer") as step:
+            losses = kill_workers(self._serving, lambda what: step.update(detail=what))
+            streams, lost = sum(loss.streams for loss in losses), sum(loss.lost for loss in losses)
+            step.result = f"{streams} streams under way, {lost} lost"
+            if replace:
+                self._serving.replace_killed(lambda what: step.update(detail=what))
+        return losses
+
+    def check(self) -> None:
+        """Make sure that every process still runs.
+
+        Raises
+        ------
+        ProcessDied
+            With exit code and last log lines of the first that has exited.
+        """
+        for check in self._checks:
+            check()
+
+    def _synthesise(self, steps: Steps) -> Path:
+        assembly = self._directory / "cdk.out"
+        with steps.step("Write the CloudFormation templates") as step:
+            templates = synthesise(self._loaded.file, assembly)
+            count = sum(resource_counts(assembly).values())
+            step.result = f"{len(templates)} stacks, {count} resources in {assembly}"
+        return assembly
+
+    def _deploy(self, steps: Steps, assembly: Path) -> Emulator:
+        environment = self._loaded.blueprint.spec.environment
+        with steps.step("Start the AWS emulator and bootstrap it") as step:
+            account = {"account": environment.account} if environment.account else {}
+            emulator = Emulator(
+                self._directory, region=environment.region, control_plane=self._control_plane, **account
+            )
+            self._resources.enter_context(emulator)
+            self._checks.append(emulator.check)
+            bootstrap(emulator, log_path=self._log("bootstrap"), on_line=lambda _: step.update())
+            step.result = emulator.endpoint_url
+        with steps.step("Deploy all stacks to it") as step:
+            progress = _DeploymentProgress(step, sum(resource_counts(assembly).values()))
+            deploy(
+                emulator,
+                assembly,
+                log_path=self._log("deploy"),
+                on_line=lambda _: None,
+                on_event=progress.show,
+            )
+            step.result = f"{progress.complete} resources"
+        return emulator
+
+    def _serve(self, steps: Steps) -> tuple[LocalServing, tuple[LocalEndpoint, ...]]:
+        with steps.step("Start the router and the simulated engines") as step:
+            processes = self._resources.enter_context(self._processes)
+            serving = LocalServing(self._plan, self._loaded.blueprint, self._directory / "serving", processes)
+            self._serving = self._resources.enter_context(serving)
+            self._checks.append(serving.check)
+            endpoints = serving.start(lambda what: step.update(detail=what))
+            step.result = ", ".join(endpoint.base_url for endpoint in endpoints)
+        return serving, endpoints
+
+    def _start_batch(self, emulator: Emulator, endpoints: tuple[LocalEndpoint, ...]) -> LocalBatch:
+        blueprint, directory = self._loaded.blueprint, self._directory / "batch"
+        batch = LocalBatch(blueprint, emulator, endpoints, directory, self._processes)
+        batch.start()
+        return batch
+
+    def _log(self, name: str) -> Path:
+        return self._directory / "logs" / f"{name}.log"
+
+
+class _DeploymentProgress:
+    """Counts resources that are ready."""
+
+    def __init__(self, step: Step, total: int) -> None:
+        self._step = step
+        self._total = total
+        self.complete = 0
+
+    def show(self, event: ResourceEvent) -> None:
+        self.complete += event.is_complete
+        self._step.update(self.complete, self._total, f"{event.stack}: {event.resource_type}")
+
+
+def _build_control_plane(steps: Steps) -> None:
+    """Build what is not in the cache, before anything waits for it."""
+    with steps.step("Build the Kubernetes control plane, once a machine") as step:
+        for program in (artefacts.ETCD, artefacts.KUBERNETES, artefacts.KWOK):
+            build.program(program, lambda line: step.update(detail=line))
+        for files in (artefacts.KWOK_STAGES, *artefacts.CUSTOM_RESOURCES, *artefacts.CHARTS):
+            build.module_files(files, lambda line: step.update(detail=line))
+        build.remove_build_cache()
+
+
+def _empty(directory: Path) -> None:
+    """Remove what an earlier run left, but not the claim on the folder."""
+    for path in directory.iterdir():
+        if path.name in _KEPT:
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()

@@ -1,0 +1,145 @@
+"""Replay the public trace against models that answer, and write the report."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from inference_blueprints.errors import UserError
+from inference_blueprints.loading import LoadedBlueprint
+from inference_blueprints.local.batch.batch_outcome import BatchOutcome
+from inference_blueprints.local.report.html import render_html
+from inference_blueprints.local.report.report_builder import as_dict, build_report
+from inference_blueprints.local.report.report_types import ModelRun, Report
+from inference_blueprints.local.run_state import RunningModel
+from inference_blueprints.local.run_steps import Step, Steps
+from inference_blueprints.local.worker_losses import WorkerLoss
+from inference_blueprints.measurement.replay.open_loop import ProgressCallback, ReplayProgress
+from inference_blueprints.measurement.replay.replay_result import ReplayResult
+from inference_blueprints.measurement.replay.trace_replay import DEFAULT_SECONDS, replay_async
+from inference_blueprints.planning.summary import summarise
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.targets.local.local_layout import layout
+from inference_blueprints.targets.local.platform_parts import PlatformPart
+
+
+def replay(
+    loaded: LoadedBlueprint, running: Sequence[RunningModel], *, steps: Steps, seconds: float | None
+) -> list[ModelRun]:
+    """Replay the trace, scaled to each model's workload, against all models at once.
+
+    Parameters
+    ----------
+    loaded
+        The blueprint, which states the workloads.
+    running
+        The models that answer.
+    steps
+        Where progress is shown; one step.
+    seconds
+        How long requests arrive; None for the usual length.
+
+    Raises
+    ------
+    UserError
+        If the blueprint has a model that does not run, or an endpoint goes away.
+    """
+    models = loaded.blueprint.spec.models
+    by_name = {model.name: model for model in running}
+    missing = [model.name for model in models if model.name not in by_name]
+    if missing:
+        raise UserError(
+            f"{loaded.file}: models {', '.join(missing)} do not run; running are {', '.join(by_name)}"
+        )
+    with steps.step("Replay a public trace against the models") as step:
+        results = asyncio.run(_replay_all(loaded, by_name, _Bar(step), seconds))
+        failures = sum(sum(result.failure_reasons.values()) for result in results)
+        step.result = f"{sum(len(result.outcomes) for result in results)} requests, {failures} failures"
+    deployments = layout(build_plan(loaded.blueprint), loaded.blueprint)
+    return [
+        ModelRun(
+            endpoint=by_name[model.name].base_url,
+            result=result,
+            objectives=model.objectives,
+            # Several deployments behind one route are as fast as none of their profiles alone.
+            profile=deployments[model.name][0].profile if len(deployments[model.name]) == 1 else None,
+        )
+        for model, result in zip(models, results, strict=True)
+    ]
+
+
+def write_report(
+    loaded: LoadedBlueprint,
+    runs: list[ModelRun],
+    parts: Sequence[PlatformPart],
+    run_directory: Path,
+    *,
+    worker_losses: tuple[WorkerLoss, ...] | None = None,
+    batch: tuple[BatchOutcome, ...] | None = None,
+) -> Report:
+    """Write ``report.json`` and ``report.html``.
+
+    Parameters
+    ----------
+    runs
+        What `replay` has returned.
+    parts
+        What of the platform is real, emulated, simulated and stubbed.
+    run_directory
+        Folder of the run.
+    worker_losses
+        What became of streams whose worker was killed; None where that was not tried.
+    batch
+        What became of batch jobs; None where none was run.
+    """
+    report = build_report(
+        blueprint=loaded.file,
+        created_at=datetime.now(UTC),
+        summary=summarise(loaded.blueprint, build_plan(loaded.blueprint)),
+        runs=runs,
+        parts=parts,
+        worker_losses=worker_losses,
+        batch=batch,
+    )
+    (run_directory / "report.json").write_text(json.dumps(as_dict(report), indent=2), encoding="utf-8")
+    (run_directory / "report.html").write_text(render_html(report, runs), encoding="utf-8")
+    return report
+
+
+async def _replay_all(
+    loaded: LoadedBlueprint, running: dict[str, RunningModel], bar: _Bar, seconds: float | None
+) -> list[ReplayResult]:
+    replays = (
+        replay_async(
+            running[model.name].base_url,
+            model.name,
+            model.workload,
+            running[model.name].context_length,
+            seconds=seconds or DEFAULT_SECONDS,
+            on_progress=bar.of(model.name),
+        )
+        for model in loaded.blueprint.spec.models
+    )
+    return await asyncio.gather(*replays)
+
+
+class _Bar:
+    """Adds up the progress of several replays."""
+
+    def __init__(self, step: Step) -> None:
+        self._step = step
+        self._latest: dict[str, ReplayProgress] = {}
+
+    def of(self, model: str) -> ProgressCallback:
+        def show(progress: ReplayProgress) -> None:
+            self._latest[model] = progress
+            self._step.update(
+                sum(each.done for each in self._latest.values()),
+                sum(each.total for each in self._latest.values()),
+                f"{sum(each.in_flight for each in self._latest.values())} in flight",
+            )
+
+        return show

@@ -1,0 +1,225 @@
+"""From replays to the report."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from pydantic.alias_generators import to_camel
+
+from inference_blueprints.figures import PlanSummary
+from inference_blueprints.local.batch.batch_outcome import BatchOutcome
+from inference_blueprints.local.report.report_types import (
+    Length,
+    ModelReport,
+    ModelRun,
+    ObjectiveOutcome,
+    Replayed,
+    Report,
+)
+from inference_blueprints.local.worker_losses import WorkerLoss
+from inference_blueprints.measurement.completions.request_outcome import TokenUsage
+from inference_blueprints.measurement.replay.replay_result import ReplayResult
+from inference_blueprints.measurement.statistics.request_statistics import Basis, Measurement, measure
+from inference_blueprints.measurement.statistics.serving_capacity import capacity_of
+from inference_blueprints.planning.summary import as_dict as plan_as_dict
+from inference_blueprints.spec.types import Objectives
+from inference_blueprints.targets.local.platform_parts import PlatformPart
+
+
+def build_report(
+    *,
+    blueprint: str,
+    created_at: datetime,
+    summary: PlanSummary,
+    runs: Sequence[ModelRun],
+    parts: Sequence[PlatformPart],
+    worker_losses: tuple[WorkerLoss, ...] | None = None,
+    batch: tuple[BatchOutcome, ...] | None = None,
+) -> Report:
+    """Build the report of a run.
+
+    Parameters
+    ----------
+    created_at
+        When, with its time zone.
+    summary
+        The plan in figures: accelerators and prices.
+    runs
+        One a model, at least one.
+    parts
+        What is real, emulated, simulated or stubbed; figures are marked simulated where a part is.
+    worker_losses
+        What became of streams whose worker was killed; None where that was not tried.
+    batch
+        What became of batch jobs; None where none was run.
+
+    Returns
+    -------
+    Report
+        Figures that nothing supports are None, with the reason.
+    """
+    simulated = any(part.state == "simulated" for part in parts)
+    whole = Basis(
+        elapsed_seconds=max(run.result.elapsed_seconds for run in runs),
+        capacity=capacity_of({run.result.model for run in runs}, summary),
+        simulated=simulated,
+        profiled=all(run.profile is not None for run in runs),
+    )
+    return Report(
+        blueprint=blueprint,
+        created_at=created_at,
+        simulated=simulated,
+        parts=tuple(parts),
+        measurement=measure([outcome for run in runs for outcome in run.result.outcomes], whole),
+        models=tuple(_model(run, summary, simulated=simulated) for run in runs),
+        plan=plan_as_dict(summary),
+        worker_losses=worker_losses,
+        batch=batch,
+    )
+
+
+def as_dict(report: Report) -> dict[str, Any]:
+    """Return a report as JSON values under camelCase keys.
+
+    Returns
+    -------
+    dict
+        The measurement of all models together stands at the top, beside the first model's endpoint.
+    """
+    first = report.models[0]
+    models = [{"name": model.name, **_flat(model)} for model in report.models]
+    return {
+        "blueprint": report.blueprint,
+        "createdAt": report.created_at.isoformat(),
+        "simulated": report.simulated,
+        "endpoint": first.endpoint,
+        "curl": first.curl,
+        **_values(report.measurement),
+        "objectivesMet": _all_met([objective for model in report.models for objective in model.objectives]),
+        "models": models,
+        "workerLosses": _values(report.worker_losses),
+        "batch": _values(report.batch),
+        "parts": _values(report.parts),
+        "plan": dict(report.plan),
+    }
+
+
+def curl_line(endpoint: str, model: str) -> str:
+    """Return a command for a POSIX shell that asks a model for a few tokens.
+
+    Parameters
+    ----------
+    endpoint
+        Base URL ending in ``/v1``.
+    """
+    body = {"model": model, "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 16}
+    command = ["curl", "-s", f"{endpoint}/chat/completions", "-H", "Content-Type: application/json"]
+    return shlex.join([*command, "-d", json.dumps(body)])
+
+
+def _model(run: ModelRun, summary: PlanSummary, *, simulated: bool) -> ModelReport:
+    """Report one model."""
+    result = run.result
+    basis = Basis(
+        result.elapsed_seconds,
+        capacity_of({result.model}, summary),
+        simulated,
+        profiled=run.profile is not None,
+    )
+    measurement = measure(result.outcomes, basis)
+    details: dict[str, str] = {}
+    for outcome in result.outcomes:
+        if outcome.failure:
+            details.setdefault(outcome.failure, outcome.failure_detail)
+    return ModelReport(
+        name=result.model,
+        endpoint=run.endpoint,
+        curl=curl_line(run.endpoint, result.model),
+        measurement=measurement,
+        objectives=_objectives(run.objectives, measurement),
+        replayed=_replayed(result),
+        failure_details=details,
+        warnings=result.warnings,
+    )
+
+
+def _objectives(objectives: Objectives, measurement: Measurement) -> tuple[ObjectiveOutcome, ...]:
+    """Compare the stated objectives with what was measured."""
+    compared = {
+        "time_to_first_token_p90_ms": measurement.ttft_ms.p90,
+        "time_per_output_token_p90_ms": measurement.time_per_output_token_ms.p90,
+    }
+    outcomes = []
+    for name, measured in compared.items():
+        limit: float | None = getattr(objectives, name)
+        if limit is not None:
+            met = None if measured is None else measured <= limit
+            outcomes.append(ObjectiveOutcome(to_camel(name), limit, measured, met))
+    return tuple(outcomes)
+
+
+def _all_met(objectives: Sequence[ObjectiveOutcome]) -> bool | None:
+    """Return whether all objectives are met; None where none is stated or one could not be measured."""
+    if not objectives or any(objective.met is None for objective in objectives):
+        return None
+    return all(objective.met for objective in objectives)
+
+
+def _replayed(result: ReplayResult) -> Replayed:
+    """Say what was replayed."""
+    scaled, trace, workload = result.scaled, result.trace, result.workload
+    return Replayed(
+        trace=trace.name,
+        source=trace.source,
+        licence=trace.licence,
+        cut=trace.cut,
+        recorded_seconds=scaled.recorded_seconds,
+        elapsed_seconds=result.elapsed_seconds,
+        peak_requests_per_second=scaled.peak_requests_per_second,
+        peak_window_seconds=scaled.peak_window_seconds,
+        input_tokens=Length(
+            workload.input_tokens, scaled.mean_input_tokens, _mean(result, lambda usage: usage.prompt_tokens)
+        ),
+        output_tokens=Length(
+            workload.output_tokens,
+            scaled.mean_output_tokens,
+            _mean(result, lambda usage: usage.completion_tokens),
+        ),
+        stated_shared_prefix_ratio=workload.shared_prefix_ratio,
+        template_tokens=result.template_tokens,
+        scaling=scaled.factors,
+        seed=result.seed,
+        client_cpu_share=result.client_cpu_share,
+        lateness_p99_ms=result.lateness_p99_ms,
+    )
+
+
+def _mean(result: ReplayResult, tokens: Callable[[TokenUsage], int]) -> float | None:
+    """Return the mean of a token count over the answers that came with one."""
+    counted = [tokens(outcome.usage) for outcome in result.answered if outcome.usage]
+    return sum(counted) / len(counted) if counted else None
+
+
+def _flat(model: ModelReport) -> dict[str, Any]:
+    """Return a model's values with its measurement beside them, as at the top of the report."""
+    values: dict[str, Any] = _values(model)
+    measurement = values.pop("measurement")
+    return {**values, **measurement}
+
+
+def _values(value: Any) -> Any:
+    """Turn dataclasses into JSON values: field names in camelCase, mappings as they are."""
+    if dataclasses.is_dataclass(value):
+        return {
+            to_camel(field.name): _values(getattr(value, field.name)) for field in dataclasses.fields(value)
+        }
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, tuple | list):
+        return [_values(item) for item in value]
+    return value

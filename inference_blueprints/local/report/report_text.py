@@ -1,0 +1,104 @@
+"""Sentences and figures of a report, for both the terminal and the page."""
+
+from __future__ import annotations
+
+from inference_blueprints.local.batch.batch_outcome import BatchOutcome
+from inference_blueprints.local.report.report_types import Length, ModelReport, Replayed
+from inference_blueprints.local.worker_losses import WorkerLoss
+from inference_blueprints.measurement.statistics.figure_text import milliseconds, number
+from inference_blueprints.measurement.statistics.request_statistics import Measurement
+
+
+def cost_lines(measurement: Measurement) -> list[tuple[str, str]]:
+    """Return throughput and price with their names."""
+    throughput = measurement.throughput_per_gpu_tokens_per_second
+    price = measurement.price_per_million_tokens_usd
+    return [
+        (
+            "throughput per GPU",
+            "not available"
+            if throughput is None
+            else f"{number(round(throughput.input_and_output))} tokens/s of input and output, "
+            f"{number(round(throughput.output, 1))} tokens/s of output, at the replayed load",
+        ),
+        (
+            "price per million tokens",
+            "not available"
+            if price is None
+            else f"{price.input_and_output:.2f} USD for input and output, "
+            f"{price.output:.2f} USD if output bears the whole cost, at the replayed load",
+        ),
+    ]
+
+
+def replayed_lines(replayed: Replayed) -> list[str]:
+    """Return sentences about the replayed trace and how it was scaled."""
+    scaling = replayed.scaling
+    lines = [
+        f"{replayed.trace}, {replayed.cut}; {replayed.source}, {replayed.licence}.",
+        f"{replayed.recorded_seconds:.0f} recorded seconds, times multiplied by {scaling.time:.3g}: "
+        f"{replayed.peak_requests_per_second:g} requests/s in the busiest "
+        f"{replayed.peak_window_seconds:.0f} s.",
+        f"Prompts {_scaled(scaling.input)}: {_length(replayed.input_tokens)}, including "
+        f"{replayed.template_tokens} of the template; shared blocks of {scaling.block_tokens:.0f} tokens.",
+        f"Answers {_scaled(scaling.output)}: {_length(replayed.output_tokens)}.",
+    ]
+    if scaling.common_prefix_tokens:
+        lines.append(
+            f"{scaling.common_prefix_tokens} tokens start every prompt, for the shared prefix ratio of "
+            f"{replayed.stated_shared_prefix_ratio:g}."
+        )
+    if scaling.clipped_inputs or scaling.clipped_outputs:
+        lines.append(
+            f"Cut to fit the context: {scaling.clipped_inputs} prompts, {scaling.clipped_outputs} answers; "
+            "the others are longer to keep the mean."
+        )
+    return lines
+
+
+def objective_lines(model: ModelReport) -> list[str]:
+    """Return each objective and whether it was met."""
+    verdicts = {True: "met", False: "missed", None: "not measured"}
+    return [
+        f"{objective.name} {objective.limit_ms:g} ms: {verdicts[objective.met]} "
+        f"({milliseconds(objective.measured_ms)} ms)"
+        for objective in model.objectives
+    ]
+
+
+def worker_loss(loss: WorkerLoss) -> str:
+    """Return a sentence about the streams whose worker was killed."""
+    kind = "worker" if loss.role == "worker" else f"{loss.role} worker"
+    if not loss.killed:
+        return f"The only {kind} of {loss.deployment} was not killed: no other could continue its streams."
+    return (
+        f"{loss.killed} of {loss.workers} {kind}s of {loss.deployment} killed during {loss.streams} "
+        f"streams: {loss.moved} moved to another worker, {loss.completed} complete, {loss.lost} lost."
+    )
+
+
+def batch_job(outcome: BatchOutcome, *, simulated: bool) -> str:
+    """Return a sentence about a batch job and its answers in the signal store."""
+    signals = outcome.signals
+    read_back = (
+        f" Signal {signals.name}, read back: {signals.written} written, {signals.missing} missing, "
+        f"{signals.wrong} wrong."
+        if signals
+        else ""
+    )
+    return (
+        f"Batch job of team {outcome.team} in queue {outcome.queue}, {outcome.state} after "
+        f"{outcome.seconds:.0f} s{' (simulated)' if simulated else ''}: {outcome.requests} requests of "
+        f"{outcome.model}, {outcome.completed} answered, {outcome.failed} failed, {outcome.lost} lost, "
+        f"{outcome.duplicated} duplicated; {outcome.workers_killed} workers killed and replaced; "
+        f"{outcome.cost_usd:.4f} USD at the queue's rates.{read_back}"
+    )
+
+
+def _scaled(factor: float) -> str:
+    return f"{'shrunk' if factor < 1 else 'lengthened'} to {factor:.3g} of the recorded length"
+
+
+def _length(length: Length) -> str:
+    counted = "not counted" if length.counted is None else f"{length.counted:,.0f} counted"
+    return f"mean {length.stated:,} tokens stated, {length.sent:,.0f} sent, {counted}"

@@ -1,0 +1,192 @@
+"""Kills workers while they answer, and counts what becomes of the streams."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import aiohttp
+
+from inference_blueprints.errors import UserError
+from inference_blueprints.local.worker_losses import WorkerLoss
+from inference_blueprints.measurement.completions.completion_client import CompletionClient
+from inference_blueprints.measurement.completions.request_outcome import RequestOutcome
+from inference_blueprints.measurement.tokenizer.vocabulary import random_text
+from inference_blueprints.targets.local.local_serving import LocalServing
+from inference_blueprints.targets.local.worker_process import WorkerProcess
+
+# Each stream that went on at another worker; `…_migration_total` counts those too that were not allowed to.
+_MIGRATIONS = "dynamo_frontend_model_migration_duration_seconds_count{"
+_TIMEOUT_SECONDS = 60.0
+_LONGEST_PROMPT, _ANSWER = 3000, 200
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """When workers of a role are killed.
+
+    Parameters
+    ----------
+    streams_per_worker, most_streams
+        How many streams are sent.
+    begun_share
+        Part of them that has its first token when the worker is killed.
+    migration_type
+        What the frontend calls the streams that such a worker held.
+    """
+
+    streams_per_worker: int
+    most_streams: int
+    begun_share: float
+    migration_type: str
+
+
+#: Whoever writes answers dies when all have begun; a prefill worker when one has, and other prompts queue.
+_WRITING = _Moment(2, 32, 1.0, "ongoing_request")
+_PREFILLING = _Moment(4, 48, 0.0, "new_request")
+
+
+def kill_workers(serving: LocalServing, on_progress: Callable[[str], None]) -> tuple[WorkerLoss, ...]:
+    """Kill one process of workers of each role of each deployment, while streams are under way.
+
+    Prefill workers go first. The dead ones are not replaced; `LocalServing.replace_killed` does that.
+
+    Parameters
+    ----------
+    serving
+        What is served; every worker of it runs.
+    on_progress
+        Called with what is being done.
+
+    Returns
+    -------
+    tuple of WorkerLoss
+        One a role and deployment; the one worker of a role is left alone.
+
+    Raises
+    ------
+    UserError
+        If a frontend does not answer.
+    """
+    prefilling = [each for each in serving.first_workers() if each.role == "prefill"]
+    writing = [each for each in serving.first_workers() if each.role != "prefill"]
+    losses: list[WorkerLoss] = []
+    for workers, moment in ((prefilling, _PREFILLING), (writing, _WRITING)):
+        if workers:
+            on_progress(", ".join(each.name for each in workers))
+            losses += asyncio.run(_kill_together(serving, workers, moment))
+    return tuple(losses)
+
+
+async def _kill_together(
+    serving: LocalServing, workers: Sequence[WorkerProcess], moment: _Moment
+) -> list[WorkerLoss]:
+    """Kill a worker of each deployment at the same time: a run's length does not grow with their number."""
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+        return await asyncio.gather(*(_kill_one(serving, each, moment, session) for each in workers))
+
+
+async def _kill_one(
+    serving: LocalServing, victim: WorkerProcess, moment: _Moment, session: aiohttp.ClientSession
+) -> WorkerLoss:
+    everyone = victim.workers_of_role
+    loss = WorkerLoss(victim.deployment.plan.release, victim.role, everyone)
+    if victim.workers == everyone:
+        return loss
+    frontends = serving.frontend_urls(victim.deployment)
+    moved_before = await _moved(session, frontends, moment)
+    streams = _Streams(
+        session, frontends, victim, min(everyone * moment.streams_per_worker, moment.most_streams)
+    )
+    await streams.have_begun(moment.begun_share)
+    under_way = streams.under_way
+    serving.kill(victim)
+    outcomes = await streams.ended(under_way)
+    return WorkerLoss(
+        loss.deployment,
+        loss.role,
+        everyone,
+        killed=victim.workers,
+        streams=len(outcomes),
+        moved=await _moved(session, frontends, moment) - moved_before,
+        lost=sum(not streams.is_complete(outcome) for outcome in outcomes),
+    )
+
+
+class _Streams:
+    """Streams sent to the frontends of a deployment in turn."""
+
+    def __init__(
+        self, session: aiohttp.ClientSession, frontends: Sequence[str], victim: WorkerProcess, count: int
+    ) -> None:
+        context = victim.deployment.context_length
+        self._answer = min(_ANSWER, context // 2)
+        self._prompt = min(_LONGEST_PROMPT, context // 4)
+        self._begun = [asyncio.Event() for _ in range(count)]
+        self._tasks = [
+            asyncio.create_task(self._send(session, frontends[number % len(frontends)], victim, number))
+            for number in range(count)
+        ]
+
+    @property
+    def under_way(self) -> list[asyncio.Task[RequestOutcome]]:
+        """Those that have not ended."""
+        return [task for task in self._tasks if not task.done()]
+
+    async def have_begun(self, share: float) -> None:
+        """Wait until a share of them, and one at least, have their first token or have ended without."""
+        needed = max(1, round(share * len(self._tasks)))
+        waiting = [asyncio.create_task(event.wait()) for event in self._begun]
+        for begun in asyncio.as_completed(waiting):
+            await begun
+            needed -= 1
+            if needed == 0:
+                break
+        for task in waiting:
+            task.cancel()
+
+    async def ended(self, tasks: Sequence[asyncio.Task[RequestOutcome]]) -> list[RequestOutcome]:
+        """Wait for all, and return what became of some."""
+        await asyncio.gather(*self._tasks)
+        return [task.result() for task in tasks]
+
+    def is_complete(self, outcome: RequestOutcome) -> bool:
+        """Return whether a stream brought every token."""
+        counted = outcome.usage.completion_tokens if outcome.usage else 0
+        return outcome.failure is None and counted == self._answer
+
+    async def _send(
+        self, session: aiohttp.ClientSession, frontend: str, victim: WorkerProcess, number: int
+    ) -> RequestOutcome:
+        client = CompletionClient(
+            session,
+            frontend,
+            victim.deployment.model.name,
+            timeout_seconds=_TIMEOUT_SECONDS,
+            clock=time.perf_counter,
+        )
+        prompt = random_text(self._prompt, seed=time.time_ns() + number)
+        try:
+            return await client.complete(
+                prompt, self._answer, time.perf_counter(), on_first_token=self._begun[number].set
+            )
+        finally:
+            self._begun[number].set()
+
+
+async def _moved(session: aiohttp.ClientSession, frontends: Sequence[str], moment: _Moment) -> int:
+    """Return how often the frontends have moved such a stream."""
+    pages = await asyncio.gather(*(_metrics(session, frontend) for frontend in frontends))
+    wanted = (f'migration_type="{moment.migration_type}"', 'outcome="success"')
+    lines = [line for page in pages for line in page.splitlines() if line.startswith(_MIGRATIONS)]
+    return sum(round(float(line.split()[-1])) for line in lines if all(word in line for word in wanted))
+
+
+async def _metrics(session: aiohttp.ClientSession, frontend: str) -> str:
+    try:
+        async with session.get(f"{frontend}/metrics", raise_for_status=True) as response:
+            return await response.text()
+    except aiohttp.ClientError as error:
+        raise UserError(f"{frontend}/metrics does not answer: {error}") from error

@@ -1,0 +1,1 @@
+"""Sends completions, replays recorded traffic, and turns outcomes into figures and charts."""

@@ -1,0 +1,1 @@
+"""Sends chat completions to OpenAI endpoints and times the answers."""

@@ -1,0 +1,207 @@
+"""One streaming request to an OpenAI endpoint, timed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+
+from inference_blueprints.measurement.completions.request_outcome import RequestOutcome, TokenUsage
+
+Clock = Callable[[], float]
+#: Reasons that speak of the endpoint as a whole rather than of one request.
+REFUSED = "connection refused"
+BROKEN = "connection broken"
+TIMED_OUT = "no end within the time limit"
+UNREACHABLE = frozenset({REFUSED, BROKEN, TIMED_OUT})
+MALFORMED = "malformed stream"
+CUT_SHORT = "stream ended without [DONE]"
+NO_TOKENS = "answer without tokens"
+REPORTED = "error within the stream"
+_HTTP_OK = 200
+_DETAIL_CHARACTERS = 300
+
+
+class _RequestFailedError(Exception):
+    """A request that got no complete answer."""
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        super().__init__(reason, detail)
+        self.reason = reason
+        self.detail = " ".join(detail.split())[:_DETAIL_CHARACTERS]
+
+
+@dataclass(slots=True)
+class _Stream:
+    """What has come of a stream so far."""
+
+    first: float | None = None
+    last: float | None = None
+    usage: TokenUsage | None = None
+    on_first_token: Callable[[], None] | None = None
+
+
+class CompletionClient:
+    """Sends chat completions and times the streams.
+
+    Parameters
+    ----------
+    session
+        Connections to use; the caller closes it.
+    model
+        Name of the model to ask.
+    timeout_seconds
+        Longest time from sending to the end of the stream.
+    clock
+        Monotonic seconds; the outcome's times are read from it.
+    """
+
+    def __init__(
+        self,
+        session: aiohttp.ClientSession,
+        base_url: str,
+        model: str,
+        *,
+        timeout_seconds: float,
+        clock: Clock,
+    ) -> None:
+        self._session = session
+        self._url = f"{base_url}/v1/chat/completions"
+        self._model = model
+        self._timeout_seconds = timeout_seconds
+        self._clock = clock
+
+    async def complete(
+        self,
+        prompt: str,
+        output_tokens: int,
+        due_seconds: float,
+        *,
+        on_first_token: Callable[[], None] | None = None,
+    ) -> RequestOutcome:
+        """Send one request and read its stream to the end.
+
+        Parameters
+        ----------
+        output_tokens
+            Exact length of the answer to ask for. ``min_tokens`` and ``ignore_eos`` are vLLM's and Dynamo's
+            additions to the API; without them a trace's answer lengths cannot be replayed.
+        due_seconds
+            When the request was to be sent, on the clock.
+        on_first_token
+            Called when the first piece of the answer has come.
+
+        Returns
+        -------
+        RequestOutcome
+            Also for a request that failed; no exception but cancellation leaves this method.
+        """
+        body = {
+            "model": self._model,
+            "messages": [{"role": "user", "content": prompt}],
+            "max_tokens": output_tokens,
+            "min_tokens": output_tokens,
+            "ignore_eos": True,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+        stream = _Stream(on_first_token=on_first_token)
+        failure: tuple[str | None, str] = (None, "")
+        sent = self._clock()
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                await self._read(body, stream)
+        except _RequestFailedError as error:
+            failure = (error.reason, error.detail)
+        except TimeoutError:
+            failure = (TIMED_OUT, f"{self._timeout_seconds:g} s")
+        except aiohttp.ClientConnectorError as error:
+            failure = (REFUSED, str(error.os_error))
+        except (aiohttp.ClientError, ConnectionError) as error:
+            failure = (BROKEN, str(error))
+        return RequestOutcome(
+            due_seconds=due_seconds,
+            sent_seconds=sent,
+            first_token_seconds=stream.first,
+            last_token_seconds=stream.last,
+            ended_seconds=self._clock(),
+            usage=stream.usage,
+            failure=failure[0],
+            failure_detail=failure[1],
+        )
+
+    async def _read(self, body: dict[str, Any], stream: _Stream) -> None:
+        """Send the request and note what its stream brings."""
+        async with self._session.post(self._url, json=body) as response:
+            if response.status != _HTTP_OK:
+                raise _RequestFailedError(f"HTTP {response.status}", await response.text(errors="replace"))
+            async for event in _events(response.content):
+                self._note(event, stream)
+        if stream.first is None:
+            raise _RequestFailedError(NO_TOKENS)
+
+    def _note(self, event: dict[str, Any], stream: _Stream) -> None:
+        """Take one event's text and token counts."""
+        if "error" in event:
+            raise _RequestFailedError(REPORTED, json.dumps(event["error"]))
+        try:
+            text = any(_text(choice["delta"]) for choice in event.get("choices", ()))
+            usage = event.get("usage")
+            if usage:
+                details = usage.get("prompt_tokens_details") or {}
+                stream.usage = TokenUsage(
+                    usage["prompt_tokens"], usage["completion_tokens"], details.get("cached_tokens")
+                )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise _RequestFailedError(MALFORMED, f"{error!r} in {json.dumps(event)}") from error
+        if text:
+            stream.last = self._clock()
+            if stream.first is None:
+                stream.first = stream.last
+                if stream.on_first_token:
+                    stream.on_first_token()
+
+
+def _text(delta: dict[str, Any]) -> str:
+    """Return the answer's or the reasoning's text in a piece of the stream."""
+    return delta.get("content") or delta.get("reasoning_content") or ""
+
+
+async def _events(content: aiohttp.StreamReader) -> AsyncIterator[dict[str, Any]]:
+    """Yield the events of a server-sent stream up to [DONE]."""
+    error_follows = False
+    while line := await _line(content):
+        field, _, value = line.decode(errors="replace").strip().partition(":")
+        value = value.strip()
+        if field == "event":
+            error_follows = value == "error"
+        elif error_follows and field in {"data", ""}:  # Dynamo puts the message of an error into a comment
+            raise _RequestFailedError(REPORTED, value)
+        elif field == "data":
+            if value == "[DONE]":
+                return
+            yield _event(value)
+    raise _RequestFailedError(CUT_SHORT)
+
+
+async def _line(content: aiohttp.StreamReader) -> bytes:
+    """Read a line; empty at the end of the stream."""
+    try:
+        return await content.readline()
+    except ValueError as error:  # longer than the reader's limit
+        raise _RequestFailedError(MALFORMED, str(error)) from error
+
+
+def _event(value: str) -> dict[str, Any]:
+    """Read one event's JSON object."""
+    try:
+        event = json.loads(value)
+    except json.JSONDecodeError as error:
+        raise _RequestFailedError(MALFORMED, f"{error} in {value}") from error
+    if not isinstance(event, dict):
+        raise _RequestFailedError(MALFORMED, f"not an object: {value}")
+    return event

@@ -1,0 +1,1 @@
+"""Replays a recorded trace, scaled to a workload, against an OpenAI endpoint."""

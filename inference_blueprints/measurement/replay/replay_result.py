@@ -1,0 +1,81 @@
+"""What a replay measured."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from inference_blueprints.measurement.completions.request_outcome import RequestOutcome
+from inference_blueprints.measurement.replay.recorded_trace import Trace
+from inference_blueprints.measurement.replay.scaled_trace import ScaledTrace
+from inference_blueprints.spec.types import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayResult:
+    """A finished replay of one model.
+
+    Parameters
+    ----------
+    model
+        Name under which the endpoint serves it.
+    trace, workload, scaled
+        What was recorded, what it was scaled to, and what was sent.
+    outcomes
+        One a request, in the order of sending.
+    template_tokens
+        Tokens that the chat template adds to a prompt, measured before the replay.
+    elapsed_seconds
+        From the first request's sending to the end of the last.
+    client_cpu_share
+        Share of one processor that the client itself used; above 0.8 it slows what it measures.
+    lateness_p99_ms
+        99th percentile of how much later than due requests were sent, in milliseconds.
+    seed
+        Of the prompts' text.
+    """
+
+    model: str
+    trace: Trace
+    workload: Workload
+    scaled: ScaledTrace
+    outcomes: tuple[RequestOutcome, ...]
+    template_tokens: int
+    elapsed_seconds: float
+    client_cpu_share: float
+    lateness_p99_ms: float
+    seed: int
+
+    @property
+    def answered(self) -> tuple[RequestOutcome, ...]:
+        """The requests that were answered completely; latencies are theirs alone."""
+        return tuple(outcome for outcome in self.outcomes if outcome.failure is None)
+
+    @property
+    def failure_reasons(self) -> dict[str, int]:
+        """Failed requests by reason, the most frequent first."""
+        return dict(Counter(outcome.failure for outcome in self.outcomes if outcome.failure).most_common())
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Return what makes the figures doubtful, one sentence each."""
+        found = []
+        if self.client_cpu_share > BUSY_CLIENT_SHARE:
+            found.append(
+                f"the client used {self.client_cpu_share:.0%} of a processor: latencies include its own delay"
+            )
+        if self.lateness_p99_ms > LATE_MS:
+            found.append(
+                f"1 % of the requests were sent {self.lateness_p99_ms:.0f} ms late or later: "
+                "this machine was too busy to keep the arrival times"
+            )
+        without_usage = sum(outcome.usage is None for outcome in self.answered)
+        if without_usage:
+            found.append(
+                f"{without_usage} answers came without token counts and are missing from token figures"
+            )
+        return tuple(found)
+
+
+BUSY_CLIENT_SHARE = 0.8
+LATE_MS = 100.0

@@ -1,0 +1,121 @@
+"""A replay from beginning to end: ask once, then send each request when it is due and wait for the last."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Sequence
+
+import aiohttp
+
+from inference_blueprints.measurement.completions.completion_client import CompletionClient
+from inference_blueprints.measurement.completions.request_outcome import RequestOutcome
+from inference_blueprints.measurement.replay.open_loop import OpenLoop, Pacing, ProgressCallback
+from inference_blueprints.measurement.replay.prompt_writer import PromptWriter
+from inference_blueprints.measurement.replay.recorded_trace import shipped_trace
+from inference_blueprints.measurement.replay.replay_result import ReplayResult
+from inference_blueprints.measurement.replay.scaled_trace import ReplayError, scale
+from inference_blueprints.measurement.statistics.percentiles import percentile
+from inference_blueprints.measurement.tokenizer.vocabulary import random_text
+from inference_blueprints.spec.types import Workload
+
+#: Requests arrive for this long, twice the busiest minute that is scaled to the peak; answers end later.
+DEFAULT_SECONDS = 120.0
+DEFAULT_REQUEST_TIMEOUT_SECONDS = 120.0
+DEFAULT_IN_FLIGHT_LIMIT = 512
+_SEED_BITS = 31
+_MILLISECONDS = 1000.0
+
+
+async def replay_async(
+    endpoint_base_url: str,
+    model: str,
+    workload: Workload,
+    context_length: int,
+    *,
+    seconds: float = DEFAULT_SECONDS,
+    on_progress: ProgressCallback | None = None,
+    seed: int | None = None,
+    request_timeout_seconds: float = DEFAULT_REQUEST_TIMEOUT_SECONDS,
+    in_flight_limit: int = DEFAULT_IN_FLIGHT_LIMIT,
+) -> ReplayResult:
+    """Replay a recorded trace, scaled to a workload, against an OpenAI endpoint.
+
+    Parameters
+    ----------
+    endpoint_base_url
+        Such as ``http://127.0.0.1:8000``, with or without ``/v1``.
+    model
+        Name under which the endpoint serves the model.
+    workload
+        Rate, lengths and sharing that the trace is scaled to.
+    context_length
+        The model's limit for prompt and answer together, in tokens.
+    seconds
+        How long requests arrive.
+    on_progress
+        Called when a request is sent or ends.
+    seed
+        Of the prompts' text; without it a random one, so that no earlier replay has filled the cache.
+    request_timeout_seconds
+        Longest time from sending a request to the end of its answer; it bounds the replay as well.
+    in_flight_limit
+        A request that is due while so many are in flight is not sent and counts as failed.
+
+    Returns
+    -------
+    ReplayResult
+        One outcome a request; failed ones are counted by reason.
+
+    Raises
+    ------
+    ReplayError
+        If the endpoint does not answer a first request, or goes away.
+    """
+    trace = shipped_trace()
+    seed = secrets.randbits(_SEED_BITS) if seed is None else seed
+    pacing = Pacing()
+    base_url = endpoint_base_url.rstrip("/").removesuffix("/v1")
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+        client = CompletionClient(
+            session, base_url, model, timeout_seconds=request_timeout_seconds, clock=pacing.clock
+        )
+        template_tokens = await _template_tokens(client, base_url, random_text(1, seed))
+        scaled = scale(trace, workload, context_length, seconds=seconds, template_tokens=template_tokens)
+        open_loop = OpenLoop(
+            client,
+            PromptWriter(random_text, seed),
+            in_flight_limit=in_flight_limit,
+            pacing=pacing,
+            on_progress=on_progress,
+        )
+        processor_before, before = time.thread_time(), time.perf_counter()
+        outcomes = await open_loop.send(scaled.requests)
+        processor_share = (time.thread_time() - processor_before) / (time.perf_counter() - before)
+    return ReplayResult(
+        model=model,
+        trace=trace,
+        workload=workload,
+        scaled=scaled,
+        outcomes=tuple(outcomes),
+        template_tokens=template_tokens,
+        elapsed_seconds=max(outcome.ended_seconds for outcome in outcomes),
+        client_cpu_share=processor_share,
+        lateness_p99_ms=_lateness_p99_ms(outcomes),
+        seed=seed,
+    )
+
+
+async def _template_tokens(client: CompletionClient, base_url: str, word: str) -> int:
+    """Ask for one token: the endpoint must answer, and what it counts beside the word is the template."""
+    outcome = await client.complete(word, 1, due_seconds=0.0)
+    if outcome.failure is not None:
+        detail = f" ({outcome.failure_detail})" if outcome.failure_detail else ""
+        raise ReplayError(f"{base_url} did not answer a first request: {outcome.failure}{detail}")
+    return max(0, outcome.usage.prompt_tokens - 1) if outcome.usage else 0
+
+
+def _lateness_p99_ms(outcomes: Sequence[RequestOutcome]) -> float:
+    """Return the 99th percentile of how late requests were sent, in milliseconds."""
+    late = [(outcome.sent_seconds - outcome.due_seconds) * _MILLISECONDS for outcome in outcomes]
+    return percentile(late, 99) or 0.0

@@ -1,0 +1,1 @@
+"""Statistics of measured requests: percentiles, throughput and price."""

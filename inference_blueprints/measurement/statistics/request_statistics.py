@@ -1,0 +1,172 @@
+"""Figures from the outcomes of requests."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from inference_blueprints.measurement.completions.request_outcome import RequestOutcome, TokenUsage
+from inference_blueprints.measurement.statistics.percentiles import percentile
+from inference_blueprints.measurement.statistics.serving_capacity import ServingCapacity
+
+_SECONDS_AN_HOUR = 3600.0
+_MILLION = 1e6
+_NO_PROFILE = (
+    "Left out: the catalogue has no latency profile of this model on this accelerator, "
+    "and the simulated engine's default speed is that of no GPU."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Percentiles:
+    """Percentiles of one latency in milliseconds; None where nothing was measured."""
+
+    p50: float | None
+    p90: float | None
+    p99: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PerTokens:
+    """A figure once for all tokens and once for the answers' tokens alone.
+
+    Parameters
+    ----------
+    input_and_output
+        Prompt tokens, cached ones included, and answer tokens alike.
+    output
+        Answer tokens alone; as a price they carry the whole cost.
+    """
+
+    input_and_output: float
+    output: float
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What requests did, of one model or of all together.
+
+    Parameters
+    ----------
+    requests, failures, failure_reasons
+        Requests due, those without a complete answer, and these by reason.
+    ttft_ms, time_per_output_token_ms, end_to_end_ms
+        Of the answered requests, in milliseconds.
+    prefix_cache_hit_ratio
+        Cached over all prompt tokens of the answered requests; None where the endpoint does not say.
+    throughput_per_gpu_tokens_per_second
+        Tokens served a second and accelerator at the replayed load, which is not the most it could serve.
+    price_per_million_tokens_usd
+        Cost of the used nodes over the tokens served at the replayed load.
+    cost_note
+        What the two figures rest on, or why they are left out.
+    """
+
+    requests: int
+    failures: int
+    failure_reasons: Mapping[str, int]
+    ttft_ms: Percentiles
+    time_per_output_token_ms: Percentiles
+    end_to_end_ms: Percentiles
+    prefix_cache_hit_ratio: float | None
+    throughput_per_gpu_tokens_per_second: PerTokens | None
+    price_per_million_tokens_usd: PerTokens | None
+    cost_note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What throughput and price rest on.
+
+    Parameters
+    ----------
+    elapsed_seconds
+        Length of the replay.
+    capacity
+        What served, and its price.
+    simulated
+        Whether the engines were.
+    profiled
+        Whether all simulated latencies come from a profile of the plan's own model and accelerator.
+    """
+
+    elapsed_seconds: float
+    capacity: ServingCapacity
+    simulated: bool
+    profiled: bool
+
+
+def measure(outcomes: Sequence[RequestOutcome], basis: Basis) -> Measurement:
+    """Turn outcomes into figures.
+
+    Parameters
+    ----------
+    outcomes
+        Of one model, or of several.
+    basis
+        What throughput and price rest on.
+
+    Returns
+    -------
+    Measurement
+        Figures that nothing supports are None.
+    """
+    answered = [outcome for outcome in outcomes if outcome.failure is None]
+    usages = [outcome.usage for outcome in answered if outcome.usage is not None]
+    throughput, price, note = _cost(usages, basis)
+    return Measurement(
+        requests=len(outcomes),
+        failures=len(outcomes) - len(answered),
+        failure_reasons=dict(
+            Counter(outcome.failure for outcome in outcomes if outcome.failure).most_common()
+        ),
+        ttft_ms=percentiles(outcome.time_to_first_token_ms for outcome in answered),
+        time_per_output_token_ms=percentiles(outcome.time_per_output_token_ms for outcome in answered),
+        end_to_end_ms=percentiles(outcome.end_to_end_ms for outcome in answered),
+        prefix_cache_hit_ratio=_hit_ratio(usages),
+        throughput_per_gpu_tokens_per_second=throughput,
+        price_per_million_tokens_usd=price,
+        cost_note=note,
+    )
+
+
+def percentiles(values: Iterable[float | None]) -> Percentiles:
+    """Return the 50th, 90th and 99th percentile of the values that there are.
+
+    Parameters
+    ----------
+    values
+        Milliseconds; None is left out.
+    """
+    known = [value for value in values if value is not None]
+    return Percentiles(percentile(known, 50), percentile(known, 90), percentile(known, 99))
+
+
+def _hit_ratio(usages: Sequence[TokenUsage]) -> float | None:
+    """Return cached over all prompt tokens."""
+    told = [(usage.cached_tokens, usage.prompt_tokens) for usage in usages if usage.cached_tokens is not None]
+    prompts = sum(prompt for _, prompt in told)
+    return sum(cached for cached, _ in told) / prompts if prompts else None
+
+
+def _cost(usages: Sequence[TokenUsage], basis: Basis) -> tuple[PerTokens | None, PerTokens | None, str]:
+    """Return throughput, price, and what they rest on or why they are left out."""
+    if basis.simulated and not basis.profiled:
+        return None, None, _NO_PROFILE
+    output = sum(usage.completion_tokens for usage in usages)
+    both = output + sum(usage.prompt_tokens for usage in usages)
+    accelerators, usd_per_hour = basis.capacity.accelerators, basis.capacity.usd_per_hour
+    if not output or not accelerators:
+        return None, None, "Left out: no tokens were counted, or the plan has no accelerators."
+    per_gpu = basis.elapsed_seconds * accelerators
+    throughput = PerTokens(both / per_gpu, output / per_gpu)
+    note = (
+        f"At the replayed load, not at the most that {accelerators} accelerators could serve: "
+        f"tokens of the answered requests over {basis.elapsed_seconds:.0f} s."
+    )
+    if usd_per_hour is None:
+        return throughput, None, f"{note} No price: that of a pool's instances is unknown."
+    usd = usd_per_hour * basis.elapsed_seconds / _SECONDS_AN_HOUR * _MILLION
+    note = f"{note} The used nodes cost {usd_per_hour:.2f} USD an hour. {basis.capacity.price_note}"
+    return throughput, PerTokens(usd / both, usd / output), note

@@ -1,0 +1,1 @@
+"""Draws the architecture of a blueprint as SVG."""

@@ -1,0 +1,233 @@
+"""The picture of what a blueprint builds, drawn from the blueprint and its serving plan alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from inference_blueprints import catalog
+from inference_blueprints.picture import glyphs
+from inference_blueprints.picture.blocks import (
+    ARROW_GAP,
+    Block,
+    Canvas,
+    Card,
+    Frame,
+    HorizontalStack,
+    Paragraph,
+    Style,
+    VerticalStack,
+    grid,
+)
+from inference_blueprints.picture.drawing import INK, Area, document
+from inference_blueprints.picture.flows import draw_flows, flows
+from inference_blueprints.picture.legend import Legend
+from inference_blueprints.picture.node_blocks import Tag, TaggedLines, tags
+from inference_blueprints.picture.pool_blocks import pools_frame
+from inference_blueprints.picture.scene import Scene, counted
+from inference_blueprints.serving.types import DeploymentPlan, ServingPlan
+from inference_blueprints.spec.types import Blueprint, Workload
+
+WIDTH = 1000
+_MARGIN = 24
+_HEADER = 76
+_ACTOR_WIDTH = 156
+
+_ROUTER_NOUNS = {"kvAware": "KV-aware frontend", "roundRobin": "round-robin frontend"}
+
+_ACCOUNT = Style("#232f3e")
+_VPC = Style("#8c4fff", fill="#fcfaff")
+_PUBLIC = Style("#4d7c0f", fill="#f6faef")
+_PRIVATE = Style("#006f80", fill="#f2fafb")
+_CLUSTER = Style("#a34a00", fill="#ffffff")
+_GROUP = Style("#49525c", fill="#fafbfc", dashes="5 4")
+
+
+def picture(blueprint: Blueprint, plan: ServingPlan) -> str:
+    """Draw what a blueprint builds.
+
+    Parameters
+    ----------
+    plan
+        The serving plan computed from it.
+
+    Returns
+    -------
+    str
+        A self-contained SVG, 1000 pixels wide; the same blueprint gives the same text.
+    """
+    scene = Scene(blueprint, plan)
+    canvas, height = draw(scene)
+    sentences = " ".join(f"{number}. {flow.sentence}" for number, flow in enumerate(flows(scene), start=1))
+    return document(
+        canvas.shapes,
+        width=WIDTH,
+        height=height,
+        title=f"What the blueprint {scene.title} builds",
+        description=f"{scene.subtitle}. {sentences}",
+    )
+
+
+def draw(scene: Scene) -> tuple[Canvas, float]:
+    """Lay the picture out.
+
+    Parameters
+    ----------
+    scene
+        The blueprint and its plan.
+
+    Returns
+    -------
+    tuple of Canvas and float
+        The shapes with their places, and the height in pixels.
+    """
+    canvas = Canvas()
+    inner = WIDTH - 2 * _MARGIN
+    canvas.text(_MARGIN, 42, scene.title, inner, size=24, bold=True, colour=INK)
+    canvas.text(_MARGIN, 64, scene.subtitle, inner, size=14)
+    account = _account(scene)
+    left = _MARGIN + _ACTOR_WIDTH + ARROW_GAP
+    area = Area(left, _HEADER + 8, WIDTH - _MARGIN - left, 0)
+    height = account.height(area.width)
+    account.draw(Area(area.x, area.y, area.width, height), canvas)
+    _draw_actors(scene, canvas)
+    arrows = flows(scene)
+    draw_flows(arrows, canvas)
+    notes = VerticalStack(
+        [
+            *(Paragraph(flow.sentence, n) for n, flow in enumerate(arrows, start=1)),
+            Legend(bool(scene.kv_transfers)),
+        ],
+        gap=6,
+    )
+    notes_height = notes.height(inner)
+    notes.draw(Area(_MARGIN, area.y + height + 22, inner, notes_height), canvas)
+    return canvas, area.y + height + 22 + notes_height + _MARGIN
+
+
+def _draw_actors(scene: Scene, canvas: Canvas) -> None:
+    """Draw those outside AWS on the left, each level with what it talks to."""
+    internet = ("Hugging Face Hub", *scene.registries) if scene.uses_hugging_face else scene.registries
+    actors = {
+        "gateway" if scene.has_own_vpc else "pools": Card("Internet", internet, glyphs.INTERNET, "internet"),
+        "balancer": Card("Applications", ("OpenAI API",), glyphs.APPLICATIONS, "applications"),
+        "stacks": Card("Engineers", ("blueprints deploy",), glyphs.ENGINEER, "engineers"),
+    }
+    for anchor, card in actors.items():
+        level = canvas.anchors[anchor]
+        height = card.height(_ACTOR_WIDTH)
+        card.draw(Area(_MARGIN, level.y + (level.height - height) / 2, _ACTOR_WIDTH, height), canvas)
+
+
+def _account(scene: Scene) -> Block:
+    """Return everything in the account."""
+    return Frame(
+        scene.account,
+        VerticalStack([_vpc(scene), _services(scene)], gap=ARROW_GAP),
+        _ACCOUNT,
+        note=scene.region,
+    )
+
+
+def _services(scene: Scene) -> Block:
+    """Return the services beside the VPC; the arrows need the first ones in the upper row."""
+    weights = [Card("Weights in S3", scene.buckets, glyphs.BUCKET, "weights")] if scene.buckets else []
+    cards = [
+        Card("CloudFormation", ("stacks of the blueprint",), glyphs.STACKS, "stacks"),
+        *weights,
+        Card("EKS control plane", (scene.cluster_endpoint,), glyphs.CONTROL_PLANE),
+        Card("KMS key", ("data, Kubernetes secrets",), glyphs.KEY),
+        Card("Interruption queue", ("SQS, for Karpenter",), glyphs.QUEUE),
+    ]
+    return grid(cards, columns=3 if weights else 2)
+
+
+def _vpc(scene: Scene) -> Block:
+    """Return the VPC with its subnets."""
+    private = Frame(
+        "Private subnets",
+        VerticalStack([_entrance(scene), _cluster(scene)], gap=ARROW_GAP),
+        _PRIVATE,
+        note=", ".join(scene.zones),
+    )
+    if not scene.has_own_vpc:
+        return Frame("VPC", private, _VPC, note=scene.vpc)
+    lines = (f"{len(scene.zones)}, one a zone: the way out",)
+    gateway = Card("NAT gateways", lines, glyphs.NAT_GATEWAY, "gateway")
+    public = Frame("Public subnets", gateway, _PUBLIC)
+    return Frame("VPC", VerticalStack([public, private]), _VPC, note=scene.vpc)
+
+
+def _entrance(scene: Scene) -> Block:
+    """Return how requests come in."""
+    port = "HTTPS, port 443" if scene.scheme == "https" else "HTTP, port 80"
+    lines = (port, f"from {scene.sources}")
+    cards = [
+        Card("Internal Application Load Balancer", lines, glyphs.LOAD_BALANCER, "balancer"),
+        Card("Private zone", (scene.zone, "a name for each model"), glyphs.PRIVATE_ZONE),
+    ]
+    if scene.has_own_vpc:
+        cards.append(_endpoints())
+    return HorizontalStack(cards, weights=(5, 5, 4)[: len(cards)])
+
+
+def _endpoints() -> Card:
+    """Return how private nodes reach AWS."""
+    kinds = [endpoint.kind for endpoint in catalog.endpoints().values()]
+    lines = (f"{kinds.count('interface')} interfaces and S3", "AWS without internet")
+    return Card("VPC endpoints", lines, glyphs.ENDPOINT)
+
+
+def _cluster(scene: Scene) -> Block:
+    """Return the cluster with what runs on its system nodes and its pools."""
+    model_tags = tags([model.name for model in scene.plan.models])
+    entry_points = sum(len(model.deployments) for model in scene.plan.models)
+    # One model needs less height than the controllers below one another, and leaves them the width for two.
+    columns, weights = (2, (1, 1)) if entry_points == 1 else (1, (7, 4))
+    system = HorizontalStack([_frontends(scene, model_tags), _controllers(columns)], weights=weights, gap=16)
+    return Frame(
+        scene.cluster_name,
+        VerticalStack([system, pools_frame(scene, model_tags)], gap=ARROW_GAP),
+        _CLUSTER,
+    )
+
+
+def _frontends(scene: Scene, model_tags: Mapping[str, Tag]) -> Block:
+    """Return each model's entry points."""
+    cards = [
+        TaggedLines(
+            model_tags[model.name],
+            model.name if len(plan.deployments) == 1 else f"{model.name}/{deployment.name}",
+            (
+                plan.catalog_name,
+                _entry_point_words(deployment, model.routing.chosen),
+                _workload_words(model.workload),
+            ),
+        )
+        for model, plan in zip(scene.blueprint.spec.models, scene.plan.models, strict=True)
+        for deployment in plan.deployments
+    ]
+    child = grid(cards, columns=2 if len(cards) > 1 else 1, gap=8)
+    return Frame("Frontends and routers", child, _GROUP, note="on system nodes", anchor="frontends")
+
+
+def _entry_point_words(deployment: DeploymentPlan, routing: str) -> str:
+    """Return such as ``2 KV-aware frontends``."""
+    noun = "llm-d router" if deployment.picker else _ROUTER_NOUNS[routing]
+    return counted(deployment.entry_point.replicas, noun)
+
+
+def _workload_words(workload: Workload) -> str:
+    """Return such as ``3,000 → 200 tokens, 2/s``."""
+    rate = f"{workload.peak_requests_per_second:g}/s"
+    return f"{workload.input_tokens:,} → {workload.output_tokens:,} tokens, {rate}"
+
+
+def _controllers(columns: int) -> Block:
+    """Return what runs the cluster itself."""
+    cards = [
+        Card("Karpenter", (), glyphs.CONTROLLER),
+        Card("Dynamo operator", (), glyphs.ROUTER),
+        Card("Load Balancer Controller", (), glyphs.LOAD_BALANCER),
+    ]
+    child = VerticalStack([grid(cards[:2], columns=columns, gap=8), cards[2]], gap=8)
+    return Frame("Controllers", child, _GROUP, note="on system nodes", anchor="controllers")

@@ -1,0 +1,109 @@
+"""Batch in the plan's tables: a day of each queue, and what it takes of the services' quotas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from inference_blueprints.figures import BatchDaySummary, PlanSummary, ServiceQuotaUse
+from inference_blueprints.tables.text_table import TextTable
+
+#: From here on, figures have no decimals.
+_WHOLE = 100
+
+
+def batch_days(summary: PlanSummary) -> TextTable:
+    """Return the table of days."""
+    return TextTable(
+        "Batch load per day",
+        ("queue (model)",),
+        (
+            "requests per second",
+            "jobs",
+            "segments",
+            "shards, maximum",
+            "concurrent requests, maximum",
+            "seconds per request, maximum",
+        ),
+        tuple(map(day_row, summary.batch_days)),
+        (
+            "Means of the declared load. Concurrent requests: the most that the model's workers "
+            "hold. Seconds per "
+            "request: if requests take longer, the workers do not finish a day's requests in a day.",
+        ),
+    )
+
+
+def day_row(day: BatchDaySummary) -> tuple[str, ...]:
+    """Return the cells of a day."""
+    return (
+        f"{day.queue} ({day.model})",
+        f"{day.requests_per_second:,.1f}",
+        f"{day.jobs:,}",
+        f"{day.segments:,}",
+        f"{day.shards:,}",
+        f"{day.in_flight:,}",
+        f"{day.seconds_per_request:,.1f}",
+    )
+
+
+def service_quotas(summary: PlanSummary) -> TextTable:
+    """Return the table of quotas."""
+    return TextTable(
+        "AWS quotas for batch",
+        ("quota",),
+        ("use, maximum", "default quota", "share", "adjustable"),
+        tuple(map(_use_row, summary.service_quotas)),
+        (
+            f"Default quotas of {summary.region}. Adjustable: AWS raises the quota on request; a code "
+            "is its code "
+            "in Service Quotas. docs/batch.md explains each calculation.",
+            *_exceeded(summary),
+        ),
+    )
+
+
+def _use_row(use: ServiceQuotaUse) -> tuple[str, ...]:
+    return (
+        f"{use.service}: {use.quota_name}",
+        figure(use.used, _rate(use)),
+        figure(use.quota, _rate(use)),
+        share(use),
+        (use.code or "yes") if use.adjustable else "no",
+    )
+
+
+def _rate(use: ServiceQuotaUse) -> str:
+    """Return the unit where it is time; what else is counted, its name says, and the terminal is narrow."""
+    return use.unit if use.unit in {"/s", "s"} else ""
+
+
+def _exceeded(summary: PlanSummary) -> Iterator[str]:
+    for use in summary.service_quotas:
+        if use.is_exceeded and use.adjustable:
+            yield f"Request an increase before you run this load: {use.service}, {use.quota_name}."
+
+
+def figure(value: float, unit: str) -> str:
+    """Return a figure with its unit, as short as it may be.
+
+    Parameters
+    ----------
+    value, unit
+        As a quota's use has them.
+    """
+    number = f"{value:,.0f}" if value >= _WHOLE or value == int(value) else f"{value:,.3g}"
+    return f"{number}{unit}" if unit == "/s" else f"{number} {unit}".rstrip()
+
+
+def share(use: ServiceQuotaUse) -> str:
+    """Return the share of a quota that is taken, in percent, or that it is above.
+
+    Parameters
+    ----------
+    use
+        What is taken of it.
+    """
+    percent = use.share * 100
+    if use.is_exceeded:
+        return f"{percent:,.0f} %, exceeded"
+    return f"{percent:,.0f} %" if percent >= 1 else "under 1 %"

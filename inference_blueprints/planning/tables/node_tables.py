@@ -1,0 +1,206 @@
+"""Node tables of the plan: pools, processes, memory, placement and cold starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from inference_blueprints.catalog.image_cache import INITIALIZATION_MIB_PER_SECOND
+from inference_blueprints.figures import (
+    ColdStart,
+    MemorySummary,
+    PlanSummary,
+    PodFit,
+    PoolSummary,
+    ProcessSummary,
+    Totals,
+)
+from inference_blueprints.planning.tables.cells import UNKNOWN, counted, gb, gib, usd
+from inference_blueprints.tables.text_table import TextTable
+
+
+def pools(summary: PlanSummary) -> TextTable:
+    return TextTable(
+        "Pools",
+        ("pool", "instance types"),
+        ("nodes of maximum", "devices of maximum", "USD per hour, used", "USD per hour, maximum"),
+        (*map(_pool_row, summary.pools), _total_row(summary.totals)),
+    )
+
+
+def _pool_row(pool: PoolSummary) -> tuple[str, ...]:
+    purchase = "" if pool.purchase == "onDemand" else f" ({pool.purchase})"
+    kind = f" {pool.accelerator}" if pool.accelerator else ""
+    return (
+        pool.name,
+        ", ".join(pool.instance_types) + purchase,
+        f"{pool.nodes_used} of {pool.nodes_max}",
+        f"{pool.accelerators_used} of {pool.accelerators_max}{kind}",
+        usd(pool.usd_per_hour_used),
+        usd(pool.usd_per_hour_max),
+    )
+
+
+def _total_row(totals: Totals) -> tuple[str, ...]:
+    return (
+        "total",
+        "",
+        f"{totals.nodes_used} of {totals.nodes_max}",
+        f"{totals.accelerators_used} of {totals.accelerators_max}",
+        usd(totals.usd_per_hour_used),
+        usd(totals.usd_per_hour_max),
+    )
+
+
+def processes(summary: PlanSummary) -> TextTable:
+    return TextTable(
+        "Processes",
+        ("process", "pool"),
+        ("replicas", "devices per replica"),
+        tuple(map(_process_row, summary.processes)),
+    )
+
+
+def _process_row(process: ProcessSummary) -> tuple[str, ...]:
+    return (
+        f"{process.model}/{process.deployment}/{process.name}",
+        process.pool or "system nodes",
+        str(process.replicas),
+        _devices(process),
+    )
+
+
+def _devices(process: ProcessSummary) -> str:
+    devices = str(process.accelerators or "-")
+    return f"{devices} on {process.nodes} nodes" if process.nodes > 1 else devices
+
+
+def memory(summary: PlanSummary) -> TextTable:
+    return TextTable(
+        "Memory of a device",
+        ("deployment",),
+        (
+            "device memory, GiB",
+            "weights, GiB",
+            "engine, GiB",
+            "KV cache, GiB",
+            "KV cache per token, KiB",
+            "KV cache per worker, tokens",
+            "concurrent requests",
+        ),
+        tuple(map(_memory_row, summary.memory)),
+        (
+            "All GiB and KiB are per device. Engine: activations, contexts and graphs. Concurrent requests: "
+            "requests of the workload's mean length that one worker runs at once.",
+        ),
+    )
+
+
+def _memory_row(memory: MemorySummary) -> tuple[str, ...]:
+    return (
+        f"{memory.model}/{memory.deployment}",
+        gib(memory.accelerator_bytes),
+        gib(memory.weights_bytes),
+        gib(memory.activation_bytes + memory.reserved_bytes),
+        gib(memory.kv_cache_bytes),
+        f"{memory.kv_bytes_per_token / 1024:.4g}",
+        f"{memory.kv_cache_tokens:,}",
+        f"{memory.concurrent_requests:,}",
+    )
+
+
+def host_caches(summary: PlanSummary) -> TextTable:
+    return TextTable(
+        "KV cache outside the devices",
+        ("deployment",),
+        (
+            "on devices, tokens per worker",
+            "in host memory, tokens per worker",
+            "on NVMe, tokens per worker",
+            "in S3, USD per million tokens",
+        ),
+        tuple(_host_cache_row(memory) for memory in summary.memory if memory.host_kv_tokens),
+        (
+            "Each tier keeps copies from the tier before it, for longer. S3: price to write a million tokens "
+            "once and keep them until they expire, in us-east-1.",
+        ),
+    )
+
+
+def _host_cache_row(memory: MemorySummary) -> tuple[str, ...]:
+    return (
+        f"{memory.model}/{memory.deployment}",
+        f"{memory.kv_cache_tokens:,}",
+        f"{memory.host_kv_tokens:,}",
+        f"{memory.nvme_kv_tokens:,}" if memory.nvme_kv_tokens else "-",
+        "-" if memory.shared_kv_usd is None else f"{memory.shared_kv_usd:.2f}",
+    )
+
+
+def fits(summary: PlanSummary) -> TextTable:
+    return TextTable(
+        "Workers per node",
+        ("deployment", "instance type"),
+        ("workers per node", "limited by", "idle devices"),
+        tuple(map(_fit_row, summary.fits)),
+        tuple(_stranded(summary.fits)),
+    )
+
+
+def _fit_row(fit: PodFit) -> tuple[str, ...]:
+    return (
+        f"{fit.model}/{fit.deployment}",
+        fit.instance_type,
+        str(fit.workers_per_node),
+        fit.limited_by,
+        str(fit.stranded_devices or "-"),
+    )
+
+
+def _stranded(fits: Iterable[PodFit]) -> Iterable[str]:
+    for fit in fits:
+        if fit.stranded_devices:
+            yield (
+                f"{fit.stranded_devices} devices of each {fit.instance_type} stay idle: "
+                f"{fit.limited_by} limits "
+                f"the workers of {fit.model}/{fit.deployment}."
+            )
+
+
+def cold_starts(summary: PlanSummary) -> TextTable:
+    return TextTable(
+        "Minimum cold start of a new node",
+        ("deployment", "node", "weights"),
+        ("launch, s", "image, s or s per GB", "weights, GB", "load weights, s"),
+        tuple(map(_cold_start_row, summary.cold_starts)),
+        tuple(_cold_start_notes(summary.cold_starts)),
+    )
+
+
+def _cold_start_row(start: ColdStart) -> tuple[str, ...]:
+    return (
+        f"{start.model}/{start.deployment}",
+        f"{counted(start.workers_on_the_node, 'worker')} on {start.instance_type}",
+        start.weights_from.replace(" by ", ", limited by "),
+        UNKNOWN if start.launch_seconds is None else f"{start.launch_seconds:.0f}",
+        f"{start.image_seconds_per_gb:.2f} per GB"
+        if start.image_seconds is None
+        else f"{start.image_seconds:.0f}",
+        gb(start.weights_bytes),
+        f"{start.weights_seconds:.0f}",
+    )
+
+
+def _cold_start_notes(starts: Sequence[ColdStart]) -> Iterable[str]:
+    yield (
+        "Minimum: bytes divided by the bandwidth of the node's first network card and of EBS. The "
+        "Hugging Face "
+        "Hub, NAT gateways, NVMe and the start of the engine add time. Workers that start together share the "
+        "node's network."
+    )
+    if any(start.image_from == "snapshot" for start in starts):
+        yield (
+            f"An image from a snapshot is unpacked and loads at up to {INITIALIZATION_MIB_PER_SECOND} MiB/s. "
+            "The engine starts before the whole image is there and waits for the parts that it reads."
+        )
+    for start in starts:
+        yield f"Longest step for {start.model}/{start.deployment}: {start.dominated_by}."

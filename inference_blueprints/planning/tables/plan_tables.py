@@ -1,0 +1,51 @@
+"""The plan as rows of text, for the terminal and for the page: one wording for both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from inference_blueprints.figures import PlanSummary
+from inference_blueprints.planning.tables import batch_tables, limit_tables, node_tables, price_tables
+from inference_blueprints.tables.text_table import TextTable
+
+
+def plan_tables(summary: PlanSummary) -> list[TextTable]:
+    """Return the tables that have rows, in reading order."""
+    builders: Sequence[Callable[[PlanSummary], TextTable]] = (
+        node_tables.pools,
+        node_tables.processes,
+        node_tables.memory,
+        node_tables.host_caches,
+        node_tables.fits,
+        price_tables.token_prices,
+        node_tables.cold_starts,
+        limit_tables.ec2_quotas,
+        batch_tables.batch_days,
+        batch_tables.service_quotas,
+        price_tables.batch_workers,
+        price_tables.signal_store,
+        limit_tables.addresses,
+    )
+    return [table for builder in builders if (table := builder(summary)).rows]
+
+
+def plan_notes(summary: PlanSummary) -> list[str]:
+    """Return notes on the source of the prices, and on what the plan leaves out."""
+    notes = [summary.prices.note]
+    unpriced = sorted({*summary.totals.without_used, *summary.totals.without_max})
+    if unpriced:
+        notes.append(
+            f"The price is unknown for {', '.join(unpriced)}. The totals leave it out. Pass your price with "
+            "`--rates`."
+        )
+    purchases = {pool.purchase for pool in summary.pools}
+    if "spot" in purchases:
+        notes.append("Spot prices change. Pass yours with `--rates`.")
+    if "reservation" in purchases:
+        notes.append("A reservation is billed per hour for its size, whether its instances run or not.")
+    if "capacityBlock" in purchases:
+        notes.append("You pay for a Capacity Block in advance, at the price of its offer.")
+    if summary.without_profile:
+        names = ", ".join(summary.without_profile)
+        notes.append(f"No token price for {names}: the catalogue has no latency profile for it.")
+    return [*notes, f"Not included: {', '.join(summary.prices.not_included)}."]

@@ -1,0 +1,30 @@
+"""What the workers of batch ask for and, on AWS Fargate, cost.
+
+Prices of us-east-1, Linux on x86 (https://aws.amazon.com/fargate/pricing/, 2026-06). Those of Fargate Spot
+change and are lower.
+"""
+
+from __future__ import annotations
+
+from inference_blueprints.catalog import batch_worker_sizes as sizes
+from inference_blueprints.figures import BatchWorkersSummary
+from inference_blueprints.spec.types import Batch
+
+USD_PER_VCPU_HOUR = 0.04048
+USD_PER_GIB_HOUR = 0.004445
+
+
+def batch_worker_price(batch: Batch | None) -> BatchWorkersSummary | None:
+    """Return what workers ask for and cost; None where there are none."""
+    if batch is None:
+        return None
+    models = len({queue.model for queue in batch.queues})
+    least, most = models * batch.workers.min, models * batch.workers.max
+    if batch.workers.ecs is None:
+        return BatchWorkersSummary(
+            "eks", models, least, most, sizes.POD_VCPU, sizes.POD_MEMORY_GIB, None, None
+        )
+    each = sizes.TASK_VCPU * USD_PER_VCPU_HOUR + sizes.TASK_MEMORY_GIB * USD_PER_GIB_HOUR
+    return BatchWorkersSummary(
+        "ecs", models, least, most, sizes.TASK_VCPU, sizes.TASK_MEMORY_GIB, least * each, most * each
+    )

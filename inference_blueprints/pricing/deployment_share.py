@@ -1,0 +1,46 @@
+"""Which part of the nodes' price serves some models."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from inference_blueprints.figures import PoolSummary, ProcessSummary
+
+
+def share_of(
+    deployments: Collection[tuple[str, str]],
+    pools: Sequence[PoolSummary],
+    processes: Sequence[ProcessSummary],
+) -> tuple[int, float | None]:
+    """Return devices and US dollars an hour of some deployments.
+
+    A pool's used nodes are paid for by the deployments in it, each by its devices.
+
+    Parameters
+    ----------
+    deployments
+        Model and deployment names.
+
+    Returns
+    -------
+    tuple of int and float or None
+        Devices that their workers hold, and their share of the used nodes' price; None where a pool's price
+        is unknown.
+    """
+    held = {
+        pool.name: sum(
+            process.replicas * process.accelerators
+            for process in processes
+            if process.pool == pool.name and (process.model, process.deployment) in deployments
+        )
+        for pool in pools
+    }
+    shares = [
+        None
+        if pool.usd_per_hour_used is None
+        else pool.usd_per_hour_used * held[pool.name] / pool.accelerators_used
+        for pool in pools
+        if held[pool.name]
+    ]
+    known = [share for share in shares if share is not None]
+    return sum(held.values()), sum(known) if len(known) == len(shares) else None

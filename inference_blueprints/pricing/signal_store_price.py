@@ -1,0 +1,26 @@
+"""What it costs to keep signals in ElastiCache serverless for Valkey.
+
+Prices of us-east-1 (https://aws.amazon.com/elasticache/pricing/, 2026-06): data by the hour, 100 MB of it at
+the least, and processing units, of which a read or a write takes one for each KB.
+"""
+
+from __future__ import annotations
+
+from inference_blueprints.figures import SignalStorePrice
+from inference_blueprints.spec.types import SignalStore
+
+USD_PER_GB_HOUR = 0.084
+USD_PER_MILLION_UNITS = 0.0023
+_LEAST_GB = 0.1
+
+
+def signal_store_price(store: SignalStore | None) -> SignalStorePrice | None:
+    """Return what a store costs; None where there is none."""
+    if store is None:
+        return None
+    return SignalStorePrice(
+        max_gb=store.valkey.max_gb,
+        usd_per_hour_min=_LEAST_GB * USD_PER_GB_HOUR,
+        usd_per_hour_max=store.valkey.max_gb * USD_PER_GB_HOUR,
+        usd_per_million_kb=USD_PER_MILLION_UNITS,
+    )

@@ -1,0 +1,1 @@
+"""Child processes of this machine: their start, their end and their ports."""

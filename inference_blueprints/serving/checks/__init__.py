@@ -1,0 +1,1 @@
+"""Checks whether the workers of a blueprint would start and serve."""

@@ -1,0 +1,133 @@
+"""Checks that engine arguments exist in the pinned engine and are not set by the plan itself."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from functools import lru_cache
+
+from inference_blueprints import catalog
+from inference_blueprints.errors import Finding
+from inference_blueprints.serving.engines import ENGINES
+from inference_blueprints.serving.engines.serving_engine import ArgumentNames
+from inference_blueprints.serving.stacks import STACKS
+from inference_blueprints.serving.stacks.serving_stack import ServingStack
+from inference_blueprints.spec import types as spec
+from inference_blueprints.spec.types import ArgumentValue
+
+
+def argument_findings(
+    model: spec.Model, engine: catalog.Engine, model_path: tuple[str | int, ...]
+) -> Iterator[Finding]:
+    """Check a model's engine arguments against the flags of the engine's release.
+
+    Parameters
+    ----------
+    engine
+        Release of the model's engine.
+    model_path
+        Path of the model in the blueprint.
+
+    Yields
+    ------
+    Finding
+        An error for each argument that is unknown, is owned by the plan, or has an invalid value.
+    """
+    arguments = model.engine.arguments
+    path = (*model_path, "engine", engine.name, "args")
+    for name, value in arguments.items():
+        message = _message(name, value, engine, STACKS[model.stack.chosen])
+        if message:
+            yield Finding((*path, name), message)
+    for name, message in _conflicts(model, ENGINES[engine.name].argument_names):
+        yield Finding((*path, name), message)
+
+
+def _message(name: str, value: ArgumentValue, engine: catalog.Engine, stack: ServingStack) -> str | None:
+    """Return the problem of one argument; None if it has none."""
+    serving_engine = ENGINES[engine.name]
+    owned = {**serving_engine.owned_arguments, **stack.owned_arguments}
+    if name in owned:
+        return f"the plan sets '{name}' itself; {owned[name]}"
+    flag = engine.flags.get(f"--{name}")
+    if flag is None or flag.owner in stack.foreign_flag_owners:
+        return _unknown(name, engine)
+    if not flag.takes_value:
+        return _switch_message(name, value, flag)
+    if isinstance(value, bool):
+        return f"got {str(value).lower()}, but '{name}' takes a value; give one or leave the argument out"
+    return _value_message(name, value, serving_engine.argument_names)
+
+
+def _value_message(name: str, value: ArgumentValue, names: ArgumentNames) -> str | None:
+    """Return the problem of a value that the plan computes with; None if it has none."""
+    if name == names.kv_cache_type and value not in names.kv_cache_types:
+        return f"got {value!r}, allowed are {', '.join(names.kv_cache_types)}"
+    if name in names.counts and not (isinstance(value, int) and value > 0):
+        return f"got {value!r}, must be a whole number above 0"
+    if name == names.memory_share and not (isinstance(value, int | float) and 0 < value <= 1):
+        return f"got {value!r}, must be a number above 0 and at most 1"
+    return None
+
+
+def _unknown(name: str, engine: catalog.Engine) -> str:
+    """Return the message for an unknown argument, with the most similar one."""
+    positive = engine.flags.get("--" + name.removeprefix("no-"))
+    if name.startswith("no-") and positive and positive.negatable:
+        return f"got '{name}'; set '{name.removeprefix('no-')}: false' instead"
+    close = _closest(name.lstrip("-").replace("_", "-"), tuple(engine.flags))
+    hint = f"; did you mean '{close}'?" if close else ""
+    return f"got '{name}', which {engine.name} {engine.engine_version} does not know as an argument{hint}"
+
+
+# A file may repeat the same mistake hundreds of times, and comparing with hundreds of flags is slow.
+@lru_cache(maxsize=1024)
+def _closest(spelled: str, flags: tuple[str, ...]) -> str | None:
+    """Return the most similar flag, without its dashes; None if none is similar."""
+    known = [flag.removeprefix("--") for flag in flags if flag.startswith("--")]
+    close = [spelled] if spelled in known else difflib.get_close_matches(spelled, known, n=1, cutoff=0.75)
+    return close[0] if close else None
+
+
+def _switch_message(name: str, value: ArgumentValue, flag: catalog.Flag) -> str | None:
+    """Return the problem of the value of a switch; None if it has none."""
+    if not isinstance(value, bool):
+        return f"got {value!r}, but '{name}' takes no value; allowed are true and false"
+    if value is False and not flag.negatable:
+        return f"got false, but '{name}' can only be switched on; leave the argument out"
+    return None
+
+
+def _conflicts(model: spec.Model, names: ArgumentNames) -> Iterator[tuple[str, str]]:
+    """Yield arguments that contradict another part of the model."""
+    arguments, workload = model.engine.arguments, model.workload
+    length = arguments.get(names.length)
+    if isinstance(length, int) and not isinstance(length, bool) and length > 0:
+        shape = catalog.models().get(model.weights.catalog or model.weights.hugging_face or "")
+        needed = workload.input_tokens + workload.output_tokens
+        if length < needed:
+            yield (
+                names.length,
+                f"got {length}, the workload needs more: inputTokens {workload.input_tokens} + outputTokens "
+                f"{workload.output_tokens} = {needed} tokens; raise it or lower them",
+            )
+        if shape and length > shape.context_length and names.stretched_context not in arguments:
+            remedy = f", or stretch the position encoding with '{names.stretched_context}'"
+            yield (
+                names.length,
+                f"got {length}, but the context of {shape.name} is {shape.context_length}; lower it"
+                + (remedy if names.stretched_context else ""),
+            )
+    name, value = names.without_prefix_cache
+    if model.routing.kv_aware is not None and arguments.get(name) is value:
+        yield (
+            name,
+            f"got {str(value).lower()}, but KV-aware routing needs the cache; remove it or set "
+            "'routing: {roundRobin: {}}'",
+        )
+    if model.kv_cache is not None and arguments.get(name) is value:
+        yield (
+            name,
+            f"got {str(value).lower()}, so nothing would be looked up in the memory of the node; remove it "
+            "or 'kvCache'",
+        )

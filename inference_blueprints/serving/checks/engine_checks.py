@@ -1,0 +1,46 @@
+"""Checks that an engine supports what the rest of the model requires."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pydantic.alias_generators import to_camel
+
+from inference_blueprints.errors import Finding
+from inference_blueprints.serving.engines import ENGINES
+from inference_blueprints.spec import types as spec
+
+
+def engine_findings(model: spec.Model, model_path: tuple[str | int, ...]) -> Iterator[Finding]:
+    """Check that the engine supports the source of the weights and the tiers of the KV cache.
+
+    Parameters
+    ----------
+    model_path
+        Path of the model in the blueprint.
+
+    Yields
+    ------
+    Finding
+        An error for each unsupported feature.
+    """
+    engine = model.engine.chosen
+    if model.weights.is_streamed and not ENGINES[engine].streams_weights:
+        place = "s3" if model.weights.s3 else "mirror"
+        streaming = " or ".join(name for name, each in ENGINES.items() if each.streams_weights)
+        message = (
+            f"the image of {engine} cannot stream weights from S3; set weights.huggingFace without a mirror, "
+            f"or the engine {streaming}"
+        )
+        yield Finding((*model_path, "weights", place), message)
+    for tier in _tiers(model):
+        if tier not in ENGINES[engine].kv_cache_tiers:
+            keeping = " or ".join(name for name, each in ENGINES.items() if tier in each.kv_cache_tiers)
+            message = f"{engine} is not set up for this tier; leave it out, or set the engine {keeping}"
+            yield Finding((*model_path, "kvCache", tier), message)
+
+
+def _tiers(model: spec.Model) -> list[str]:
+    """Return the used keys of ``kvCache``, spelled as in the YAML file."""
+    cache = model.kv_cache
+    return [to_camel(name) for name in type(cache).model_fields if getattr(cache, name)] if cache else []

@@ -1,0 +1,206 @@
+"""Checks whether a model fits the accelerators of its pool, with the KV cache that its workload needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from inference_blueprints import catalog
+from inference_blueprints.errors import Finding
+from inference_blueprints.serving.engines.worker_sizing import (
+    engine_of,
+    insisted_length,
+    insisted_utilization,
+    worker_memory,
+)
+from inference_blueprints.serving.estimates.memory_estimate import MemoryEstimate, kv_tokens_needed
+from inference_blueprints.serving.estimates.request_estimates import (
+    decode_seconds,
+    longest_request_tokens,
+    prefill_seconds,
+    request_seconds,
+)
+from inference_blueprints.serving.estimates.traffic import worker_requests_per_second
+from inference_blueprints.serving.resolved import ResolvedWorkers
+
+_GIB = 1024**3
+_TENSOR_PARALLEL_SIZES = (1, 2, 4, 8, 16)
+_SUGGESTED_INSTANCE_TYPES = 3
+
+
+def memory_findings(resolved: ResolvedWorkers) -> list[Finding]:
+    """Check that weights, one request and the stated workload fit a deployment's workers.
+
+    Parameters
+    ----------
+    resolved
+        The deployment; its engine arguments are free of errors.
+
+    Returns
+    -------
+    list[Finding]
+        At most one error: one request does not fit, or else the workload does not fit. And a warning if the
+        workload's longest requests do not fit.
+    """
+    workload = resolved.model.workload
+    if workload.input_tokens + workload.output_tokens > resolved.shape.context_length:
+        return []  # the blueprint's own rules report this: no worker of any size serves such a request
+    if resolved.accelerator.manufacturer != "nvidia":
+        return []  # other rules report this too: the engine does not run there
+    memory = worker_memory(resolved)
+    if (insisted_utilization(resolved) or 0) > 1:
+        return [_overfull(memory, resolved)]
+    if not _fits(memory, resolved):
+        path = (*resolved.path, "tensorParallelSize")
+        return [Finding(path, f"{_does_not_fit(memory, resolved)}; {_remedy(resolved)}")]
+    return [*_workload_findings(memory, resolved), *_tail_findings(memory, resolved)]
+
+
+def _tail_findings(memory: MemoryEstimate, resolved: ResolvedWorkers) -> list[Finding]:
+    """Warn if the KV cache truncates the longest requests of the workload."""
+    longest = min(longest_request_tokens(resolved.model.workload), resolved.shape.context_length)
+    insisted = insisted_length(resolved)
+    if insisted or memory.kv_tokens >= longest:
+        return []
+    message = (
+        f"the KV cache of a worker holds {memory.kv_tokens} tokens, so requests above that are refused, and "
+        f"this workload's may reach {longest}; raise tensorParallelSize, or set "
+        f"{engine_of(resolved).argument_names.length} knowingly"
+    )
+    return [Finding((*resolved.path, "tensorParallelSize"), message, "warning")]
+
+
+def _overfull(memory: MemoryEstimate, resolved: ResolvedWorkers) -> Finding:
+    """Report that the engine's memory share leaves too little for memory that the share does not include."""
+    name = engine_of(resolved).argument_names.memory_share
+    path = (*resolved.model_path, "engine", resolved.model.engine.chosen, "args", name)
+    share = resolved.model.engine.arguments[name]
+    most = engine_of(resolved).memory_share(memory, resolved.accelerator.memory_bytes)
+    needed = memory.activation_bytes + memory.reserved_bytes
+    message = (
+        f"got {share}, which leaves less of each {resolved.accelerator.name} than the {_gib(needed)} that "
+        f"activations, graphs and libraries take beside weights and KV cache; set at most {most:.2f}"
+    )
+    return Finding(path, message)
+
+
+def _fits(memory: MemoryEstimate, resolved: ResolvedWorkers) -> bool:
+    """Whether the weights and one request fit: the longest that the user sets, else a mean one."""
+    return memory.kv_tokens >= _request_tokens(resolved)
+
+
+def _request_tokens(resolved: ResolvedWorkers) -> int:
+    """Return the length of a request that a worker must be able to hold."""
+    insisted = insisted_length(resolved)
+    return insisted or resolved.model.workload.input_tokens + resolved.model.workload.output_tokens
+
+
+def _does_not_fit(memory: MemoryEstimate, resolved: ResolvedWorkers) -> str:
+    """Report the needed and the available memory of one accelerator."""
+    tokens = _request_tokens(resolved)
+    request = tokens * memory.kv_bytes_per_token
+    overhead = memory.activation_bytes + memory.reserved_bytes
+    return (
+        f"got {resolved.tensor_parallel_size}, with which {resolved.shape.name} does not fit: each "
+        f"{resolved.accelerator.name} must hold {_gib(memory.weights_bytes)} of weights, {_gib(overhead)} of "
+        f"activations and reserve and {_gib(request)} of KV cache for one request of {tokens} tokens, and "
+        f"offers {_gib(memory.total_bytes)}"
+    )
+
+
+def _remedy(resolved: ResolvedWorkers) -> str:
+    """Suggest the smallest tensor parallel size that fits, else the cheapest instance types."""
+    devices = min(instance_type.accelerator_count for instance_type in resolved.instance_types)
+    size = _smallest_size(resolved, resolved.accelerator, devices)
+    if size:
+        return f"set tensorParallelSize: {size}"
+    fitting = [
+        f"{instance_type.name} with {size}"
+        for instance_type in sorted(catalog.instance_types().values(), key=_price)
+        if instance_type.accelerator
+        and instance_type.accelerator.resource_name == resolved.accelerator.resource_name
+        and (size := _smallest_size(resolved, instance_type.accelerator, instance_type.accelerator_count))
+    ]
+    if not fitting:
+        return (
+            "no instance type of the catalogue holds it on one node; take several with pipelineParallelSize, "
+            "or a smaller model or weight type"
+        )
+    several = ", but several may with pipelineParallelSize" if resolved.pool.efa else ""
+    types = ", ".join(fitting[:_SUGGESTED_INSTANCE_TYPES])
+    return f"no size fits one of this pool's nodes{several}; cheapest that do: {types}"
+
+
+def _smallest_size(resolved: ResolvedWorkers, accelerator: catalog.Accelerator, devices: int) -> int | None:
+    """Return the smallest tensor parallel size that fits, up to a number of devices; None if none fits."""
+    for size in _TENSOR_PARALLEL_SIZES:
+        if size <= devices and resolved.shape.attention_heads % size == 0:
+            candidate = _with_size(replace(resolved, accelerator=accelerator), size)
+            if _fits(worker_memory(candidate), candidate):
+                return size
+    return None
+
+
+def _with_size(resolved: ResolvedWorkers, size: int) -> ResolvedWorkers:
+    return replace(resolved, workers=resolved.workers.model_copy(update={"tensor_parallel_size": size}))
+
+
+def _workload_findings(memory: MemoryEstimate, resolved: ResolvedWorkers) -> list[Finding]:
+    """Check that the KV cache of all workers holds the concurrent requests at the peak."""
+    model = resolved.model
+    workers = resolved.workers.replicas
+    needed = {replicas: _kv_tokens(resolved, replicas) for replicas in (workers, *_more(workers))}
+    if memory.kv_tokens >= needed[workers]:
+        return []
+    ranks = resolved.data_parallel_size
+    each = "worker" if ranks == 1 else f"of a worker's {ranks} ranks"
+    enough = next((replicas for replicas, tokens in needed.items() if tokens <= memory.kv_tokens), None)
+    remedy = f"{enough} replicas would do" if enough else "lower the peak or raise tensorParallelSize"
+    message = (
+        f"got {workers}, but at the peak of "
+        f"{model.workload.peak_requests_per_second:g} requests a second each {each} must hold "
+        f"{needed[workers]} tokens of KV cache (requests a second times "
+        f"{_held_seconds(resolved):.1f} s a request, by Little's law) and has room "
+        f"for {memory.kv_tokens}; {remedy}"
+    )
+    return [Finding((*resolved.path, "replicas"), message)]
+
+
+def _more(workers: int) -> Iterator[int]:
+    """Yield growing numbers of workers to try."""
+    tried = workers
+    while tried < workers * 1000:
+        tried += max(1, tried // 10)
+        yield tried
+
+
+def _kv_tokens(resolved: ResolvedWorkers, workers: int) -> int:
+    """Return the tokens that each rank must hold at the peak, for a number of workers."""
+    workload = resolved.model.workload
+    return kv_tokens_needed(
+        input_tokens=workload.input_tokens,
+        output_tokens=0 if resolved.role == "prefill" else workload.output_tokens,
+        requests_per_second=worker_requests_per_second(resolved, workers * resolved.data_parallel_size),
+        seconds_per_request=_held_seconds(resolved),
+        shared_prefix_ratio=workload.shared_prefix_ratio,
+    )
+
+
+def _held_seconds(resolved: ResolvedWorkers) -> float:
+    """Return the time that a worker of the role holds a mean request's KV cache, in seconds."""
+    workload, objectives = resolved.model.workload, resolved.model.objectives
+    if resolved.role == "prefill":
+        return prefill_seconds(objectives)
+    if resolved.role == "decode":
+        return decode_seconds(workload, objectives)
+    return request_seconds(workload, objectives)
+
+
+def _price(instance_type: catalog.InstanceType) -> float:
+    """Return a sort key that puts types without a known price last."""
+    return instance_type.usd_per_hour or float("inf")
+
+
+def _gib(count: float) -> str:
+    """Format bytes as GiB."""
+    return f"{count / _GIB:.1f} GiB"

@@ -1,0 +1,161 @@
+"""Checks that a worker can be split over accelerators and nodes as the blueprint requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from inference_blueprints.errors import Finding
+from inference_blueprints.serving.engines import ENGINES
+from inference_blueprints.serving.engines.worker_sizing import engine_of
+from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.stacks.engine_process import ROLES
+
+# Longest sum of the names of a PodCliqueSet, its scaling group and its clique (operator/internal/webhook of
+# ai-dynamo/grove).
+_GROVE_NAME = 45
+
+
+def parallelism_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
+    """Check the stages, ranks, experts and nodes of a worker.
+
+    Yields
+    ------
+    Finding
+        Errors, each at the invalid key; and a warning if a layer is shared across nodes.
+    """
+    wrong = [(key, message) for key, check in _CHECKS if (message := check(resolved))]
+    for key, message in wrong:
+        yield Finding((*resolved.path, key), message)
+    kept = _host_cache_is_of_one_rank(resolved)
+    if kept:
+        yield Finding((*resolved.model_path, "kvCache"), kept)
+    warning = _layers_across_nodes(resolved)
+    if warning and not wrong:
+        yield Finding((*resolved.path, "tensorParallelSize"), warning, "warning")
+
+
+def _stages_send_kv(resolved: ResolvedWorkers) -> str | None:
+    if resolved.pipeline_parallel_size == 1 or resolved.role in (
+        "aggregated",
+        *engine_of(resolved).staged_transfer_roles,
+    ):
+        return None
+    return (
+        f"got {resolved.pipeline_parallel_size}, but {resolved.model.engine.chosen} moves KV cache of "
+        f"{resolved.role} workers only if they have one stage; raise tensorParallelSize instead, or use "
+        "'aggregated'"
+    )
+
+
+def _ranks_share_experts(resolved: ResolvedWorkers) -> str | None:
+    if resolved.data_parallel_size == 1 or resolved.shape.experts:
+        return None
+    return (
+        f"got {resolved.data_parallel_size}, but {resolved.shape.name} has no experts that the ranks of a "
+        "worker could share; raise replicas instead"
+    )
+
+
+def _ranks_are_told_apart(resolved: ResolvedWorkers) -> str | None:
+    stack = resolved.model.stack.llm_d
+    if resolved.data_parallel_size == 1 or stack is None or stack.prefix_scorer == "approximate":
+        return None
+    return (
+        f"got {resolved.data_parallel_size}, but llm-d's precise scorer reads only the events of a worker's "
+        "first rank; set prefixScorer: approximate, or stack: {dynamo: {}}, whose router knows ranks"
+    )
+
+
+def _ranks_take_one_device(resolved: ResolvedWorkers) -> str | None:
+    of_one = resolved.data_parallel_size == 1 or resolved.tensor_parallel_size == 1
+    if of_one or not engine_of(resolved).ranks_of_one_device:
+        return None
+    return (
+        f"got {resolved.data_parallel_size} with tensorParallelSize {resolved.tensor_parallel_size}, but a "
+        f"rank of {resolved.model.engine.chosen} is one device; set tensorParallelSize: 1"
+    )
+
+
+def _ranks_stay_on_nodes(resolved: ResolvedWorkers) -> str | None:
+    whole = resolved.accelerators_per_node % resolved.rank_accelerators == 0
+    if resolved.nodes == 1 or resolved.data_parallel_size == 1 or whole:
+        return None
+    return (
+        f"got {resolved.data_parallel_size} ranks of {resolved.rank_accelerators} accelerators, but a node "
+        f"has {resolved.accelerators_per_node}, and each must lie on one; change tensorParallelSize or "
+        "pipelineParallelSize"
+    )
+
+
+def _experts_divide(resolved: ResolvedWorkers) -> str | None:
+    if not resolved.workers.expert_parallel:
+        return None
+    experts, devices = resolved.shape.experts, resolved.expert_accelerators
+    if not experts:
+        return f"got true, but {resolved.shape.name} has no experts; leave it out"
+    if experts % devices == 0:
+        return None
+    return (
+        f"got true, but {resolved.shape.name} has {experts} experts, which {devices} accelerators "
+        "(tensorParallelSize * dataParallelSize) do not divide evenly"
+    )
+
+
+def _engine_spans_nodes(resolved: ResolvedWorkers) -> str | None:
+    if resolved.nodes == 1 or engine_of(resolved).spans_nodes:
+        return None
+    spanning = " or ".join(name for name, each in ENGINES.items() if each.spans_nodes)
+    other = f", or the engine {spanning}" if spanning else ""
+    return (
+        f"a worker of {resolved.workers.accelerators} accelerators takes {resolved.nodes} nodes, and "
+        f"{resolved.model.engine.chosen} does not support that here; use fewer accelerators{other}"
+    )
+
+
+def _host_cache_is_of_one_rank(resolved: ResolvedWorkers) -> str | None:
+    of_one = resolved.workers.accelerators == resolved.tensor_parallel_size and resolved.nodes == 1
+    if not resolved.model.kv_cache or resolved.role == "decode" or of_one:
+        return None
+    return (
+        f"is not set up for workers of several stages, ranks or nodes, as those of '{resolved.label}' are; "
+        "leave it out, or use tensorParallelSize alone"
+    )
+
+
+def _group_has_a_short_name(resolved: ResolvedWorkers) -> str | None:
+    """Whether Grove's pod names stay within its limit.
+
+    They consist of the names of graph, group and part of the group.
+    """
+    if resolved.nodes == 1 or resolved.model.stack.dynamo is None:
+        return None
+    most = _GROVE_NAME - len(f"{ROLES[resolved.role]}{ROLES[resolved.role]}-ldr")
+    if len(resolved.release) <= most:
+        return None
+    return (
+        f"workers across nodes are named '{resolved.release}', of which {most} characters are allowed; "
+        "shorten the deployment's name or the model's"
+    )
+
+
+def _layers_across_nodes(resolved: ResolvedWorkers) -> str | None:
+    if resolved.tensor_parallel_size <= resolved.accelerators_per_node:
+        return None
+    return (
+        f"got {resolved.tensor_parallel_size}, so that each layer is shared by {resolved.nodes} nodes, which "
+        f"wait for their network twice a layer; with tensorParallelSize {resolved.accelerators_per_node} and "
+        f"pipelineParallelSize {resolved.nodes} they do once a stage"
+    )
+
+
+_Check = Callable[[ResolvedWorkers], str | None]
+_CHECKS: tuple[tuple[str, _Check], ...] = (
+    ("pipelineParallelSize", _stages_send_kv),
+    ("dataParallelSize", _ranks_share_experts),
+    ("dataParallelSize", _ranks_are_told_apart),
+    ("dataParallelSize", _ranks_take_one_device),
+    ("dataParallelSize", _ranks_stay_on_nodes),
+    ("expertParallel", _experts_divide),
+    ("tensorParallelSize", _engine_spans_nodes),
+    ("tensorParallelSize", _group_has_a_short_name),
+)

@@ -1,0 +1,84 @@
+"""Checks, before any money is spent, that the blueprint's workers would start and serve."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+
+from inference_blueprints.errors import Finding
+from inference_blueprints.serving.checks.argument_checks import argument_findings
+from inference_blueprints.serving.checks.disaggregation_checks import disaggregation_findings
+from inference_blueprints.serving.checks.engine_checks import engine_findings
+from inference_blueprints.serving.checks.host_cache_checks import host_cache_findings
+from inference_blueprints.serving.checks.media_checks import media_findings
+from inference_blueprints.serving.checks.memory_checks import memory_findings
+from inference_blueprints.serving.checks.parallelism_checks import parallelism_findings
+from inference_blueprints.serving.checks.shape_checks import shape_findings
+from inference_blueprints.serving.engines.worker_sizing import worker_memory, worker_sizing
+from inference_blueprints.serving.estimates.disk import disk_findings
+from inference_blueprints.serving.estimates.host_cache import whole_kv_bytes_per_token
+from inference_blueprints.serving.estimates.shared_cache import shared_cache_findings
+from inference_blueprints.serving.resolved import ResolvedWorkers, UnresolvedError, resolve
+from inference_blueprints.spec import types as spec
+from inference_blueprints.spec.holes import decidable, usable
+
+
+def serving_findings(blueprint: spec.Blueprint) -> Iterator[Finding]:
+    """Check everything that the serving plan depends on.
+
+    References to an unknown pool, instance type or model are skipped: the blueprint's own rules report them.
+
+    Parameters
+    ----------
+    blueprint
+        A blueprint with valid types. Its references may be invalid.
+
+    Yields
+    ------
+    Finding
+        Errors and warnings, in the order of the blueprint.
+    """
+    for index, _ in usable(blueprint.spec.models):
+        yield from decidable(partial(_model_findings, index=index), blueprint)
+
+
+def _model_findings(blueprint: spec.Blueprint, index: int) -> Iterator[Finding]:
+    """Check one model and its deployments."""
+    model = blueprint.spec.models[index]
+    path = ("spec", "models", index)
+    yield from engine_findings(model, path)
+    arguments_are_right = True
+    for finding in argument_findings(model, blueprint.releases.engine(model.engine.chosen), path):
+        arguments_are_right = False
+        yield finding
+    for deployment_index, _ in usable(model.deployments):
+        try:
+            roles = resolve(blueprint, index, deployment_index)
+        except UnresolvedError:
+            continue
+        found = [
+            finding
+            for resolved in roles
+            for finding in _workers_findings(resolved, arguments_are_right=arguments_are_right)
+        ]
+        yield from found
+        if arguments_are_right and not _wrong(found):
+            yield from disaggregation_findings(roles)
+
+
+def _workers_findings(resolved: ResolvedWorkers, *, arguments_are_right: bool) -> list[Finding]:
+    """Check the workers of one role. A check is skipped if an earlier one that it depends on has failed."""
+    found = list(shape_findings(resolved)) or list(parallelism_findings(resolved))
+    if not _wrong(found) and arguments_are_right:
+        found += memory_findings(resolved)
+        if not _wrong(found):
+            memory, sizing = worker_memory(resolved), worker_sizing(resolved)
+            found += host_cache_findings(resolved, memory, sizing)
+            found += shared_cache_findings(resolved, whole_kv_bytes_per_token(resolved, memory))
+            found += media_findings(resolved, sizing)
+    return found if _wrong(found) else [*found, *disk_findings(resolved)]
+
+
+def _wrong(found: Iterable[Finding]) -> bool:
+    """Whether the findings contain an error."""
+    return any(finding.severity == "error" for finding in found)

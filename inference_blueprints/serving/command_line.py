@@ -1,0 +1,44 @@
+"""Converts arguments, by name, to a command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+from inference_blueprints.spec.types import ArgumentValue
+
+Argument = ArgumentValue | tuple[str, ...]
+"""The value of a flag, a boolean for a switch, or several values."""
+
+
+def command_line(arguments: Mapping[str, Argument]) -> tuple[str, ...]:
+    """Return the command line of named arguments. Each flag and each value is a separate string.
+
+    A boolean is ``--name`` or ``--no-name``: Python's ``BooleanOptionalAction`` accepts no value.
+
+    Parameters
+    ----------
+    arguments
+        Value by name without dashes, in the order of the command line.
+    """
+    line: list[str] = []
+    for name, value in arguments.items():
+        if isinstance(value, bool):
+            line.append(f"--{name}" if value else f"--no-{name}")
+        elif isinstance(value, tuple):
+            line += [f"--{name}", *value]
+        else:
+            line += [f"--{name}", str(value)]
+    return tuple(line)
+
+
+def flag_values(line: Sequence[str]) -> dict[str, str]:
+    """Return the values of a command line by flag, without dashes; the last value if a flag is repeated.
+
+    Switches and positional arguments are left out. Of a flag with several values, only the first is returned.
+    """
+    return {
+        name.removeprefix("--"): value
+        for name, value in pairwise(line)
+        if name.startswith("--") and not value.startswith("--")
+    }

@@ -1,0 +1,156 @@
+"""The base class of inference engines, and the names of their arguments."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from inference_blueprints.catalog import Accelerator
+from inference_blueprints.serving.command_line import Argument
+from inference_blueprints.serving.estimates.memory_estimate import MemoryEstimate
+from inference_blueprints.serving.estimates.worker_figures import Sizing
+from inference_blueprints.serving.resolved import ResolvedWorkers, WorkerRole
+from inference_blueprints.serving.types import EnvironmentValue
+from inference_blueprints.serving.weights_loading import weights_environment
+from inference_blueprints.spec.types import ArgumentValue
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentNames:
+    """An engine's names of the arguments that the plan computes with and a user may set; without dashes.
+
+    Parameters
+    ----------
+    length
+        Tokens of the longest request, prompt and answer.
+    sequences
+        Number of sequences that run at once.
+    step_tokens
+        Tokens of one step.
+    block_size
+        Tokens of a block of the KV cache.
+    memory_share
+        The engine's share of the device's memory, as the engine defines it: above 0 and at most 1.
+    kv_cache_type
+        Data type of the KV cache.
+    kv_cache_types
+        Values of that argument whose size is known.
+    without_prefix_cache
+        Argument and value that switch the prefix cache off.
+    stretched_context
+        Argument that lets requests be longer than the model's published context. None if there is none.
+    """
+
+    length: str
+    sequences: str
+    step_tokens: str
+    block_size: str
+    memory_share: str
+    kv_cache_type: str
+    kv_cache_types: tuple[str, ...]
+    without_prefix_cache: tuple[str, ArgumentValue]
+    stretched_context: str | None = None
+
+    @property
+    def counts(self) -> tuple[str, ...]:
+        """Arguments that are whole numbers above 0."""
+        return (self.length, self.sequences, self.step_tokens, self.block_size)
+
+    def sizing_arguments(self, sizing: Sizing) -> dict[str, ArgumentValue]:
+        """Return the arguments that set a worker's sizes."""
+        return {
+            self.block_size: sizing.block_size,
+            self.length: sizing.max_model_len,
+            self.sequences: sizing.max_num_seqs,
+            self.step_tokens: sizing.max_num_batched_tokens,
+            self.memory_share: sizing.memory_share,
+        }
+
+
+class ServingEngine(ABC):
+    """An inference engine: what it can do, and the arguments and environment of its workers.
+
+    A subclass defines `argument_names`, `block_size`, `step_tokens` and `planned_arguments`. It overrides a
+    default only where the engine differs from it.
+    """
+
+    #: Arguments that the plan sets and a user must not, each with what to set in the blueprint instead.
+    owned_arguments: Mapping[str, str] = MappingProxyType({})
+
+    #: Names of the arguments whose value the engine divides among the data parallel ranks of a worker.
+    totals_over_ranks: frozenset[str] = frozenset()
+
+    #: Whether the engine's image reads weights from S3.
+    streams_weights: bool = False
+
+    #: Whether a decode device may receive its KV heads from several prefill devices.
+    gathers_heads: bool = False
+
+    #: Keys of the blueprint's ``kvCache`` that the engine supports.
+    kv_cache_tiers: frozenset[str] = frozenset()
+
+    #: Memory of the node that must stay free beside the KV cache in host memory, in MiB.
+    host_cache_reserve_mib: int = 0
+
+    #: Roles whose workers may have several pipeline stages when KV cache moves between prefill and decode.
+    staged_transfer_roles: frozenset[WorkerRole] = frozenset()
+
+    #: Whether a worker may span nodes.
+    spans_nodes: bool = False
+
+    #: Whether each data parallel rank is a single device.
+    ranks_of_one_device: bool = False
+
+    @property
+    @abstractmethod
+    def argument_names(self) -> ArgumentNames:
+        """The engine's names of the arguments that the plan computes with."""
+
+    @property
+    @abstractmethod
+    def block_size(self) -> int:
+        """Tokens of a block of the KV cache, unless the user sets another size."""
+
+    @abstractmethod
+    def step_tokens(self, accelerator: Accelerator) -> int:
+        """Return the tokens of one step that the engine itself chooses for a device."""
+
+    @abstractmethod
+    def planned_arguments(self, resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, Argument]:
+        """Return a worker's arguments by name without dashes, before the user's are added."""
+
+    def arguments(self, resolved: ResolvedWorkers, sizing: Sizing) -> dict[str, Argument]:
+        """Return a worker's arguments by name without dashes: the planned ones, overridden by the user's."""
+        return {**self.planned_arguments(resolved, sizing), **resolved.model.engine.arguments}
+
+    def environment(self, resolved: ResolvedWorkers) -> Mapping[str, EnvironmentValue]:
+        """Return the environment variables that the engine itself needs: by default those of the weights."""
+        return weights_environment(resolved.model.weights)
+
+    def memory_share(self, memory: MemoryEstimate, device_bytes: int) -> float:
+        """Return the memory share to pass to the engine; by default, its part of the whole device.
+
+        Parameters
+        ----------
+        memory
+            How the plan fills the device.
+        """
+        return memory.total_bytes / device_bytes
+
+    def utilization(self, share: float, whole: MemoryEstimate) -> float:  # noqa: ARG002 -- subclasses use it
+        """Return the filled part of the device for a given memory share; the inverse of `memory_share`.
+
+        Parameters
+        ----------
+        share
+            The memory share that is passed to the engine.
+        whole
+            The estimate for a device that is filled to the last byte.
+        """
+        return share
+
+    def usable_cache_share(self, resolved: ResolvedWorkers) -> float:  # noqa: ARG002 -- subclasses use it
+        """Return the part of the KV cache in host memory and on disk that holds distinct tokens."""
+        return 1

@@ -1,0 +1,121 @@
+"""Sizes of a worker, for any engine: memory, lengths, batch sizes and KV cache."""
+
+from __future__ import annotations
+
+import math
+from typing import TypeVar
+
+from inference_blueprints.serving.engines import ENGINES
+from inference_blueprints.serving.engines.serving_engine import ServingEngine
+from inference_blueprints.serving.estimates.disk import nvme_cache_mib
+from inference_blueprints.serving.estimates.host_cache import host_cache_mib, kept_tokens
+from inference_blueprints.serving.estimates.image_inputs import with_images
+from inference_blueprints.serving.estimates.memory_estimate import MemoryEstimate, estimate_memory
+from inference_blueprints.serving.estimates.request_estimates import longest_request_tokens, unique_tokens
+from inference_blueprints.serving.estimates.worker_figures import Sizing
+from inference_blueprints.serving.resolved import ResolvedWorkers
+
+# A little below vLLM's 0.92, because the reserve in the memory estimate is an allowance and not a
+# measurement.
+_UTILIZATION = 0.9
+_FEWEST_SEQUENCES, _MOST_SEQUENCES = 8, 256
+# The engine gets its memory share in thousandths, rounded down. A share that divides evenly must not lose
+# one.
+_SHARE_STEPS, _DIGITS = 1000, 3
+
+_Number = TypeVar("_Number", int, float)
+
+
+def engine_of(resolved: ResolvedWorkers) -> ServingEngine:
+    """Return the workers' engine."""
+    return ENGINES[resolved.model.engine.chosen]
+
+
+def insisted_length(resolved: ResolvedWorkers) -> int | None:
+    """Return the longest request that the user sets by argument; None if not set."""
+    value = resolved.model.engine.arguments.get(engine_of(resolved).argument_names.length)
+    return None if value is None else int(value)
+
+
+def insisted_utilization(resolved: ResolvedWorkers) -> float | None:
+    """Return the filled part of each device for the memory share that the user sets; None if not set.
+
+    Above 1, the engine would leave less memory than its activations need.
+    """
+    engine = engine_of(resolved)
+    share = resolved.model.engine.arguments.get(engine.argument_names.memory_share)
+    return None if share is None else engine.utilization(float(share), _estimate(resolved, 1.0))
+
+
+def worker_memory(resolved: ResolvedWorkers) -> MemoryEstimate:
+    """Return the memory estimate of a worker's accelerator."""
+    insisted = insisted_utilization(resolved)
+    return _estimate(resolved, _UTILIZATION if insisted is None else min(1.0, insisted))
+
+
+def worker_sizing(resolved: ResolvedWorkers) -> Sizing:
+    """Return lengths, batch sizes and KV cache of a worker's data parallel rank.
+
+    The longest request is that of the workload with its tail, limited by the model's context and the KV
+    cache. The number of concurrent sequences is the number of mean requests that fit the KV cache, rounded
+    down to a power of two: more would only preempt each other. The user's own settings are used unchanged.
+    """
+    engine = engine_of(resolved)
+    names, memory = engine.argument_names, worker_memory(resolved)
+    block_size = _given(resolved, names.block_size, engine.block_size)
+    kv_tokens = memory.kv_tokens // block_size * block_size
+    step_tokens = _step_tokens(resolved)
+    sequences = min(kv_tokens / unique_tokens(resolved.model.workload), step_tokens)
+    kept = engine.usable_cache_share(resolved)
+    share = round(engine.memory_share(memory, resolved.accelerator.memory_bytes) * _SHARE_STEPS, _DIGITS)
+    return Sizing(
+        block_size=block_size,
+        max_model_len=insisted_length(resolved) or min(_wanted_length(resolved), kv_tokens),
+        max_num_seqs=_given(resolved, names.sequences, _power_of_two(sequences)),
+        max_num_batched_tokens=step_tokens,
+        memory_share=_given(resolved, names.memory_share, math.floor(share) / _SHARE_STEPS),
+        kv_tokens=kv_tokens,
+        host_kv_tokens=kept_tokens(resolved, memory, block_size, kept * host_cache_mib(resolved)),
+        nvme_kv_tokens=kept_tokens(resolved, memory, block_size, kept * nvme_cache_mib(resolved)),
+    )
+
+
+def _estimate(resolved: ResolvedWorkers, utilization: float) -> MemoryEstimate:
+    """Return the estimate for devices that are filled to a given part."""
+    kv_cache_type = engine_of(resolved).argument_names.kv_cache_type
+    step_tokens = _step_tokens(resolved)
+    memory = estimate_memory(
+        resolved.shape,
+        resolved.accelerator,
+        resolved.tensor_parallel_size,
+        insisted_length(resolved) or _wanted_length(resolved),
+        step_tokens,
+        pipeline_parallel_size=resolved.pipeline_parallel_size,
+        data_parallel_size=resolved.data_parallel_size,
+        gpu_memory_utilization=utilization,
+        kv_cache_dtype=str(resolved.model.engine.arguments.get(kv_cache_type, "auto")),
+    )
+    return with_images(memory, resolved, step_tokens)
+
+
+def _wanted_length(resolved: ResolvedWorkers) -> int:
+    """Return the longest request of the workload that the model's context allows."""
+    return min(longest_request_tokens(resolved.model.workload), resolved.shape.context_length)
+
+
+def _step_tokens(resolved: ResolvedWorkers) -> int:
+    """Return the tokens of one step: the user's setting, else the engine's default."""
+    engine = engine_of(resolved)
+    return _given(resolved, engine.argument_names.step_tokens, engine.step_tokens(resolved.accelerator))
+
+
+def _given(resolved: ResolvedWorkers, name: str, default: _Number) -> _Number:
+    """Return a number that the user set, or the default."""
+    value = resolved.model.engine.arguments.get(name, default)
+    return type(default)(value)
+
+
+def _power_of_two(sequences: float) -> int:
+    """Round down to a power of two within limits."""
+    bounded = min(float(_MOST_SEQUENCES), max(float(_FEWEST_SEQUENCES), sequences))
+    return 1 << int(math.log2(bounded))

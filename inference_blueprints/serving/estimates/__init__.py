@@ -1,0 +1,1 @@
+"""Memory, disk, caches and lengths of requests, estimated from the model and its workload."""

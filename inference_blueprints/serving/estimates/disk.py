@@ -1,0 +1,136 @@
+"""Estimates a worker's share of the disk of its node: weights, caches, and KV cache on NVMe.
+
+If a type has NVMe, all of it is one disk for images and pods (``instanceStorePolicy: RAID0``). kubelet keeps
+a tenth of it free: below that it evicts pods (its default, ``nodefs.available<10%``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from inference_blueprints.catalog import InstanceType
+from inference_blueprints.errors import Finding
+from inference_blueprints.serving.estimates.host_cache import host_cache_mib
+from inference_blueprints.serving.nodes.node_share import replicas_per_node
+from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.spec.types import NvmeKvCache
+
+_MIB_PER_GIB = 1024
+_BYTES_PER_GB, _BYTES_PER_MIB = 10**9, 2**20
+# The unpacked runtime image, and the operating system.
+_IMAGES_MIB = 40 * _MIB_PER_GIB
+# Compiled kernels, and the downloader's own cache of chunks.
+_CACHE_MIB = 20 * _MIB_PER_GIB
+# kubelet needs a tenth, and the file system up to a fiftieth.
+_KEPT_FREE = 0.12
+
+
+def worker_disk_mib(resolved: ResolvedWorkers) -> int:
+    """Return the disk that a worker needs in addition to its image, in MiB."""
+    return _own_disk_mib(resolved) + nvme_cache_mib(resolved)
+
+
+def nvme_cache_mib(resolved: ResolvedWorkers) -> int:
+    """Return the size of a worker's KV cache on NVMe, in MiB; 0 without one.
+
+    Without a size in the blueprint, it is a worker's share of the space that weights, caches and images leave
+    free: the smallest over the pool's types, in whole GiB.
+    """
+    section = _section(resolved)
+    if section is None:
+        return 0
+    return section.gib * _MIB_PER_GIB if section.gib else _most_nvme_cache_mib(resolved)
+
+
+def disk_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
+    """Check that the nodes' disk holds the images and the files of every worker of a node.
+
+    Yields
+    ------
+    Finding
+        An error if it does not.
+    """
+    found = _too_small(resolved)
+    if found:
+        yield Finding((*resolved.path, "pool"), found)
+    elif section := _section(resolved):
+        yield from _nvme_findings(resolved, section)
+
+
+def _section(resolved: ResolvedWorkers) -> NvmeKvCache | None:
+    """Return the blueprint's NVMe section; None for decode workers, which compute no prompts."""
+    cache = resolved.model.kv_cache
+    return cache.nvme if cache and resolved.role != "decode" else None
+
+
+def _own_disk_mib(resolved: ResolvedWorkers) -> int:
+    """Return the disk for everything but KV cache: caches, and weights unless they are streamed."""
+    weights_mib = 0 if resolved.model.weights.is_streamed else resolved.shape.weight_bytes // _BYTES_PER_MIB
+    return _CACHE_MIB + weights_mib
+
+
+def _nvme_mib(resolved: ResolvedWorkers, instance_type: InstanceType) -> int:
+    """Return the NVMe of a node in MiB; 0 if its pods' files lie on EBS."""
+    if resolved.pool.image_snapshot_id:
+        return 0
+    return (instance_type.local_nvme_gb or 0) * _BYTES_PER_GB // _BYTES_PER_MIB
+
+
+def _replicas(resolved: ResolvedWorkers, instance_type: InstanceType) -> int:
+    """Return the largest number of workers on a node."""
+    return max(1, replicas_per_node(instance_type, resolved.accelerators_per_node))
+
+
+def _too_small(resolved: ResolvedWorkers) -> str | None:
+    """Report the type on which images and the workers' files other than KV cache do not fit."""
+    for instance_type in resolved.instance_types:
+        replicas = min(_replicas(resolved, instance_type), resolved.workers.replicas)
+        needed = _IMAGES_MIB + replicas * _own_disk_mib(resolved)
+        nvme = _nvme_mib(resolved, instance_type)
+        available = nvme or resolved.pool.disk.size_gib * _MIB_PER_GIB
+        if needed > available:
+            gib = -(-needed // _MIB_PER_GIB)
+            remedy = "take an instance type with more" if nvme else f"set its disk.sizeGib to {gib}"
+            return (
+                f"got pool '{resolved.pool.name}', whose {instance_type.name} has "
+                f"{available // _MIB_PER_GIB} GiB of disk; the images and what {replicas} replicas of "
+                f"a node keep take {gib} GiB; {remedy}, or stream the weights from S3"
+            )
+    return None
+
+
+def _most_nvme_cache_mib(resolved: ResolvedWorkers) -> int:
+    """Return the largest KV cache on NVMe, in MiB, that fits a worker's share on every type of its pool."""
+    room = min(
+        (int(_nvme_mib(resolved, each) * (1 - _KEPT_FREE)) - _IMAGES_MIB) // _replicas(resolved, each)
+        for each in resolved.instance_types
+    )
+    return max(0, room - _own_disk_mib(resolved)) // _MIB_PER_GIB * _MIB_PER_GIB
+
+
+def _nvme_findings(resolved: ResolvedWorkers, section: NvmeKvCache) -> Iterator[Finding]:
+    """Check that NVMe exists, is large enough, and holds more KV cache than the memory tier before it."""
+    path = (*resolved.model_path, "kvCache", "nvme", *(("gib",) if section.gib else ()))
+    most, cache = _most_nvme_cache_mib(resolved) // _MIB_PER_GIB, nvme_cache_mib(resolved) // _MIB_PER_GIB
+    memory = host_cache_mib(resolved) // _MIB_PER_GIB
+    without = [each.name for each in resolved.instance_types if not _nvme_mib(resolved, each)]
+    if without:
+        snapshot = resolved.pool.image_snapshot_id
+        why = "an image snapshot puts pods' files on EBS" if snapshot else "it has none"
+        message = (
+            f"got pool '{resolved.pool.name}', on whose {without[0]} no NVMe is left for pods: {why}; leave "
+            "nvme out, or take types with NVMe and no snapshot"
+        )
+        yield Finding(path, message)
+    elif cache > most or not cache:
+        message = (
+            f"got {cache}, but a worker of '{resolved.label}' has {most} GiB of a node's NVMe in pool "
+            f"'{resolved.pool.name}' beside images, weights and caches; "
+        )
+        yield Finding(path, message + (f"set at most {most}" if most else "take types with more"))
+    elif cache <= memory:
+        message = (
+            f"got {cache} behind {memory} GiB of memory, of which NVMe has a copy, so that next to nothing "
+            f"more is found; set at least {2 * memory}, or leave nvme out"
+        )
+        yield Finding(path, message, "warning")

@@ -1,0 +1,51 @@
+"""Figures computed from the stated workload: lengths and durations of requests."""
+
+from __future__ import annotations
+
+from inference_blueprints.spec import types as spec
+
+#: Ratio of the longest to the mean request. In the public Mooncake conversation trace, the 95th
+#: percentile of input is 3.3 times its mean (output: 2.0 times).
+TAIL_FACTOR = 4
+
+#: Latencies assumed if the blueprint states no objective: reading speed, and one second to the first token.
+_TIME_PER_OUTPUT_TOKEN_MS = 50.0
+_TIME_TO_FIRST_TOKEN_MS = 1000.0
+
+_LENGTH_STEP = 1024
+
+
+def longest_request_tokens(workload: spec.Workload) -> int:
+    """Return the longest request that a worker must accept, prompt plus answer, in tokens.
+
+    Four times the means, rounded up to a multiple of 1024: the tail of real traffic fits, and a stray
+    request cannot fill the KV cache.
+    """
+    tokens = TAIL_FACTOR * (workload.input_tokens + workload.output_tokens)
+    return -(-tokens // _LENGTH_STEP) * _LENGTH_STEP
+
+
+def unique_tokens(workload: spec.Workload) -> float:
+    """Return the mean unshared tokens of a request: those that it adds to the KV cache."""
+    return workload.input_tokens * (1.0 - workload.shared_prefix_ratio) + workload.output_tokens
+
+
+def request_seconds(workload: spec.Workload, objectives: spec.Objectives) -> float:
+    """Return the longest mean duration of a request under its objectives, in seconds."""
+    return prefill_seconds(objectives) + decode_seconds(workload, objectives)
+
+
+def prefill_seconds(objectives: spec.Objectives) -> float:
+    """Return the longest time to the first token under the objectives, in seconds."""
+    return (objectives.time_to_first_token_p90_ms or _TIME_TO_FIRST_TOKEN_MS) / 1000.0
+
+
+def decode_seconds(workload: spec.Workload, objectives: spec.Objectives) -> float:
+    """Return the longest duration of a mean answer after its first token under the objectives, in seconds."""
+    each = objectives.time_per_output_token_p90_ms or _TIME_PER_OUTPUT_TOKEN_MS
+    return workload.output_tokens * each / 1000.0
+
+
+def longest_stream_seconds(workload: spec.Workload, objectives: spec.Objectives) -> int:
+    """Return the longest duration of a stream, in seconds: between half a minute and ten minutes."""
+    return round(min(600.0, max(30.0, TAIL_FACTOR * request_seconds(workload, objectives))))

@@ -1,0 +1,1 @@
+"""Shares the nodes of a pool among its workers."""

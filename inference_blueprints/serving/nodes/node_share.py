@@ -1,0 +1,100 @@
+"""Computes the share of a node for one replica, after the system and the daemon sets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from inference_blueprints.catalog import InstanceType, placement
+from inference_blueprints.catalog.addresses import PODS_PER_NODE
+from inference_blueprints.catalog.efa import efa_share
+from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.types import Toleration
+
+# Karpenter subtracts this share of a type's memory before it checks whether a pod fits
+# (`vmMemoryOverheadPercent`, karpenter.sh documentation, "Settings").
+_VM_MEMORY_OVERHEAD = 0.075
+# kubelet's reservation on Bottlerocket: 255 MiB, plus 11 MiB for each pod of the configured pod limit,
+# regardless of the type's interfaces (Karpenter's `kubeReservedResources` computes the same).
+_KUBE_RESERVED_MIB = 255
+_KUBE_RESERVED_MIB_PER_POD = 11
+# kubelet's default hard eviction threshold, `memory.available<100Mi`.
+_EVICTION_MIB = 100
+# Memory for vpc-cni, kube-proxy, the pod identity agent, the node monitoring agent and a log shipper.
+_DAEMON_SETS_MIB = 1024
+_DAEMON_SETS_AND_KUBELET_CPU = 1
+
+
+@dataclass(frozen=True, slots=True)
+class NodeShare:
+    """A replica's part of a node.
+
+    Parameters
+    ----------
+    memory_mib
+        Memory in MiB, a multiple of 1024.
+    """
+
+    cpu: int
+    memory_mib: int
+
+
+def replicas_per_node(instance_type: InstanceType, accelerators: int) -> int:
+    """Return the number of replicas with this many accelerators that fit on one node."""
+    return instance_type.accelerator_count // accelerators
+
+
+def node_capacity(instance_type: InstanceType) -> NodeShare:
+    """Return the resources for all replicas of a node together, after the system and the daemon sets."""
+    kube_reserved = _KUBE_RESERVED_MIB + _KUBE_RESERVED_MIB_PER_POD * PODS_PER_NODE
+    usable_mib = instance_type.memory_mib * (1 - _VM_MEMORY_OVERHEAD)
+    usable_mib -= kube_reserved + _EVICTION_MIB + _DAEMON_SETS_MIB
+    return NodeShare(instance_type.vcpu - _DAEMON_SETS_AND_KUBELET_CPU, int(usable_mib))
+
+
+def node_share(instance_types: tuple[InstanceType, ...], accelerators: int) -> NodeShare:
+    """Return the resources that a replica can request on every instance type of its pool.
+
+    Accelerators are the expensive part of a node. So the host's memory and vCPUs are divided by the number of
+    replicas that its accelerators allow. The smallest share over the pool's types fits all of them.
+
+    Parameters
+    ----------
+    instance_types
+        The pool's types, each with at least `accelerators` devices.
+    accelerators
+        Devices of one replica.
+
+    Returns
+    -------
+    NodeShare
+        vCPUs and memory of one replica; at least 1 vCPU and 1024 MiB.
+    """
+    cpus, memories = [], []
+    for instance_type in instance_types:
+        replicas = max(1, replicas_per_node(instance_type, accelerators))
+        capacity = node_capacity(instance_type)
+        memories.append(capacity.memory_mib // replicas)
+        cpus.append(capacity.cpu // replicas)
+    return NodeShare(cpu=max(1, min(cpus)), memory_mib=max(1024, min(memories) // 1024 * 1024))
+
+
+def efa_interfaces(resolved: ResolvedWorkers) -> int:
+    """Return the EFA interfaces for a worker's accelerators on a node; 0 without EFA.
+
+    The smallest share over the pool's types fits all of them, and gives each worker of a node the same
+    number.
+    """
+    if not resolved.pool.efa:
+        return 0
+    return min(efa_share(each, resolved.accelerators_per_node) for each in resolved.instance_types)
+
+
+def tolerations(resolved: ResolvedWorkers) -> tuple[Toleration, ...]:
+    """Return the tolerations of a worker: for the taint of its pool's accelerators, and the user's own."""
+    of_accelerators = Toleration(
+        resolved.accelerator.resource_name,
+        placement.ACCELERATOR_TAINT_VALUE,
+        placement.ACCELERATOR_TAINT_EFFECT,
+    )
+    own = (Toleration(taint.key, taint.value, taint.effect) for taint in resolved.pool.taints)
+    return (of_accelerators, *own)

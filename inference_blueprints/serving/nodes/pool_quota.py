@@ -1,0 +1,69 @@
+"""The capacity of a pool that models leave free: the quota of its queue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from inference_blueprints import catalog
+from inference_blueprints.serving.nodes.node_share import node_capacity
+from inference_blueprints.serving.types import Accelerators, Process, ServingPlan
+from inference_blueprints.spec.types import Pool
+
+
+@dataclass(frozen=True, slots=True)
+class PoolQuota:
+    """Resources of a pool that all jobs together may request.
+
+    Parameters
+    ----------
+    accelerators
+        Devices, possibly 0; None for a pool without accelerators.
+    """
+
+    cpu: int
+    memory_mib: int
+    accelerators: Accelerators | None
+
+    @property
+    def resources(self) -> Mapping[str, str]:
+        """The quota in Kubernetes' form: quantity by resource."""
+        devices = {self.accelerators.resource_name: str(self.accelerators.count)} if self.accelerators else {}
+        return {"cpu": str(self.cpu), "memory": f"{self.memory_mib}Mi", **devices}
+
+
+def pool_quota(pool: Pool, plan: ServingPlan) -> PoolQuota:
+    """Return the capacity of a pool at its maximum, minus the requests of the models' workers on it.
+
+    All nodes count as the pool's largest instance type, as in Karpenter's limits: no more jobs can be
+    admitted than it may start. If it starts smaller nodes, pods of admitted jobs wait for each other.
+    """
+    types = [catalog.instance_type(name) for name in pool.instance_types]
+    capacities = [node_capacity(each) for each in types]
+    workers = list(_workers(pool, plan))
+
+    def left(a_node: int, taken: int) -> int:
+        return max(0, pool.nodes.max * a_node - taken)
+
+    accelerator = types[0].accelerator
+    devices = left(
+        max(each.accelerator_count for each in types),
+        sum(each.pods * each.resources.accelerators.count for each in workers if each.resources.accelerators),
+    )
+    return PoolQuota(
+        cpu=left(
+            max(each.cpu for each in capacities), sum(each.pods * each.resources.cpu for each in workers)
+        ),
+        memory_mib=left(
+            max(each.memory_mib for each in capacities),
+            sum(each.pods * each.resources.memory_mib for each in workers),
+        ),
+        accelerators=Accelerators(accelerator.resource_name, devices) if accelerator else None,
+    )
+
+
+def _workers(pool: Pool, plan: ServingPlan) -> Iterator[Process]:
+    """Yield the models' processes that run on the pool."""
+    for model in plan.models:
+        for deployment in model.deployments:
+            yield from (process for process in deployment.processes if process.pool == pool.name)

@@ -1,0 +1,1 @@
+"""Computes the capacity of workers from latency profiles and network bandwidth."""

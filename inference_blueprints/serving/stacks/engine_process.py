@@ -1,0 +1,152 @@
+"""Common parts of worker processes: image, share of the node, health checks, sizes of the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from inference_blueprints.serving.engines.kv_transfer import kv_transfer
+from inference_blueprints.serving.estimates.disk import worker_disk_mib
+from inference_blueprints.serving.estimates.host_cache import shared_memory_mib
+from inference_blueprints.serving.estimates.worker_figures import Sizing
+from inference_blueprints.serving.nodes.node_share import efa_interfaces, node_share
+from inference_blueprints.serving.resolved import ResolvedWorkers, WorkerRole
+from inference_blueprints.serving.types import (
+    Accelerators,
+    Capability,
+    EngineSettings,
+    EnvironmentValue,
+    HttpProbe,
+    Port,
+    Probes,
+    Resources,
+    Role,
+)
+
+#: Role of a worker in the plan, by its role in the blueprint.
+ROLES: Mapping[WorkerRole, Role] = MappingProxyType(
+    {"aggregated": "worker", "prefill": "prefill", "decode": "decode"}
+)
+#: libfabric with GPUDirect RDMA and without its shared memory path, which cannot reach device memory
+#: (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-start-nccl.html; NIXL's LIBFABRIC plug-in).
+EFA_ENVIRONMENT: Mapping[str, EnvironmentValue] = MappingProxyType(
+    {"FI_PROVIDER": "efa", "FI_EFA_USE_DEVICE_RDMA": "1", "FI_EFA_ENABLE_SHM_TRANSFER": "0"}
+)
+#: Makes NCCL log how a worker's nodes communicate: if its EFA plug-in fails to load, NCCL silently uses TCP
+#: (https://github.com/aws/aws-ofi-nccl).
+COLLECTIVE_ENVIRONMENT: Mapping[str, EnvironmentValue] = MappingProxyType(
+    {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET"}
+)
+#: An Application Load Balancer continues to send requests for some seconds after a target is deregistered.
+DEREGISTRATION_SECONDS = 15
+#: Resources of a process that only routes requests.
+ENTRY_POINT_RESOURCES = Resources(
+    cpu=1, memory_mib=2048, shared_memory_mib=0, ephemeral_storage_mib=1024, efa_interfaces=0
+)
+#: Time for a process to end after its streams have ended.
+EXIT_SECONDS = 25
+
+# Documented for several releases since 1.2, as experimental ("Release Artifacts", docs.nvidia.com/dynamo);
+# not found for every patch release.
+_EFA_VARIANT = "-efa"
+# Compilation, CUDA graph capture and a slow image pull, in addition to loading the weights at a modest speed.
+_STARTUP_SECONDS = 900
+_WEIGHT_BYTES_PER_SECOND = 100e6
+_STARTUP_PERIOD_SECONDS = 10
+
+
+def engine_image(resolved: ResolvedWorkers) -> str:
+    """Return the engine's image; Dynamo's operator reads the release from the tag, so a digest keeps it.
+
+    Only its variant for EFA has libfabric, on which NIXL's plug-in LIBFABRIC and NCCL's for EFA depend
+    (``container/templates/aws.Dockerfile`` of ai-dynamo/dynamo; NIXL's wheels leave libfabric out).
+    """
+    if efa_interfaces(resolved):
+        # This image is not the one that the catalogue's digest identifies.
+        return f"{resolved.engine.image}:{resolved.engine.version}{_EFA_VARIANT}"
+    tagged = f"{resolved.engine.image}:{resolved.engine.version}"
+    return f"{tagged}@{resolved.engine.digest}" if resolved.engine.digest else tagged
+
+
+def engine_settings(resolved: ResolvedWorkers, sizing: Sizing) -> EngineSettings:
+    """Return the sizes behind a worker's arguments.
+
+    Parameters
+    ----------
+    sizing
+        Sizes that the engine's arguments were computed from.
+    """
+    return EngineSettings(
+        engine=resolved.model.engine.chosen,
+        block_size=sizing.block_size,
+        max_model_len=sizing.max_model_len,
+        max_num_seqs=sizing.max_num_seqs,
+        max_num_batched_tokens=sizing.max_num_batched_tokens,
+        kv_blocks=sizing.kv_blocks,
+        tensor_parallel_size=resolved.tensor_parallel_size,
+        pipeline_parallel_size=resolved.pipeline_parallel_size,
+        data_parallel_size=resolved.data_parallel_size,
+        host_kv_blocks=sizing.host_kv_blocks,
+    )
+
+
+def worker_resources(resolved: ResolvedWorkers) -> Resources:
+    """Return a worker's share of its node, or of each of its nodes."""
+    share = node_share(resolved.instance_types, resolved.accelerators_per_node)
+    return Resources(
+        cpu=share.cpu,
+        memory_mib=share.memory_mib,
+        shared_memory_mib=shared_memory_mib(resolved, share.memory_mib),
+        ephemeral_storage_mib=worker_disk_mib(resolved),
+        accelerators=Accelerators(resolved.accelerator.resource_name, resolved.accelerators_per_node),
+        efa_interfaces=efa_interfaces(resolved),
+    )
+
+
+def network_environment(resolved: ResolvedWorkers) -> Mapping[str, EnvironmentValue]:
+    """Return the network environment of workers whose devices communicate between nodes."""
+    efa = EFA_ENVIRONMENT if _uses_efa(resolved) else {}
+    return {**efa, **(COLLECTIVE_ENVIRONMENT if resolved.nodes > 1 else {})}
+
+
+def capabilities(resolved: ResolvedWorkers) -> tuple[Capability, ...]:
+    """Return the Linux capabilities of a worker: with EFA, it must lock memory."""
+    return ("IPC_LOCK",) if _uses_efa(resolved) else ()
+
+
+def _uses_efa(resolved: ResolvedWorkers) -> bool:
+    return kv_transfer(resolved) == "libfabric" or (resolved.nodes > 1 and resolved.pool.efa)
+
+
+def startup_seconds(resolved: ResolvedWorkers) -> int:
+    """Return the longest time until a worker answers, in seconds."""
+    return _STARTUP_SECONDS + round(resolved.shape.weight_bytes / _WEIGHT_BYTES_PER_SECOND)
+
+
+def probes(port: Port, *, startup_path: str, live_path: str, startup_seconds: int) -> Probes:
+    """Return the health checks of a process on its port.
+
+    A liveness failure cuts streams, so it takes three failures. A readiness failure only takes a process out
+    of rotation.
+
+    Parameters
+    ----------
+    port
+        Name of the checked port.
+    startup_path, live_path
+        Path checked until the process has started, and path checked after that. ``/health`` is the readiness
+        check.
+    startup_seconds
+        Longest time for starting.
+    """
+    return Probes(
+        startup=HttpProbe(
+            port=port.name,
+            path=startup_path,
+            period_seconds=_STARTUP_PERIOD_SECONDS,
+            timeout_seconds=5,
+            failure_threshold=-(-startup_seconds // _STARTUP_PERIOD_SECONDS),
+        ),
+        readiness=HttpProbe(port.name, "/health", period_seconds=5, timeout_seconds=4, failure_threshold=3),
+        liveness=HttpProbe(port.name, live_path, period_seconds=10, timeout_seconds=5, failure_threshold=3),
+    )

@@ -1,0 +1,54 @@
+"""The base class of serving stacks."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.types import EndpointPicker, Process
+
+
+class ServingStack(ABC):
+    """A serving stack: the entry point in front of the engines, and how it starts their workers.
+
+    A subclass defines `frameworks`, `chart`, `service_account`, `entry_point` and `workers`. It overrides a
+    default only where the stack differs from it.
+    """
+
+    #: Engine arguments that the stack sets and a user must not, each with the reason.
+    owned_arguments: Mapping[str, str] = MappingProxyType({})
+
+    #: Owners of flags, as the catalogue names them, whose flags the stack's workers do not accept.
+    foreign_flag_owners: frozenset[str] = frozenset()
+
+    @property
+    @abstractmethod
+    def frameworks(self) -> Mapping[str, str]:
+        """Engines that the stack runs: its own name for each, by the blueprint's key."""
+
+    @property
+    @abstractmethod
+    def chart(self) -> str:
+        """The chart of its deployments, by the key of ``helm_values/charts.yaml``."""
+
+    @abstractmethod
+    def service_account(self, release: str) -> str:
+        """Return the Kubernetes service account of a deployment's workers."""
+
+    @abstractmethod
+    def entry_point(self, resolved: ResolvedWorkers) -> Process:
+        """Return the process that answers the OpenAI API and routes requests."""
+
+    @abstractmethod
+    def workers(self, resolved: ResolvedWorkers) -> Process:
+        """Return the process that runs the engine in one role."""
+
+    def processes(self, roles: tuple[ResolvedWorkers, ...]) -> tuple[Process, ...]:
+        """Return the processes of a deployment with workers of these roles, its entry point first."""
+        return (self.entry_point(roles[0]), *map(self.workers, roles))
+
+    def picker(self, roles: tuple[ResolvedWorkers, ...]) -> EndpointPicker | None:  # noqa: ARG002 -- llm-d's
+        """Return how llm-d's router chooses workers. None for a stack without that router."""
+        return None

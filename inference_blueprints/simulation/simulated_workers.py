@@ -1,0 +1,80 @@
+"""The workers of a deployment as the simulated engine is told of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from inference_blueprints import catalog
+from inference_blueprints.catalog import LatencyProfile
+from inference_blueprints.serving.performance.role_capacity import ProfileFinder, speeds
+from inference_blueprints.serving.performance.transfer_time import transfer_bytes_per_second
+from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.types import EngineSettings, Process, Role
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedWorkers:
+    """Workers of one role.
+
+    Parameters
+    ----------
+    role
+        What of a request they do.
+    settings
+        The figures behind their arguments.
+    profile
+        Their speeds; None where nothing was measured.
+    kv_bytes_per_token
+        KV cache of a token on all devices of a worker together, in bytes.
+    transfer_bytes_per_second
+        Rate at which KV cache moves between the roles; None where one worker does both.
+    """
+
+    role: Role
+    replicas: int
+    settings: EngineSettings
+    profile: LatencyProfile | None
+    kv_bytes_per_token: int
+    transfer_bytes_per_second: float | None
+
+
+def simulated_workers(
+    roles: Sequence[ResolvedWorkers],
+    processes: Sequence[Process],
+    profile_of: ProfileFinder | None = None,
+) -> tuple[SimulatedWorkers, ...]:
+    """Return the workers of a deployment.
+
+    Parameters
+    ----------
+    roles
+        As they are resolved.
+    processes
+        As they are planned, in the same order.
+    profile_of
+        Where speeds come from; without it the catalogue.
+
+    Raises
+    ------
+    ValueError
+        If a process has no engine.
+    """
+    find = profile_of or catalog.latency_profile
+    rate = transfer_bytes_per_second(*roles) if len(roles) > 1 else None
+    return tuple(_workers(role, process, rate, find) for role, process in zip(roles, processes, strict=True))
+
+
+def _workers(
+    resolved: ResolvedWorkers, process: Process, rate: float | None, profile_of: ProfileFinder
+) -> SimulatedWorkers:
+    if process.engine is None:
+        raise ValueError(f"{process.name}: a worker has no engine")
+    return SimulatedWorkers(
+        role=process.role,
+        replicas=process.replicas,
+        settings=process.engine,
+        profile=speeds(resolved, profile_of),
+        kv_bytes_per_token=round(resolved.shape.kv_bytes_per_token()),
+        transfer_bytes_per_second=rate,
+    )

@@ -1,0 +1,1 @@
+"""Computes the nodes, IP addresses and service quotas that a plan needs."""

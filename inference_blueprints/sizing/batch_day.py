@@ -1,0 +1,154 @@
+"""A day of a queue: how many jobs, segments and shards it is, at the most that the design makes of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from inference_blueprints.contracts import batch_limits as limits
+from inference_blueprints.figures import BatchDaySummary
+from inference_blueprints.spec.types import Batch, Model
+
+SECONDS_A_DAY: Final = 86_400
+#: What a line of an input has beside its prompt, and a row of the results beside its answer.
+_BYTES_BESIDE_A_PROMPT: Final = 300
+_BYTES_BESIDE_AN_ANSWER: Final = 700
+
+
+@dataclass(frozen=True, slots=True)
+class BatchDay:
+    """A day of one queue.
+
+    Parameters
+    ----------
+    queue, model
+        Where its jobs wait, and who answers them.
+    requests, requests_per_job
+        Of the day, and of each of its jobs.
+    input_tokens, output_tokens
+        Of a request, in the mean.
+    deadline_hours
+        Hours that a job may take.
+    workers
+        Of the model, at the most.
+    publishes
+        Whether answers may go to the signal store.
+    """
+
+    queue: str
+    model: str
+    requests: int
+    requests_per_job: int
+    input_tokens: int
+    output_tokens: int
+    deadline_hours: float
+    workers: int
+    publishes: bool
+
+    @property
+    def requests_per_second(self) -> float:
+        """Mean over the day."""
+        return self.requests / SECONDS_A_DAY
+
+    @property
+    def jobs(self) -> int:
+        """Jobs of the day."""
+        return math.ceil(self.requests / self.requests_per_job)
+
+    @property
+    def line_bytes(self) -> int:
+        """Bytes of a line of the input, in the mean."""
+        return self.input_tokens * limits.BYTES_PER_TOKEN + _BYTES_BESIDE_A_PROMPT
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row of the results, in the mean."""
+        return self.output_tokens * limits.BYTES_PER_TOKEN + _BYTES_BESIDE_AN_ANSWER
+
+    @property
+    def lines_of_a_segment(self) -> int:
+        """Lines of a segment, at the most."""
+        return min(self.requests_per_job, math.ceil(limits.SEGMENT_BYTES / self.line_bytes))
+
+    @property
+    def segments_of_a_job(self) -> int:
+        """Segments of a job whose input is one object."""
+        return math.ceil(self.requests_per_job * self.line_bytes / limits.SEGMENT_BYTES)
+
+    @property
+    def shards_of_a_job(self) -> int:
+        """Shards of a job, at the most: each run of a segment's lines may end in one of each length."""
+        lines = self.lines_of_a_segment
+        runs = math.ceil(lines * (self.line_bytes + limits.LINE_OVERHEAD_BYTES) / limits.LINE_BUFFER_BYTES)
+        tokens = lines * (self.input_tokens + self.output_tokens)
+        full = max(tokens // limits.MAX_SHARD_TOKENS, lines // limits.MAX_SHARD_LINES)
+        return min(self.segments_of_a_job * (full + runs * limits.LENGTH_CLASSES), self.requests_per_job)
+
+    @property
+    def segments(self) -> int:
+        """Segments of the day."""
+        return self.jobs * self.segments_of_a_job
+
+    @property
+    def shards(self) -> int:
+        """Shards of the day, at the most."""
+        return self.jobs * self.shards_of_a_job
+
+    @property
+    def places(self) -> int:
+        """Shards that the model's workers hold at once."""
+        return self.workers * limits.SHARDS_PER_WORKER
+
+    @property
+    def running_jobs(self) -> int:
+        """Jobs that run at once, at the most: each has a place."""
+        return min(self.jobs, self.places)
+
+
+def batch_days(batch: Batch, models: Sequence[Model], *, publishes: bool) -> tuple[BatchDay, ...]:
+    """Return the day of each queue that declares a load.
+
+    Parameters
+    ----------
+    publishes
+        Whether there is a signal store.
+    """
+    by_name = {model.name: model for model in models}
+    return tuple(
+        BatchDay(
+            queue=queue.name,
+            model=queue.model,
+            requests=queue.load.requests_per_day,
+            requests_per_job=min(queue.load.requests_per_job, queue.load.requests_per_day),
+            input_tokens=by_name[queue.model].workload.input_tokens,
+            output_tokens=by_name[queue.model].workload.output_tokens,
+            deadline_hours=queue.deadline_hours,
+            workers=batch.workers.max,
+            publishes=publishes,
+        )
+        for queue in batch.queues
+        if queue.load
+    )
+
+
+def summarise_days(days: Sequence[BatchDay]) -> tuple[BatchDaySummary, ...]:
+    """Return what a plan shows of days."""
+    rates = {
+        model: sum(day.requests_per_second for day in days if day.model == model)
+        for model in {day.model for day in days}
+    }
+    return tuple(
+        BatchDaySummary(
+            queue=day.queue,
+            model=day.model,
+            requests_per_second=day.requests_per_second,
+            jobs=day.jobs,
+            segments=day.segments,
+            shards=day.shards,
+            in_flight=day.workers * limits.REQUESTS_PER_WORKER,
+            seconds_per_request=day.workers * limits.REQUESTS_PER_WORKER / rates[day.model],
+        )
+        for day in days
+    )

@@ -1,0 +1,300 @@
+"""What days of batch take of the services' quotas.
+
+Rates are means over the day, to which the design holds jobs by its places; what may come at once is counted
+so. Where a figure depends on what is not known, it is the most that it can be.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from inference_blueprints import catalog
+from inference_blueprints.contracts import batch_limits as limits
+from inference_blueprints.errors import UserError
+from inference_blueprints.figures import ServiceQuotaUse
+from inference_blueprints.sizing.batch_day import SECONDS_A_DAY, BatchDay
+
+_SECONDS_AN_HOUR: Final = 3600
+#: A processor checks 20,000 short requests a second, or 99 MiB of long ones, as measured; half of that
+#: is counted on.
+_CHECKED_LINES_A_SECOND: Final = 10_000
+_CHECKED_BYTES_A_SECOND: Final = 49 * 2**20
+#: Results that a function joins, each byte read and written; assumed, for nothing is promised of its network.
+_JOINED_BYTES_A_SECOND: Final = 37 * 2**20
+_WRITES_A_JOB: Final = 10
+_UNITS_A_WRITE: Final = 6
+#: Half a unit reads 4 KB of an index; a record has 2 KB.
+_UNITS_A_RECORD: Final = 0.25
+#: A unit reads 4 KB as they are now; what is said of a shard has 200 bytes.
+_UNITS_A_SHARD: Final = 0.05
+_REQUESTS_A_JOB: Final = 10
+_INVOCATIONS_A_JOB: Final = 4
+#: A script of three commands, and each KB that travels.
+_ECPUS_A_SCRIPT: Final = 3
+_BYTES_AN_ECPU: Final = 1024
+_BYTES_BESIDE_A_SIGNAL: Final = 300
+
+
+def service_quota_uses(days: Sequence[BatchDay], region: str) -> tuple[ServiceQuotaUse, ...]:
+    """Return what days take of each quota, in the order of the services.
+
+    Parameters
+    ----------
+    days
+        Of all queues of a platform; none take nothing.
+    """
+    if not days:
+        return ()
+    quotas = catalog.service_quotas()
+    return tuple(
+        ServiceQuotaUse(
+            name=name,
+            service=quotas[name].service,
+            quota_name=quotas[name].quota,
+            unit=quotas[name].unit,
+            basis=basis,
+            used=used,
+            quota=quotas[name].in_region(region),
+            adjustable=quotas[name].adjustable,
+            code=quotas[name].code,
+        )
+        for name, used, basis in _uses(days)
+    )
+
+
+def hard_limits(uses: Iterable[ServiceQuotaUse]) -> list[ServiceQuotaUse]:
+    """Return the exceeded quotas that AWS does not raise.
+
+    Parameters
+    ----------
+    uses
+        What is taken of each quota.
+    """
+    return [use for use in uses if use.is_exceeded and not use.adjustable]
+
+
+def refuse_exceeded(uses: Iterable[ServiceQuotaUse]) -> None:
+    """Refuse days that take more of a quota than AWS will ever give.
+
+    Parameters
+    ----------
+    uses
+        What is taken of each quota.
+
+    Raises
+    ------
+    UserError
+        If one is exceeded that AWS does not raise: names each of them.
+    """
+    exceeded = hard_limits(uses)
+    if exceeded:
+        named = "; ".join(
+            f"{use.service}, {use.quota_name}: {use.used:,.0f} of {use.quota:,.0f} ({use.basis})"
+            for use in exceeded
+        )
+        raise UserError(
+            f"batch's day does not fit quotas that AWS does not raise: {named}; let jobs be smaller or "
+            "requests fewer under spec.batch.queues[].load, or share them among platforms"
+        )
+
+
+def _uses(days: Sequence[BatchDay]) -> Iterator[tuple[str, float, str]]:
+    """Yield each quota's name, what is taken of it, and what was counted."""
+    yield from _orchestration(days)
+    yield from _task_calls(days)
+    yield from _functions(days)
+    yield from _objects(days)
+    yield from _records_and_requests(days)
+    yield from _signals([day for day in days if day.publishes])
+
+
+def _orchestration(days: Sequence[BatchDay]) -> Iterator[tuple[str, float, str]]:
+    """Yield what executions and maps take."""
+    children = sum(_children(day) for day in days)
+    yield (
+        "states.openExecutions",
+        sum(day.jobs for day in days) + _places(days) + _preparing(days) * limits.MAX_CONCURRENT_SEGMENTS,
+        "all jobs of a day, shards in work, and segments that are checked",
+    )
+    yield (
+        "states.openMapRuns",
+        sum(day.running_jobs for day in days) + _preparing(days),
+        "jobs that run, at the most one a place, and jobs that are checked",
+    )
+    yield "states.mapConcurrency", max(day.places for day in days), "shards in work, of one job"
+    yield (
+        "states.childStarts",
+        max(day.shards for day in days) / SECONDS_A_DAY,
+        "shards of one queue; its first ones wait for 100 a second",
+    )
+    yield (
+        "states.historyEvents",
+        max(map(_events, days)),
+        "a shard that no worker takes until the deadline: 4 events each "
+        f"{limits.TASK_HEARTBEAT_SECONDS + limits.MAX_TASK_RETRY_SECONDS} s",
+    )
+    yield (
+        "states.payload",
+        max(max(day.segments_of_a_job, day.shards_of_a_job) for day in days) * limits.CHILD_OUTPUT_BYTES,
+        "outputs of a map's children: 3 bytes each",
+    )
+    yield (
+        "states.transitions",
+        (sum(day.jobs for day in days) * limits.STATES_PER_JOB + children * limits.STATES_PER_CHILD)
+        / SECONDS_A_DAY,
+        f"{limits.STATES_PER_JOB} a job, {limits.STATES_PER_CHILD} a segment or shard",
+    )
+    yield (
+        "states.startExecution",
+        (sum(day.jobs for day in days) + children) / SECONDS_A_DAY,
+        "jobs, and children as if a call started each",
+    )
+
+
+def _task_calls(days: Sequence[BatchDay]) -> Iterator[tuple[str, float, str]]:
+    """Yield what workers and the scheduler tell Step Functions."""
+    shards = sum(day.shards for day in days)
+    yield (
+        "states.sendTaskSuccess",
+        (shards + sum(day.jobs for day in days)) / SECONDS_A_DAY,
+        "one a shard, one a job",
+    )
+    yield (
+        "states.sendTaskHeartbeat",
+        _places(days) / limits.WORKER_HEARTBEAT_SECONDS + shards / SECONDS_A_DAY,
+        f"one each {limits.WORKER_HEARTBEAT_SECONDS} s of a shard in work, and as it is taken",
+    )
+    yield (
+        "states.updateMapRun",
+        min(sum(day.running_jobs for day in days), limits.MAX_RESIZES_PER_RUN) / limits.SCHEDULE_SECONDS,
+        f"running jobs whose places change, {limits.MAX_RESIZES_PER_RUN} a minute at the most",
+    )
+    yield "sqs.inFlight", max(day.places for day in days), "shards in work, of one model"
+
+
+def _functions(days: Sequence[BatchDay]) -> Iterator[tuple[str, float, str]]:
+    """Yield what functions take."""
+    checking = sum(day.segments * _segment_seconds(day) for day in days)
+    publishing = sum(day.shards * _shard_seconds(day) for day in days if day.publishes)
+    joining = sum(day.jobs * _joining_seconds(day) for day in days)
+    yield (
+        "lambda.concurrency",
+        (checking + publishing + joining) / SECONDS_A_DAY + _preparing(days) * limits.MAX_CONCURRENT_SEGMENTS,
+        f"{limits.MAX_CONCURRENT_SEGMENTS} for each job that is checked, and the mean of what else is called",
+    )
+    yield (
+        "lambda.timeout",
+        max(max(_segment_seconds(day), _joining_seconds(day)) for day in days),
+        "the longest call: a segment that is checked, or results of a job that are joined",
+    )
+
+
+def _objects(days: Sequence[BatchDay]) -> Iterator[tuple[str, float, str]]:
+    """Yield what objects take, all of them below the prefix of one job."""
+    commits = max(map(_commits_a_second, days))
+    ends = max(day.shards * limits.OBJECTS_PER_SHARD for day in days) / SECONDS_A_DAY
+    segments = max(day.segments * limits.OBJECTS_PER_SEGMENT + day.shards for day in days) / SECONDS_A_DAY
+    yield (
+        "s3.writes",
+        commits + ends + segments,
+        f"a commit each {limits.FLUSH_SECONDS:.0f} s of a shard in work, ends of shards, what checks write",
+    )
+    yield "s3.reads", 2 * commits + ends + segments, "each commit twice, shards, their ends and segments once"
+    yield "s3.parts", max(day.shards_of_a_job for day in days), "results of a job: a part a shard"
+
+
+def _records_and_requests(days: Sequence[BatchDay]) -> Iterator[tuple[str, float, str]]:
+    """Yield what records, requests and events take."""
+    jobs = sum(day.jobs for day in days)
+    shards = sum(day.shards for day in days)
+    running = sum(day.running_jobs for day in days)
+    yield (
+        "dynamodb.writes",
+        (jobs * _WRITES_A_JOB / SECONDS_A_DAY + running / limits.SCHEDULE_SECONDS) * _UNITS_A_WRITE
+        + _places(days) / limits.WORKER_HEARTBEAT_SECONDS
+        + shards / SECONDS_A_DAY,
+        f"{_WRITES_A_JOB} writes a job, one a minute while it runs, one each "
+        f"{limits.WORKER_HEARTBEAT_SECONDS} s of a shard in work, as if all were in one partition",
+    )
+    yield (
+        "dynamodb.reads",
+        jobs * _UNITS_A_RECORD + max(day.shards_of_a_job for day in days) * _UNITS_A_SHARD,
+        "a look at all jobs of a day and one at how far a job's shards are, in one second",
+    )
+    uploads = sum(day.requests * day.line_bytes for day in days) / limits.MAX_REQUEST_BYTES
+    yield (
+        "apigateway.requests",
+        (uploads + jobs * _REQUESTS_A_JOB) / SECONDS_A_DAY + running / limits.SCHEDULE_SECONDS,
+        "all input sent in parts of 4 MiB, 10 requests a job, and a look a minute while it runs",
+    )
+    yield (
+        "events.invocations",
+        jobs * _INVOCATIONS_A_JOB / SECONDS_A_DAY + 1 / limits.SCHEDULE_SECONDS,
+        f"{_INVOCATIONS_A_JOB} a job, and the scheduler's",
+    )
+
+
+def _signals(days: Sequence[BatchDay]) -> Iterator[tuple[str, float, str]]:
+    """Yield what the signal store takes, if every answer is published."""
+    if not days:
+        return
+    used = sum(day.requests_per_second * _ecpus(day) for day in days)
+    basis = f"a write an answer: {_ECPUS_A_SCRIPT} for its script, and 1 each KB"
+    yield "elasticache.emptyEcpu", used, basis
+    yield "elasticache.ecpu", used, basis
+
+
+def _children(day: BatchDay) -> int:
+    """Return the children of all maps of a day."""
+    return day.segments + day.shards * (2 if day.publishes else 1)
+
+
+def _places(days: Sequence[BatchDay]) -> int:
+    """Return the shards that the workers of all models hold at once."""
+    return sum({day.model: day.places for day in days}.values())
+
+
+def _preparing(days: Sequence[BatchDay]) -> int:
+    """Return the jobs that are checked at once: the mean, rounded up."""
+    busy = sum(
+        day.jobs * math.ceil(day.segments_of_a_job / limits.MAX_CONCURRENT_SEGMENTS) * _segment_seconds(day)
+        for day in days
+    )
+    return math.ceil(busy / SECONDS_A_DAY)
+
+
+def _events(day: BatchDay) -> int:
+    """Return the events of a shard that nobody takes until its job's deadline."""
+    silence = limits.TASK_HEARTBEAT_SECONDS + limits.MAX_TASK_RETRY_SECONDS
+    silences = math.ceil(day.deadline_hours * _SECONDS_AN_HOUR / silence)
+    return limits.EVENTS_PER_CHILD + silences * limits.EVENTS_PER_TASK_TIMEOUT
+
+
+def _segment_seconds(day: BatchDay) -> float:
+    """Return how long a segment is checked."""
+    lines = day.lines_of_a_segment
+    return lines / _CHECKED_LINES_A_SECOND + lines * day.line_bytes / _CHECKED_BYTES_A_SECOND
+
+
+def _shard_seconds(day: BatchDay) -> float:
+    """Return how long the answers of a shard are published."""
+    return day.requests / day.shards / _CHECKED_LINES_A_SECOND
+
+
+def _joining_seconds(day: BatchDay) -> float:
+    """Return how long the results of a job are joined."""
+    return day.requests_per_job * day.row_bytes / _JOINED_BYTES_A_SECOND
+
+
+def _commits_a_second(day: BatchDay) -> float:
+    """Return the commits of a model's workers, all of them for one job."""
+    by_size = day.requests_per_second * day.row_bytes / limits.FLUSH_BYTES
+    return min(day.places / limits.FLUSH_SECONDS, day.requests_per_second) + by_size
+
+
+def _ecpus(day: BatchDay) -> float:
+    """Return the ECPUs of a write."""
+    size = day.output_tokens * limits.BYTES_PER_TOKEN + _BYTES_BESIDE_A_SIGNAL
+    return _ECPUS_A_SCRIPT + math.ceil(size / _BYTES_AN_ECPU)

@@ -1,0 +1,83 @@
+"""How long a new node takes until its workers have their weights, at the least: bytes over its limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from inference_blueprints import catalog
+from inference_blueprints.catalog import InstanceType
+from inference_blueprints.catalog.image_cache import INITIALIZATION_MIB_PER_SECOND
+from inference_blueprints.catalog.volumes import gp3_mib_per_second
+from inference_blueprints.figures import ColdStart
+from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.types import Process
+from inference_blueprints.sizing.node_packing import PackedNode
+
+_BYTES_PER_MEGABIT = 125_000
+_MIB = 2**20
+_GB = 1e9
+
+
+def cold_start(resolved: ResolvedWorkers, process: Process, nodes: Sequence[PackedNode]) -> ColdStart:
+    """Return the least time of a deployment's workers on a new node.
+
+    Every worker of the node loads its own copy of the weights, all over one network and one disk. IP has one
+    network card of a node's, for the others carry EFA alone. Streamed weights touch no disk. AWS publishes
+    operations of NVMe and not bytes a second, so NVMe is not counted. An image on a snapshot is unpacked, and
+    EBS fetches it at the rate that is asked for. The Hub, NAT gateways and what the engine does after loading
+    only add to it.
+
+    Parameters
+    ----------
+    nodes
+        The pool's used nodes, of one type.
+    """
+    kind = nodes[0].instance_type
+    key = resolved.model.name, resolved.deployment.name, process.name
+    together = max(
+        sum((each.model, each.deployment, each.process.name) == key for each in node.workers)
+        for node in nodes
+    )
+    network = kind.network_bandwidth_mbps // kind.network_cards * _BYTES_PER_MEGABIT
+    disk = _disk_bytes_per_second(kind, resolved)
+    to_disk = min(network, disk) if disk else network
+    streamed = resolved.model.weights.is_streamed
+    weights = together * resolved.shape.weight_bytes
+    weights_rate = network if streamed else to_disk
+    limit = "network" if weights_rate == network else "EBS"
+    image_bytes, image_rate = _image_bytes(process.image), to_disk
+    if resolved.pool.image_snapshot_id:
+        image_bytes = _image_bytes(process.image, unpacked=True)
+        image_rate = min(INITIALIZATION_MIB_PER_SECOND * _MIB, disk or network)
+    return ColdStart(
+        pool=resolved.pool.name,
+        model=key[0],
+        deployment=resolved.label,
+        instance_type=kind.name,
+        workers_on_the_node=together,
+        launch_seconds=None,
+        image_bytes=image_bytes,
+        image_seconds=None if image_bytes is None else image_bytes / image_rate,
+        image_seconds_per_gb=_GB / image_rate,
+        image_from="snapshot" if resolved.pool.image_snapshot_id else "registry",
+        weights_bytes=weights,
+        weights_seconds=weights / weights_rate,
+        weights_from=f"from {'S3' if streamed else 'the Hub'} by {limit}",
+    )
+
+
+def _image_bytes(reference: str, *, unpacked: bool = False) -> int | None:
+    """Return an image's size as it comes from the registry, or as it lies on a disk; None: unknown."""
+    image = catalog.images().get(reference.partition("@")[0])
+    if image is None:
+        return None
+    return image.unpacked_bytes if unpacked else image.compressed_bytes
+
+
+def _disk_bytes_per_second(kind: InstanceType, resolved: ResolvedWorkers) -> int | None:
+    """Return what the EBS volume takes; None where the pool's images and weights lie on NVMe."""
+    has_nvme = all(each.local_nvme_gb for each in resolved.instance_types)
+    if has_nvme and not resolved.pool.image_snapshot_id:
+        return None
+    volume = gp3_mib_per_second(resolved.instance_types) * _MIB
+    return min(volume, kind.ebs_bandwidth_mbps * _BYTES_PER_MEGABIT)

@@ -1,0 +1,86 @@
+"""Builds as much of a blueprint as fits the types, with holes for the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from inference_blueprints.spec.document import Document
+from inference_blueprints.spec.holes import Hole, Place
+from inference_blueprints.spec.structure import Key, is_choice, keys
+from inference_blueprints.spec.types import Blueprint, Section
+from inference_blueprints.spec.wording import Path
+
+
+def incomplete_blueprint(document: Document, faults: Collection[Path]) -> Blueprint:
+    """Build a blueprint of a document in which something does not fit the types.
+
+    Parameters
+    ----------
+    document
+        The whole document.
+    faults
+        The places of the document where something does not fit.
+
+    Returns
+    -------
+    Blueprint
+        Every value that fits, validated, at its place; a `Hole` in place of each that does not.
+    """
+    blueprint: Blueprint = _Builder(document, faults).section(Blueprint, (), ())
+    return blueprint
+
+
+class _Builder:
+    """Builds sections; paths are places in the document, places are those in the blueprint."""
+
+    def __init__(self, document: Document, faults: Collection[Path]) -> None:
+        self._document = document
+        self._faults = frozenset(faults)
+        self._above = {path[:length] for path in faults for length in range(len(path))}
+
+    def section(self, kind: type[Section], path: Path, place: Place) -> Any:
+        """Return a section, or a hole where the section as a whole does not fit."""
+        value = self._document.value(path, default={})
+        if not self._is_touched(path):
+            return kind.model_validate(value, by_alias=True, by_name=False)
+        known = keys(kind)
+        if self._is_at_fault(path) or (is_choice(kind) and not value.keys() <= known.keys()):
+            return Hole(place)
+        return kind.model_construct(
+            **{
+                key.attribute: self._value(key, (*path, name), (*place, key.attribute))
+                for name, key in known.items()
+            }
+        )
+
+    def _value(self, key: Key, path: Path, place: Place) -> Any:
+        """Return what a key holds."""
+        value = self._document.value(path)
+        if value is None and not self._is_touched(path):
+            return _absent(key)
+        if not key.is_list:
+            return self._item(key, path, place)
+        if not isinstance(value, list) or self._is_at_fault(path):
+            return Hole(place)
+        return [self._item(key, (*path, index), (*place, index)) for index in range(len(value))]
+
+    def _item(self, key: Key, path: Path, place: Place) -> Any:
+        """Return a section, or a value that has no parts which could fit on their own."""
+        if key.child:
+            return self.section(key.child, path, place)
+        return Hole(place) if self._is_touched(path) else self._document.value(path)
+
+    def _is_at_fault(self, path: Path) -> bool:
+        """Return whether the value at a path, or one that holds it, does not fit."""
+        return any(path[:length] in self._faults for length in range(len(path) + 1))
+
+    def _is_touched(self, path: Path) -> bool:
+        """Return whether the value at a path, a part of it, or one that holds it, does not fit."""
+        return self._is_at_fault(path) or path in self._above
+
+
+def _absent(key: Key) -> Any:
+    """Return what an optional key means when it is not there."""
+    default = key.field.get_default(call_default_factory=True)
+    return key.child.model_validate(default) if key.child and isinstance(default, dict) else default

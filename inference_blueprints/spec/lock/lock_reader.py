@@ -1,0 +1,186 @@
+"""Reads a lock file: every mistake in its form at once, with line and column."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from inference_blueprints.catalog.releases import NodeImage
+from inference_blueprints.errors import BlueprintError, Problem
+from inference_blueprints.spec import composer, formats, source
+from inference_blueprints.spec.document import INVALID, Document, FileKind
+from inference_blueprints.spec.lock.lock import COMMIT, Lock, Pin
+from inference_blueprints.spec.types import API_VERSION
+from inference_blueprints.spec.wording import Path as DocumentPath
+from inference_blueprints.spec.wording import allowed, quote, suggestion
+
+KIND = "Lock"
+LOCK_FILE = FileKind(
+    noun="lock",
+    first_key="apiVersion",
+    when_missing="`blueprints lock FILE` writes it",
+    when_empty="remove it, and `blueprints lock FILE` writes it again",
+)
+_VERSION = re.compile(r"v?[0-9][A-Za-z0-9.+_-]{0,60}")
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+_VERSION_FORM = "a version such as v1.66.0"
+_DIGEST_FORM = "a digest, sha256: and 64 hexadecimal digits"
+_COMMIT_FORM = "a commit, 40 hexadecimal digits"
+_KUBERNETES = re.compile(formats.KUBERNETES_VERSION)
+_KUBERNETES_FORM = formats.DESCRIPTIONS[formats.KUBERNETES_VERSION]
+_PIN_KEYS = ("version", "digest")
+_IMAGE_KEYS = ("kubernetes", "bottlerocket")
+_KEYS = (
+    *("apiVersion", "kind", "release", "kubernetes", "nodes"),
+    *("addOns", "charts", "engines", "heldPools", "models"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LockFile:
+    """A lock and where its values stand.
+
+    Parameters
+    ----------
+    lock
+        What it says.
+    document
+        The file, for what is found wrong later.
+    """
+
+    lock: Lock
+    document: Document
+
+
+def read_lock(path: Path) -> LockFile | None:
+    """Read a lock file.
+
+    Parameters
+    ----------
+    path
+        Where it would be.
+
+    Returns
+    -------
+    LockFile or None
+        None where there is none.
+
+    Raises
+    ------
+    BlueprintError
+        If the file has not the form of a lock, with every mistake.
+    """
+    if not path.exists():
+        return None
+    return parse_lock(source.read(path, str(path), LOCK_FILE), str(path))
+
+
+def parse_lock(text: str, file: str) -> LockFile:
+    """Read the text of a lock.
+
+    Parameters
+    ----------
+    text
+        YAML.
+    file
+        Its name in messages.
+
+    Raises
+    ------
+    BlueprintError
+        If the text has not the form of a lock, with every mistake.
+    """
+    document = composer.parse(text, file, LOCK_FILE)
+    reader = _Reader(document)
+    lock = reader.lock()
+    problems = [*document.problems, *reader.problems]
+    if problems:
+        raise BlueprintError(problems)
+    return LockFile(lock, document)
+
+
+class _Reader:
+    """Takes values out of a document and records what is wrong with them."""
+
+    def __init__(self, document: Document) -> None:
+        self.problems: list[Problem] = []
+        self._document = document
+
+    def lock(self) -> Lock:
+        """Return what can be read; it counts only where there are no problems."""
+        self._no_others((), _KEYS)
+        for key, only in (("apiVersion", API_VERSION), ("kind", KIND)):
+            got = self._document.value((key,))
+            if got is not INVALID and got != only:
+                message = f"got {quote(got)}, this release reads {quote(only)}; use the release that wrote it"
+                self._report((key,), message)
+        self._no_others(("nodes",), ("bottlerocket",))
+        return Lock(
+            release=self._text(("release",), _VERSION, _VERSION_FORM, needed=True) or "",
+            kubernetes=self._text(("kubernetes",), _KUBERNETES, _KUBERNETES_FORM),
+            bottlerocket=self._text(("nodes", "bottlerocket"), _VERSION, _VERSION_FORM),
+            add_ons=self._texts("addOns", _VERSION, _VERSION_FORM),
+            charts=dict(self._pins("charts")),
+            engines=dict(self._pins("engines")),
+            models=self._texts("models", COMMIT, _COMMIT_FORM),
+            held_pools=dict(self._images("heldPools")),
+        )
+
+    def _texts(self, section: str, form: re.Pattern[str], form_text: str) -> dict[str, str]:
+        """Return a mapping of names to texts of one form."""
+        found = {name: self._text((section, name), form, form_text) for name in self._names((section,))}
+        return {name: text for name, text in found.items() if text is not None}
+
+    def _pins(self, section: str) -> Iterator[tuple[str, Pin]]:
+        """Yield the pins of a mapping."""
+        for name in self._names((section,)):
+            self._no_others((section, name), _PIN_KEYS)
+            version = self._text((section, name, "version"), _VERSION, _VERSION_FORM, needed=True)
+            digest = self._text((section, name, "digest"), _DIGEST, _DIGEST_FORM)
+            if version is not None:
+                yield name, Pin(version, digest)
+
+    def _images(self, section: str) -> Iterator[tuple[str, NodeImage]]:
+        """Yield what nodes boot by pool."""
+        for name in self._names((section,)):
+            self._no_others((section, name), _IMAGE_KEYS)
+            kubernetes = self._text((section, name, "kubernetes"), _KUBERNETES, _KUBERNETES_FORM, needed=True)
+            release = self._text((section, name, "bottlerocket"), _VERSION, _VERSION_FORM, needed=True)
+            if kubernetes is not None and release is not None:
+                yield name, NodeImage(kubernetes, release)
+
+    def _text(
+        self, path: DocumentPath, form: re.Pattern[str], form_text: str, *, needed: bool = False
+    ) -> str | None:
+        """Return the text at a path; None where there is none, or where it is not of the form."""
+        value = self._document.value(path)
+        if value is None:
+            if needed and self._document.value(path[:-1]) is not INVALID:
+                self._report(path, f"is missing: {form_text}")
+            return None
+        if isinstance(value, str) and form.fullmatch(value):
+            return value
+        if value is not INVALID:
+            self._report(path, f"got {quote(value)}, expected {form_text}")
+        return None
+
+    def _no_others(self, path: DocumentPath, known: tuple[str, ...]) -> None:
+        """Report every key that is not known."""
+        for name in self._names(path):
+            if name not in known:
+                message = f"is an unknown key, {allowed('key', known)}{suggestion(name, known)}"
+                self._report((*path, name), message, at_key=True)
+
+    def _names(self, path: DocumentPath) -> list[str]:
+        """Return the keys of a mapping, none where there is none."""
+        value = self._document.value(path, default={})
+        if isinstance(value, dict):
+            return [str(name) for name in self._document.node(path).children] if value else []
+        if value is not INVALID and not any(problem.path == path[0] for problem in self.problems):
+            self._report(path, f"got {quote(value)}, expected a mapping")
+        return []
+
+    def _report(self, path: DocumentPath, message: str, *, at_key: bool = False) -> None:
+        self.problems.append(self._document.problem(path, message, at_key=at_key))

@@ -1,0 +1,98 @@
+"""Writes a lock file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from inference_blueprints.catalog.releases import NodeImage
+from inference_blueprints.errors import UserError
+from inference_blueprints.spec.lock.lock import Lock, Pin
+from inference_blueprints.spec.lock.lock_reader import KIND
+from inference_blueprints.spec.types import API_VERSION
+
+_ABOUT = """\
+# What the blueprint of the same name runs that others release. While this file lies beside the blueprint, a
+# new release of inference-blueprints changes none of it; `blueprints upgrade` does, and shows it before.
+# Written by `blueprints lock`, `deploy` and `upgrade`; keep it under version control. What is not named here
+# is not known: an add-on without a version is the one that EKS chose when it was created, a chart without a
+# digest is not checked, and a model without a commit is what the Hub serves when a worker starts.
+"""
+
+
+def lock_text(lock: Lock) -> str:
+    """Return the text of a lock file.
+
+    Parameters
+    ----------
+    lock
+        What it says.
+    """
+    return _ABOUT + "\n".join(_lines(lock)) + "\n"
+
+
+def _lines(lock: Lock) -> Iterator[str]:
+    """Yield the lines after the comment, in an order that never changes."""
+    yield f"apiVersion: {API_VERSION}"
+    yield f"kind: {KIND}"
+    yield f"release: {_quoted(lock.release)}"
+    if lock.kubernetes:
+        yield f"kubernetes: {_quoted(lock.kubernetes)}"
+    if lock.bottlerocket:
+        yield "nodes:"
+        yield f"  bottlerocket: {_quoted(lock.bottlerocket)}"
+    yield from _section("addOns", {name: _quoted(version) for name, version in lock.add_ons.items()})
+    yield from _section("charts", {name: _pin(pin) for name, pin in lock.charts.items()})
+    yield from _section("engines", {name: _pin(pin) for name, pin in lock.engines.items()})
+    yield from _section("heldPools", {name: _image(image) for name, image in lock.held_pools.items()})
+    yield from _section("models", {_quoted(asked): _quoted(commit) for asked, commit in lock.models.items()})
+
+
+def _section(name: str, entries: Mapping[str, str]) -> Iterator[str]:
+    if entries:
+        yield f"{name}:"
+        yield from (f"  {key}: {value}" for key, value in entries.items())
+
+
+def _pin(pin: Pin) -> str:
+    digest = f", digest: {_quoted(pin.digest)}" if pin.digest else ""
+    return f"{{version: {_quoted(pin.version)}{digest}}}"
+
+
+def _image(image: NodeImage) -> str:
+    return f"{{kubernetes: {_quoted(image.kubernetes)}, bottlerocket: {_quoted(image.bottlerocket)}}}"
+
+
+def _quoted(text: str) -> str:
+    """Quote a text whose characters need no escape: the forms of a lock allow none that does."""
+    return f'"{text}"'
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all.
+
+    Parameters
+    ----------
+    path
+        The file; what was there is replaced.
+    text
+        Its text, with the line endings that it is to have.
+
+    Raises
+    ------
+    UserError
+        If it cannot be written.
+    """
+    target = path.resolve()  # a link stays one
+    draft = target.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with draft.open("w", encoding="utf-8", newline="") as stream:
+            stream.write(text)
+        if target.exists():
+            draft.chmod(target.stat().st_mode)
+        draft.replace(target)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror}; make its folder writable") from error
+    finally:
+        draft.unlink(missing_ok=True)

@@ -1,0 +1,85 @@
+"""Checks a document against the blueprint's types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from inference_blueprints.errors import Problem
+from inference_blueprints.spec.document import INVALID, Document
+from inference_blueprints.spec.incomplete import incomplete_blueprint
+from inference_blueprints.spec.type_messages import is_about_the_key, message
+from inference_blueprints.spec.types import API_VERSION, Blueprint
+from inference_blueprints.spec.wording import Path, quote
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """The result of checking a document against the types.
+
+    Parameters
+    ----------
+    blueprint
+        The blueprint; where something does not fit the types it has holes.
+    is_complete
+        Whether it has none.
+    problems
+        One error for each value that does not fit, without those that the document has reported itself.
+    """
+
+    blueprint: Blueprint
+    is_complete: bool
+    problems: tuple[Problem, ...] = ()
+
+
+def validate(document: Document) -> Validation:
+    """Check a document against the types."""
+    try:
+        blueprint = Blueprint.model_validate(document.root.value, by_alias=True, by_name=False)
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+        faults = {_path(document, detail) for detail in details}
+        return Validation(
+            incomplete_blueprint(document, faults),
+            is_complete=False,
+            problems=tuple(_problems(document, details)),
+        )
+    return Validation(blueprint, is_complete=True)
+
+
+def other_version(document: Document) -> Problem | None:
+    """Return the problem of a blueprint for another release, of which nothing else can be said."""
+    version = document.root.value.get("apiVersion") if isinstance(document.root.value, dict) else None
+    group = API_VERSION.split("/")[0] + "/"
+    if not isinstance(version, str) or not version.startswith(group) or version == API_VERSION:
+        return None
+    message = (
+        f"got {quote(version)}, this release reads '{API_VERSION}'; use the release that the file is for"
+    )
+    return document.problem(("apiVersion",), message)
+
+
+def _path(document: Document, detail: ErrorDetails) -> Path:
+    """Return where in the document an error is: pydantic's place less its names of union members."""
+    place = detail["loc"]
+    if detail["type"] == "missing":
+        return place
+    path: Path = ()
+    while len(path) < len(place) and place[len(path)] in document.node(path).children:
+        path = place[: len(path) + 1]
+    return path
+
+
+def _problems(document: Document, details: Iterable[ErrorDetails]) -> Iterable[Problem]:
+    """Yield one problem a place, leaving out what the document's own problems explain."""
+    seen: set[Path] = set()
+    for detail in details:
+        path = _path(document, detail)
+        if path not in seen and document.node(path).value is not INVALID:
+            seen.add(path)
+            yield document.problem(
+                path, message(document.node(path), path, detail), at_key=is_about_the_key(detail)
+            )

@@ -1,0 +1,83 @@
+"""Lays a table out for a terminal: rows in columns, or one block for each row where columns do not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from inference_blueprints.tables.text_table import TextTable
+
+#: Characters between two columns: one of padding on each side, and the divider.
+_GAP = 3
+#: Characters at which a column with names folds; a narrower one is hard to read.
+_NAME_WIDTH = 24
+
+
+def print_table(content: TextTable, console: Console) -> None:
+    """Print title, rows and notes; a value is never cut, and no line is wider than the console."""
+    console.print()
+    console.print(Text(content.title, style="bold"))
+    if sum(_least_widths(content)) + _gaps(content) <= console.width:
+        console.print(terminal_table(content, console.width))
+    else:
+        for row in content.rows:
+            console.print(_block(content, row))
+    for note in content.notes:
+        console.print(Text(note))
+
+
+def terminal_table(content: TextTable, width: int) -> Table:
+    """Lay rows out in columns: names fold, headings wrap at words, and values stay whole at any width."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    widths = _widths(content, width - _gaps(content))
+    for heading, column_width in zip(content.names, widths, strict=False):
+        table.add_column(heading, overflow="fold", width=column_width)
+    for heading, column_width in zip(content.figures, widths[len(content.names) :], strict=True):
+        table.add_column(heading, justify="right", width=column_width)
+    for row in content.rows:
+        table.add_row(*map(Text, row))
+    return table
+
+
+def _block(content: TextTable, row: Sequence[str]) -> Table:
+    """Lay one row out as lines of heading and value, below its first name."""
+    block = Table(box=None, pad_edge=False, header_style="bold")
+    headings = (*content.names, *content.figures)
+    block.add_column(Text(row[0]), overflow="fold")
+    block.add_column(justify="right", overflow="fold", min_width=max(map(len, row[len(content.names) :])))
+    for heading, value in zip(headings[1:], row[1:], strict=True):
+        if value:
+            block.add_row(Text(f"  {heading}"), Text(value))
+    return block
+
+
+def _gaps(content: TextTable) -> int:
+    return _GAP * (len(content.names) + len(content.figures) - 1)
+
+
+def _widths(content: TextTable, available: int) -> list[int]:
+    """Return a width for each column, taken from the columns with most to spare where they are too wide."""
+    least = _least_widths(content)
+    widths = [
+        max(map(len, (heading, *(row[index] for row in content.rows))))
+        for index, heading in enumerate((*content.names, *content.figures))
+    ]
+    for _ in range(sum(widths) - max(available, sum(least))):
+        spare = [width - needed for width, needed in zip(widths, least, strict=True)]
+        widths[spare.index(max(spare))] -= 1
+    return widths
+
+
+def _least_widths(content: TextTable) -> list[int]:
+    """Return the widths at which headings wrap at words, names fold, and values stay whole."""
+    least = []
+    for index, heading in enumerate((*content.names, *content.figures)):
+        cells = [len(row[index]) for row in content.rows]
+        if index < len(content.names):
+            cells = [min(_NAME_WIDTH, cell) for cell in cells]
+        least.append(max([*cells, *(len(word) for word in heading.split())], default=0))
+    return least

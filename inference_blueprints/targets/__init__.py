@@ -1,0 +1,1 @@
+"""Targets: what runs a serving plan, one folder each."""

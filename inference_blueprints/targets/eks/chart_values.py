@@ -1,0 +1,64 @@
+"""Values of charts from registries, rendered from the templates of ``helm_values/``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jinja2
+import yaml
+
+from inference_blueprints import resources
+from inference_blueprints.catalog import placement
+
+
+def chart_values(chart: str, **variables: Any) -> dict[str, Any]:
+    """Render ``helm_values/<chart>/values.yaml.j2``.
+
+    Each value passes through ``tojson``, so that no string can change the YAML around it; CDK tokens are
+    strings like any other. The CDK drops nulls on the way to Helm, so a template leaves the key out instead.
+
+    Parameters
+    ----------
+    chart
+        Key of ``helm_values/charts.yaml``, such as ``karpenter``.
+    **variables
+        The variables that the first line of the template names.
+
+    Returns
+    -------
+    dict[str, Any]
+        The values for Helm.
+
+    Raises
+    ------
+    jinja2.UndefinedError
+        If a variable of the template is not given.
+    jinja2.TemplateNotFound
+        If the chart has no values template.
+    """
+    values = yaml.load(
+        _environment().get_template(f"{chart}/values.yaml.j2").render(variables), yaml.CSafeLoader
+    )
+    return dict(values)
+
+
+def _environment() -> jinja2.Environment:
+    """Return the environment of the templates, in which an undefined variable is an error."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(resources.helm_values_directory()),
+        undefined=jinja2.StrictUndefined,
+        autoescape=False,  # noqa: S701 - the templates are YAML; `tojson` escapes
+    )
+    environment.policies["json.dumps_kwargs"] = {"sort_keys": True, "default": _refuse}
+    environment.globals.update(
+        efa_label=placement.EFA_LABEL,
+        efa_label_value=placement.EFA_LABEL_VALUE,
+    )
+    return environment
+
+
+def _refuse(value: object) -> Any:
+    """Refuse a type that JSON does not have; an undefined variable raises an error with its name."""
+    if isinstance(value, jinja2.Undefined):
+        str(value)
+    raise TypeError(f"got {type(value).__name__}, which a chart value cannot have")

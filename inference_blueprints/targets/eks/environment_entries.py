@@ -1,0 +1,113 @@
+"""Environment variables and secrets in the form that our charts read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from inference_blueprints.serving.types import (
+    EnvironmentValue,
+    KvCacheBucket,
+    OwnAddress,
+    PeerAddress,
+    SecretValue,
+    WeightsBucket,
+)
+from inference_blueprints.serving.types.constraints import EnvironmentName, NonEmpty
+
+
+@dataclass(frozen=True, slots=True)
+class LiteralEntry:
+    """A variable with a fixed value."""
+
+    name: EnvironmentName
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class SecretEntry:
+    """A variable whose value is in a secret, under the key `secret`."""
+
+    name: EnvironmentName
+    secret: EnvironmentName
+
+
+@dataclass(frozen=True, slots=True)
+class OwnAddressEntry:
+    """A variable whose value is the address of the pod."""
+
+    name: EnvironmentName
+    own_address: Literal[True]
+
+
+@dataclass(frozen=True, slots=True)
+class WeightsBucketEntry:
+    """A variable whose value is the name of the platform's bucket of weights."""
+
+    name: EnvironmentName
+    weights_bucket: Literal[True]
+
+
+@dataclass(frozen=True, slots=True)
+class KvCacheBucketEntry:
+    """A variable whose value is the name of the model's bucket of KV cache."""
+
+    name: EnvironmentName
+    kv_cache_bucket: Literal[True]
+
+
+MirrorEntry = LiteralEntry | SecretEntry | WeightsBucketEntry
+EnvironmentEntry = MirrorEntry | OwnAddressEntry | KvCacheBucketEntry
+
+
+@dataclass(frozen=True, slots=True)
+class SecretReference:
+    """A secret of AWS Secrets Manager, and the variable that takes its value."""
+
+    arn: NonEmpty
+    key: EnvironmentName
+
+
+def environment_entries(environment: Mapping[str, EnvironmentValue]) -> tuple[EnvironmentEntry, ...]:
+    """Return the variables in the order of their names."""
+    return tuple(_entry(name, environment[name]) for name in sorted(environment))
+
+
+def mirror_entries(environment: Mapping[str, EnvironmentValue]) -> tuple[MirrorEntry, ...]:
+    """Return the variables of a weights mirror, which has no use for addresses and KV cache."""
+    entries = environment_entries(environment)
+    unknown = ", ".join(each.name for each in entries if not isinstance(each, MirrorEntry))
+    if unknown:
+        raise ValueError(f"a weights mirror has no address of its own and no KV cache to set {unknown} to")
+    return tuple(each for each in entries if isinstance(each, MirrorEntry))
+
+
+def secret_references(environments: Iterable[Mapping[str, EnvironmentValue]]) -> tuple[SecretReference, ...]:
+    """Return every secret of some environments once, in the order of the variables' names."""
+    arns = {
+        name: value.arn
+        for environment in environments
+        for name, value in environment.items()
+        if isinstance(value, SecretValue)
+    }
+    return tuple(SecretReference(arns[key], key) for key in sorted(arns))
+
+
+def _entry(name: str, value: EnvironmentValue) -> EnvironmentEntry:
+    """Return the chart's form of a variable; a secret is found under the variable's own name."""
+    match value:
+        case SecretValue():
+            return SecretEntry(name, name)
+        case OwnAddress():
+            return OwnAddressEntry(name, own_address=True)
+        case WeightsBucket():
+            return WeightsBucketEntry(name, weights_bucket=True)
+        case KvCacheBucket():
+            return KvCacheBucketEntry(name, kv_cache_bucket=True)
+        case PeerAddress():
+            raise ValueError(
+                f"process '{value.process}' cannot be addressed: Dynamo's workers are found by discovery"
+            )
+        case str():
+            return LiteralEntry(name, value)

@@ -1,0 +1,122 @@
+"""Values of the charts ``dynamo-model`` and ``llm-d-model``: a deployment of the serving plan on EKS."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from inference_blueprints.catalog.placement import ACCELERATORS_LABEL, POOL_LABEL
+from inference_blueprints.serving.types import (
+    DeploymentPlan,
+    EndpointPicker,
+    Neighbour,
+    Process,
+    ProcessBase,
+)
+from inference_blueprints.serving.types.constraints import NonEmpty
+from inference_blueprints.targets.eks.environment_entries import (
+    EnvironmentEntry,
+    SecretReference,
+    environment_entries,
+    secret_references,
+)
+from inference_blueprints.targets.eks.rendered_values import BEHIND, rendered_values
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """Neighbours that a process is placed beside, and the label of pods with their number of accelerators."""
+
+    accelerators_label: NonEmpty
+    neighbours: Annotated[tuple[Neighbour, ...], Field(min_length=1)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessValues(ProcessBase):
+    """A process of the plan, with its environment and placement in the form that the charts read."""
+
+    environment: tuple[EnvironmentEntry, ...] = field(metadata={BEHIND: "arguments"})
+    pool_label: NonEmpty = field(metadata={BEHIND: "architecture"})
+    packing: Packing | None = field(default=None, metadata={BEHIND: "tolerations"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ModelValues:
+    """Values that both charts have."""
+
+    secrets: tuple[SecretReference, ...]
+    weights_bucket: NonEmpty | None = None
+    kv_cache_bucket: NonEmpty | None = None
+    processes: Annotated[tuple[ProcessValues, ...], Field(min_length=1)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DynamoModelValues(_ModelValues):
+    """Values of the chart ``dynamo-model``; the stack's `frameworks` are the values of `framework`."""
+
+    framework: str = field(metadata={BEHIND: None})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LlmDModelValues(_ModelValues):
+    """Values of the chart ``llm-d-model``."""
+
+    model: NonEmpty = field(metadata={BEHIND: None})
+    service_account: Annotated[str, Field(pattern="^[a-z]([-a-z0-9]*[a-z0-9])?$")] = field(
+        metadata={BEHIND: "model"}
+    )
+    picker: EndpointPicker = field(metadata={BEHIND: "service_account"})
+
+
+def deployment_values(
+    deployment: DeploymentPlan, *, weights_bucket: str | None = None, kv_cache_bucket: str | None = None
+) -> dict[str, Any]:
+    """Return the values of a deployment's chart.
+
+    Parameters
+    ----------
+    deployment
+        The deployment.
+    weights_bucket
+        Name of the platform's bucket of weights, for a mirrored model.
+    kv_cache_bucket
+        Name of the model's bucket of KV cache, if its workers share one.
+
+    Raises
+    ------
+    ValueError
+        If a process waits for mirrored weights and there is no bucket of weights.
+    """
+    awaits = any(process.awaits_weights for process in deployment.processes)
+    if awaits and weights_bucket is None:
+        raise ValueError(f"'{deployment.release}' streams mirrored weights: it needs weights_bucket")
+    shared: dict[str, Any] = {
+        "secrets": secret_references(process.environment for process in deployment.processes),
+        "weights_bucket": weights_bucket if awaits else None,
+        "kv_cache_bucket": kv_cache_bucket,
+        "processes": tuple(map(_process_values, deployment.processes)),
+    }
+    values: _ModelValues
+    if deployment.picker:
+        values = LlmDModelValues(
+            model=deployment.model,
+            service_account=deployment.service_account,
+            picker=deployment.picker,
+            **shared,
+        )
+    else:
+        values = DynamoModelValues(framework=deployment.framework, **shared)
+    rendered: dict[str, Any] = rendered_values(values)
+    return rendered
+
+
+def _process_values(process: Process) -> ProcessValues:
+    packing = Packing(ACCELERATORS_LABEL, process.neighbours) if process.neighbours else None
+    return ProcessValues(
+        environment=environment_entries(process.environment),
+        pool_label=POOL_LABEL,
+        packing=packing,
+        **{each.name: getattr(process, each.name) for each in fields(ProcessBase)},
+    )

@@ -1,0 +1,126 @@
+"""JSON Schemas of our charts' values, generated from the types of the values; helm enforces them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import TypeAdapter
+from pydantic.alias_generators import to_camel
+
+from inference_blueprints.serving.stacks import STACKS
+from inference_blueprints.targets.eks.batch_worker_values import BatchWorkerValues
+from inference_blueprints.targets.eks.model_values import DynamoModelValues, LlmDModelValues
+from inference_blueprints.targets.eks.weights_mirror_values import WeightsMirrorValues
+
+_Schema = dict[str, Any]
+
+
+def values_schema(chart: str) -> _Schema:
+    """Return the JSON Schema of a chart's values.
+
+    It adds to pydantic's schema what `rendered_values` does: keys are camelCase, no other key is allowed, and
+    a field that has its default is left out.
+    """
+    schema = _undocumented(TypeAdapter(_VALUES[chart]).json_schema(ref_template="#/definitions/{model}"))
+    definitions = schema.pop("$defs", {})
+    for each in (schema, *definitions.values()):
+        _close(each)
+    schema["properties"]["global"] = {"type": "object", "description": "Helm adds it to every chart."}
+    narrow = _NARROWED.get(chart)
+    if narrow:
+        narrow(schema, definitions)
+    draft = "http://json-schema.org/draft-07/schema#"
+    return {
+        "$schema": draft,
+        "title": f"Values of the chart {chart}",
+        **schema,
+        "definitions": dict(sorted(definitions.items())),
+    }
+
+
+def schema_charts() -> tuple[str, ...]:
+    """Return the charts whose schemas are generated."""
+    return tuple(_VALUES)
+
+
+def _close(schema: _Schema) -> None:
+    """Rename the keys, allow no others, and refuse explicit defaults."""
+    schema["properties"] = {
+        to_camel(name): _without_default(content) for name, content in schema["properties"].items()
+    }
+    for content in schema["properties"].values():
+        if "patternProperties" in content:
+            content["additionalProperties"] = False
+    schema["required"] = [to_camel(name) for name in schema.get("required", [])]
+    schema["additionalProperties"] = False
+
+
+def _without_default(content: _Schema) -> _Schema:
+    """Return the schema of a field without its default, which is never rendered."""
+    if "default" not in content:
+        return content
+    default = content.pop("default")
+    if default is None:
+        [content] = [each for each in content["anyOf"] if each != {"type": "null"}]
+        return dict(content)
+    if content["type"] == "array":
+        return {**content, "minItems": 1}
+    return {**content, "minimum": default + 1}
+
+
+def _undocumented(schema: Any) -> Any:
+    """Return a schema without pydantic's titles and without docstrings."""
+    if isinstance(schema, list):
+        return [_undocumented(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: {name: _undocumented(each) for name, each in content.items()}
+        if key == "properties"
+        else _undocumented(content)
+        for key, content in schema.items()
+        if key not in ("title", "description")
+    }
+
+
+def _with_library(schema: _Schema) -> None:
+    schema["properties"]["model-library"] = {
+        "type": "object",
+        "description": "Helm adds it for the dependency.",
+    }
+
+
+def _dynamo_model(schema: _Schema, definitions: dict[str, _Schema]) -> None:
+    """Leave out what Dynamo's operator adds itself: sidecars and the arguments of followers."""
+    _with_library(schema)
+    schema["properties"]["framework"] = {"enum": sorted(STACKS["dynamo"].frameworks.values())}
+    for name in ("sidecars", "followerArguments"):
+        del definitions["ProcessValues"]["properties"][name]
+    del definitions["Sidecar"]
+
+
+def _llm_d_model(schema: _Schema, definitions: dict[str, _Schema]) -> None:
+    """Require a router and workers, none of which stops without a pause."""
+    _with_library(schema)
+    schema["properties"]["processes"]["minItems"] = 2
+    definitions["ProcessValues"]["properties"]["preStopSeconds"]["minimum"] = 1
+
+
+def _batch_worker(schema: _Schema, _definitions: dict[str, _Schema]) -> None:
+    schema["oneOf"] = [{"required": ["replicas"]}, {"required": ["scaling"]}]
+
+
+_VALUES: Mapping[str, type] = MappingProxyType(
+    {
+        "dynamo-model": DynamoModelValues,
+        "llm-d-model": LlmDModelValues,
+        "weights-mirror": WeightsMirrorValues,
+        "batch-worker": BatchWorkerValues,
+    }
+)
+#: Constraints of a chart that its type does not have.
+_NARROWED: Mapping[str, Callable[[_Schema, dict[str, _Schema]], None]] = MappingProxyType(
+    {"dynamo-model": _dynamo_model, "llm-d-model": _llm_d_model, "batch-worker": _batch_worker}
+)

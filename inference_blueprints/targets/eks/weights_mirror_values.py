@@ -1,0 +1,52 @@
+"""Values of the chart ``weights-mirror``: the job that copies a model once into the platform's bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from inference_blueprints.catalog.placement import POOL_LABEL, SYSTEM_ARCHITECTURE
+from inference_blueprints.serving.types import Architecture, WeightsMirrorPlan
+from inference_blueprints.serving.types.constraints import Image, NonEmpty
+from inference_blueprints.targets.eks.environment_entries import (
+    MirrorEntry,
+    SecretReference,
+    mirror_entries,
+    secret_references,
+)
+from inference_blueprints.targets.eks.rendered_values import rendered_values
+
+_FileName = Annotated[str, Field(pattern="^[a-z_]+\\.py$")]
+
+
+@dataclass(frozen=True, slots=True)
+class WeightsMirrorValues:
+    """Values of the chart; `program` holds the text of each file of ``runtime/weights`` by its name."""
+
+    image: Image
+    environment: Annotated[tuple[MirrorEntry, ...], Field(min_length=1)]
+    weights_bucket: NonEmpty
+    secrets: tuple[SecretReference, ...]
+    program: Annotated[Mapping[_FileName, NonEmpty], Field(min_length=1)]
+    architecture: Architecture
+    pool_label: NonEmpty
+
+
+def weights_mirror_values(
+    mirror: WeightsMirrorPlan, *, weights_bucket: str, program: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the values of a weights mirror's chart."""
+    values = WeightsMirrorValues(
+        image=mirror.image,
+        environment=mirror_entries(mirror.environment),
+        weights_bucket=weights_bucket,
+        secrets=secret_references([mirror.environment]),
+        program=program,
+        architecture=SYSTEM_ARCHITECTURE,
+        pool_label=POOL_LABEL,
+    )
+    rendered: dict[str, Any] = rendered_values(values)
+    return rendered

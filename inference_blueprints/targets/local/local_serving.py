@@ -1,0 +1,343 @@
+"""Serves a plan on this machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from inference_blueprints import catalog
+from inference_blueprints.measurement.tokenizer.model_directory import write_model_directory
+from inference_blueprints.processes.child_processes import ProcessGroup, RunningProcess
+from inference_blueprints.processes.free_ports import free_ports
+from inference_blueprints.serving.types import ServingPlan
+from inference_blueprints.simulation.profile_file import write_profile
+from inference_blueprints.spec.types import Blueprint
+from inference_blueprints.targets.local.isolation import Isolation, open_isolation
+from inference_blueprints.targets.local.local_endpoint import LocalEndpoint
+from inference_blueprints.targets.local.local_layout import LocalDeployment, layout
+from inference_blueprints.targets.local.platform_parts import PlatformPart
+from inference_blueprints.targets.local.process_commands import (
+    SimulatedEngine,
+    environment,
+    frontend_command,
+    worker_command,
+)
+from inference_blueprints.targets.local.readiness import wait_until_forgotten, wait_until_ready
+from inference_blueprints.targets.local.relay import Route
+from inference_blueprints.targets.local.relay_listener import open_entrance
+from inference_blueprints.targets.local.serving_parts import describe
+from inference_blueprints.targets.local.worker_process import WorkerProcess
+
+_READY_SECONDS = 120.0
+_FIRST_NAMESPACE_PORT = 8000
+
+
+@dataclass(frozen=True, slots=True)
+class _Frontend:
+    """One frontend process and the port on which it listens, inside the namespace."""
+
+    name: str
+    deployment: LocalDeployment
+    port: int
+
+    @property
+    def weight(self) -> float:
+        """Its share of the model's requests: the accelerators behind it."""
+        return self.deployment.plan.accelerator_count / self.deployment.frontend.replicas
+
+
+@dataclass(frozen=True, slots=True)
+class _Worker:
+    """A process of workers, how it is started, and as it runs."""
+
+    worker: WorkerProcess
+    command: list[str]
+    process: RunningProcess
+
+
+class LocalServing:
+    """Dynamo's frontends and simulated engines for every deployment of a plan; use it as a context manager.
+
+    Parameters
+    ----------
+    plan
+        What to serve.
+    blueprint
+        Where the plan comes from; names the pools' instance types.
+    run_directory
+        Where logs, model directories and profiles go. What a run before has left of a deployment is removed.
+    processes
+        The group that the processes join. It makes sure that none is left.
+    isolate
+        Whether to use a network namespace where this machine has one to give.
+
+    Raises
+    ------
+    UserError
+        If the plan has more workers than a local run simulates.
+    """
+
+    def __init__(
+        self,
+        plan: ServingPlan,
+        blueprint: Blueprint,
+        run_directory: Path,
+        processes: ProcessGroup,
+        *,
+        isolate: bool = True,
+    ) -> None:
+        self._models = layout(plan, blueprint)
+        self._directory = run_directory.resolve()
+        self._processes = processes
+        self._isolate = isolate
+        self._isolation = Isolation(None, "not asked for")
+        self._started: list[RunningProcess] = []
+        self._frontend_ports: list[tuple[_Frontend, int]] = []
+        self._workers: dict[str, _Worker] = {}
+        self._killed: list[WorkerProcess] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for process in self._started:
+            if process.popen.poll() is None:
+                process.popen.terminate()
+
+    def start(self, on_progress: Callable[[str], None]) -> tuple[LocalEndpoint, ...]:
+        """Start everything and wait until every frontend knows all of its workers.
+
+        Parameters
+        ----------
+        on_progress
+            Called with what is being waited for.
+
+        Returns
+        -------
+        tuple of LocalEndpoint
+            One a model, in the plan's order.
+
+        Raises
+        ------
+        ProcessDied
+            If a process ends meanwhile; the message has the end of its log.
+        NotReady
+            If it takes too long.
+        """
+        if self._isolate:
+            self._isolation = open_isolation(
+                lambda command, pipes: self._start("network namespace", command, {}, pipes)
+            )
+        frontends = self._frontends()
+        ports = open_entrance(
+            self._routes(frontends), lambda command, sockets: self._start("relay", command, {}, sockets)
+        )
+        for deployment in self._deployments():
+            self._start_workers(deployment)
+        for frontend in frontends:
+            self._start_frontend(frontend)
+        self._frontend_ports = [(frontend, ports[frontend.name]) for frontend in frontends]
+        self._wait(on_progress)
+        return tuple(self._endpoint(model, frontends, ports) for model in self._models)
+
+    def parts(self) -> tuple[PlatformPart, ...]:
+        """Return what of this is real and what is simulated; complete once `start` has returned."""
+        return describe(self._deployments(), self._isolation)
+
+    def check(self) -> None:
+        """Make sure that every process of the group still runs.
+
+        Raises
+        ------
+        ProcessDied
+            With exit code and last log lines of the first that has exited.
+        """
+        self._processes.check()
+
+    def first_workers(self) -> tuple[WorkerProcess, ...]:
+        """Return the first process of workers of each role of each deployment, once `start` has returned."""
+        return tuple(each.worker for each in self._workers.values() if each.worker.index == 0)
+
+    def frontend_urls(self, deployment: LocalDeployment) -> tuple[str, ...]:
+        """Return where each frontend of a deployment answers, without ``/v1``, once `start` has returned.
+
+        Parameters
+        ----------
+        deployment
+            One of those that are served.
+        """
+        ports = [port for frontend, port in self._frontend_ports if frontend.deployment is deployment]
+        return tuple(f"http://127.0.0.1:{port}" for port in ports)
+
+    def kill(self, worker: WorkerProcess) -> None:
+        """End a process of workers as a crash does.
+
+        Parameters
+        ----------
+        worker
+            One that runs.
+        """
+        self._processes.kill(self._workers[worker.name].process)
+        self._killed.append(worker)
+
+    def replace_killed(self, on_progress: Callable[[str], None]) -> None:
+        """Start again what was killed, once the frontends have forgotten it, and wait until they know it.
+
+        Parameters
+        ----------
+        on_progress
+            Called with what is being waited for.
+
+        Raises
+        ------
+        ProcessDied
+            If a process ends meanwhile; the message has the end of its log.
+        NotReady
+            If it takes too long.
+        """
+        dead = Counter({deployment.plan.release: 0 for deployment in self._deployments()})
+        for worker in self._killed:
+            dead[worker.deployment.plan.release] += worker.workers
+        deadline = time.monotonic() + _READY_SECONDS
+        for frontend, port in self._frontend_ports:
+            deployment = frontend.deployment
+            on_progress(f"{frontend.name}: waiting until it has forgotten the dead")
+            wait_until_forgotten(
+                frontend.name,
+                port,
+                deployment.model.name,
+                deployment.worker_count - dead[deployment.plan.release],
+                deadline=deadline,
+                check=self.check,
+            )
+        for worker in self._killed:
+            self._start_worker(worker, self._workers[worker.name].command)
+        self._killed.clear()
+        self._wait(on_progress)
+
+    def _deployments(self) -> list[LocalDeployment]:
+        return [deployment for deployments in self._models.values() for deployment in deployments]
+
+    def _home(self, deployment: LocalDeployment) -> Path:
+        return self._directory / deployment.plan.release
+
+    def _frontends(self) -> list[_Frontend]:
+        """Give each frontend a port: any in a namespace, which is empty, else one that is free."""
+        named = [
+            (f"frontend {index + 1} of {deployment.plan.release}", deployment)
+            for deployment in self._deployments()
+            for index in range(deployment.frontend.replicas)
+        ]
+        ports = list(range(_FIRST_NAMESPACE_PORT, _FIRST_NAMESPACE_PORT + len(named)))
+        if self._isolation.holder is None:
+            ports = free_ports(len(named))
+        return [_Frontend(*each, port) for each, port in zip(named, ports, strict=True)]
+
+    def _routes(self, frontends: Sequence[_Frontend]) -> dict[str, Route]:
+        """Return a way to each frontend, and one a model to all of its frontends in turn."""
+        alone = {
+            frontend.name: Route(
+                ((frontend.port, 1.0),), frontend.deployment.answer_tokens, frontend.deployment.images
+            )
+            for frontend in frontends
+        }
+        together = {
+            model: Route(
+                tuple(
+                    (frontend.port, frontend.weight)
+                    for frontend in frontends
+                    if frontend.deployment.model.name == model
+                ),
+                deployments[0].answer_tokens,
+                deployments[0].images,
+            )
+            for model, deployments in self._models.items()
+        }
+        return {**alone, **together}
+
+    def _start_workers(self, deployment: LocalDeployment) -> None:
+        """Write what the simulated engine reads, and start its processes."""
+        home = self._home(deployment)
+        if home.exists():  # workers of a run that was killed are still registered there
+            shutil.rmtree(home)
+        shape = catalog.model(deployment.model.catalog_name)
+        directory = write_model_directory(shape, home / "model")
+        for role in deployment.workers:
+            profile = role.simulated.profile
+            engine = SimulatedEngine(
+                model_name=deployment.model.name,
+                model_directory=directory,
+                arguments=role.arguments,
+                workers=role.simulated,
+                profile_file=write_profile(profile, home / f"{role.name}.npz") if profile else None,
+            )
+            for index, workers in enumerate(role.by_process):
+                worker = WorkerProcess(deployment, role, index)
+                self._start_worker(worker, worker_command(engine, workers))
+
+    def _start_worker(self, worker: WorkerProcess, command: list[str]) -> None:
+        process = self._start(worker.name, command, environment({}, self._home(worker.deployment)))
+        self._workers[worker.name] = _Worker(worker, command, process)
+
+    def _start_frontend(self, frontend: _Frontend) -> None:
+        """Start one frontend of the plan."""
+        process = frontend.deployment.frontend
+        variables = environment(process.environment, self._home(frontend.deployment))
+        self._start(frontend.name, frontend_command(process, frontend.port), variables)
+
+    def _start(
+        self, name: str, command: Sequence[str], variables: Mapping[str, str], pass_fds: Sequence[int] = ()
+    ) -> RunningProcess:
+        """Start a process in the namespace, with a log of its own."""
+        process = self._processes.start(
+            name,
+            self._isolation.command(command),
+            environment={"PATH": os.defpath, **variables},
+            log_path=self._directory / "logs" / f"{name.replace(' ', '-')}.log",
+            pass_fds=pass_fds,
+            working_directory=self._directory,
+        )
+        self._started.append(process)
+        return process
+
+    def _wait(self, on_progress: Callable[[str], None]) -> None:
+        """Wait for each frontend to know all of its workers."""
+        deadline = time.monotonic() + _READY_SECONDS
+        for frontend, port in self._frontend_ports:
+            deployment = frontend.deployment
+            on_progress(f"{frontend.name}: waiting for {deployment.worker_count} workers")
+            wait_until_ready(
+                frontend.name,
+                port,
+                deployment.model.name,
+                deployment.worker_count,
+                deadline=deadline,
+                check=self.check,
+            )
+
+    def _endpoint(
+        self, model: str, frontends: Sequence[_Frontend], ports: Mapping[str, int]
+    ) -> LocalEndpoint:
+        """Describe where a model answers."""
+        deployments = self._models[model]
+        profiles = [deployment.profile for deployment in deployments]
+        names = [frontend.name for frontend in frontends if frontend.deployment.model.name == model]
+        return LocalEndpoint(
+            model=model,
+            base_url=f"http://127.0.0.1:{ports[model]}/v1",
+            metrics_urls=tuple(f"http://127.0.0.1:{ports[name]}/metrics" for name in names),
+            profile=profiles[0] if all(profiles) else None,
+            context_length=min(deployment.context_length for deployment in deployments),
+        )

@@ -1,0 +1,161 @@
+"""The plan's processes as commands for this machine.
+
+Options and variables are those of ``python -m dynamo.frontend --help`` and ``python -m dynamo.mocker
+--help``, release 1.6.1.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from inference_blueprints.serving.command_line import flag_values
+from inference_blueprints.serving.engines import ENGINES
+from inference_blueprints.serving.types import EnvironmentValue, Process, SecretValue
+from inference_blueprints.simulation.simulated_scheduler import scheduler_of
+from inference_blueprints.simulation.simulated_workers import SimulatedWorkers
+
+_LOOPBACK = "127.0.0.1"
+_BYTES_PER_GB = 1e9
+# The simulator names these arguments as vLLM does.
+_NAMES = ENGINES["vllm"].argument_names
+_RANKS = "data-parallel-size"
+_DISCOVERY = ("--discovery-backend", "file")
+_ENGINE = "inference_blueprints.targets.local.simulated_engine"
+# A local run ends at once: no load balancer is still sending, and no stream is worth waiting for.
+_SHUTDOWN_SECONDS = {
+    "DYN_HTTP_GRACEFUL_SHUTDOWN_TIMEOUT_SECS": "0",
+    "DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS": "0",
+    "DYN_RUNTIME_GRACEFUL_SHUTDOWN_TIMEOUT_SECS": "0",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedEngine:
+    """What a worker process on this machine pretends to be.
+
+    Parameters
+    ----------
+    model_name
+        Name under which it registers.
+    model_directory
+        Tokenizer and configuration.
+    arguments
+        The plan's arguments of the real engine.
+    workers
+        What it simulates.
+    profile_file
+        Latencies, or None for the simulator's own curve.
+    """
+
+    model_name: str
+    model_directory: Path
+    arguments: tuple[str, ...]
+    workers: SimulatedWorkers
+    profile_file: Path | None
+
+
+def frontend_command(process: Process, port: int) -> list[str]:
+    """Return the plan's frontend with this machine's address and discovery.
+
+    Parameters
+    ----------
+    process
+        The frontend of the plan.
+    port
+        Where it listens. Of an option given twice the last one counts, so the plan's port gives way.
+    """
+    program = [sys.executable, *process.command[1:]]
+    return [*program, *process.arguments, "--http-host", _LOOPBACK, "--http-port", str(port), *_DISCOVERY]
+
+
+def worker_command(engine: SimulatedEngine, workers: int) -> list[str]:
+    """Return a simulated engine with the plan's arguments of the real one.
+
+    Arguments that both have keep the plan's value, under the simulator's name. The others are computed.
+
+    Parameters
+    ----------
+    engine
+        What it pretends to be.
+    workers
+        How many of them share the process.
+    """
+    settings = engine.workers.settings
+    scheduler = scheduler_of(settings)
+    names, sizes = ENGINES[settings.engine].argument_names, _sizes_per_rank(engine)
+    options: dict[str, str | int | float | Path] = {
+        "--model-path": engine.model_directory,
+        "--model-name": engine.model_name,
+        "--num-workers": workers,
+        "--engine-type": scheduler.name,
+        f"--{_NAMES.block_size}": sizes[names.block_size],
+        f"--{_NAMES.length}": sizes[names.length],
+        f"--{_NAMES.sequences}": sizes[names.sequences],
+        f"--{_NAMES.step_tokens}": sizes[names.step_tokens],
+        "--num-gpu-blocks-override": settings.kv_blocks,
+        "--kv-bytes-per-token": engine.workers.kv_bytes_per_token,
+    }
+    for setting in scheduler.settings:
+        # An option of one scheduler is the engine's own argument behind the scheduler's name.
+        name = setting.replace("_", "-")
+        options[f"--{scheduler.name}-{name}"] = sizes[name]
+    if _RANKS in sizes:
+        options[f"--{_RANKS}"] = sizes[_RANKS]
+    if scheduler.host_blocks:
+        options["--num-host-blocks"] = scheduler.host_blocks
+    if engine.workers.transfer_bytes_per_second is not None:
+        options["--disaggregation-mode"] = engine.workers.role
+        options["--kv-transfer-bandwidth"] = engine.workers.transfer_bytes_per_second / _BYTES_PER_GB
+    if engine.profile_file:
+        options["--planner-profile-data"] = engine.profile_file
+    arguments = [str(word) for option in options.items() for word in option]
+    return [sys.executable, "-m", _ENGINE, *arguments, *_DISCOVERY]
+
+
+def _sizes_per_rank(engine: SimulatedEngine) -> dict[str, int]:
+    """Return the plan's sizes of each data parallel rank, by the real engine's argument names."""
+    settings = engine.workers.settings
+    kind, values = ENGINES[settings.engine], flag_values(engine.arguments)
+    sizes = {name: int(values[name]) for name in kind.argument_names.counts}
+    if settings.data_parallel_size > 1:
+        # TensorRT-LLM has no such argument: each device of its tensor size is a rank.
+        sizes[_RANKS] = int(values.get(_RANKS, settings.data_parallel_size))
+    divided = {name: sizes[name] // settings.data_parallel_size for name in kind.totals_over_ranks}
+    return sizes | divided
+
+
+def environment(planned: Mapping[str, EnvironmentValue], home: Path) -> dict[str, str]:
+    """Return the whole environment of a process.
+
+    Parameters
+    ----------
+    planned
+        The plan's variables. Addresses become the loopback address; secrets are left out, because nothing
+        is downloaded here.
+    home
+        A folder of the deployment alone: its processes find each other in it, and Dynamo's cache goes there.
+    """
+    values = {
+        name: value if isinstance(value, str) else _LOOPBACK
+        for name, value in planned.items()
+        if not isinstance(value, SecretValue)
+    }
+    return {
+        **values,
+        **_SHUTDOWN_SECONDS,
+        "HOME": str(home),
+        "HF_HUB_OFFLINE": "1",
+        "DYN_LOG": "warn",
+        "DYN_LOGGING_JSONL": "false",
+        "DYN_SDK_DISABLE_ANSI_LOGGING": "1",
+        "DYN_FILE_KV": str(home / "discovery"),
+        "DYN_SELF_HOST_METADATA": "0",
+        "DYN_REQUEST_PLANE": "tcp",
+        "DYN_EVENT_PLANE": "zmq",
+        "DYN_EVENT_PLANE_HOST": _LOOPBACK,
+        "DYN_TCP_RPC_HOST": _LOOPBACK,
+        "DYN_TCP_RESPONSE_STREAM_HOST": _LOOPBACK,
+    }

@@ -1,0 +1,236 @@
+"""Carries requests from listening sockets of this machine to frontends inside a network namespace.
+
+A program of its own: ``python -m inference_blueprints.targets.local.relay ROUTES``, where the routes are a
+JSON list of ``{"listener": FD, "targets": [[PORT, WEIGHT], …], "answerTokens": N, "images": LIMITS}``. A
+socket keeps the namespace in which it was made, so this process, inside the namespace, accepts on sockets
+that it was handed from outside.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from aiohttp import (
+    ClientError,
+    ClientHandlerType,
+    ClientOSError,
+    ClientRequest,
+    ClientResponse,
+    ClientSession,
+    ClientTimeout,
+    DummyCookieJar,
+    ServerDisconnectedError,
+    TCPConnector,
+    web,
+)
+from yarl import URL
+
+from inference_blueprints.measurement.completions.served_models import ENGINE_HEADER, SIMULATED
+from inference_blueprints.targets.local.answer_length import with_answer_length
+from inference_blueprints.targets.local.image_requests import (
+    TEXT_ALONE,
+    ImageLimits,
+    ImageRefusedError,
+    with_images_as_words,
+)
+
+_LOOPBACK = "127.0.0.1"
+#: Headers that concern one connection and not the message (RFC 9110, section 7.6.1).
+_HOP_BY_HOP = frozenset(
+    {
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+#: Headers about a body that is read here and sent anew.
+_OF_THE_BODY = frozenset({"content-length", "expect"})
+#: Headers that a client library would add and the client did not send.
+_UNASKED = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where the requests of one listening socket go.
+
+    Parameters
+    ----------
+    targets
+        Ports with their weights, which are positive.
+    answer_tokens
+        Length of the answer for requests that state none.
+    images
+        What requests may hold of images.
+    """
+
+    targets: tuple[tuple[int, float], ...]
+    answer_tokens: int
+    images: ImageLimits = TEXT_ALONE
+
+
+def turns(targets: Sequence[tuple[int, float]]) -> Iterator[int]:
+    """Give each target as many turns as its weight, spread evenly and always in the same order.
+
+    Parameters
+    ----------
+    targets
+        Targets with their weights.
+
+    Yields
+    ------
+    int
+        The target whose turn it is.
+    """
+    total = sum(weight for _, weight in targets)
+    standing = dict.fromkeys((target for target, _ in targets), 0.0)
+    while True:
+        for target, weight in targets:
+            standing[target] += weight
+        chosen = max(standing, key=standing.__getitem__)
+        standing[chosen] -= total
+        yield chosen
+
+
+def passed_on(headers: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the headers of a message that its next receiver should see.
+
+    Parameters
+    ----------
+    headers
+        As they came; a name may occur more than once.
+    """
+    named = {
+        word.strip().lower()
+        for name, value in headers.items()
+        if name.lower() == "connection"
+        for word in value.split(",")
+    }
+    return [(name, value) for name, value in headers.items() if name.lower() not in _HOP_BY_HOP | named]
+
+
+async def serve(listener: socket.socket, route: Route, session: ClientSession) -> None:
+    """Begin to answer on a socket; each request goes to the target whose turn it is.
+
+    Parameters
+    ----------
+    listener
+        The listening socket.
+    route
+        Where its requests go.
+    session
+        For the requests to the targets.
+    """
+    targets = turns(route.targets)
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        try:
+            body = with_images_as_words(request.path, await request.read(), route.images)
+        except ImageRefusedError as refusal:
+            return _error(web.HTTPBadRequest, str(refusal), "invalid_request_error", "invalid_image")
+        body = with_answer_length(request.path, body, route.answer_tokens)
+        return await _forward(request, body, next(targets), session)
+
+    application = web.Application(client_max_size=0)  # no limit: that is the frontend's to set
+    application.router.add_route("*", "/{path:.*}", handle)
+    # A client that goes away cancels its request, and with it the one to the frontend.
+    runner = web.AppRunner(application, access_log=None, auto_decompress=False, handler_cancellation=True)
+    await runner.setup()
+    await web.SockSite(runner, listener).start()
+
+
+async def _forward(
+    request: web.Request, body: bytes, port: int, session: ClientSession
+) -> web.StreamResponse:
+    """Ask a target, and answer what it answers."""
+    try:
+        answer = await session.request(
+            request.method,
+            URL.build(
+                scheme="http",
+                host=_LOOPBACK,
+                port=port,
+                path=request.rel_url.raw_path,
+                query_string=request.rel_url.raw_query_string,
+                encoded=True,
+            ),
+            headers=[each for each in passed_on(request.headers) if each[0].lower() not in _OF_THE_BODY],
+            data=body or None,
+            allow_redirects=False,
+        )
+    except (ClientError, OSError) as error:
+        return _bad_gateway(error)
+    async with answer:
+        return await _carry(answer, request)
+
+
+async def _carry(answer: ClientResponse, request: web.Request) -> web.StreamResponse:
+    """Send an answer on as it comes, no faster than the client takes it; say what engine it is from."""
+    headers = [*passed_on(answer.headers), (ENGINE_HEADER, SIMULATED)]
+    response = web.StreamResponse(status=answer.status, reason=answer.reason, headers=headers)
+    await response.prepare(request)
+    try:
+        async for chunk in answer.content.iter_any():
+            await response.write(chunk)
+    except ClientError:  # an answer that breaks off must not look complete
+        if request.transport is not None:
+            request.transport.close()
+    return response
+
+
+def _bad_gateway(error: Exception) -> web.Response:
+    """Say that a frontend is not there."""
+    return _error(web.HTTPBadGateway, f"the frontend does not answer: {error}", "server_error", "bad_gateway")
+
+
+def _error(kind: type[web.HTTPError], message: str, group: str, code: str) -> web.Response:
+    """Return an error in the shape of the OpenAI API's."""
+    content = {"error": {"message": message, "type": group, "param": None, "code": code}}
+    return web.json_response(content, status=kind.status_code)
+
+
+async def _once(request: ClientRequest, send: ClientHandlerType) -> ClientResponse:
+    """Send a request; the client library would send some again when the connection is lost."""
+    try:
+        return await send(request)
+    except (ClientOSError, ServerDisconnectedError) as error:
+        raise ClientError(str(error)) from error
+
+
+async def main(arguments: str) -> None:
+    """Serve every route of the JSON list for ever.
+
+    Parameters
+    ----------
+    arguments
+        The list.
+    """
+    async with ClientSession(
+        connector=TCPConnector(limit=0),
+        cookie_jar=DummyCookieJar(),
+        timeout=ClientTimeout(total=None),  # a stream may last; who waits decides for how long
+        auto_decompress=False,
+        skip_auto_headers=_UNASKED,
+        middlewares=(_once,),
+    ) as session:
+        for entry in json.loads(arguments):
+            targets = tuple((port, weight) for port, weight in entry["targets"])
+            images = entry["images"]
+            limits = ImageLimits(images["perRequest"], images["tokens"], tuple(images["domains"]))
+            route = Route(targets, entry["answerTokens"], limits)
+            await serve(socket.socket(fileno=entry["listener"]), route, session)
+        await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1]))

@@ -1,0 +1,109 @@
+"""Says what of local serving is real and what is simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from inference_blueprints.targets.local.isolation import Isolation
+from inference_blueprints.targets.local.local_layout import LocalDeployment, LocalWorkers
+from inference_blueprints.targets.local.platform_parts import PlatformPart
+
+
+def describe(deployments: Iterable[LocalDeployment], isolation: Isolation) -> tuple[PlatformPart, ...]:
+    """Return the lines of the table of parts.
+
+    Parameters
+    ----------
+    deployments
+        All that is served.
+    isolation
+        Where its processes run.
+    """
+    lines = [
+        line
+        for deployment in deployments
+        for line in (
+            _frontend(deployment),
+            *(_engines(deployment, workers) for workers in deployment.workers),
+            _answers(deployment),
+        )
+    ]
+    return (*lines, _network(isolation))
+
+
+def _frontend(deployment: LocalDeployment) -> PlatformPart:
+    if not deployment.has_its_router:
+        return PlatformPart(
+            f"Router of {deployment.plan.release}",
+            "stand-in",
+            f"{deployment.frontend.replicas} of NVIDIA Dynamo's frontends, with their own stack's arguments, "
+            f"in place of {deployment.plan.stack}'s router; a relay stands for the load balancer",
+        )
+    return PlatformPart(
+        f"Frontends and router of {deployment.plan.release}",
+        "real",
+        f"{deployment.frontend.replicas} of NVIDIA Dynamo's own, with the plan's arguments; "
+        "a relay stands for the load balancer and takes turns by request",
+    )
+
+
+def _engines(deployment: LocalDeployment, workers: LocalWorkers) -> PlatformPart:
+    processes = workers.by_process
+    shared = "a process each" if max(processes) == 1 else f"in {len(processes)} processes"
+    return PlatformPart(
+        f"Engines of {deployment.plan.release}{_of_role(workers)}",
+        "simulated",
+        f"{workers.simulated.replicas} of Dynamo's mocker for {workers.simulated.settings.engine}, {shared}; "
+        f"{_latencies(workers)}",
+    )
+
+
+def _of_role(workers: LocalWorkers) -> str:
+    role = workers.simulated.role
+    return "" if role == "worker" else f", {role}"
+
+
+def _latencies(workers: LocalWorkers) -> str:
+    profile = workers.simulated.profile
+    if profile is None:
+        return (
+            f"latencies are the simulator's default curve and not those of {workers.accelerator.name}: "
+            "no throughput or price follows from them"
+        )
+    return (
+        f"latencies simulated for {profile.model} on {profile.tensor_parallel_size} {profile.accelerator} "
+        f"({profile.source}, {profile.date}, read within {profile.largest_error_percent:g} %)"
+    )
+
+
+def _answers(deployment: LocalDeployment) -> PlatformPart:
+    return PlatformPart(
+        f"Weights and tokenizer of {deployment.plan.release}",
+        "simulated",
+        "no weights: answers are random words, counted by a tokenizer of our own; "
+        f"a request without max_tokens gets {deployment.answer_tokens}, the workload's mean"
+        + _images(deployment),
+    )
+
+
+def _images(deployment: LocalDeployment) -> str:
+    """Say what becomes of images, where requests may hold any."""
+    if not deployment.images.per_request:
+        return ""
+    tokens = deployment.images.tokens
+    return f"; an image is fetched by nobody and counts as {tokens} words, encoding it takes no time"
+
+
+def _network(isolation: Isolation) -> PlatformPart:
+    if isolation.holder is not None:
+        return PlatformPart(
+            "Network of the models",
+            "real",
+            "a network namespace with loopback alone, relayed to 127.0.0.1",
+        )
+    return PlatformPart(
+        "Network of the models",
+        "stubbed",
+        f"no namespace ({isolation.reason}): Dynamo's event sockets listen on all interfaces of this "
+        "machine; the endpoint is on 127.0.0.1",
+    )

@@ -1,0 +1,194 @@
+"""Checks a line with a request and reports all its problems, before any money is spent.
+
+The format is that of the OpenAI Batch API
+(https://platform.openai.com/docs/api-reference/batch/request-input).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from batch.contracts.request import JobRequest
+from batch.preparation.estimate import input_tokens, output_tokens, parts
+from batch.preparation.json_values import read_json
+
+_LONGEST_ID = 512
+_KEYS = {"custom_id", "method", "url", "body"}
+#: Body field with the prompt or input, by API path.
+_QUESTIONS: Mapping[str, str] = {
+    "/v1/chat/completions": "messages",
+    "/v1/completions": "prompt",
+    "/v1/embeddings": "input",
+}
+_MOST_ANSWERS = 128
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedLine:
+    """A valid line.
+
+    Parameters
+    ----------
+    custom_id
+        The team's name for the line.
+    input_tokens, output_tokens
+        Estimated tokens of the prompt, and most tokens of the answers.
+    beginning
+        Start of the prompt. Requests with the same start share KV cache.
+    body, row
+        The request's body, or the values from which the worker renders it.
+    """
+
+    custom_id: str
+    input_tokens: int
+    output_tokens: int
+    beginning: str
+    body: Mapping[str, Any] | None = None
+    row: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BadLine:
+    """An invalid line.
+
+    Parameters
+    ----------
+    custom_id
+        The team's name for the line, if it has one.
+    reasons
+        Problems, each with the allowed values.
+    """
+
+    custom_id: str | None
+    reasons: tuple[str, ...]
+
+
+def check_request(content: bytes, request: JobRequest) -> CheckedLine | BadLine:
+    line = read_object(content, f"with {', '.join(sorted(_KEYS))}")
+    if isinstance(line, BadLine):
+        return line
+    custom_id = line.get("custom_id")
+    body = line.get("body")
+    reasons = [*_envelope_faults(line, request), *_body_faults(body, request)]
+    if reasons or not isinstance(body, dict):
+        return BadLine(custom_id if isinstance(custom_id, str) else None, tuple(reasons))
+    return checked(str(custom_id), body, request)
+
+
+def read_object(content: bytes, of: str) -> dict[str, Any] | BadLine:
+    """Read a line that contains a JSON object.
+
+    Parameters
+    ----------
+    of
+        Description of the object's expected fields, for the message.
+    """
+    try:
+        value = read_json(content)
+    except ValueError as error:
+        return BadLine(None, (f"not JSON in UTF-8: {error}",))
+    if not isinstance(value, dict):
+        return BadLine(None, (f"must be an object {of}; got {type(value).__name__}",))
+    return value
+
+
+def checked(custom_id: str, body: Mapping[str, Any], request: JobRequest) -> CheckedLine | BadLine:
+    """Return a line of valid form, unless it has more tokens than the model accepts.
+
+    Parameters
+    ----------
+    custom_id
+        The team's name for the line.
+    """
+    asked = input_tokens(body, image_tokens=request.image_tokens)
+    answered = output_tokens(body, default=request.default_output_tokens)
+    longest = request.limits.request_tokens
+    if asked + answered > longest:
+        reason = f"about {asked:,} input tokens and up to {answered:,} of output; the model takes {longest:,}"
+        return BadLine(custom_id, (reason,))
+    beginning = next((value for kind, value in parts(body) if kind == "text"), "")
+    return CheckedLine(custom_id, asked, answered, beginning[:1024], body=body)
+
+
+def id_faults(custom_id: object) -> Iterator[str]:
+    """Iterate over the problems of a custom_id."""
+    if not isinstance(custom_id, str) or not 1 <= len(custom_id) <= _LONGEST_ID:
+        yield f"custom_id: must be a string of 1 to {_LONGEST_ID} characters; got {_shown(custom_id)}"
+    elif not custom_id.isprintable():
+        yield f"custom_id: must hold printable characters alone; got {_shown(custom_id)}"
+
+
+def _envelope_faults(line: Mapping[str, Any], request: JobRequest) -> Iterator[str]:
+    """Iterate over the problems of the fields around the body."""
+    yield from id_faults(line.get("custom_id"))
+    if line.get("method") != "POST":
+        yield f"method: must be POST; got {_shown(line.get('method'))}"
+    if line.get("url") != request.endpoint:
+        yield f"url: must be the job's endpoint {request.endpoint}; got {_shown(line.get('url'))}"
+    for key in sorted(set(line) - _KEYS):
+        yield f"{key[:64]}: not a field of a request; those are {', '.join(sorted(_KEYS))}"
+
+
+def _body_faults(body: object, request: JobRequest) -> Iterator[str]:
+    """Iterate over the problems of the body."""
+    if not isinstance(body, dict):
+        yield f"body: must be an object; got {_shown(body)}"
+        return
+    if body.get("model") != request.model:
+        yield f"body.model: must be the job's model {request.model!r}; got {_shown(body.get('model'))}"
+    yield from parameter_faults(body)
+    question = _QUESTIONS[request.endpoint]
+    asked = body.get(question)
+    if question == "messages":
+        yield from _message_faults(asked)
+    elif not asked or not isinstance(asked, str | list):
+        yield f"body.{question}: must be a text or a list of texts, not empty; got {_shown(asked)}"
+    for kind, value in parts(body):
+        if kind == "image":
+            yield from _image_faults(value)
+
+
+def parameter_faults(body: Mapping[str, Any]) -> Iterator[str]:
+    """Iterate over the problems of the sampling parameters, above all those that decide the price.
+
+    Parameters
+    ----------
+    body
+        The body, or the parameters of a template.
+    """
+    if body.get("stream"):
+        yield "body.stream: a batch is not streamed; leave it out"
+    for field, most in (
+        ("max_tokens", 10_000_000),
+        ("max_completion_tokens", 10_000_000),
+        ("n", _MOST_ANSWERS),
+    ):
+        value = body.get(field)
+        if value is not None and (type(value) is not int or not 1 <= value <= most):
+            yield f"body.{field}: must be a whole number from 1 to {most:,}; got {_shown(value)}"
+
+
+def _message_faults(messages: object) -> Iterator[str]:
+    """Iterate over the problems of the messages."""
+    if not isinstance(messages, list) or not messages:
+        yield f"body.messages: must be a list of messages, not empty; got {_shown(messages)}"
+        return
+    for place, message in enumerate(messages):
+        if not isinstance(message, dict) or not isinstance(message.get("role"), str):
+            yield f"body.messages[{place}]: must be an object with a role; got {_shown(message)}"
+
+
+def _image_faults(address: str) -> Iterator[str]:
+    """Iterate over the problems of an image address. Engines do not load images from S3."""
+    if not address.startswith("data:"):
+        shown = repr(address[:200])
+        yield f"image {shown}: must be a data: URL; images in S3 go with a template and its imageFields"
+
+
+def _shown(value: object) -> str:
+    """Return a value, shortened for a message."""
+    text = json.dumps(value, ensure_ascii=False) if value is not None else "nothing"
+    return text if len(text) <= 80 else f"{text[:77]}..."  # noqa: PLR2004 - a line of a message

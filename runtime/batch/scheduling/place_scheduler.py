@@ -1,0 +1,221 @@
+"""Admits jobs and sets how many shards of each job run at the same time.
+
+Every step can be repeated. The next run, a minute later, completes an interrupted one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from botocore.exceptions import ClientError
+
+from batch.jobs.configuration import Configuration
+from batch.jobs.executions import Executions
+from batch.jobs.job_record import Job
+from batch.jobs.job_table import JobTable
+from batch.jobs.record_table import StateConflictError
+from batch.jobs.spending import SpendingTable, month_of
+from batch.objects import Objects
+from batch.scheduling.admissions import Admission, AdmissionTable
+from batch.scheduling.allotment import WaitingOrRunning, allot
+from batch.scheduling.budgets import admitted
+from inference_blueprints.contracts.batch_keys import JobKeys
+from inference_blueprints.contracts.batch_limits import MAX_RESIZES_PER_RUN
+from inference_blueprints.contracts.batch_names import SHARD_MAP_LABEL
+
+# Longer than a submission takes to start its job.
+_BEGUN_SECONDS: Final = 300
+# The execution has already continued or ended.
+_NOBODY_WAITS: Final = {"TaskTimedOut", "TaskDoesNotExist"}
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulingCandidate:
+    """A job that needs places.
+
+    Parameters
+    ----------
+    shards
+        Unfinished shards.
+    """
+
+    job: Job
+    admission: Admission
+    shards: int
+
+
+class Scheduler:
+    def __init__(
+        self,
+        *,
+        configuration: Configuration,
+        jobs: JobTable,
+        admissions: AdmissionTable,
+        spending: SpendingTable,
+        objects: Objects,
+        executions: Executions,
+        step_functions: Any,
+        queue_urls: Mapping[str, str],
+    ) -> None:
+        self._configuration = configuration
+        self._jobs = jobs
+        self._admissions = admissions
+        self._spending = spending
+        self._objects = objects
+        self._executions = executions
+        self._step_functions = step_functions
+        self._queue_urls = queue_urls
+
+    def run(self, *, now: float, resizes: int = MAX_RESIZES_PER_RUN) -> None:
+        """Stop jobs that are past their deadline, then allot the places of every model.
+
+        Parameters
+        ----------
+        resizes
+            Running jobs whose places may change. Others keep theirs until the next run.
+        """
+        by_model: dict[str, list[SchedulingCandidate]] = defaultdict(list)
+        candidates = list(self._candidates(now))
+        for candidate in self._within_budgets(candidates, now):
+            by_model[candidate.job.model].append(candidate)
+        for model, candidates in by_model.items():
+            allotted = allot(map(_wanted, candidates), self._places(model), now=now)
+            for candidate in candidates:
+                places, before = allotted.get(candidate.job.id, 0), candidate.admission.places
+                if places in {0, before} or (before is not None and resizes == 0):
+                    continue
+                resizes -= before is not None
+                self._give(candidate, places, now=now)
+
+    def _within_budgets(
+        self, candidates: Iterable[SchedulingCandidate], now: float
+    ) -> Iterator[SchedulingCandidate]:
+        """Iterate over candidates within their teams' budgets. Running jobs are counted first."""
+        spent = self._spent(now)
+        for candidate in sorted(
+            candidates, key=lambda each: (each.admission.places is None, _wanted(each).rank(now))
+        ):
+            if self._is_within_budget(candidate, spent):
+                yield candidate
+
+    def _spent(self, now: float) -> dict[str, float]:
+        """Return the spending of each team this month, including estimates for jobs that are about to end."""
+        month = month_of(now)
+        spent = {team.name: self._spending.usd(team.name, month) for team in self._configuration.teams}
+        for each in admitted(self._jobs, self._admissions, ("finalizing", "cancelling")):
+            if each.job.team in spent:
+                spent[each.job.team] += each.admission.usd
+        return spent
+
+    def _candidates(self, now: float) -> Iterator[SchedulingCandidate]:
+        """Iterate over waiting and running jobs. Jobs past their deadline are stopped."""
+        for state in ("validating", "in_progress"):
+            for job in self._jobs.in_state(state):
+                if job.expires_at <= now:
+                    self._expire(job, now)
+                    continue
+                admission = self._admissions.of(job)
+                if admission is not None:
+                    yield SchedulingCandidate(job, admission, self._shards_left(admission))
+                elif now - job.created_at > _BEGUN_SECONDS:
+                    # The submission may have broken off before this step. A repeated start changes nothing.
+                    self._executions.start(job)
+
+    def _expire(self, job: Job, now: float) -> None:
+        """Stop a job past its deadline. If it never started, end it here, because nothing else will."""
+        if not self._executions.stop(job, cause="the deadline has passed"):
+            with suppress(StateConflictError):
+                self._jobs.move(
+                    job.id, "expired", before=["validating", "in_progress"], now=int(now), attempt=job.attempt
+                )
+
+    def _shards_left(self, admission: Admission) -> int:
+        """Return the unfinished shards of an attempt; at least one until the map has ended."""
+        if admission.places is None:
+            return admission.shards
+        keys = JobKeys(admission.job)
+        done = turns_done(self._objects.sizes(keys.parts))
+        return max(admission.shards - (done - admission.shards_before), 1)
+
+    def _places(self, model: str) -> int:
+        """Return the shards that the model's workers run at the same time."""
+        queues = [queue for queue in self._configuration.queues if queue.model == model]
+        return max((queue.capacity.places for queue in queues), default=0)
+
+    def _is_within_budget(self, candidate: SchedulingCandidate, spent: dict[str, float]) -> bool:
+        """Return whether the team's budget allows the job.
+
+        If so, its estimate counts as spent from then on.
+        """
+        name, usd = candidate.job.team, candidate.admission.usd
+        team = self._configuration.team(name)
+        if candidate.admission.places is None and (
+            team is None or spent[name] + usd > team.monthly_budget_usd
+        ):
+            return False
+        spent[name] = spent.get(name, 0.0) + usd
+        return True
+
+    def _give(self, candidate: SchedulingCandidate, places: int, *, now: float) -> None:
+        if candidate.admission.places is None:
+            self._admit(candidate, places, now=now)
+        else:
+            self._resize(candidate.job, places)
+        self._admissions.put(candidate.admission.with_places(places), now=int(now))
+
+    def _admit(self, candidate: SchedulingCandidate, places: int, *, now: float) -> None:
+        """Admit a job."""
+        job = candidate.job
+        if job.state == "validating":
+            try:
+                self._jobs.move(
+                    job.id, "in_progress", before=["validating"], now=int(now), attempt=job.attempt
+                )
+            except StateConflictError:
+                return  # The job was cancelled at this moment.
+        output = {"places": places, "queueUrl": self._queue_urls[job.model]}
+        try:
+            self._step_functions.send_task_success(
+                taskToken=candidate.admission.task_token, output=json.dumps(output)
+            )
+        except ClientError as error:
+            if error.response["Error"]["Code"] not in _NOBODY_WAITS:
+                raise
+
+    def _resize(self, job: Job, places: int) -> None:
+        """Change the number of a job's shards that run at the same time."""
+        runs = self._step_functions.list_map_runs(executionArn=self._executions.arn(job))["mapRuns"]
+        for run in runs:
+            if f"/{SHARD_MAP_LABEL}:" in run["mapRunArn"] and "stopDate" not in run:
+                self._step_functions.update_map_run(mapRunArn=run["mapRunArn"], maxConcurrency=places)
+
+
+def turns_done(parts: Iterable[str]) -> int:
+    """Return the number of finished turns of shards.
+
+    Parameters
+    ----------
+    parts
+        Keys of all parts of a job.
+    """
+    return sum(key.endswith("/done.json") for key in parts)
+
+
+def _wanted(candidate: SchedulingCandidate) -> WaitingOrRunning:
+    """Return a job in the form that `allot` takes."""
+    job, admission = candidate.job, candidate.admission
+    return WaitingOrRunning(
+        job=job.id,
+        team=job.team,
+        priority=job.priority,
+        submitted=job.created_at,
+        deadline=job.expires_at,
+        shards=candidate.shards,
+        seconds_per_shard=admission.seconds_per_shard,
+        is_running=admission.places is not None,
+    )

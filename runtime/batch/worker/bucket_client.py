@@ -1,0 +1,228 @@
+"""Objects in S3 for the worker: reads, lists, creates once, and writes in parts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from types import TracebackType
+from typing import Any, Final, Self
+
+from botocore.exceptions import ClientError
+
+from batch.worker.clients import in_thread
+
+#: Smallest part that S3 accepts, except for the last
+#: (https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html).
+_PART_BYTES: Final = 8 * 2**20
+_CONFLICT_SECONDS: Final = 0.1
+
+
+class MissingObjectError(Exception):
+    """A required object is missing, or reading it is not permitted. The message names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    """An object that was read completely.
+
+    Parameters
+    ----------
+    metadata
+        Metadata set by its writer.
+    served_at
+        Time of S3's response by S3's clock, in seconds since 1970.
+    """
+
+    body: bytes
+    metadata: Mapping[str, str]
+    served_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class OpenObject:
+    """An object that is being read.
+
+    Parameters
+    ----------
+    stream
+        botocore's stream of its bytes.
+    size
+        Number of bytes in the stream.
+    content_type
+        Content type set by its writer.
+    """
+
+    stream: Any
+    size: int
+    content_type: str
+
+
+class BucketClient:
+    """Objects of one bucket.
+
+    Parameters
+    ----------
+    client
+        boto3's client of S3.
+    """
+
+    def __init__(self, client: Any, name: str) -> None:
+        self._client = client
+        self._name = name
+
+    async def read(self, key: str) -> StoredObject | None:
+        """Return a small object, or None if there is none."""
+        try:
+            return await in_thread(self._read, key)
+        except ClientError as error:
+            if _code(error) == "NoSuchKey":
+                return None
+            raise
+
+    async def open(self, key: str, first: int = 0) -> OpenObject:
+        """Open an object for reading.
+
+        Parameters
+        ----------
+        first
+            Index of the first byte to read.
+
+        Raises
+        ------
+        MissingObjectError
+            If the object is missing, or reading it is not permitted.
+        """
+        where = {"Range": f"bytes={first}-"} if first else {}
+        try:
+            answer = await in_thread(self._client.get_object, Bucket=self._name, Key=key, **where)
+        except ClientError as error:
+            if _code(error) in {"NoSuchKey", "NoSuchBucket", "AccessDenied"}:
+                raise MissingObjectError(f"s3://{self._name}/{key}: {_code(error)}") from error
+            raise
+        return OpenObject(answer["Body"], answer["ContentLength"], answer.get("ContentType", ""))
+
+    async def keys(self, prefix: str) -> list[str]:
+        """Return the keys below a prefix, in order.
+
+        Parameters
+        ----------
+        prefix
+            Prefix with a slash at its end.
+        """
+        return await in_thread(self._keys, prefix)
+
+    async def create(self, key: str, body: bytes, metadata: Mapping[str, str]) -> bool:
+        """Write an object and return True. If it already exists, leave it and return False.
+
+        False is also possible for an object that this call wrote: if the response is lost, botocore repeats
+        the request.
+
+        Parameters
+        ----------
+        metadata
+            Metadata to set.
+        """
+        while True:
+            try:
+                await in_thread(
+                    self._client.put_object,
+                    Bucket=self._name,
+                    Key=key,
+                    Body=body,
+                    Metadata=dict(metadata),
+                    IfNoneMatch="*",
+                )
+            except ClientError as error:
+                if _code(error) == "PreconditionFailed":
+                    return False
+                # Another writer writes the same key at this moment, and S3 asks for a retry
+                # (https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObject.html, If-None-Match).
+                if _code(error) != "ConditionalRequestConflict":
+                    raise
+                await asyncio.sleep(_CONFLICT_SECONDS)
+            else:
+                return True
+
+    async def write(self, key: str, body: bytes) -> None:
+        """Write an object, and replace any earlier one."""
+        await in_thread(self._client.put_object, Bucket=self._name, Key=key, Body=body)
+
+    def written_in_parts(self, key: str) -> PartWriter:
+        """Return a writer for an object of any size.
+
+        The object exists after the ``with`` block has ended without error.
+        """
+        return PartWriter(self._client, self._name, key)
+
+    def _read(self, key: str) -> StoredObject:
+        answer = self._client.get_object(Bucket=self._name, Key=key)
+        date = answer["ResponseMetadata"]["HTTPHeaders"]["date"]
+        return StoredObject(
+            answer["Body"].read(), answer["Metadata"], parsedate_to_datetime(date).timestamp()
+        )
+
+    def _keys(self, prefix: str) -> list[str]:
+        pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._name, Prefix=prefix)
+        return [entry["Key"] for page in pages for entry in page.get("Contents", [])]
+
+
+@dataclass(slots=True)
+class PartWriter:
+    """Writes an object in parts, with a bounded number of bytes in memory."""
+
+    client: Any
+    bucket: str
+    key: str
+    _buffer: bytearray = field(default_factory=bytearray)
+    _upload: dict[str, str] = field(default_factory=dict)
+    _parts: list[dict[str, Any]] = field(default_factory=list)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if exception is None:
+            await self._complete()
+        elif self._upload:
+            await in_thread(self.client.abort_multipart_upload, **self._upload)
+
+    async def add(self, content: bytes) -> None:
+        self._buffer += content
+        if len(self._buffer) >= _PART_BYTES:
+            await self._send()
+
+    async def _send(self) -> None:
+        body = bytes(self._buffer)
+        self._buffer.clear()
+        await in_thread(self._send_part, body)
+
+    def _send_part(self, body: bytes) -> None:
+        if not self._upload:
+            where = {"Bucket": self.bucket, "Key": self.key}
+            begun = self.client.create_multipart_upload(**where)
+            self._upload = {**where, "UploadId": begun["UploadId"]}
+        number = len(self._parts) + 1
+        answer = self.client.upload_part(**self._upload, PartNumber=number, Body=body)
+        self._parts.append({"PartNumber": number, "ETag": answer["ETag"]})
+
+    async def _complete(self) -> None:
+        if not self._upload:
+            where = {"Bucket": self.bucket, "Key": self.key}
+            await in_thread(self.client.put_object, **where, Body=bytes(self._buffer))
+            return
+        if self._buffer:
+            await self._send()
+        await in_thread(
+            self.client.complete_multipart_upload, **self._upload, MultipartUpload={"Parts": self._parts}
+        )
+
+
+def _code(error: ClientError) -> str:
+    return str(error.response["Error"]["Code"])

@@ -1,0 +1,125 @@
+"""Loads images that rows name in S3, as data URLs.
+
+A data URL makes the request self-contained: the engine needs no access to S3, and its logs contain no
+signature. A repeated request has the same bytes, and so the same `Idempotency-Key`. The memory for images is
+limited over all lines of the process.
+"""
+
+from __future__ import annotations
+
+import base64
+import mimetypes
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from batch.worker.bucket_client import BucketClient, MissingObjectError, OpenObject
+from batch.worker.clients import in_thread
+from batch.worker.memory_budget import MemoryBudget
+
+_SCHEME = "s3://"
+# An image, its base64 form, and that form within the request's body.
+_COPIES = 4
+
+
+class ImageError(Exception):
+    """An image cannot be sent. The message names it and the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldImages:
+    """The images of one line.
+
+    Parameters
+    ----------
+    held_bytes
+        Bytes that they hold of the memory for images.
+    """
+
+    urls: Sequence[str]
+    held_bytes: int
+
+
+class Images:
+    """Reads images of any bucket.
+
+    Parameters
+    ----------
+    client
+        boto3's client of S3.
+    memory
+        Limit for the images of all lines.
+    """
+
+    def __init__(self, client: Any, memory: MemoryBudget, *, most_bytes: int) -> None:
+        self._client = client
+        self._memory = memory
+        self._most = most_bytes
+
+    async def read(
+        self, row: Mapping[str, Any], fields: Sequence[str], prefixes: Sequence[str]
+    ) -> HeldImages:
+        """Read the images of a row. They hold memory until `let_go`.
+
+        Memory for all of them is reserved at once, by the sizes that S3 reports before it sends them. A line
+        that holds memory never waits for more, so lines cannot block each other.
+
+        Parameters
+        ----------
+        fields
+            Fields that name images: an address, a list of addresses, or nothing.
+        prefixes
+            Prefixes from which images may be read.
+
+        Raises
+        ------
+        ImageError
+            If an image lies elsewhere, is missing, is too large, or is not an image.
+        """
+        names = [name for field in fields for name in _names(row, field)]
+        opened = [await self._open(name, prefixes) for name in names]
+        size = sum(image.size for image in opened) * _COPIES
+        await self._memory.take(size)
+        try:
+            urls = [await _data_url(name, image) for name, image in zip(names, opened, strict=True)]
+        except BaseException:
+            self._memory.give_back(size)
+            raise
+        return HeldImages(urls, size)
+
+    def let_go(self, images: HeldImages) -> None:
+        """Release the memory of images."""
+        self._memory.give_back(images.held_bytes)
+
+    async def _open(self, name: str, prefixes: Sequence[str]) -> OpenObject:
+        if not any(name.startswith(prefix.rstrip("/") + "/") for prefix in prefixes):
+            raise ImageError(f"image {name} is not below one of the team's dataPrefixes")
+        bucket, _, key = name.removeprefix(_SCHEME).partition("/")
+        try:
+            image = await BucketClient(self._client, bucket).open(key)
+        except MissingObjectError as error:
+            raise ImageError(f"image {error}") from error
+        if image.size > self._most:
+            raise ImageError(f"image {name} has {image.size} bytes, must have at most {self._most}")
+        return image
+
+
+def _names(row: Mapping[str, Any], field: str) -> list[str]:
+    if field not in row:
+        raise ImageError(f"the row has no field {field}, which the template takes images from")
+    value = row[field]
+    names = value if isinstance(value, list) else [value] if value else []
+    for name in names:
+        if not (isinstance(name, str) and name.startswith(_SCHEME)):
+            raise ImageError(f"field {field}: got {name!r}, must be an address such as s3://bucket/key")
+    return names
+
+
+async def _data_url(name: str, image: OpenObject) -> str:
+    kind = image.content_type
+    if not kind.startswith("image/"):
+        kind = mimetypes.guess_type(name)[0] or ""
+    if not kind.startswith("image/"):
+        raise ImageError(f"image {name} is neither stored as an image nor named as one")
+    content = await in_thread(image.stream.read)
+    return f"data:{kind};base64,{base64.b64encode(content).decode()}"

@@ -1,0 +1,18 @@
+"""Write ``values.schema.json`` of our charts from the types of their values. ``make generate`` runs it."""
+
+from __future__ import annotations
+
+import json
+
+from inference_blueprints.resources import charts_directory
+from inference_blueprints.targets.eks.values_schema import schema_charts, values_schema
+
+
+def schema_text(chart: str) -> str:
+    """Return the text of a chart's schema."""
+    return json.dumps(values_schema(chart), indent=2) + "\n"
+
+
+if __name__ == "__main__":
+    for name in schema_charts():
+        (charts_directory() / name / "values.schema.json").write_text(schema_text(name), encoding="utf-8")

@@ -1,0 +1,1 @@
+"""Stacks of a platform on Amazon EKS."""

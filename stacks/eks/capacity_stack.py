@@ -1,0 +1,197 @@
+"""The nodes that models run on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_eks_v2 as eks
+from constructs import Construct
+
+from inference_blueprints import catalog
+from inference_blueprints.catalog import system_nodes
+from inference_blueprints.catalog.charts import Chart
+from inference_blueprints.catalog.releases import NodeImage
+from inference_blueprints.serving.nodes.pool_quota import pool_quota
+from inference_blueprints.serving.types import ServingPlan
+from inference_blueprints.spec.types import Kueue, Pool, Purchase, Queueing
+from inference_blueprints.targets.eks.chart_values import chart_values
+from inference_constructs.capacity.efa_security_group import EfaSecurityGroup
+from inference_constructs.capacity.job_queue import JobQueue
+from inference_constructs.capacity.karpenter_pool import KarpenterPool
+from inference_constructs.capacity.pool_manifests import (
+    NodeProperties,
+    PoolProperties,
+    ReservedInstances,
+    node_taints,
+)
+from inference_constructs.capacity.queue_manifests import QueueProperties
+from inference_constructs.eks.kubectl_access import KubectlAccess
+from inference_constructs.helm.release import HelmRelease
+from stacks.eks.platform_stack import MODEL_NAMESPACE
+
+
+class CapacityStack(cdk.Stack):
+    """A Karpenter pool for each of the blueprint's, one without accelerators for the routers, and queues.
+
+    Parameters
+    ----------
+    access
+        The cluster.
+    charts
+        Charts by name.
+    pools, queueing
+        The blueprint's sections.
+    plan
+        The models' processes, which queues leave room for.
+    image
+        Image that nodes boot.
+    held_images
+        The same by pool, of those that stay as they are.
+    vpc
+        Where the nodes are.
+    node_role_name
+        Role of the nodes.
+    subnet_ids
+        Private subnets, by id: tags could match subnets of others.
+    security_group_id
+        The cluster's security group, which admits its members.
+    instance_tags
+        Tags of instances and volumes.
+    env
+        Account and region.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        access: KubectlAccess,
+        charts: Mapping[str, Chart],
+        pools: Sequence[Pool],
+        queueing: Queueing | None,
+        plan: ServingPlan,
+        image: NodeImage,
+        held_images: Mapping[str, NodeImage],
+        vpc: ec2.IVpc,
+        node_role_name: str,
+        subnet_ids: Sequence[str],
+        security_group_id: str,
+        instance_tags: Mapping[str, str],
+        env: cdk.Environment,
+    ) -> None:
+        super().__init__(scope, construct_id, env=env)
+        cluster = access.import_cluster(self)
+        efa_groups = (
+            [EfaSecurityGroup(self, "Efa", vpc_id=vpc.vpc_id).attr_group_id]
+            if any(pool.efa for pool in pools)
+            else []
+        )
+        nodes = NodeProperties(
+            role_name=node_role_name,
+            subnet_ids=subnet_ids,
+            security_group_ids=[security_group_id],
+            efa_security_group_ids=efa_groups,
+            tags=instance_tags,
+        )
+        KarpenterPool(self, "SystemPool", cluster=cluster, pool=_system_pool(image), nodes=nodes)
+        properties = [_pool_properties(pool, held_images.get(pool.name, image)) for pool in pools]
+        for each in properties:
+            KarpenterPool(self, f"Pool-{each.name}", cluster=cluster, pool=each, nodes=nodes)
+        if queueing and queueing.kueue:
+            queues = _queues(queueing.kueue, pools, properties, plan)
+            self._add_queues(queues, cluster=cluster, chart=charts["kueue"], cohort=access.cluster_name)
+
+    def _add_queues(
+        self, queues: Sequence[QueueProperties], *, cluster: eks.ICluster, chart: Chart, cohort: str
+    ) -> None:
+        """Install Kueue and its queues, which only Kueue can end: in one stack they go before it."""
+        kueue = HelmRelease(
+            self,
+            "Kueue",
+            cluster=cluster,
+            chart=chart,
+            values=chart_values("kueue", namespace=MODEL_NAMESPACE),
+            wait=True,
+            create_namespace=True,
+        )
+        for queue in queues:
+            JobQueue(
+                self,
+                f"Queue-{queue.pool}",
+                cluster=cluster,
+                queue=queue,
+                cohort=cohort,
+                namespace=MODEL_NAMESPACE,
+            ).node.add_dependency(kueue)
+
+
+def _system_pool(image: NodeImage) -> PoolProperties:
+    """Return where routers run that the system nodes have no room for. Names of blueprints have no dot."""
+    return PoolProperties(
+        name="inference-blueprints.system",
+        instance_types=[catalog.instance_type(name) for name in system_nodes.OVERFLOW_INSTANCE_TYPES],
+        image=image,
+        capacity_types=["on-demand"],
+        max_nodes=system_nodes.OVERFLOW_MAXIMUM_NODES,
+        disk_gib=80,
+        labelled=False,
+    )
+
+
+def _pool_properties(pool: Pool, image: NodeImage) -> PoolProperties:
+    """Translate a pool of the blueprint."""
+    return PoolProperties(
+        name=pool.name,
+        instance_types=[catalog.instance_type(name) for name in pool.instance_types],
+        image=image,
+        capacity_types=_capacity_types(pool.purchase),
+        max_nodes=pool.nodes.max,
+        min_nodes=pool.nodes.min,
+        disk_gib=pool.disk.size_gib,
+        image_snapshot_id=pool.image_snapshot_id,
+        reserved=_reserved(pool.purchase),
+        availability_zone=pool.availability_zone,
+        efa=pool.efa,
+        labels=pool.labels,
+        # Karpenter takes a taint without a value, and none whose value is empty.
+        taints=[{name: word for name, word in taint.model_dump().items() if word} for taint in pool.taints],
+    )
+
+
+def _queues(
+    kueue: Kueue, pools: Sequence[Pool], properties: Sequence[PoolProperties], plan: ServingPlan
+) -> list[QueueProperties]:
+    """Give each pool a queue over what the models leave; only pools of one kind lend each other."""
+    quotas = {pool.name: pool_quota(pool, plan).resources for pool in pools}
+    return [
+        QueueProperties(
+            pool=pool.name,
+            taints=node_taints(nodes),
+            quota=quotas[pool.name],
+            lenders=[
+                name
+                for name, quota in quotas.items()
+                if kueue.borrowing and name != pool.name and quota.keys() == quotas[pool.name].keys()
+            ],
+        )
+        for pool, nodes in zip(pools, properties, strict=True)
+    ]
+
+
+def _capacity_types(purchase: Purchase) -> list[str]:
+    """Return Karpenter's capacity types for a purchase option."""
+    if purchase.spot:
+        return ["spot", "on-demand"] if purchase.spot.on_demand_fallback else ["spot"]
+    return ["on-demand"] if purchase.on_demand else ["reserved"]
+
+
+def _reserved(purchase: Purchase) -> ReservedInstances | None:
+    """Return which reserved capacity a way of paying means."""
+    if purchase.reservation:
+        return ReservedInstances(purchase.reservation.model_dump(exclude_none=True), "default")
+    if purchase.capacity_block:
+        return ReservedInstances(purchase.capacity_block.model_dump(exclude_none=True), "capacity-block")
+    return None

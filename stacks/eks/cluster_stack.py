@@ -1,0 +1,155 @@
+"""The EKS control plane, the platform's own nodes, and Karpenter's permissions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_kms as kms
+from constructs import Construct
+
+from inference_blueprints.spec.types import EksCluster
+from inference_constructs.capacity.karpenter_identity import KarpenterIdentity
+from inference_constructs.eks.cluster_add_ons import AFTER_NODES, BEFORE_NODES, SECRETS, ClusterAddOns
+from inference_constructs.eks.inference_cluster import InferenceCluster
+from inference_constructs.eks.kubectl_access import KubectlAccess
+from inference_constructs.eks.pod_identity import PodIdentity
+from inference_constructs.eks.system_nodegroup import SystemNodegroup
+from inference_constructs.findings import acknowledge_managed_policies
+
+
+class ClusterStack(cdk.Stack):
+    """A cluster that is ready for charts.
+
+    Parameters
+    ----------
+    eks
+        The blueprint's section.
+    add_on_versions
+        Version by EKS add-on; EKS chooses it where it is None.
+    cluster_name
+        `metadata.name`, a plain string.
+    vpc
+        Its private subnets hold control plane and nodes.
+    load_balancer_security_group
+        Callers of the models.
+    model_ports
+        TCP ports on which models answer, 1 to 65535.
+    secrets_key
+        Key of Kubernetes secrets.
+    secrets_in_pods
+        Whether pods read secrets of Secrets Manager.
+    instance_tags
+        Tags of instances and volumes.
+    env
+        Account and region.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        eks: EksCluster,
+        add_on_versions: Mapping[str, str | None],
+        cluster_name: str,
+        vpc: ec2.IVpc,
+        load_balancer_security_group: ec2.ISecurityGroup,
+        model_ports: Iterable[int],
+        secrets_key: kms.IKey,
+        secrets_in_pods: bool,
+        instance_tags: Mapping[str, str],
+        env: cdk.Environment,
+    ) -> None:
+        super().__init__(scope, construct_id, env=env, termination_protection=True)
+        subnets = vpc.private_subnets
+        self.subnet_ids = [subnet.subnet_id for subnet in subnets]
+        self.cluster = InferenceCluster(
+            self,
+            "Cluster",
+            cluster_name=cluster_name,
+            version=eks.version,
+            vpc=vpc,
+            subnets=ec2.SubnetSelection(subnets=subnets),
+            public_endpoint=eks.endpoint_access == "publicAndPrivate",
+            secrets_key=secrets_key,
+        )
+        self.karpenter = KarpenterIdentity(self, "Karpenter", cluster_name=cluster_name)
+        self.security_group_id = self.cluster.cluster_security_group_id
+        self._add_system_nodes(
+            eks.version, cluster_name, instance_tags, add_on_versions, secrets_in_pods=secrets_in_pods
+        )
+        self._admit(load_balancer_security_group, model_ports)
+        self.access = KubectlAccess.from_cluster(self.cluster, cluster_name=cluster_name)
+
+    def _add_system_nodes(
+        self,
+        kubernetes_version: str,
+        cluster_name: str,
+        instance_tags: Mapping[str, str],
+        add_on_versions: Mapping[str, str | None],
+        *,
+        secrets_in_pods: bool,
+    ) -> None:
+        """Install daemons, then nodes, then the add-ons that need nodes."""
+        policy = f"arn:{self.partition}:iam::aws:policy/AmazonEKS_CNI_Policy"
+        network_plugin = PodIdentity(
+            self,
+            "NetworkPlugin",
+            cluster_name=cluster_name,
+            namespace="kube-system",
+            service_accounts=["aws-node"],
+            managed_policy_arns=[policy],
+        )
+        acknowledge_managed_policies(
+            network_plugin, [policy], "AWS maintains what its network plug-in needs in this policy."
+        )
+        daemons = ClusterAddOns(
+            self, "Daemons", cluster_name=cluster_name, add_ons=BEFORE_NODES, versions=add_on_versions
+        )
+        nodes = SystemNodegroup(
+            self,
+            "SystemNodes",
+            cluster_name=cluster_name,
+            kubernetes_version=kubernetes_version,
+            subnet_ids=self.subnet_ids,
+            tags=instance_tags,
+        )
+        add_ons = [*AFTER_NODES, SECRETS] if secrets_in_pods else AFTER_NODES
+        deployments = ClusterAddOns(
+            self, "Deployments", cluster_name=cluster_name, add_ons=add_ons, versions=add_on_versions
+        )
+        for earlier, later in (
+            (self.cluster, self.karpenter),
+            (self.cluster, network_plugin),
+            (self.cluster, daemons),
+            (daemons, nodes),
+            (network_plugin, nodes),
+            (nodes, deployments),
+        ):
+            later.node.add_dependency(earlier)
+
+    def _admit(self, load_balancer: ec2.ISecurityGroup, ports: Iterable[int]) -> None:
+        """Let the models' load balancer reach pods, which carry the cluster's security group."""
+        for port in sorted(set(ports)):
+            ec2.CfnSecurityGroupIngress(
+                self,
+                f"ModelsIngress{port}",
+                description="Models, from their load balancer",
+                from_port=port,
+                to_port=port,
+                group_id=self.security_group_id,
+                ip_protocol="tcp",
+                source_security_group_id=load_balancer.security_group_id,
+            )
+            ec2.CfnSecurityGroupEgress(
+                self,
+                f"ModelsEgress{port}",
+                description="Models, to their pods",
+                from_port=port,
+                to_port=port,
+                group_id=load_balancer.security_group_id,
+                ip_protocol="tcp",
+                destination_security_group_id=self.security_group_id,
+            )

@@ -1,0 +1,160 @@
+"""The stacks of a platform whose containers run on Amazon EKS."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+
+from inference_blueprints.catalog import image_cache
+from inference_blueprints.catalog.releases import NodeImage
+from inference_blueprints.serving.types import SecretValue, ServingPlan
+from inference_blueprints.spec.types import EksCluster
+from inference_constructs.serving.model_route import listener_priorities
+from stacks.eks.capacity_stack import CapacityStack
+from stacks.eks.cluster_stack import ClusterStack
+from stacks.eks.model_stack import ModelStack
+from stacks.eks.platform_stack import PlatformStack
+from stacks.target_stacks import TargetStacks
+
+
+class EksStacks(TargetStacks):
+    """Control plane, controllers, pools, models and batch workers on one EKS cluster."""
+
+    @classmethod
+    def refusals(cls, plan: ServingPlan) -> tuple[str, ...]:  # noqa: ARG003 - EKS runs every plan
+        """Return no refusals: EKS runs every plan."""
+        return ()
+
+    def add(self) -> None:
+        """Add every stack that runs models and batch jobs to the app, in deployment order."""
+        eks = self._foundation.blueprint.spec.cluster.eks
+        if eks is None:
+            raise ValueError("the blueprint does not choose `cluster.eks`")
+        cluster = self._add_cluster(eks)
+        nodes = self._add_nodes(eks, cluster)
+        self._add_models(cluster, after=nodes)
+        self._add_image_cache(eks)
+        self._add_batch(cluster, after=nodes)
+
+    def _add_cluster(self, eks: EksCluster) -> ClusterStack:
+        """Add the control plane with the platform's own nodes."""
+        deployments = [
+            deployment for model in self._foundation.plan.models for deployment in model.deployments
+        ]
+        return ClusterStack(
+            self._foundation.app,
+            self._foundation.stack_name("Cluster"),
+            eks=eks,
+            add_on_versions=self._foundation.blueprint.releases.add_ons,
+            cluster_name=self._foundation.blueprint.metadata.name,
+            vpc=self._foundation.network.vpc,
+            load_balancer_security_group=self._foundation.network.models.security_group,
+            model_ports={deployment.entry_point.ports[0].number for deployment in deployments},
+            secrets_key=self._foundation.data.encryption_key,
+            secrets_in_pods=self._has_secrets(),
+            instance_tags=self._foundation.tags,
+            env=self._foundation.env,
+        )
+
+    def _has_secrets(self) -> bool:
+        """Return whether pods read secrets of Secrets Manager."""
+        environments = self._foundation.plan.environments
+        return any(isinstance(value, SecretValue) for each in environments for value in each.values())
+
+    def _add_nodes(self, eks: EksCluster, cluster: ClusterStack) -> CapacityStack:
+        """Add the controllers, then the pools, which are objects of theirs."""
+        plan = self._foundation.plan
+        platform = PlatformStack(
+            self._foundation.app,
+            self._foundation.stack_name("Platform"),
+            access=cluster.access,
+            charts=self._foundation.blueprint.releases.charts,
+            vpc=self._foundation.network.vpc,
+            pools=self._foundation.blueprint.spec.pools,
+            interruption_queue_name=cluster.karpenter.queue.queue_name,
+            secrets_in_pods=self._has_secrets(),
+            inference_pools=any(each.picker for model in plan.models for each in model.deployments),
+            spanning_stacks=plan.spanning_stacks,
+            env=self._foundation.env,
+        )
+        capacity = CapacityStack(
+            self._foundation.app,
+            self._foundation.stack_name("Capacity"),
+            access=cluster.access,
+            charts=self._foundation.blueprint.releases.charts,
+            pools=self._foundation.blueprint.spec.pools,
+            queueing=self._foundation.blueprint.spec.queueing,
+            plan=self._foundation.plan,
+            image=NodeImage(eks.version, self._foundation.blueprint.releases.bottlerocket),
+            held_images=self._foundation.blueprint.releases.held_pools,
+            vpc=self._foundation.network.vpc,
+            node_role_name=cluster.karpenter.node_role.ref,
+            subnet_ids=cluster.subnet_ids,
+            security_group_id=cluster.security_group_id,
+            instance_tags=self._foundation.tags,
+            env=self._foundation.env,
+        )
+        capacity.add_stack_dependency(platform)
+        return capacity
+
+    def _add_models(self, cluster: ClusterStack, *, after: cdk.Stack) -> None:
+        """Add one stack a model."""
+        priorities = listener_priorities([model.name for model in self._foundation.blueprint.spec.models])
+        for model in self._foundation.blueprint.spec.models:
+            stack = ModelStack(
+                self._foundation.app,
+                self._foundation.stack_name(f"Model-{model.name}"),
+                access=cluster.access,
+                plan=self._foundation.plan.model(model.name),
+                weights=model.weights,
+                weights_bucket_name=self._foundation.data.weights_bucket_name,
+                encryption_key=self._foundation.data.encryption_key,
+                gateway=self._foundation.network.models.gateway,
+                priority=priorities[model.name],
+                env=self._foundation.env,
+            )
+            stack.add_stack_dependency(after)
+
+    def _add_batch(self, cluster: ClusterStack, *, after: cdk.Stack) -> None:
+        """Add what runs jobs, where there are queues for them."""
+        if self._foundation.blueprint.spec.batch and self._foundation.data.batch:
+            from stacks.batch_stack import BatchStack
+
+            stack = BatchStack(
+                self._foundation.app,
+                self._foundation.stack_name("Batch"),
+                platform=self._foundation.blueprint.metadata.name,
+                batch=self._foundation.blueprint.spec.batch,
+                teams=self._foundation.blueprint.spec.teams,
+                models=self._foundation.blueprint.spec.models,
+                plan=self._foundation.plan,
+                store=self._foundation.data.batch,
+                signal_store=self._foundation.blueprint.spec.signal_store,
+                signals=self._foundation.signals,
+                vpc=self._foundation.network.vpc,
+                vpc_cidr=self._foundation.network.vpc_cidr,
+                access=cluster.access,
+                cluster_security_group_id=cluster.security_group_id,
+                charts=self._foundation.blueprint.releases.charts,
+                gateway=self._foundation.network.models.gateway,
+                env=self._foundation.env,
+            )
+            stack.add_stack_dependency(after)
+
+    def _add_image_cache(self, eks: EksCluster) -> None:
+        """Add what bakes snapshots, where a pool asks for one; no other stack needs it."""
+        pools = [
+            pool for pool in self._foundation.blueprint.spec.pools if pool.image_acceleration.ebs_snapshot
+        ]
+        if pools:
+            from stacks.eks.image_cache_stack import ImageCacheStack
+
+            ImageCacheStack(
+                self._foundation.app,
+                self._foundation.stack_name(image_cache.STACK),
+                platform=self._foundation.blueprint.metadata.name,
+                pools=pools,
+                image=NodeImage(eks.version, self._foundation.blueprint.releases.bottlerocket),
+                vpc=self._foundation.network.vpc,
+                tags=self._foundation.tags,
+                env=self._foundation.env,
+            )

@@ -1,0 +1,61 @@
+"""Where the images of nodes are baked into snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
+from constructs import Construct
+
+from inference_blueprints import catalog
+from inference_blueprints.catalog import image_cache
+from inference_blueprints.catalog.releases import NodeImage
+from inference_blueprints.spec.types import Pool
+from inference_constructs.capacity.image_baker import ImageBaker
+
+
+class ImageCacheStack(cdk.Stack):
+    """A state machine that `blueprints image-cache bake` starts.
+
+    Parameters
+    ----------
+    platform
+        `metadata.name`.
+    pools
+        Those of the blueprint's pools that ask for a snapshot.
+    image
+        Image that nodes boot.
+    vpc
+        Where images are pulled.
+    tags
+        Of instances, volumes and snapshots.
+    env
+        Account and region.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        platform: str,
+        pools: Sequence[Pool],
+        image: NodeImage,
+        vpc: ec2.IVpc,
+        tags: Mapping[str, str],
+        env: cdk.Environment,
+    ) -> None:
+        super().__init__(scope, construct_id, env=env)
+        names = {name for pool in pools for name in pool.instance_types}
+        baker = ImageBaker(
+            self,
+            "Baker",
+            platform=platform,
+            image=image,
+            architectures=sorted({catalog.instance_type(name).architecture for name in names}),
+            vpc=vpc,
+            tags=tags,
+        )
+        cdk.CfnOutput(self, image_cache.STATE_MACHINE_OUTPUT, value=baker.state_machine.ref)
+        cdk.CfnOutput(self, image_cache.BOTTLEROCKET_OUTPUT, value=image_cache.variant(image))

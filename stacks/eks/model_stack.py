@@ -1,0 +1,186 @@
+"""One model: the releases of its deployments, its route, and the permissions of its pods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import aws_cdk as cdk
+from aws_cdk import aws_eks_v2 as eks
+from aws_cdk import aws_kms as kms
+from constructs import Construct
+
+from inference_blueprints import resources
+from inference_blueprints.catalog.charts import charts
+from inference_blueprints.serving import types as plans
+from inference_blueprints.serving.types import DeploymentPlan, ModelPlan
+from inference_blueprints.spec.types import Weights
+from inference_blueprints.targets.eks.model_values import deployment_values
+from inference_blueprints.targets.eks.weights_mirror_values import weights_mirror_values
+from inference_constructs.eks.kubectl_access import KubectlAccess
+from inference_constructs.findings import acknowledge_grants
+from inference_constructs.helm.release import HelmRelease
+from inference_constructs.network.gateway import Gateway
+from inference_constructs.serving.model_route import Backend, ModelRoute
+from inference_constructs.serving.weights_identity import WeightsIdentity
+from inference_constructs.storage.cache_bucket import CacheBucket
+from inference_constructs.storage.weights_mirror_job import WeightsMirrorJob
+
+#: Namespace of all models, for every serving stack.
+_NAMESPACE = charts()["dynamo-model"].namespace
+_MIRROR_CHART = charts()["weights-mirror"]
+
+
+class ModelStack(cdk.Stack):
+    """A model behind one name.
+
+    Nothing here waits for accelerators: whether the model answers is not CloudFormation's business.
+
+    Parameters
+    ----------
+    access
+        The cluster.
+    plan
+        The model's part of the serving plan.
+    weights
+        Where its weights come from.
+    weights_bucket_name
+        Bucket of models that are mirrored.
+    encryption_key
+        Key of KV cache that the model's workers share.
+    gateway
+        The models' load balancer.
+    priority
+        Priority of its rule on the listener.
+    env
+        Account and region.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        access: KubectlAccess,
+        plan: ModelPlan,
+        weights: Weights,
+        weights_bucket_name: str,
+        encryption_key: kms.IKey,
+        gateway: Gateway,
+        priority: int,
+        env: cdk.Environment,
+    ) -> None:
+        super().__init__(scope, construct_id, env=env)
+        cluster = access.import_cluster(self)
+        host_name = f"{plan.name}.{gateway.zone_name}"
+        route = ModelRoute(
+            self,
+            "Route",
+            cluster=cluster,
+            namespace=_NAMESPACE,
+            host_name=host_name,
+            gateway=gateway,
+            priority=priority,
+            backends=[_backend(deployment) for deployment in plan.deployments],
+        )
+        earlier: list[Construct] = [route]
+        variables: dict[str, str] = {}
+        if plan.weights_mirror:
+            variables = {"weights_bucket": weights_bucket_name}
+            earlier.append(
+                self._mirror(access.cluster_name, cluster, plan.weights_mirror, weights, variables)
+            )
+        cache = self._kv_cache(plan, encryption_key)
+        if weights.is_streamed or weights.token_secret_arn or cache:
+            earlier.append(self._identity(access.cluster_name, plan, weights, variables, cache))
+        if cache:
+            variables["kv_cache_bucket"] = cache.bucket_name
+        for deployment in plan.deployments:
+            HelmRelease(
+                self,
+                f"Deployment-{deployment.name}",
+                cluster=cluster,
+                chart=charts()[deployment.chart],
+                release=deployment.release,
+                values=deployment_values(deployment, **variables),
+            ).node.add_dependency(*earlier)
+        cdk.CfnOutput(self, "Endpoint", value=f"{gateway.scheme}://{host_name}/v1")
+
+    def _mirror(
+        self,
+        cluster_name: str,
+        cluster: eks.ICluster,
+        mirror: plans.WeightsMirrorPlan,
+        weights: Weights,
+        variables: Mapping[str, str],
+    ) -> WeightsMirrorJob:
+        """Copy the model into the bucket; the release ends at once and the copy in its own time."""
+        program = sorted((resources.runtime_directory() / "weights").glob("*.py"))
+        return WeightsMirrorJob(
+            self,
+            "WeightsMirror",
+            cluster_name=cluster_name,
+            cluster=cluster,
+            chart=_MIRROR_CHART,
+            release=mirror.release,
+            values=weights_mirror_values(
+                mirror,
+                weights_bucket=variables["weights_bucket"],
+                program={file.name: file.read_text(encoding="utf-8") for file in program},
+            ),
+            s3_prefix=_address(variables, mirror),
+            secret_arn=weights.token_secret_arn,
+        )
+
+    def _kv_cache(self, plan: ModelPlan, encryption_key: kms.IKey) -> CacheBucket | None:
+        """Add the bucket of KV cache that workers share: another one where blocks mean something else."""
+        if plan.shared_kv_cache is None:
+            return None
+        return CacheBucket(
+            self,
+            f"KvCache{plan.shared_kv_cache.content.capitalize()}",
+            encryption_key=encryption_key,
+            expire_days=plan.shared_kv_cache.expire_days,
+        )
+
+    def _identity(
+        self,
+        cluster_name: str,
+        plan: ModelPlan,
+        weights: Weights,
+        variables: Mapping[str, str],
+        cache: CacheBucket | None,
+    ) -> WeightsIdentity:
+        """Let all pods read what they need, and share KV cache; with a mirror no token."""
+        mirror = plan.weights_mirror
+        identity = WeightsIdentity(
+            self,
+            "Identity",
+            cluster_name=cluster_name,
+            namespace=_NAMESPACE,
+            service_accounts=[deployment.service_account for deployment in plan.deployments],
+            s3_prefix=_address(variables, mirror) if mirror else weights.s3,
+            secret_arn=None if mirror else weights.token_secret_arn,
+        )
+        if cache:
+            grant = cache.grant_read_write(identity)
+            acknowledge_grants(identity, [grant], "Pods share every object of the KV cache's bucket.")
+        return identity
+
+
+def _address(variables: Mapping[str, str], mirror: plans.WeightsMirrorPlan) -> str:
+    """Return the prefix of a copy and of the manifest beside it."""
+    return f"s3://{variables['weights_bucket']}/{mirror.prefix}"
+
+
+def _backend(deployment: DeploymentPlan) -> Backend:
+    """Describe the entry point of a deployment; it takes requests in proportion to its accelerators."""
+    entry, port = deployment.entry_point, deployment.entry_point.ports[0]
+    return Backend(
+        name=deployment.name,
+        release=deployment.release,
+        service=f"{deployment.release}-{entry.name}",
+        port=port.number,
+        health_path=entry.probes.readiness.path,
+        weight=deployment.accelerator_count,
+        drain_seconds=entry.termination_grace_seconds,
+    )

@@ -1,0 +1,132 @@
+"""The controllers: what starts nodes, binds pods to the load balancer, and runs serving graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_eks_v2 as eks
+from constructs import Construct
+
+from inference_blueprints.catalog.charts import Chart, charts
+from inference_blueprints.spec.types import Pool
+from inference_blueprints.targets.eks.chart_values import chart_values
+from inference_constructs.eks.kubectl_access import KubectlAccess
+from inference_constructs.eks.secret_sync import SecretSync
+from inference_constructs.helm.release import HelmRelease
+from inference_constructs.network.load_balancer_controller_identity import LoadBalancerControllerIdentity
+
+MODEL_NAMESPACE = charts()["dynamo-model"].namespace
+
+
+class PlatformStack(cdk.Stack):
+    """Charts in the order in which they need one another, and the namespace of the models.
+
+    Parameters
+    ----------
+    access
+        The cluster.
+    charts
+        Charts by name.
+    vpc
+        Where its load balancer is.
+    pools
+        The blueprint's section: some need a plug-in or a feature of Karpenter.
+    interruption_queue_name
+        Queue that Karpenter reads.
+    secrets_in_pods
+        Whether pods read secrets of Secrets Manager.
+    inference_pools
+        Whether a model's workers are an InferencePool.
+    spanning_stacks
+        Serving stacks of workers that span nodes.
+    env
+        Account and region.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        access: KubectlAccess,
+        charts: Mapping[str, Chart],
+        vpc: ec2.IVpc,
+        pools: Sequence[Pool],
+        interruption_queue_name: str,
+        secrets_in_pods: bool,
+        inference_pools: bool,
+        spanning_stacks: Collection[str],
+        env: cdk.Environment,
+    ) -> None:
+        super().__init__(scope, construct_id, env=env)
+        self._cluster = access.import_cluster(self)
+        self._charts = charts
+        name = access.cluster_name
+        definitions = self._install("KarpenterDefinitions", "karpenter-crd")
+        karpenter = self._install(
+            "Karpenter",
+            "karpenter",
+            cluster_name=name,
+            interruption_queue=interruption_queue_name,
+            keeps_nodes=any(pool.nodes.min for pool in pools),
+        )
+        identity = LoadBalancerControllerIdentity(self, "LoadBalancerIdentity", cluster_name=name)
+        load_balancer = self._install(
+            "LoadBalancerController",
+            "aws-load-balancer-controller",
+            cluster_name=name,
+            region=self.region,
+            vpc_id=vpc.vpc_id,
+        )
+        dynamo = self._install("Dynamo", "dynamo-platform", spans_nodes="dynamo" in spanning_stacks)
+        load_balancer.node.add_dependency(identity)
+        # The load balancer controller's webhooks watch what later charts create, so it goes before them.
+        for earlier, later in ((definitions, karpenter), (karpenter, load_balancer), (load_balancer, dynamo)):
+            later.node.add_dependency(earlier)
+        if any(pool.efa for pool in pools):
+            plug_in = self._install("EfaDevicePlugin", "aws-efa-k8s-device-plugin")
+            plug_in.node.add_dependency(dynamo)
+        if inference_pools:
+            # A model's chart cannot bring it: Helm installs what lies in `crds` with the first version of a
+            # release alone, and a release may come to llm-d later.
+            definition = self._install("InferencePoolDefinition", "inference-pool-crd")
+            definition.node.add_dependency(dynamo)
+        if "llmD" in spanning_stacks:
+            groups = self._install("LeaderWorkerSet", "lws")
+            groups.node.add_dependency(dynamo)
+        models = self._add_model_namespace()
+        if secrets_in_pods:
+            sync = SecretSync(self, "SecretSync", cluster=self._cluster, namespace=MODEL_NAMESPACE)
+            sync.node.add_dependency(models)
+
+    def _install(self, construct_id: str, name: str, **variables: Any) -> HelmRelease:
+        """Install one chart with its values and wait for its pods."""
+        chart = self._charts[name]
+        return HelmRelease(
+            self,
+            construct_id,
+            cluster=self._cluster,
+            chart=chart,
+            values=chart_values(name, **variables),
+            wait=True,
+            create_namespace=chart.namespace != "kube-system",
+        )
+
+    def _add_model_namespace(self) -> eks.KubernetesManifest:
+        """Make the models' namespace, in which a pod is ready only when the load balancer says so too."""
+        labels = {"elbv2.k8s.aws/pod-readiness-gate-inject": "enabled"}
+        return eks.KubernetesManifest(
+            self,
+            "ModelNamespace",
+            cluster=self._cluster,
+            manifest=[
+                {
+                    "apiVersion": "v1",
+                    "kind": "Namespace",
+                    "metadata": {"name": MODEL_NAMESPACE, "labels": labels},
+                }
+            ],
+        )

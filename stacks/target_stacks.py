@@ -1,0 +1,88 @@
+"""What the stacks of a target start from, and what every target provides."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import aws_cdk as cdk
+
+from inference_blueprints.serving.types import ServingPlan
+from inference_blueprints.spec.types import Blueprint
+from inference_constructs.signals.signal_access import SignalAccess
+from stacks.data_stack import DataStack
+from stacks.network_stack import NetworkStack
+
+
+@dataclass(frozen=True, slots=True)
+class Foundation:
+    """The parts of a platform that do not depend on what runs its containers.
+
+    Parameters
+    ----------
+    app
+        The app that the stacks become part of.
+    blueprint
+        The platform.
+    plan
+        Its serving plan.
+    env
+        Account and region.
+    tags
+        Tags of every resource.
+    data, network
+        The stacks that hold keys and buckets, and the VPC with its load balancer.
+    signals
+        Access to the signal store. None if the blueprint has no signal store.
+    """
+
+    app: cdk.App
+    blueprint: Blueprint
+    plan: ServingPlan
+    env: cdk.Environment
+    tags: Mapping[str, str]
+    data: DataStack
+    network: NetworkStack
+    signals: SignalAccess | None
+
+    def stack_name(self, stack: str) -> str:
+        """Return the name of a stack. It starts with the platform's name, which is unique in an account.
+
+        Parameters
+        ----------
+        stack
+            Kind of the stack, such as ``Cluster``.
+        """
+        return f"{self.blueprint.metadata.name}-{stack}"
+
+
+class TargetStacks(ABC):
+    """The stacks of one target: what runs the containers of a platform.
+
+    A target is a folder of ``stacks/`` with one subclass, and a line of ``TARGETS`` in ``stacks/platform.py``
+    under its key in the blueprint's section ``cluster``.
+
+    Parameters
+    ----------
+    foundation
+        The stacks that exist already.
+    """
+
+    def __init__(self, foundation: Foundation) -> None:
+        self._foundation = foundation
+
+    @classmethod
+    @abstractmethod
+    def refusals(cls, plan: ServingPlan) -> tuple[str, ...]:
+        """Return why this target cannot run a plan, one sentence per reason; empty if it can.
+
+        Parameters
+        ----------
+        plan
+            The serving plan.
+        """
+
+    @abstractmethod
+    def add(self) -> None:
+        """Add every stack that runs models and batch jobs to the app, in deployment order."""

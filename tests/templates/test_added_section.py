@@ -1,0 +1,220 @@
+"""A new section of the blueprint, added as docs/architecture.md says, works from the file to a template."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from inference_blueprints.resources import root
+from tests.templates.conftest import BASE, CONTEXT
+
+COPIED = ("inference_blueprints", "stacks")
+LINKED = ("blueprints", "cdk.json", "charts", "constructs", "helm_values", "runtime")
+
+TYPES = '''
+"""Money that teams may spend."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from inference_blueprints.spec.types.section import Name, Section
+
+
+class Budget(Section):
+    """Money of one team."""
+
+    team: Name
+    """Name of the team."""
+    usd: int = Field(ge=1)
+    """Dollars in a month."""
+
+
+class Budgets(Section):
+    """Money that teams may spend."""
+
+    total_usd: int = Field(ge=1)
+    """Dollars of all teams in a month."""
+    shares: list[Budget] = Field(min_length=1)
+    """What each team may spend."""
+'''
+
+RULES = '''
+"""Rules on budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from inference_blueprints.errors import Finding
+from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.types import Spec
+
+
+def share_is_within_the_total(spec: Spec) -> Iterator[Finding]:
+    """Check that no team may spend more than all teams."""
+    if spec.budgets:
+        for index, share in usable(spec.budgets.shares):
+            if share.usd > spec.budgets.total_usd:
+                message = f"got {share.usd}, the total is {spec.budgets.total_usd}"
+                yield Finding(("spec", "budgets", "shares", index, "usd"), message)
+'''
+
+STACK = '''
+"""Budgets of teams."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+from aws_cdk import aws_ssm as ssm
+from constructs import Construct
+
+from inference_blueprints.spec.types import Budgets
+
+
+class BudgetsStack(cdk.Stack):
+    """Keeps what teams may spend."""
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, budgets: Budgets, env: cdk.Environment
+    ) -> None:
+        super().__init__(scope, construct_id, env=env)
+        for share in budgets.shares:
+            ssm.StringParameter(self, share.team, string_value=f"{share.usd} USD")
+'''
+
+#: The edits of docs/architecture.md for a section and a stack: file, what is there, what is added before it.
+EDITS = (
+    (
+        "inference_blueprints/spec/types/blueprint.py",
+        "from inference_blueprints.spec.types.environment import",
+        "from inference_blueprints.spec.types.budgets import Budgets\n",
+    ),
+    (
+        "inference_blueprints/spec/types/blueprint.py",
+        "\n\nclass Blueprint(Section):",
+        '    budgets: Budgets | None = None\n    """Money of teams; without it they may spend any."""\n',
+    ),
+    (
+        "inference_blueprints/spec/types/__init__.py",
+        "from inference_blueprints.spec.types.environment import",
+        "from inference_blueprints.spec.types.budgets import Budgets\n",
+    ),
+    ("inference_blueprints/spec/rules/rule_table.py", "    capacity,\n    cluster,", "    budgets,\n"),
+    (
+        "inference_blueprints/spec/rules/rule_table.py",
+        "    weights.one_source,\n",
+        "    budgets.share_is_within_the_total,\n",
+    ),
+    (
+        "stacks/platform.py",
+        "from stacks.data_stack import",
+        "from stacks.budgets_stack import BudgetsStack\n",
+    ),
+    (
+        "stacks/platform.py",
+        "        network = NetworkStack(",
+        "        if self._spec.budgets:\n"
+        '            BudgetsStack(app, self._id("Budgets"), budgets=self._spec.budgets, env=self._env)\n',
+    ),
+)
+
+#: Reads one right and one broken file, and writes the JSON Schema, as the commands do.
+PROGRAM = """
+import json
+from inference_blueprints.errors import BlueprintError
+from inference_blueprints.loading import load_blueprint
+from inference_blueprints.spec.reference import key_tables, rule_list
+from inference_blueprints.spec.schema import json_schema
+
+warnings = [str(warning) for warning in load_blueprint("right.yaml").warnings]
+try:
+    load_blueprint("broken.yaml")
+except BlueprintError as error:
+    problems = [str(problem).split(":", 3)[3] for problem in error.problems]
+print(json.dumps({
+    "problems": problems, "schema": json_schema(), "reference": key_tables() + rule_list(),
+    "warnings": warnings,
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the library with the section, a right file and a broken one."""
+    house = tmp_path_factory.mktemp("house")
+    for room in COPIED:
+        shutil.copytree(root() / room, house / room, ignore=shutil.ignore_patterns("__pycache__", "_house"))
+    shutil.copy(root() / "app.py", house)  # which imports what lies beside the file that a link leads to
+    for name in LINKED:
+        (house / name).symlink_to(root() / name)
+    (house / "inference_blueprints/spec/types/budgets.py").write_text(TYPES.lstrip())
+    (house / "inference_blueprints/spec/rules/budgets.py").write_text(RULES.lstrip())
+    (house / "stacks/budgets_stack.py").write_text(STACK.lstrip())
+    for name, anchor, added in EDITS:
+        text = (house / name).read_text()
+        assert text.count(anchor) == 1, f"{name} has no one place before {anchor!r}"
+        (house / name).write_text(text.replace(anchor, added + anchor))
+    right = {"totalUsd": 900, "shares": [{"team": "ads", "usd": 500}, {"team": "seo", "usd": 400}]}
+    broken = {"totalUsd": 900, "shares": [{"team": "ads", "usd": "500"}, {"team": "seo", "usd": 1000}]}
+    for name, budgets in (("right", right), ("broken", broken)):
+        document = copy.deepcopy(dict(BASE))
+        document["spec"]["budgets"] = budgets
+        (house / f"{name}.yaml").write_text(yaml.safe_dump(document))
+    return house
+
+
+def run(house: Path, *arguments: str, **environment: str) -> str:
+    """Run a program of the copy and return what it prints."""
+    ran = subprocess.run(
+        [sys.executable, *arguments],
+        env={**os.environ, "PYTHONPATH": str(house), **environment},
+        cwd=house,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+@pytest.fixture(scope="module")
+def read(house: Path) -> dict[str, Any]:
+    """What the copy reads from the files and writes about the section."""
+    result: dict[str, Any] = json.loads(run(house, "-c", PROGRAM))
+    return result
+
+
+def test_a_right_file_is_valid(read: dict[str, Any]) -> None:
+    assert not [warning for warning in read["warnings"] if "budgets" in warning]
+
+
+def test_a_type_error_and_a_finding_of_the_rule_are_reported_together(read: dict[str, Any]) -> None:
+    assert read["problems"] == [
+        " spec.budgets.shares[0].usd: got '500', expected a whole number; remove the quotes",
+        " spec.budgets.shares[1].usd: got 1000, the total is 900",
+    ]
+
+
+def test_the_schema_and_the_reference_describe_it(read: dict[str, Any]) -> None:
+    definition = read["schema"]["$defs"]["Budgets"]
+    assert definition["properties"]["totalUsd"]["description"] == "Dollars of all teams in a month."
+    assert "### `spec.budgets.shares[]`" in read["reference"]
+    assert "- No team may spend more than all teams." in read["reference"]
+
+
+def test_the_app_builds_its_stack(house: Path) -> None:
+    context = {**CONTEXT, "blueprint": "right.yaml"}
+    run(house, "app.py", CDK_CONTEXT_JSON=json.dumps(context), CDK_OUTDIR=str(house / "cdk.out"))
+    template = json.loads((house / "cdk.out/try-Budgets.template.json").read_text())
+    values = {resource["Properties"]["Value"] for resource in template["Resources"].values()}
+    assert values == {"500 USD", "400 USD"}

@@ -1,0 +1,110 @@
+"""Every command that people read has `--output json`, and standard output then holds one document only."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from inference_blueprints.cli import deploy_commands
+from inference_blueprints.cli.main import command_line
+from inference_blueprints.cli.options import Output, option_value
+
+#: Commands without `--output json`, with the reason.
+EXCEPTIONS = {
+    "schema": "prints a JSON Schema and nothing else",
+    "batch results": "prints JSON Lines and nothing else; its --output names the file to write",
+}
+
+
+def commands(group: Any, *path: str) -> Iterator[str]:
+    """Iterate over the words of every command: typer's groups are those with commands."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, *path, name)
+        else:
+            yield " ".join((*path, name))
+
+
+def takes_json(command: str) -> bool:
+    shown = CliRunner().invoke(command_line(), [*command.split(), "--help"], env={"COLUMNS": "200"})
+    assert shown.exit_code == 0, command
+    return any("--output" in line and "text|json" in line for line in shown.stdout.splitlines())
+
+
+def test_every_command_has_json_output_or_a_reason() -> None:
+    """A new command that only people can read turns this red, and so does a reason that no longer holds."""
+    known = list(commands(typer.main.get_group(command_line())))
+    assert {"plan", "batch submit", "local up"} <= set(known)
+    assert {command for command in known if not takes_json(command)} == EXCEPTIONS.keys()
+
+
+def run(*arguments: str) -> tuple[int, object]:
+    result = CliRunner().invoke(command_line(), [*arguments, "--output", "json"])
+    return result.exit_code, json.loads(result.stdout)
+
+
+def test_init_reports_the_files_that_it_wrote(tmp_path: Path) -> None:
+    code, document = run("init", "quickstart-g6e", str(tmp_path / "mine.yaml"))
+    assert code == 0
+    assert isinstance(document, dict)
+    assert document.keys() == {"blueprint", "schema"}
+    assert all(Path(file).is_file() for file in document.values())
+
+
+def test_lock_reports_its_changes_and_keeps_its_exit_code(tmp_path: Path) -> None:
+    """--check that writes, or that ends with 0 where something is not pinned, turns this red."""
+    mine = tmp_path / "mine.yaml"
+    run("init", "quickstart-g6e", str(mine))
+    code, document = run("lock", str(mine), "--check")
+    assert isinstance(document, dict)
+    assert (code, document["written"], bool(document["changes"])) == (1, False, True)
+    assert not Path(document["lock"]).exists()
+    code, document = run("lock", str(mine))
+    assert isinstance(document, dict)
+    assert (code, document["written"]) == (0, True)
+    assert document["changes"][0].keys() == {"part", "old", "new"}
+    assert run("lock", str(mine), "--check") == (
+        0,
+        {"lock": document["lock"], "changes": [], "written": False},
+    )
+
+
+def test_down_reports_that_nothing_ran(tmp_path: Path) -> None:
+    assert run("local", "down", "--run-directory", str(tmp_path)) == (0, {"stopped": False})
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        (None, (Output.TEXT, ["--fail"])),
+        ("text", (Output.TEXT, ["--fail"])),
+        ("json", (Output.JSON, ["--fail"])),
+        ("build/out", (Output.TEXT, ["--fail", "--output", "build/out"])),
+    ],
+)
+def test_the_cdk_still_gets_its_own_output_folder(output: str | None, expected: object) -> None:
+    assert deploy_commands._reader(output, ["--fail"]) == expected
+
+
+def test_diff_counts_the_stacks_that_differ(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The CDK's text on standard output, beside the document, turns this red."""
+    text = "Stack p-Data\nNumber of stacks with differences: 2\n"
+    command = ["sh", "-c", f"printf '{text}'; exit 1"]
+    assert deploy_commands._print_diff(command, "quickstart-g6e") == 1
+    shown = capsys.readouterr()
+    assert json.loads(shown.out) == {"stacksWithDifferences": 2, "text": text}
+    assert shown.err == text
+
+
+def test_an_option_is_found_in_both_spellings() -> None:
+    assert option_value(["a", "--outputs-file", "x"], "--outputs-file", "-O") == "x"
+    assert option_value(["--outputs-file=y"], "--outputs-file", "-O") == "y"
+    assert option_value(["x"], "--outputs-file", "-O") is None

@@ -1,0 +1,45 @@
+"""The deployed API is found by its stack's output, and the first role of a team speaks for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from inference_blueprints.errors import UserError
+from inference_blueprints.local.batch.api_listener import find_batch
+from inference_blueprints.spec.types import Team
+
+ACCOUNT = "arn:aws:iam::123456789012"
+
+
+class FakeEmulator:
+    """Knows one stack."""
+
+    endpoint_url = "http://127.0.0.1:4566"
+
+    def environment(self):
+        return {"AWS_REGION": "us-west-2"}
+
+    def client(self, service):
+        assert service == "cloudformation"
+        return self
+
+    def describe_stacks(self, *, StackName):  # noqa: N803 - boto3's
+        assert StackName == "mine-Batch"
+        value = "https://a1b2.execute-api.us-west-2.amazonaws.com/prod/v1"
+        return {"Stacks": [{"Outputs": [{"OutputKey": "BatchApiAddress", "OutputValue": value}]}]}
+
+
+def team(name, *principals):
+    return Team(name=name, principals=list(principals), monthly_budget_usd=1.0)
+
+
+def test_the_address_is_the_emulator_s_and_the_first_role_speaks():
+    teams = [team("people", f"{ACCOUNT}:user/jo"), team("ads", f"{ACCOUNT}:user/al", f"{ACCOUNT}:role/Ads")]
+    batch = find_batch(FakeEmulator(), "mine", teams)
+    assert batch.base_url == "http://127.0.0.1:4566/restapis/a1b2/prod/_user_request_/v1"
+    assert (batch.platform, batch.team, batch.role) == ("mine", "ads", f"{ACCOUNT}:role/Ads")
+
+
+def test_teams_of_users_alone_are_refused():
+    with pytest.raises(UserError, match=r"spec\.teams: no team has a role"):
+        find_batch(FakeEmulator(), "mine", [team("people", f"{ACCOUNT}:user/jo")])

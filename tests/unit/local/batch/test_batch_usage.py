@@ -1,0 +1,18 @@
+"""What is printed of the batch API can be pasted into a shell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from inference_blueprints.local.batch.batch_usage import usage_lines
+from inference_blueprints.local.run_state import RunningBatch
+
+BATCH = RunningBatch("http://127.0.0.1:4566/v1", "mine", "ads", "arn:aws:iam::123456789012:role/Ads", {})
+
+
+def test_a_folder_with_a_space_stays_one_word():
+    first, variables, request = usage_lines(BATCH, Path("my runs/run"))
+    assert "http://127.0.0.1:4566/v1" in first
+    assert "team ads" in first
+    assert """OPENAI_API_KEY="$(blueprints local token --run-directory 'my runs/run')\"""" in variables
+    assert request.startswith('curl -s "$OPENAI_BASE_URL/batches"')

@@ -1,0 +1,72 @@
+"""Batch workers are those releases and services whose environment names a queue of shards."""
+
+from __future__ import annotations
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from inference_blueprints.local.batch.worker_releases import WorkerRelease, worker_releases, worker_services
+from inference_blueprints.local.emulator.records import RecordedRelease
+
+ENVIRONMENT = {"BATCH_MODEL": "m", "BATCH_QUEUE_URL": "http://127.0.0.1:1/q"}
+
+
+def release(name, **values):
+    return RecordedRelease(name, "inference", "asset", "", rendered=True, values=values)
+
+
+def test_other_charts_are_no_workers():
+    found = worker_releases(
+        [
+            release("m-main", environment={"HOME": "/"}),
+            release("karpenter", settings={}),
+            release("m.batch", replicas=2, environment=ENVIRONMENT),
+        ]
+    )
+    assert found == [WorkerRelease("m", 2, ENVIRONMENT)]
+
+
+@pytest.mark.parametrize(("least", "here"), [(0, 1), (1, 1), (3, 3)])
+def test_of_scaled_workers_as_many_run_here_as_stay_and_one_at_least(least, here):
+    scaling = {"min": least, "max": 9}
+    found = worker_releases([release("m.batch", scaling=scaling, environment=ENVIRONMENT)])
+    assert found == [WorkerRelease("m", here, ENVIRONMENT)]
+
+
+@pytest.fixture
+def ecs(monkeypatch):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "none")
+    with mock_aws():
+        yield boto3.client("ecs", region_name="us-west-2")
+
+
+def add_service(ecs, name, count, environment):
+    ecs.register_task_definition(
+        family=name,
+        containerDefinitions=[
+            {
+                "name": "main",
+                "image": "image",
+                "memory": 1024,
+                "environment": [{"name": key, "value": value} for key, value in environment.items()],
+            }
+        ],
+    )
+    ecs.create_service(cluster="workers", serviceName=name, taskDefinition=name, desiredCount=count)
+
+
+def test_services_of_workers_are_found_by_what_their_tasks_are_told(ecs):
+    assert worker_services(ecs) == []
+    ecs.create_cluster(clusterName="empty")
+    ecs.create_cluster(clusterName="workers")
+    add_service(ecs, "m", 2, ENVIRONMENT)
+    add_service(ecs, "other", 1, {"HOME": "/"})
+    assert worker_services(ecs) == [WorkerRelease("m", 2, ENVIRONMENT)]
+
+
+def test_a_service_that_has_no_task_yet_has_a_worker_here(ecs):
+    ecs.create_cluster(clusterName="workers")
+    add_service(ecs, "m", 0, ENVIRONMENT)
+    assert worker_services(ecs) == [WorkerRelease("m", 1, ENVIRONMENT)]

@@ -1,0 +1,32 @@
+"""Steps are readable in a log, and move in a terminal."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from inference_blueprints.local.run_steps import Steps
+
+
+def show(*, terminal: bool) -> str:
+    stream = io.StringIO()
+    steps = Steps(Console(file=stream, force_terminal=terminal, width=80), 2)
+    with steps.step("Write templates") as step:
+        step.update(3, 7, "Network")
+        step.result = "7 [templates]"
+    with steps.step("Deploy"):
+        pass
+    return stream.getvalue()
+
+
+def test_without_a_terminal_each_step_is_plain_lines() -> None:
+    lines = show(terminal=False).splitlines()
+    assert lines[0] == "[1/2] Write templates ..."
+    assert lines[1].startswith("[1/2] Write templates: 7 [templates] (")
+    assert lines[2:3] == ["[2/2] Deploy ..."]
+    assert lines[3].startswith("[2/2] Deploy (")
+
+
+def test_in_a_terminal_the_bar_shows_what_is_happening() -> None:
+    assert "Network" in show(terminal=True)

@@ -1,0 +1,181 @@
+"""The picture: what it shows, that nothing overlaps, that it is drawn from the blueprint."""
+
+from __future__ import annotations
+
+import re
+from itertools import combinations
+from xml.etree import ElementTree
+
+from inference_blueprints.picture.drawing import Area, Arrow, Rectangle, Text
+from inference_blueprints.picture.picture import WIDTH, draw, picture
+from inference_blueprints.picture.scene import Scene
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.spec.types import Blueprint
+
+_SVG = "{http://www.w3.org/2000/svg}"
+
+
+def _texts(scene) -> list[Text]:
+    return [shape for shape in draw(scene)[0].shapes if isinstance(shape, Text)]
+
+
+def _words(scene) -> str:
+    return "\n".join(text.whole or text.text for text in _texts(scene))
+
+
+def test_no_two_texts_overlap(scene):
+    overlapping = [
+        (one.text, other.text)
+        for one, other in combinations(_texts(scene), 2)
+        if one.area.overlaps(other.area)
+    ]
+    assert overlapping == []
+
+
+def test_everything_is_inside_the_canvas(scene):
+    canvas, height = draw(scene)
+    ground = Area(0, 0, WIDTH, height)
+    areas = [shape.area for shape in canvas.shapes if isinstance(shape, Text | Rectangle)]
+    assert [area for area in areas if not ground.contains(area)] == []
+
+
+def test_texts_stay_inside_the_boxes_in_which_they_begin(scene):
+    canvas, _ = draw(scene)
+    boxes = [shape.area for shape in canvas.shapes if isinstance(shape, Rectangle)]
+    for text in _texts(scene):
+        around = [box for box in boxes if box.overlaps(Area(text.x, text.y - 5, 1, 1))]
+        assert all(box.contains(text.area) for box in around), text.text
+
+
+def test_arrows_cross_no_text(scene):
+    canvas, _ = draw(scene)
+    numbers = {text for text in _texts(scene) if text.text.isdigit()}
+    for arrow in (shape for shape in canvas.shapes if isinstance(shape, Arrow)):
+        (x1, y1), (x2, y2) = arrow.start, arrow.end
+        line = Area(min(x1, x2) - 1, min(y1, y2) - 1, abs(x2 - x1) + 2, abs(y2 - y1) + 2)
+        assert [text.text for text in _texts(scene) if text not in numbers and text.area.overlaps(line)] == []
+
+
+def test_arrows_join_the_borders_of_two_blocks(scene):
+    canvas, _ = draw(scene)
+    borders = {(x, "x") for area in canvas.anchors.values() for x in (area.x, area.right)}
+    borders |= {(y, "y") for area in canvas.anchors.values() for y in (area.y, area.bottom)}
+    legend = canvas.shapes.index(next(shape for shape in canvas.shapes if _is_text(shape, "requests")))
+    drawn = [shape for shape in canvas.shapes[:legend] if isinstance(shape, Arrow)]
+    for arrow in drawn[:-2]:  # the last two are the legend's
+        (x1, y1), (x2, y2) = arrow.start, arrow.end
+        ends = {(y1, "y"), (y2, "y")} if x1 == x2 else {(x1, "x"), (x2, "x")}
+        assert ends <= borders
+        assert x1 == x2 or y1 == y2
+
+
+def _is_text(shape, words: str) -> bool:
+    return isinstance(shape, Text) and shape.text == words
+
+
+def test_it_can_be_read_at_page_width(scene):
+    assert min(text.size for text in _texts(scene)) >= 12
+    document = ElementTree.fromstring(picture(scene.blueprint, scene.plan))  # noqa: S314 - our own text
+    assert document.get("viewBox").split()[2] == "1000"
+    assert document.find(f"{_SVG}title").text
+    assert document.find(f"{_SVG}desc").text
+
+
+def test_every_model_pool_and_instance_type_is_named(scene):
+    words = _words(scene)
+    spec = scene.blueprint.spec
+    for name in [*(model.name for model in spec.models), *(pool.name for pool in spec.pools)]:
+        assert name in words
+    for pool in spec.pools:
+        assert ", ".join(pool.instance_types) in words
+
+
+def test_every_device_that_a_worker_holds_is_filled(changed):
+    def two_models(spec):
+        spec["pools"][0] = {"name": "l40s", "instanceTypes": ["g6e.12xlarge"], "nodes": {"max": 2}}
+        second = {**spec["models"][0], "name": "second"}
+        spec["models"].append(second)
+
+    canvas, _ = draw(changed(two_models))
+    devices = [
+        shape
+        for shape in canvas.shapes
+        if isinstance(shape, Rectangle) and shape.area.width == 14 and shape.area.height == 14
+    ]
+    assert sorted(device.fill for device in devices) == ["#0072b2"] * 2 + ["#a34a00"] * 2
+
+
+def test_it_follows_the_blueprint(changed):
+    quickstart = _words(changed(lambda spec: spec))
+    assert "NAT gateways" in quickstart
+    assert "Hugging Face Hub" in quickstart
+    assert "HTTP, port 80" in quickstart
+    assert "Weights in S3" not in quickstart
+    assert "which blocks of the KV cache" in quickstart
+
+    def other(spec):
+        spec["environment"]["account"] = "111122223333"
+        spec["network"] = {
+            "existing": {
+                "vpcId": "vpc-0a1b2c3d",
+                "vpcCidr": "10.20.0.0/16",
+                "privateSubnetIds": ["subnet-0a1b2c3d", "subnet-0a1b2c3e"],
+            },
+            "certificateArn": "arn:aws:acm:us-west-2:111122223333:certificate/1",
+            "domain": "models.example",
+        }
+        spec["models"][0]["weights"] = {"s3": "s3://acme/qwen/", "catalog": "Qwen/Qwen3-8B"}
+        spec["models"][0]["routing"] = {"roundRobin": {}}
+
+    words = _words(changed(other))
+    assert "NAT gateways" not in words
+    assert "Hugging Face Hub" not in words
+    assert "HTTPS, port 443" in words
+    assert "https://qwen3-8b.models.example/v1" in words
+    assert "AWS account 111122223333" in words
+    assert "Weights in S3" in words
+    assert "which blocks of the KV cache" not in words
+    assert "in turn" in words
+
+
+def test_names_cannot_break_out_of_the_document(changed):
+    scene = changed(lambda spec: spec["models"][0]["weights"].update(revision="main"))
+    blueprint = scene.blueprint.model_copy(
+        update={"metadata": scene.blueprint.metadata.model_copy(update={"name": 'a<b>&"c"'})}
+    )
+    document = ElementTree.fromstring(picture(blueprint, scene.plan))  # noqa: S314 - our own text
+    assert document.find(f"{_SVG}title").text == 'What the blueprint a<b>&"c" builds'
+
+
+def test_it_is_self_contained_and_the_same_each_time(scene):
+    once = picture(scene.blueprint, scene.plan)
+    assert once == picture(scene.blueprint, scene.plan)
+    assert re.findall(r"(?:href|src)=|url\((?!#)|@import|<script", once) == []
+
+
+def test_roles_are_told_apart(shipped_scene):
+    words = _words(shipped_scene("p5en-disaggregated"))
+    assert "12 prefill workers of 1 GPU" in words
+    assert "1 decode worker of 4 GPUs" in words
+    assert "goes over EFA to the decode worker" in words
+    dots = [
+        shape
+        for shape in draw(shipped_scene("p5en-disaggregated"))[0].shapes
+        if isinstance(shape, Rectangle) and shape.area.width == 6 and shape.fill == "#ffffff"
+    ]
+    assert len(dots) == 4 + 1  # the decode worker's devices, and the sign in the legend
+
+
+def test_without_roles_nothing_is_said_of_them(changed):
+    words = _words(changed(lambda spec: spec))
+    assert "decode" not in words
+
+
+def test_llm_d_has_routers_and_hears_of_caches_with_the_precise_scorer_alone(shipped_scene):
+    precise = shipped_scene("llm-d-disaggregated")
+    assert "2 llm-d routers" in _words(precise)
+    assert "which blocks of the KV cache they hold" in _words(precise)
+    document = precise.blueprint.model_dump(mode="json", by_alias=True, exclude_none=True)
+    document["spec"]["models"][0]["stack"] = {"llmD": {"prefixScorer": "approximate"}}
+    blueprint = Blueprint.model_validate(document)
+    assert "which blocks of the KV cache they hold" not in _words(Scene(blueprint, build_plan(blueprint)))

@@ -1,0 +1,111 @@
+"""The user's own rates: every fault with its place, and nothing guessed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from inference_blueprints.errors import BlueprintError
+from inference_blueprints.pricing.rates import CustomRates, load_rates, prices_for
+from inference_blueprints.resources import root
+
+_SOUND = """\
+currency: USD
+region: us-west-2
+date: "2026-11-21"
+source: contract 4711
+usdPerHour:
+  g6e.2xlarge: {spot: 0.9, reservation: 1.5}
+  p5.48xlarge: {capacityBlock: 31}
+"""
+
+
+def _problems(directory: Path, text: str) -> list[str]:
+    file = directory / "rates.yaml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(BlueprintError) as caught:
+        load_rates(file, "us-west-2")
+    return [str(problem).removeprefix(f"{file}:") for problem in caught.value.problems]
+
+
+def test_a_sound_file(tmp_path):
+    file = tmp_path / "rates.yaml"
+    file.write_text(_SOUND, encoding="utf-8")
+    assert load_rates(file, "us-west-2") == CustomRates(
+        "us-west-2",
+        "2026-11-21",
+        "contract 4711",
+        {
+            ("g6e.2xlarge", "spot"): 0.9,
+            ("g6e.2xlarge", "reservation"): 1.5,
+            ("p5.48xlarge", "capacityBlock"): 31.0,
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("USD", "EUR", "1:11: currency: got 'EUR', rates are in USD; convert them"),
+        ("currency", "curency", "1:1: currency: is missing: always USD"),
+        (
+            "us-west-2",
+            "us-east-1",
+            "2:9: region: got 'us-east-1', the blueprint deploys to 'us-west-2'; use that region's rates",
+        ),
+        (
+            '"2026-11-21"',
+            "2026",
+            "3:7: date: got 2026, expected a text: when they were agreed or read, in quotes",
+        ),
+        (
+            "g6e.2xlarge",
+            "g6e.2xlarg",
+            "6:3: usdPerHour.g6e.2xlarg: is an instance type that the catalogue does not have; "
+            "did you mean 'g6e.2xlarge'?",
+        ),
+        (
+            "reservation",
+            "reserved",
+            "6:28: usdPerHour.g6e.2xlarge.reserved: is an unknown way to pay, keys are 'onDemand', 'spot', "
+            "'reservation', 'capacityBlock'; did you mean 'reservation'?",
+        ),
+        ("0.9", "-1", "6:23: usdPerHour.g6e.2xlarge.spot: got -1, expected US dollars an hour above 0"),
+        ("0.9", "free", "6:23: usdPerHour.g6e.2xlarge.spot: got 'free', expected US dollars an hour above 0"),
+        ("{capacityBlock: 31}", "31", "7:16: usdPerHour.p5.48xlarge: got 31, expected `{spot: 0.9}`"),
+    ],
+)
+def test_a_fault_is_shown_in_its_place(tmp_path, old, new, problem):
+    assert problem in _problems(tmp_path, _SOUND.replace(old, new, 1))
+
+
+def test_all_faults_at_once(tmp_path):
+    text = _SOUND.replace("USD", "EUR").replace("us-west-2", "us-east-1").replace("0.9", "0")
+    assert [problem.split(":")[2].strip() for problem in _problems(tmp_path, text)] == [
+        "currency",
+        "region",
+        "usdPerHour.g6e.2xlarge.spot",
+    ]
+
+
+def test_a_missing_and_an_empty_file_say_what_to_do(tmp_path):
+    with pytest.raises(BlueprintError, match=r"does not exist; docs/planning.md has one to start from"):
+        load_rates(tmp_path / "none.yaml", "us-west-2")
+    assert "is empty; docs/planning.md has one to start from" in _problems(tmp_path, "")[0]
+
+
+def test_what_is_not_on_demand_is_known_from_rates_alone():
+    rates = CustomRates("us-west-2", "2026-11", "a test", {("g6e.2xlarge", "onDemand"): 2.0})
+    without, with_rates = prices_for("us-west-2"), prices_for("us-west-2", rates)
+    assert without.usd_per_hour("g6e.2xlarge", "onDemand") == pytest.approx(2.24208)
+    assert with_rates.usd_per_hour("g6e.2xlarge", "onDemand") == 2.0
+    for purchase in ("spot", "reservation", "capacityBlock"):
+        assert with_rates.usd_per_hour("g6e.2xlarge", purchase) is None
+
+
+def test_the_documentation_s_example_is_sound(tmp_path):
+    page = (root() / "docs" / "planning.md").read_text(encoding="utf-8")
+    file = tmp_path / "rates.yaml"
+    file.write_text(page.split("```yaml\n")[1].split("```")[0], encoding="utf-8")
+    assert load_rates(file, "us-west-2").usd_per_hour["g6e.2xlarge", "spot"] == 0.9

@@ -1,0 +1,74 @@
+"""A mistake at any key is reported at its place, whatever reads the key."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from inference_blueprints.errors import BlueprintError
+from inference_blueprints.loading import parse_blueprint
+from inference_blueprints.spec.structure import keys, section_at, walk
+from inference_blueprints.spec.types import BatchWorkers, Network
+from inference_blueprints.spec.wording import path_text
+
+TEXT = (Path(__file__).parent / "every_key.yaml").read_text(encoding="utf-8")
+DOCUMENT = yaml.safe_load(TEXT)
+
+#: Keys that a valid document cannot have beside the others, each with the reason.
+LEFT_OUT = {
+    (Network, "cidr"): "excludes existing",
+    (BatchWorkers, "eks"): "excludes ecs",
+}
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the path of every value below one."""
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, child in pairs:
+        yield (*path, key)
+        yield from places(child, (*path, key))
+
+
+def with_value(path: tuple[Any, ...], value: Any) -> str:
+    """Return the document's text with another value at a path."""
+    document = copy.deepcopy(DOCUMENT)
+    holder = document
+    for part in path[:-1]:
+        holder = holder[part]
+    holder[path[-1]] = value
+    return yaml.safe_dump(document)
+
+
+def problem_paths(text: str) -> set[str]:
+    with pytest.raises(BlueprintError) as caught:
+        parse_blueprint(text, "own.yaml")
+    return {problem.path for problem in caught.value.problems}
+
+
+def test_it_is_valid_and_has_every_key() -> None:
+    parse_blueprint(TEXT, "every_key.yaml")
+    given = {(section_at(path[:-1]), path[-1]) for path in places(DOCUMENT)}
+    known = {(section, name) for _, section, _ in walk() for name in keys(section)}
+    assert known - given == LEFT_OUT.keys()
+
+
+def one_place_of_each_key() -> list[tuple[Any, ...]]:
+    """Return the first place of every key and of every list's items."""
+    first: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+    for path in places(DOCUMENT):
+        first.setdefault(tuple(0 if isinstance(part, int) else part for part in path), path)
+    return list(first.values())
+
+
+@pytest.mark.parametrize("path", one_place_of_each_key(), ids=path_text)
+def test_a_value_of_the_wrong_kind_is_reported_and_crashes_nothing(path: tuple[Any, ...]) -> None:
+    held = DOCUMENT
+    for part in path:
+        held = held[part]
+    wrong = 5 if isinstance(held, dict | list) else {"a": 1}
+    assert path_text(path) in problem_paths(with_value(path, wrong))

@@ -1,0 +1,34 @@
+"""What of a plan is started."""
+
+import pytest
+
+from inference_blueprints.errors import UserError
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.targets.local.local_layout import WORKER_LIMIT, WORKER_PROCESSES, layout
+
+
+@pytest.mark.parametrize("replicas", [1, WORKER_PROCESSES])
+def test_few_workers_have_a_process_each(deployments_of, replicas: int) -> None:
+    (deployment,) = deployments_of(("l40s", replicas))
+    assert deployment.workers[0].by_process == (1,) * replicas
+
+
+def test_many_workers_share_processes_evenly(deployments_of) -> None:
+    (deployment,) = deployments_of(("l40s", WORKER_PROCESSES + 3))
+    assert deployment.workers[0].by_process == (2,) * 3 + (1,) * (WORKER_PROCESSES - 3)
+
+
+def test_latencies_come_from_the_accelerator_of_the_pool(deployments_of) -> None:
+    measured, unmeasured = deployments_of(("l40s", 1), ("l4", 1))
+    assert (measured.profile.model, measured.profile.accelerator) == ("Qwen/Qwen3-8B", "l40s")
+    assert unmeasured.profile is None
+
+
+def test_an_answer_without_a_length_has_the_workloads(deployments_of) -> None:
+    assert deployments_of(("l40s", 1))[0].answer_tokens == 50
+
+
+def test_more_workers_than_this_machine_simulates_are_refused_with_both_numbers(blueprint_of) -> None:
+    blueprint = blueprint_of(("l40s", WORKER_LIMIT), ("l40s", 1))
+    with pytest.raises(UserError, match=rf"has {WORKER_LIMIT + 1} workers.*{WORKER_LIMIT} at the most"):
+        layout(build_plan(blueprint), blueprint)

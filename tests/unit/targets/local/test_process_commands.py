@@ -1,0 +1,165 @@
+"""Local commands carry the plan's figures, and only the target's own things differ."""
+
+import dataclasses
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from dynamo.mocker.args import parse_args
+from dynamo.mocker.config import build_mocker_engine_args
+
+from inference_blueprints.serving.command_line import command_line
+from inference_blueprints.serving.engines import ENGINES
+from inference_blueprints.serving.types import OwnAddress, PeerAddress, SecretValue
+from inference_blueprints.targets.local.local_layout import LocalWorkers
+from inference_blueprints.targets.local.process_commands import (
+    SimulatedEngine,
+    environment,
+    frontend_command,
+    worker_command,
+)
+
+
+def _value(command: list[str], option: str) -> str:
+    """Return what an option ends up with: of several the last."""
+    return command[len(command) - 1 - command[::-1].index(option) + 1]
+
+
+def test_the_frontend_has_every_argument_of_the_plan(deployments_of) -> None:
+    (deployment,) = deployments_of(("l40s", 2))
+    process = deployment.frontend
+    command = frontend_command(process, 4321)
+    start = 1 + len(process.command[1:])
+    assert command[:start] == [sys.executable, *process.command[1:]]
+    assert tuple(command[start : start + len(process.arguments)]) == process.arguments
+
+
+def test_address_and_discovery_are_this_machines(deployments_of) -> None:
+    process = deployments_of(("l40s", 2))[0].frontend
+    command = frontend_command(process, 4321)
+    assert _value(command, "--http-host") == "127.0.0.1"
+    assert _value(command, "--http-port") == "4321"
+    assert _value(command, "--discovery-backend") == "file"
+
+
+def engine_of(workers: LocalWorkers, profile: Path | None = None, **arguments: int) -> SimulatedEngine:
+    """Return the simulated engine of a role, with further arguments, which replace the plan's."""
+    replaced = command_line({name.replace("_", "-"): value for name, value in arguments.items()})
+    planned = (*workers.arguments, *replaced)
+    return SimulatedEngine("answerer", Path("/model"), planned, workers.simulated, profile)
+
+
+def simulating(workers: LocalWorkers, **changes: object) -> LocalWorkers:
+    settings = replace(workers.simulated.settings, **changes)
+    return replace(workers, simulated=replace(workers.simulated, settings=settings))
+
+
+def test_the_engine_has_the_arguments_of_the_plan(deployments_of) -> None:
+    (deployment,) = deployments_of(("l40s", 2))
+    workers = deployment.workers[0]
+    settings = workers.simulated.settings
+    command = worker_command(engine_of(workers, Path("/latencies.npz")), 3)
+    assert {option: _value(command, option) for option in command if option.startswith("--")} == {
+        "--model-path": "/model",
+        "--model-name": "answerer",
+        "--num-workers": "3",
+        "--engine-type": "vllm",
+        "--block-size": str(settings.block_size),
+        "--max-model-len": str(settings.max_model_len),
+        "--max-num-seqs": str(settings.max_num_seqs),
+        "--max-num-batched-tokens": str(settings.max_num_batched_tokens),
+        "--num-gpu-blocks-override": str(settings.kv_blocks),
+        "--kv-bytes-per-token": "147456",
+        "--planner-profile-data": "/latencies.npz",
+        "--discovery-backend": "file",
+    }
+
+
+@pytest.mark.parametrize(
+    ("engine", "options"),
+    [
+        ("vllm", {"--engine-type": "vllm"}),
+        ("sglang", {"--engine-type": "sglang", "--sglang-chunked-prefill-size": "4096"}),
+        ("tensorrtLlm", {"--engine-type": "trtllm"}),
+    ],
+)
+def test_the_simulator_reads_the_plans_arguments(
+    engine: str, options: Mapping[str, str], deployments_of
+) -> None:
+    """A size that is computed anew, or read under another engine's name, differs from the plan's argument."""
+    workers = simulating(deployments_of(("l40s", 1))[0].workers[0], engine=engine)
+    planned = command_line(dict(zip(ENGINES[engine].argument_names.counts, (777, 5, 4096, 32), strict=True)))
+    command = worker_command(engine_of(replace(workers, arguments=planned)), 1)
+    assert {name: _value(command, name) for name in options} == options
+    parsed = parse_args(command[3:])
+    assert (parsed.max_model_len, parsed.max_num_seqs) == (777, 5)
+    assert (parsed.max_num_batched_tokens, parsed.block_size) == (4096, 32)
+    read = build_mocker_engine_args(parsed)["engine"]
+    assert read["backend"] == options["--engine-type"]
+    assert engine != "sglang" or read["sglang"]["chunked_prefill_size"] == 4096
+
+
+def test_blocks_in_the_nodes_memory_are_simulated_too(deployments_of) -> None:
+    workers = simulating(deployments_of(("l40s", 1))[0].workers[0], host_kv_blocks=7)
+    command = worker_command(engine_of(workers), 1)
+    assert _value(command, "--num-host-blocks") == "7"
+    read = build_mocker_engine_args(parse_args(command[3:]))["engine"]
+    assert read["native_host_offload"]["num_host_blocks"] == 7
+    assert read["kv_cache_bytes_per_token"] == 147_456
+
+
+def test_the_ranks_of_a_worker_are_simulated_too(deployments_of) -> None:
+    workers = deployments_of(("l40s", 1))[0].workers[0]
+    ranked = simulating(workers, data_parallel_size=8)
+    assert parse_args(worker_command(engine_of(ranked, data_parallel_size=8), 1)[3:]).dp_size == 8
+    assert "--data-parallel-size" not in worker_command(engine_of(workers), 1)
+
+
+def test_totals_over_ranks_are_divided_as_sglang_divides_them(deployments_of) -> None:
+    workers = simulating(deployments_of(("l40s", 1))[0].workers[0], engine="sglang", data_parallel_size=4)
+    sizes = zip(ENGINES["sglang"].argument_names.counts, (777, 32, 4096, 64), strict=True)
+    planned = command_line({**dict(sizes), "data-parallel-size": 4})
+    parsed = parse_args(worker_command(engine_of(replace(workers, arguments=planned)), 1)[3:])
+    assert (parsed.max_num_seqs, parsed.max_num_batched_tokens, parsed.dp_size) == (8, 1024, 4)
+    assert (parsed.sglang_chunked_prefill_size, parsed.max_model_len, parsed.block_size) == (1024, 777, 64)
+
+
+def test_roles_apart_are_told_what_they_do_and_how_fast_the_cache_moves(deployments_of) -> None:
+    workers = deployments_of(("l40s", 1))[0].workers[0]
+    prefill = replace(workers.simulated, role="prefill", transfer_bytes_per_second=50e9)
+    command = worker_command(engine_of(replace(workers, simulated=prefill)), 1)
+    assert _value(command, "--disaggregation-mode") == "prefill"
+    assert _value(command, "--kv-transfer-bandwidth") == "50.0"
+
+
+def test_without_a_profile_the_simulator_is_given_none(deployments_of) -> None:
+    workers = deployments_of(("l4", 1))[0].workers[0]
+    assert "--planner-profile-data" not in worker_command(engine_of(workers), 1)
+
+
+def test_planned_variables_are_kept_addresses_become_loopback_and_secrets_stay_away(tmp_path: Path) -> None:
+    planned = {
+        "PLAIN": "kept",
+        "OWN": OwnAddress(),
+        "PEER": PeerAddress("frontend", "http"),
+        "HF_TOKEN": SecretValue("arn:aws:secretsmanager:us-west-2:111122223333:secret:hub"),
+        "DYN_TCP_RPC_HOST": OwnAddress(),
+        "DYN_HTTP_GRACEFUL_SHUTDOWN_TIMEOUT_SECS": "600",
+    }
+    variables = environment(planned, tmp_path)
+    assert (variables["PLAIN"], variables["OWN"], variables["PEER"]) == ("kept", "127.0.0.1", "127.0.0.1")
+    assert "HF_TOKEN" not in variables
+    assert variables["DYN_HTTP_GRACEFUL_SHUTDOWN_TIMEOUT_SECS"] == "0"
+
+
+def test_two_deployments_do_not_find_each_other(tmp_path: Path) -> None:
+    one, other = environment({}, tmp_path / "one"), environment({}, tmp_path / "other")
+    assert one["DYN_FILE_KV"] != other["DYN_FILE_KV"]
+    assert one["HOME"] != other["HOME"]
+
+
+def test_a_plan_with_another_command_is_another_program(deployments_of) -> None:
+    process = dataclasses.replace(deployments_of(("l40s", 1))[0].frontend, command=("python3", "-m", "x.y"))
+    assert frontend_command(process, 1)[:3] == [sys.executable, "-m", "x.y"]

@@ -1,0 +1,67 @@
+"""The table of parts never claims more than there is."""
+
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.spec.types import Blueprint
+from inference_blueprints.targets.local.isolation import Isolation
+from inference_blueprints.targets.local.local_layout import layout
+from inference_blueprints.targets.local.serving_parts import describe
+
+
+def _parts(deployments, isolation=None):
+    return {part.name: part for part in describe(deployments, isolation or Isolation(1))}
+
+
+def test_the_router_is_real_and_the_engines_are_not(deployments_of) -> None:
+    parts = _parts(deployments_of(("l40s", 2)))
+    states = {name: part.state for name, part in parts.items()}
+    assert states == {
+        "Frontends and router of answerer-l40s-0": "real",
+        "Engines of answerer-l40s-0": "simulated",
+        "Weights and tokenizer of answerer-l40s-0": "simulated",
+        "Network of the models": "real",
+    }
+
+
+def test_the_stand_in_of_the_load_balancer_says_how_it_balances(deployments_of) -> None:
+    detail = _parts(deployments_of(("l40s", 2)))["Frontends and router of answerer-l40s-0"].detail
+    assert "a relay stands for the load balancer and takes turns by request" in detail
+
+
+def test_measured_latencies_name_their_source(deployments_of) -> None:
+    deployments = deployments_of(("l40s", 2))
+    detail = _parts(deployments)["Engines of answerer-l40s-0"].detail
+    assert deployments[0].profile.source in detail
+    assert "simulated for Qwen/Qwen3-8B on 1 l40s" in detail
+
+
+def test_unmeasured_latencies_say_that_nothing_follows_from_them(deployments_of) -> None:
+    detail = _parts(deployments_of(("l4", 2)))["Engines of answerer-l4-0"].detail
+    assert "default curve and not those of l4: no throughput or price" in detail
+
+
+def test_shared_processes_are_told(deployments_of) -> None:
+    parts = _parts(deployments_of(("l40s", 8), ("l40s", 20)))
+    assert "8 of Dynamo's mocker for vllm, a process each" in parts["Engines of answerer-l40s-0"].detail
+    assert "20 of Dynamo's mocker for vllm, in 8 processes" in parts["Engines of answerer-l40s-1"].detail
+
+
+def test_a_missing_namespace_is_told_with_its_reason_and_what_it_means(deployments_of) -> None:
+    part = _parts(deployments_of(("l40s", 1)), Isolation(None, "Operation not permitted"))[
+        "Network of the models"
+    ]
+    assert part.state == "stubbed"
+    assert "Operation not permitted" in part.detail
+    assert "all interfaces" in part.detail
+
+
+def test_dynamos_router_is_a_stand_in_for_that_of_another_stack(blueprint_of) -> None:
+    document = blueprint_of(("l40s", 2)).model_dump(by_alias=True, exclude_none=True)
+    document["spec"]["models"][0]["stack"] = {"llmD": {}}
+    blueprint = Blueprint.model_validate(document)
+    (deployments,) = layout(build_plan(blueprint), blueprint).values()
+    parts = _parts(deployments)
+    assert parts["Router of answerer-l40s-0"].state == "stand-in"
+    assert "in place of llmD's router" in parts["Router of answerer-l40s-0"].detail
+    assert parts["Engines of answerer-l40s-0"].state == "simulated"
+    assert not [part for part in parts.values() if part.name.startswith("Frontends and router")]
+    assert deployments[0].frontend.command == ("python3", "-m", "dynamo.frontend")
