@@ -144,7 +144,7 @@ def _deployment(
     return LocalDeployment(
         model=model,
         plan=plan,
-        frontend=STACKS["dynamo"].entry_point(roles[0]),
+        frontend=plan.entry_point if plan.stack == "dynamo" else STACKS["dynamo"].entry_point(roles[0]),
         workers=tuple(
             LocalWorkers(process.name, process.arguments, role.accelerator, simulated)
             for role, process, simulated in zip(

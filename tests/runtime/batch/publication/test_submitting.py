@@ -59,7 +59,7 @@ def test_a_job_without_a_signal_says_so(api: Api) -> None:
     [
         ("topics", {}, "metadata.signal: got topics, must be one of product-captions"),
         ("product-caption", {}, "must be one of product-captions"),
-        ("product-captions", {"endpoint": "/v1/embeddings"}, "answers of /v1/embeddings are no text"),
+        ("product-captions", {"endpoint": "/v1/embeddings"}, "answers of /v1/embeddings are not text"),
     ],
 )
 def test_another_team_s_signal_and_what_is_no_text_are_refused(
