@@ -14,6 +14,7 @@ from inference_blueprints.spec.lock.lock import Lock, with_commits
 from inference_blueprints.spec.lock.pins import NO_PINS, Pins, pinned_version
 from inference_blueprints.spec.rules.rule_table import rule_findings
 from inference_blueprints.spec.types import Blueprint
+from inference_blueprints.targets.cluster_targets import target_findings
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,4 +113,5 @@ def _findings(blueprint: Blueprint, pins: Pins) -> list[Finding]:
         *rule_findings(blueprint),
         *decidable(pinned, blueprint),
         *dict.fromkeys(decidable(serving, blueprint)),
+        *decidable(target_findings, blueprint),
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import aws_cdk as cdk
@@ -11,7 +11,6 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
 from inference_blueprints import resources
-from inference_blueprints.catalog.charts import Chart
 from inference_blueprints.contracts import batch_environment
 from inference_blueprints.contracts.batch_limits import SHARDS_PER_WORKER
 from inference_blueprints.contracts.batch_names import API_OUTPUT
@@ -23,10 +22,9 @@ from inference_constructs.batch.batch_rest_api import BatchRestApi
 from inference_constructs.batch.batch_store import BatchStore
 from inference_constructs.batch.model_worker import ModelWorker, WorkerCount
 from inference_constructs.batch.worker_image import WorkerImage
-from inference_constructs.eks.kubectl_access import KubectlAccess
 from inference_constructs.network.gateway import Gateway
 from inference_constructs.signals.signal_access import SignalAccess
-from stacks.worker_compute import add_pods, add_tasks
+from stacks.worker_compute import WorkerCompute
 
 
 class BatchStack(cdk.Stack):
@@ -46,8 +44,8 @@ class BatchStack(cdk.Stack):
         The blueprint's section, and how the store is reached; None where jobs publish nothing.
     vpc, vpc_cidr
         Where the API is reached.
-    access, cluster_security_group_id, charts
-        The cluster where workers run as pods, the group that these carry, and what is installed, by name.
+    compute
+        What runs the workers.
     gateway
         The models' load balancer.
     env
@@ -69,9 +67,7 @@ class BatchStack(cdk.Stack):
         signals: SignalAccess | None,
         vpc: ec2.IVpc,
         vpc_cidr: str,
-        access: KubectlAccess,
-        cluster_security_group_id: str,
-        charts: Mapping[str, Chart],
+        compute: WorkerCompute,
         gateway: Gateway,
         env: cdk.Environment,
     ) -> None:
@@ -122,15 +118,18 @@ class BatchStack(cdk.Stack):
             vpc=vpc,
             vpc_cidr=vpc_cidr,
         )
-        self._add_workers(
-            batch.workers,
+        compute.add_workers(
+            self,
             self._model_workers(platform, gateway, store, batch.workers),
-            store=store,
-            vpc=vpc,
-            access=access,
-            cluster_security_group_id=cluster_security_group_id,
-            charts=charts,
-            gateway=gateway,
+            WorkerCount(batch.workers.min, batch.workers.max, SHARDS_PER_WORKER),
+            WorkerImage(
+                self,
+                "WorkerImage",
+                code=runtime / "batch",
+                starter=runtime / "image_build",
+                encryption_key=store.encryption_key,
+                wait=compute.waits_for_image,
+            ),
         )
         BatchMonitoring(
             self,
@@ -172,43 +171,6 @@ class BatchStack(cdk.Stack):
             )
             for model, queue in self.jobs.shard_queues.items()
         ]
-
-    def _add_workers(
-        self,
-        workers: BatchWorkers,
-        models: Sequence[ModelWorker],
-        *,
-        store: BatchStore,
-        vpc: ec2.IVpc,
-        access: KubectlAccess,
-        cluster_security_group_id: str,
-        charts: Mapping[str, Chart],
-        gateway: Gateway,
-    ) -> None:
-        """Run workers of each model where the blueprint wants them."""
-        runtime = resources.runtime_directory()
-        image = WorkerImage(
-            self,
-            "WorkerImage",
-            code=runtime / "batch",
-            starter=runtime / "image_build",
-            encryption_key=store.encryption_key,
-            wait=workers.ecs is not None,
-        )
-        count = WorkerCount(workers.min, workers.max, SHARDS_PER_WORKER)
-        if workers.ecs:
-            add_tasks(self, models, count, workers.ecs, image=image, vpc=vpc, gateway=gateway)
-        else:
-            add_pods(
-                self,
-                models,
-                count,
-                image=image,
-                access=access,
-                security_group_id=cluster_security_group_id,
-                charts=charts,
-                gateway=gateway,
-            )
 
 
 def _queue(queue: BatchQueue, model: Model, plan: ServingPlan, workers: BatchWorkers) -> dict[str, Any]:

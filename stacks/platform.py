@@ -5,7 +5,6 @@ from __future__ import annotations
 import aws_cdk as cdk
 
 from inference_blueprints.catalog.tags import PLATFORM_TAG
-from inference_blueprints.errors import UserError
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.spec.zones import platform_zones
@@ -14,6 +13,7 @@ from stacks.data_stack import DataStack
 from stacks.eks.eks_stacks import EksStacks
 from stacks.network_stack import NetworkStack
 from stacks.target_stacks import Foundation, TargetStacks
+from stacks.worker_compute import WorkerCompute
 
 #: Key of the blueprint's section ``cluster``: the stacks that run its containers.
 TARGETS: dict[str, type[TargetStacks]] = {"eks": EksStacks}
@@ -36,10 +36,6 @@ class PlatformStacks:
     """
 
     def __init__(self, app: cdk.App, blueprint: Blueprint, plan: ServingPlan) -> None:
-        chosen = blueprint.spec.cluster.chosen
-        target = TARGETS[chosen]
-        if refusals := target.refusals(plan):
-            raise UserError("\n".join(f"cluster.{chosen}: {refusal}" for refusal in refusals))
         self._app = app
         self._name = blueprint.metadata.name
         self._spec = blueprint.spec
@@ -68,7 +64,9 @@ class PlatformStacks:
             env=self._env,
         )
         signals = self._add_stores(data, network)
-        target(Foundation(app, blueprint, plan, self._env, self._tags, data, network, signals)).add()
+        target = TARGETS[self._spec.cluster.chosen]
+        compute = target(Foundation(app, blueprint, plan, self._env, self._tags, data, network)).add()
+        self._add_batch(plan, data, network, signals, compute)
         self._mark_stacks()
 
     def _mark_stacks(self) -> None:
@@ -99,3 +97,39 @@ class PlatformStacks:
             env=self._env,
         )
         return stores.signals
+
+    def _add_batch(
+        self,
+        plan: ServingPlan,
+        data: DataStack,
+        network: NetworkStack,
+        signals: SignalAccess | None,
+        compute: WorkerCompute,
+    ) -> None:
+        """Add what runs jobs, where there are queues for them."""
+        batch = self._spec.batch
+        if batch is None or data.batch is None:
+            return
+        from stacks.batch_stack import BatchStack
+
+        if batch.workers.ecs:
+            from stacks.worker_tasks import WorkerTasks
+
+            compute = WorkerTasks(network.models.gateway, batch.workers.ecs, network.vpc)
+        BatchStack(
+            self._app,
+            self._id("Batch"),
+            platform=self._name,
+            batch=batch,
+            teams=self._spec.teams,
+            models=self._spec.models,
+            plan=plan,
+            store=data.batch,
+            signal_store=self._spec.signal_store,
+            signals=signals,
+            vpc=network.vpc,
+            vpc_cidr=network.vpc_cidr,
+            compute=compute,
+            gateway=network.models.gateway,
+            env=self._env,
+        )

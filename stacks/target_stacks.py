@@ -10,9 +10,9 @@ import aws_cdk as cdk
 
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Blueprint
-from inference_constructs.signals.signal_access import SignalAccess
 from stacks.data_stack import DataStack
 from stacks.network_stack import NetworkStack
+from stacks.worker_compute import WorkerCompute
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,6 @@ class Foundation:
         Tags of every resource.
     data, network
         The stacks that hold keys and buckets, and the VPC with its load balancer.
-    signals
-        Access to the signal store. None if the blueprint has no signal store.
     """
 
     app: cdk.App
@@ -44,7 +42,6 @@ class Foundation:
     tags: Mapping[str, str]
     data: DataStack
     network: NetworkStack
-    signals: SignalAccess | None
 
     def stack_name(self, stack: str) -> str:
         """Return the name of a stack. It starts with the platform's name, which is unique in an account.
@@ -61,7 +58,8 @@ class TargetStacks(ABC):
     """The stacks of one target: what runs the containers of a platform.
 
     A target is a folder of ``stacks/`` with one subclass, and a line of ``TARGETS`` in ``stacks/platform.py``
-    under its key in the blueprint's section ``cluster``.
+    under its key in the blueprint's section ``cluster``. Its other half, without CDK, is a `Target` in
+    ``inference_blueprints/targets/``.
 
     Parameters
     ----------
@@ -72,17 +70,6 @@ class TargetStacks(ABC):
     def __init__(self, foundation: Foundation) -> None:
         self._foundation = foundation
 
-    @classmethod
     @abstractmethod
-    def refusals(cls, plan: ServingPlan) -> tuple[str, ...]:
-        """Return why this target cannot run a plan, one sentence per reason; empty if it can.
-
-        Parameters
-        ----------
-        plan
-            The serving plan.
-        """
-
-    @abstractmethod
-    def add(self) -> None:
-        """Add every stack that runs models and batch jobs to the app, in deployment order."""
+    def add(self) -> WorkerCompute:
+        """Add every stack that runs models, in deployment order, and return what runs batch workers."""

@@ -22,7 +22,7 @@ from inference_blueprints.measurement.replay.replay_result import ReplayResult
 from inference_blueprints.measurement.replay.trace_replay import DEFAULT_SECONDS, replay_async
 from inference_blueprints.planning.summary import summarise
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.targets.local.local_layout import layout
+from inference_blueprints.targets.local.local_target import LocalTarget
 from inference_blueprints.targets.local.platform_parts import PlatformPart
 
 
@@ -58,7 +58,8 @@ def replay(
         results = asyncio.run(_replay_all(loaded, by_name, _Bar(step), seconds))
         failures = sum(sum(result.failure_reasons.values()) for result in results)
         step.result = f"{sum(len(result.outcomes) for result in results)} requests, {failures} failures"
-    deployments = layout(build_plan(loaded.blueprint), loaded.blueprint)
+    target = LocalTarget(loaded.blueprint)
+    deployments = {model.name: target.render(model) for model in build_plan(loaded.blueprint).models}
     return [
         ModelRun(
             endpoint=by_name[model.name].base_url,

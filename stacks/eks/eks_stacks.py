@@ -6,26 +6,22 @@ import aws_cdk as cdk
 
 from inference_blueprints.catalog import image_cache
 from inference_blueprints.catalog.releases import NodeImage
-from inference_blueprints.serving.types import SecretValue, ServingPlan
+from inference_blueprints.serving.types import SecretValue
 from inference_blueprints.spec.types import EksCluster
 from inference_constructs.serving.model_route import listener_priorities
 from stacks.eks.capacity_stack import CapacityStack
 from stacks.eks.cluster_stack import ClusterStack
 from stacks.eks.model_stack import ModelStack
 from stacks.eks.platform_stack import PlatformStack
+from stacks.eks.worker_pods import WorkerPods
 from stacks.target_stacks import TargetStacks
 
 
 class EksStacks(TargetStacks):
     """Control plane, controllers, pools, models and batch workers on one EKS cluster."""
 
-    @classmethod
-    def refusals(cls, plan: ServingPlan) -> tuple[str, ...]:  # noqa: ARG003 - EKS runs every plan
-        """Return no refusals: EKS runs every plan."""
-        return ()
-
-    def add(self) -> None:
-        """Add every stack that runs models and batch jobs to the app, in deployment order."""
+    def add(self) -> WorkerPods:
+        """Add every stack that runs models, in deployment order, and return what runs batch workers."""
         eks = self._foundation.blueprint.spec.cluster.eks
         if eks is None:
             raise ValueError("the blueprint does not choose `cluster.eks`")
@@ -33,7 +29,13 @@ class EksStacks(TargetStacks):
         nodes = self._add_nodes(eks, cluster)
         self._add_models(cluster, after=nodes)
         self._add_image_cache(eks)
-        self._add_batch(cluster, after=nodes)
+        return WorkerPods(
+            self._foundation.network.models.gateway,
+            access=cluster.access,
+            security_group_id=cluster.security_group_id,
+            charts=self._foundation.blueprint.releases.charts,
+            nodes=nodes,
+        )
 
     def _add_cluster(self, eks: EksCluster) -> ClusterStack:
         """Add the control plane with the platform's own nodes."""
@@ -110,32 +112,6 @@ class EksStacks(TargetStacks):
                 encryption_key=self._foundation.data.encryption_key,
                 gateway=self._foundation.network.models.gateway,
                 priority=priorities[model.name],
-                env=self._foundation.env,
-            )
-            stack.add_stack_dependency(after)
-
-    def _add_batch(self, cluster: ClusterStack, *, after: cdk.Stack) -> None:
-        """Add what runs jobs, where there are queues for them."""
-        if self._foundation.blueprint.spec.batch and self._foundation.data.batch:
-            from stacks.batch_stack import BatchStack
-
-            stack = BatchStack(
-                self._foundation.app,
-                self._foundation.stack_name("Batch"),
-                platform=self._foundation.blueprint.metadata.name,
-                batch=self._foundation.blueprint.spec.batch,
-                teams=self._foundation.blueprint.spec.teams,
-                models=self._foundation.blueprint.spec.models,
-                plan=self._foundation.plan,
-                store=self._foundation.data.batch,
-                signal_store=self._foundation.blueprint.spec.signal_store,
-                signals=self._foundation.signals,
-                vpc=self._foundation.network.vpc,
-                vpc_cidr=self._foundation.network.vpc_cidr,
-                access=cluster.access,
-                cluster_security_group_id=cluster.security_group_id,
-                charts=self._foundation.blueprint.releases.charts,
-                gateway=self._foundation.network.models.gateway,
                 env=self._foundation.env,
             )
             stack.add_stack_dependency(after)

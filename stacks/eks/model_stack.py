@@ -14,7 +14,7 @@ from inference_blueprints.catalog.charts import charts
 from inference_blueprints.serving import types as plans
 from inference_blueprints.serving.types import DeploymentPlan, ModelPlan
 from inference_blueprints.spec.types import Weights
-from inference_blueprints.targets.eks.model_values import deployment_values
+from inference_blueprints.targets.eks.eks_target import EksTarget
 from inference_blueprints.targets.eks.weights_mirror_values import weights_mirror_values
 from inference_constructs.eks.kubectl_access import KubectlAccess
 from inference_constructs.findings import acknowledge_grants
@@ -94,14 +94,15 @@ class ModelStack(cdk.Stack):
             earlier.append(self._identity(access.cluster_name, plan, weights, variables, cache))
         if cache:
             variables["kv_cache_bucket"] = cache.bucket_name
-        for deployment in plan.deployments:
+        values = EksTarget(**variables).render(plan)
+        for deployment, chart_values in zip(plan.deployments, values, strict=True):
             HelmRelease(
                 self,
                 f"Deployment-{deployment.name}",
                 cluster=cluster,
                 chart=charts()[deployment.chart],
                 release=deployment.release,
-                values=deployment_values(deployment, **variables),
+                values=chart_values,
             ).node.add_dependency(*earlier)
         cdk.CfnOutput(self, "Endpoint", value=f"{gateway.scheme}://{host_name}/v1")
 

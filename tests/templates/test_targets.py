@@ -1,37 +1,62 @@
-"""A target is one class and one line of a table: a dummy runs one plan and refuses another with a reason."""
+"""A target is a class and a line of a table on each side: a dummy runs one plan and refuses another."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from types import MappingProxyType
 
 import aws_cdk as cdk
 import pytest
 
-from inference_blueprints.errors import UserError
+from inference_blueprints.errors import BlueprintError, Finding
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.serving.types import ServingPlan
-from inference_blueprints.spec.types import Cluster
+from inference_blueprints.serving.types import ModelPlan
+from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.types import Blueprint, Cluster
+from inference_blueprints.targets import cluster_targets
+from inference_blueprints.targets.cluster_targets import CLUSTER_TARGETS
+from inference_blueprints.targets.target import Target
 from stacks import platform
 from stacks.target_stacks import TargetStacks
+from stacks.worker_compute import WorkerCompute
+
+
+class DummyTarget(Target[tuple[str, ...]]):
+    @classmethod
+    def findings(cls, blueprint: Blueprint) -> Iterator[Finding]:
+        for index, model in usable(blueprint.spec.models):
+            if model.stack.llm_d:
+                yield Finding(("spec", "models", index, "stack"), "the dummy does not run 'llmD'")
+
+    def render(self, model: ModelPlan) -> tuple[tuple[str, ...], ...]:
+        return tuple(
+            tuple(" ".join(process.arguments) for process in deployment.processes)
+            for deployment in model.deployments
+        )
+
+
+class DummyCompute(WorkerCompute):
+    waits_for_image = False
+
+    def add_workers(self, stack, workers, count, image) -> None:
+        for worker in workers:
+            cdk.CfnOutput(stack, f"Dummy-{worker.model}", value=f"{count.most} workers of {image.uri}")
 
 
 class DummyStacks(TargetStacks):
-    @classmethod
-    def refusals(cls, plan: ServingPlan) -> tuple[str, ...]:
-        charts = {deployment.chart for model in plan.models for deployment in model.deployments}
-        return () if charts == {"dynamo-model"} else (f"the dummy runs no {', '.join(sorted(charts))}",)
-
-    def add(self) -> None:
+    def add(self) -> DummyCompute:
         foundation = self._foundation
         stack = cdk.Stack(foundation.app, foundation.stack_name("Dummy"), env=foundation.env)
         for model in foundation.plan.models:
-            for deployment in model.deployments:
-                for process in deployment.processes:
-                    name = f"{deployment.name}-{process.name}"
-                    cdk.CfnOutput(stack, name, value=" ".join(process.arguments))
+            for index, arguments in enumerate(DummyTarget().render(model)):
+                cdk.CfnOutput(stack, f"{model.name}-{index}", value="; ".join(arguments))
+        return DummyCompute(foundation.network.models.gateway)
 
 
 @pytest.fixture
 def dummy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_targets, "CLUSTER_TARGETS", MappingProxyType({"eks": DummyTarget}))
     monkeypatch.setitem(platform.TARGETS, "eks", DummyStacks)
 
 
@@ -43,15 +68,31 @@ def stacks_of(blueprint: str) -> list[str]:
 
 
 @pytest.mark.usefixtures("dummy")
-def test_the_table_alone_decides_which_stacks_run_the_plan() -> None:
+def test_the_tables_alone_decide_which_stacks_run_the_plan() -> None:
     assert stacks_of("quickstart-g6e") == ["quickstart-Data", "quickstart-Network", "quickstart-Dummy"]
 
 
 @pytest.mark.usefixtures("dummy")
-def test_a_target_that_cannot_run_a_plan_says_why_before_any_stack() -> None:
-    with pytest.raises(UserError, match=r"^cluster\.eks: the dummy runs no .*llm-d"):
-        stacks_of("llm-d-disaggregated")
+def test_batch_runs_its_workers_on_the_target() -> None:
+    assert stacks_of("batch-g6e") == [
+        "batch-Data",
+        "batch-Network",
+        "batch-Stores",
+        "batch-Dummy",
+        "batch-Batch",
+    ]
 
 
-def test_every_key_of_the_blueprint_has_a_target() -> None:
-    assert platform.TARGETS.keys() == Cluster.model_fields.keys()
+@pytest.mark.usefixtures("dummy")
+def test_what_a_target_cannot_run_is_an_error_of_the_blueprint_at_its_place() -> None:
+    with pytest.raises(BlueprintError) as refused:
+        load_blueprint("llm-d-disaggregated")
+    (problem,) = refused.value.problems
+    assert (problem.path, problem.message) == ("spec.models[0].stack", "the dummy does not run 'llmD'")
+    assert problem.line > 1
+
+
+def test_every_key_of_the_blueprint_has_a_target_and_its_stacks() -> None:
+    keys = Cluster.model_fields.keys()
+    assert CLUSTER_TARGETS.keys() == keys
+    assert platform.TARGETS.keys() == keys

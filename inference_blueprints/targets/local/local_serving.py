@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from inference_blueprints import catalog
+from inference_blueprints.errors import UserError
 from inference_blueprints.measurement.tokenizer.model_directory import write_model_directory
 from inference_blueprints.processes.child_processes import ProcessGroup, RunningProcess
 from inference_blueprints.processes.free_ports import free_ports
@@ -21,7 +22,7 @@ from inference_blueprints.simulation.profile_file import write_profile
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.targets.local.isolation import Isolation, open_isolation
 from inference_blueprints.targets.local.local_endpoint import LocalEndpoint
-from inference_blueprints.targets.local.local_layout import LocalDeployment, layout
+from inference_blueprints.targets.local.local_target import LocalDeployment, LocalTarget
 from inference_blueprints.targets.local.platform_parts import PlatformPart
 from inference_blueprints.targets.local.process_commands import (
     SimulatedEngine,
@@ -93,7 +94,10 @@ class LocalServing:
         *,
         isolate: bool = True,
     ) -> None:
-        self._models = layout(plan, blueprint)
+        if refusals := [finding.message for finding in LocalTarget.findings(blueprint)]:
+            raise UserError("\n".join(refusals))
+        target = LocalTarget(blueprint)
+        self._models = {model.name: target.render(model) for model in plan.models}
         self._directory = run_directory.resolve()
         self._processes = processes
         self._isolate = isolate

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from inference_blueprints.targets.local.isolation import Isolation
-from inference_blueprints.targets.local.local_layout import LocalDeployment, LocalWorkers
+from inference_blueprints.targets.local.local_target import LocalDeployment, LocalWorkers
 from inference_blueprints.targets.local.platform_parts import PlatformPart
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from inference_blueprints.serving.types import Role
-from inference_blueprints.targets.local.local_layout import LocalDeployment, LocalWorkers
+from inference_blueprints.targets.local.local_target import LocalDeployment, LocalWorkers
 
 
 @dataclass(frozen=True, slots=True)

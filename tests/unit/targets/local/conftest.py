@@ -6,7 +6,7 @@ import pytest
 
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint
-from inference_blueprints.targets.local.local_layout import LocalDeployment, layout
+from inference_blueprints.targets.local.local_target import LocalDeployment, LocalTarget
 
 
 @pytest.fixture
@@ -59,6 +59,6 @@ def deployments_of(
 ) -> Callable[..., tuple[LocalDeployment, ...]]:
     def build(*deployments: tuple[str, int]) -> tuple[LocalDeployment, ...]:
         blueprint = blueprint_of(*deployments)
-        return layout(build_plan(blueprint), blueprint)["answerer"]
+        return LocalTarget(blueprint).render(build_plan(blueprint).model("answerer"))
 
     return build

@@ -13,7 +13,7 @@ from dynamo.mocker.config import build_mocker_engine_args
 from inference_blueprints.serving.command_line import command_line
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.types import OwnAddress, PeerAddress, SecretValue
-from inference_blueprints.targets.local.local_layout import LocalWorkers
+from inference_blueprints.targets.local.local_target import LocalWorkers
 from inference_blueprints.targets.local.process_commands import (
     SimulatedEngine,
     environment,

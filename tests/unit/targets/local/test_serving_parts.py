@@ -3,7 +3,7 @@
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.targets.local.isolation import Isolation
-from inference_blueprints.targets.local.local_layout import layout
+from inference_blueprints.targets.local.local_target import LocalTarget
 from inference_blueprints.targets.local.serving_parts import describe
 
 
@@ -58,7 +58,7 @@ def test_dynamos_router_is_a_stand_in_for_that_of_another_stack(blueprint_of) ->
     document = blueprint_of(("l40s", 2)).model_dump(by_alias=True, exclude_none=True)
     document["spec"]["models"][0]["stack"] = {"llmD": {}}
     blueprint = Blueprint.model_validate(document)
-    (deployments,) = layout(build_plan(blueprint), blueprint).values()
+    deployments = LocalTarget(blueprint).render(build_plan(blueprint).models[0])
     parts = _parts(deployments)
     assert parts["Router of answerer-l40s-0"].state == "stand-in"
     assert "in place of llmD's router" in parts["Router of answerer-l40s-0"].detail

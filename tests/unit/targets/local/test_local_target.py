@@ -2,9 +2,7 @@
 
 import pytest
 
-from inference_blueprints.errors import UserError
-from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.targets.local.local_layout import WORKER_LIMIT, WORKER_PROCESSES, layout
+from inference_blueprints.targets.local.local_target import WORKER_LIMIT, WORKER_PROCESSES, LocalTarget
 
 
 @pytest.mark.parametrize("replicas", [1, WORKER_PROCESSES])
@@ -30,5 +28,10 @@ def test_an_answer_without_a_length_has_the_workloads(deployments_of) -> None:
 
 def test_more_workers_than_this_machine_simulates_are_refused_with_both_numbers(blueprint_of) -> None:
     blueprint = blueprint_of(("l40s", WORKER_LIMIT), ("l40s", 1))
-    with pytest.raises(UserError, match=rf"has {WORKER_LIMIT + 1} workers.*{WORKER_LIMIT} at the most"):
-        layout(build_plan(blueprint), blueprint)
+    (finding,) = LocalTarget.findings(blueprint)
+    assert f"has {WORKER_LIMIT + 1} workers" in finding.message
+    assert f"at most {WORKER_LIMIT};" in finding.message
+
+
+def test_as_many_workers_as_this_machine_simulates_are_run(blueprint_of) -> None:
+    assert list(LocalTarget.findings(blueprint_of(("l40s", WORKER_LIMIT)))) == []

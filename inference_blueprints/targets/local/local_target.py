@@ -1,19 +1,20 @@
-"""What of a plan is started on this machine: pure, before any process runs."""
+"""The target on this machine: what is started for each deployment, decided before any process runs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from inference_blueprints.catalog import Accelerator, LatencyProfile
-from inference_blueprints.errors import UserError
-from inference_blueprints.serving.resolved import resolve
+from inference_blueprints.errors import Finding
+from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
 from inference_blueprints.serving.stacks import STACKS
-from inference_blueprints.serving.types import DeploymentPlan, ModelPlan, Process, ServingPlan
+from inference_blueprints.serving.types import DeploymentPlan, ModelPlan, Process
 from inference_blueprints.simulation.simulated_workers import SimulatedWorkers, simulated_workers
+from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.types import Blueprint, Media
 from inference_blueprints.targets.local.image_requests import TEXT_ALONE, ImageLimits
+from inference_blueprints.targets.target import Target
 
 #: Up to this many workers of a deployment have a process each, so that one can be lost alone.
 WORKER_PROCESSES = 8
@@ -100,47 +101,47 @@ class LocalDeployment:
         return known[-1] if all(known) else None
 
 
-def layout(plan: ServingPlan, blueprint: Blueprint) -> Mapping[str, tuple[LocalDeployment, ...]]:
-    """Decide what is started.
+class LocalTarget(Target[LocalDeployment]):
+    """Dynamo's frontends in front of simulated engines, on this machine.
 
     Parameters
     ----------
-    plan
-        The serving plan.
     blueprint
-        Where it comes from; names the pools' instance types.
-
-    Returns
-    -------
-    Mapping
-        The deployments of each model, by the model's name.
-
-    Raises
-    ------
-    UserError
-        If the plan has more workers than this machine should simulate.
+        The blueprint of the plan. It names the instance types of the pools.
     """
-    models = {
-        model.name: tuple(
-            _deployment(model, deployment, blueprint, (model_index, deployment_index))
+
+    def __init__(self, blueprint: Blueprint) -> None:
+        self._blueprint = blueprint
+
+    @classmethod
+    def findings(cls, blueprint: Blueprint) -> Iterator[Finding]:
+        """Yield a finding if the blueprint has more workers than this machine should simulate."""
+        workers = sum(
+            role.workers.replicas
+            for model_index, model in usable(blueprint.spec.models)
+            for deployment_index, _ in usable(model.deployments)
+            for role in resolve(blueprint, model_index, deployment_index)
+        )
+        if workers > WORKER_LIMIT:
+            message = (
+                f"the blueprint has {workers} workers, a local run simulates at most {WORKER_LIMIT}; lower "
+                "`replicas` in a copy of it"
+            )
+            yield Finding(("spec", "models"), message)
+
+    def render(self, model: ModelPlan) -> tuple[LocalDeployment, ...]:
+        """Return the processes of each deployment, in the order of the plan."""
+        index = [each.name for each in self._blueprint.spec.models].index(model.name)
+        return tuple(
+            _deployment(model, deployment, resolve(self._blueprint, index, deployment_index))
             for deployment_index, deployment in enumerate(model.deployments)
         )
-        for model_index, model in enumerate(plan.models)
-    }
-    workers = sum(deployment.worker_count for each in models.values() for deployment in each)
-    if workers > WORKER_LIMIT:
-        raise UserError(
-            f"the blueprint has {workers} workers, a local run simulates {WORKER_LIMIT} at the most; "
-            "lower `replicas` in a copy of it"
-        )
-    return MappingProxyType(models)
 
 
 def _deployment(
-    model: ModelPlan, plan: DeploymentPlan, blueprint: Blueprint, place: tuple[int, int]
+    model: ModelPlan, plan: DeploymentPlan, roles: tuple[ResolvedWorkers, ...]
 ) -> LocalDeployment:
     """Find the processes of a deployment and the latencies of its workers."""
-    roles = resolve(blueprint, *place)
     return LocalDeployment(
         model=model,
         plan=plan,

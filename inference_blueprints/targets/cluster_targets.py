@@ -1,0 +1,20 @@
+"""The targets that a blueprint can choose in its section ``cluster``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from inference_blueprints.errors import Finding
+from inference_blueprints.spec.types import Blueprint
+from inference_blueprints.targets.eks.eks_target import EksTarget
+from inference_blueprints.targets.target import Target
+
+#: Targets by their key in the section ``cluster``.
+CLUSTER_TARGETS: Mapping[str, type[Target[Any]]] = MappingProxyType({"eks": EksTarget})
+
+
+def target_findings(blueprint: Blueprint) -> Iterator[Finding]:
+    """Yield what the chosen target cannot run of a blueprint."""
+    yield from CLUSTER_TARGETS[blueprint.spec.cluster.chosen].findings(blueprint)

@@ -1,0 +1,41 @@
+"""Amazon EKS as a target: each deployment is a release of a Helm chart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from inference_blueprints.serving.types import ModelPlan
+from inference_blueprints.targets.target import Target
+
+
+class EksTarget(Target[dict[str, Any]]):
+    """Renders deployments as values of their charts.
+
+    Parameters
+    ----------
+    weights_bucket
+        Name of the platform's bucket of weights. Models whose weights are mirrored need it.
+    kv_cache_bucket
+        Name of the model's bucket of KV cache. None if its workers share none.
+    """
+
+    def __init__(self, *, weights_bucket: str | None = None, kv_cache_bucket: str | None = None) -> None:
+        self._weights_bucket = weights_bucket
+        self._kv_cache_bucket = kv_cache_bucket
+
+    def render(self, model: ModelPlan) -> tuple[dict[str, Any], ...]:
+        """Return the values of each deployment's chart, in the order of the plan.
+
+        Raises
+        ------
+        ValueError
+            If a process waits for mirrored weights and there is no bucket of weights.
+        """
+        from inference_blueprints.targets.eks.model_values import deployment_values
+
+        return tuple(
+            deployment_values(
+                deployment, weights_bucket=self._weights_bucket, kv_cache_bucket=self._kv_cache_bucket
+            )
+            for deployment in model.deployments
+        )

@@ -1,0 +1,106 @@
+"""Batch workers as pods of the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import aws_cdk as cdk
+
+from inference_blueprints.catalog.charts import Chart
+from inference_blueprints.targets.eks.batch_worker_values import QueueScaling, batch_worker_values
+from inference_blueprints.targets.eks.chart_values import chart_values
+from inference_constructs.batch.model_worker import ModelWorker, WorkerCount
+from inference_constructs.batch.queue_scaler import QueueScaler
+from inference_constructs.batch.worker_deployment import WorkerDeployment
+from inference_constructs.batch.worker_image import WorkerImage
+from inference_constructs.eks.kubectl_access import KubectlAccess
+from inference_constructs.network.gateway import Gateway
+from stacks.worker_compute import WorkerCompute
+
+
+class WorkerPods(WorkerCompute):
+    """One release of pods for each model, and KEDA where their number follows the queue.
+
+    Parameters
+    ----------
+    gateway
+        The models' load balancer, which workers call.
+    access
+        The cluster.
+    security_group_id
+        The cluster's security group, which its pods carry.
+    charts
+        Charts by name.
+    nodes
+        The stack of the nodes that run the pods.
+    """
+
+    #: A release is installed before its pods have their image.
+    waits_for_image = False
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        *,
+        access: KubectlAccess,
+        security_group_id: str,
+        charts: Mapping[str, Chart],
+        nodes: cdk.Stack,
+    ) -> None:
+        super().__init__(gateway)
+        self._access = access
+        self._security_group_id = security_group_id
+        self._charts = charts
+        self._nodes = nodes
+
+    def add_workers(
+        self, stack: cdk.Stack, workers: Sequence[ModelWorker], count: WorkerCount, image: WorkerImage
+    ) -> None:
+        """Add one release for each model, and KEDA where their number follows the queue."""
+        stack.add_stack_dependency(self._nodes)
+        cluster_name = self._access.cluster_name
+        cluster = self._access.import_cluster(stack)
+        self._admit(stack, self._security_group_id)
+        chart = self._charts["batch-worker"]
+        scaler = None
+        if count.follows_the_queue:
+            scaler = QueueScaler(
+                stack,
+                "Scaler",
+                cluster_name=cluster_name,
+                cluster=cluster,
+                chart=self._charts["keda"],
+                values=chart_values("keda", cluster_name=cluster_name, namespace=chart.namespace),
+                queues=[worker.queue for worker in workers],
+            )
+        for worker in workers:
+            release = WorkerDeployment(
+                stack,
+                f"Workers-{worker.model}",
+                cluster_name=cluster_name,
+                cluster=cluster,
+                chart=chart,
+                # No deployment's release has a point in its name.
+                release=f"{worker.model}.batch",
+                values=batch_worker_values(
+                    image=image.uri,
+                    environment=worker.environment,
+                    workers=_number(worker, count, stack.region),
+                ),
+                worker=worker,
+            )
+            if scaler:
+                release.node.add_dependency(scaler)
+
+
+def _number(worker: ModelWorker, count: WorkerCount, region: str) -> int | QueueScaling:
+    """Return a fixed number of workers, or how they are scaled."""
+    if not count.follows_the_queue:
+        return count.most
+    return QueueScaling(
+        min=count.least,
+        max=count.most,
+        messages=count.shards,
+        queue_url=worker.queue.queue_url,
+        region=region,
+    )
