@@ -34,6 +34,7 @@ ALLOWED = {
     },
     f"{LIBRARY}/targets/eks": {
         f"{LIBRARY}.targets.eks",
+        f"{LIBRARY}.targets.target",
         f"{LIBRARY}.serving",
         f"{LIBRARY}.spec",
         f"{LIBRARY}.catalog",
