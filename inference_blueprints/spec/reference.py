@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from inference_blueprints.spec import formats
-from inference_blueprints.spec.rules.rule_table import RULES
+from inference_blueprints.spec.rules.rule_table import RULES, Rule
 from inference_blueprints.spec.schema import json_schema
 from inference_blueprints.spec.structure import Key, is_choice, keys, walk
 from inference_blueprints.spec.types import Section
@@ -22,9 +23,9 @@ def key_tables() -> str:
     return "\n".join(_section(path, section, schema) for path, section, _ in walk() if keys(section))
 
 
-def rule_list() -> str:
-    """Return a Markdown list of what the rules check."""
-    checks = (str(rule.__doc__).removeprefix("Check that ") for rule in RULES)
+def rule_list(further: Iterable[Rule] = ()) -> str:
+    """Return a Markdown list of what the rules check, and what further checks do."""
+    checks = (str(rule.__doc__).removeprefix("Check that ") for rule in (*RULES, *further))
     return "".join(f"- {check[0].upper()}{check[1:]}\n" for check in checks)
 
 

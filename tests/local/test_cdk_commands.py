@@ -67,6 +67,7 @@ def test_a_broken_blueprint_shows_its_errors_in_cdk_too(tmp_path: Path) -> None:
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.lives
 def test_blueprints_deploy_and_cdk_deploy_are_the_same_app(account: Mapping[str, str]) -> None:
     first = run(BLUEPRINTS, "deploy", "quickstart-g6e", "--require-approval", "never", **account)
     assert first.returncode == 0, first.stdout + first.stderr

@@ -20,6 +20,8 @@ from inference_blueprints.local.emulator.emulator import Emulator
 from inference_blueprints.resources import blueprints_directory
 from tests.local.conftest import BLUEPRINTS
 
+pytestmark = pytest.mark.lives
+
 REGION = "us-west-2"
 MINE = [{"Name": "tag:inference-blueprints:platform", "Values": ["quickstart"]}]
 

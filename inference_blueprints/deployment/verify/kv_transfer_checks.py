@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
+from collections.abc import Iterator
 from typing import Literal
 
 from inference_blueprints.deployment.check_results import CheckResult
@@ -18,6 +16,7 @@ from inference_blueprints.deployment.verify.verified_platform import (
     Transferred,
     holds,
 )
+from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.engines.kv_transfer import NIXL_METRICS
 from inference_blueprints.serving.types import DeploymentPlan, Process
 
@@ -31,29 +30,6 @@ _NAMED = (
     re.compile(r"Backend (\w+) was instantiated"),
     re.compile(r"NIXL KVManager initialized with backend: (\w+)"),
     re.compile(r"using NIXL backend: (\w+)"),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class _Counters:
-    """Names under which an engine's workers count bytes that were moved, and transfers that failed."""
-
-    moved: tuple[str, ...]
-    failed: tuple[str, ...]
-
-
-#: By engine. vLLM counts what NIXL's telemetry tells it (https://docs.vllm.ai, "Production Metrics"); SGLang
-#: leaves that to NIXL's exporter (``docs/telemetry.md``); of TensorRT-LLM the worker that receives counts
-#: (``dynamo/trtllm/metrics.py`` of ai-dynamo 1.6), and counts no failures.
-_COUNTERS: Mapping[str, _Counters] = MappingProxyType(
-    {
-        "vllm": _Counters(("vllm:nixl_bytes_transferred_sum",), ("vllm:nixl_num_failed_transfers_total",)),
-        "sglang": _Counters(
-            ("agent_tx_bytes_total", "agent_rx_bytes_total"),
-            ("agent_errors_total", "sglang:num_transfer_failed_reqs_total"),
-        ),
-        "tensorrtLlm": _Counters(("trtllm_kv_transfer_bytes_sum",), ()),
-    }
 )
 
 
@@ -186,7 +162,9 @@ def _count(
     moved: list[float] = []
     failures = 0.0
     for process in deployment.workers:
-        counters = _COUNTERS[process.engine.engine if process.engine else ""]
+        if process.engine is None:
+            continue
+        counters = ENGINES[process.engine.engine].transfer_counters
         for pod in pods[process.name]:
             page = "\n".join(metrics_of(running, deployment.release, pod, port) for port in _ports(process))
             found = [sample_sum(page, name) for name in counters.moved]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from inference_blueprints.errors import Finding
@@ -14,6 +14,7 @@ from inference_blueprints.serving.checks.media_checks import media_findings
 from inference_blueprints.serving.checks.memory_checks import memory_findings
 from inference_blueprints.serving.checks.parallelism_checks import parallelism_findings
 from inference_blueprints.serving.checks.shape_checks import shape_findings
+from inference_blueprints.serving.checks.support_checks import SUPPORT_CHECKS
 from inference_blueprints.serving.engines.worker_sizing import worker_memory, worker_sizing
 from inference_blueprints.serving.estimates.disk import disk_findings
 from inference_blueprints.serving.estimates.host_cache import whole_kv_bytes_per_token
@@ -38,8 +39,14 @@ def serving_findings(blueprint: spec.Blueprint) -> Iterator[Finding]:
     Finding
         Errors and warnings, in the order of the blueprint.
     """
+    for check in SUPPORT_CHECKS:
+        yield from decidable(partial(_on_spec, check), blueprint)
     for index, _ in usable(blueprint.spec.models):
         yield from decidable(partial(_model_findings, index=index), blueprint)
+
+
+def _on_spec(check: Callable[[spec.Spec], Iterator[Finding]], blueprint: spec.Blueprint) -> Iterator[Finding]:
+    return check(blueprint.spec)
 
 
 def _model_findings(blueprint: spec.Blueprint, index: int) -> Iterator[Finding]:

@@ -69,12 +69,34 @@ class ArgumentNames:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class TransferCounters:
+    """Prometheus metrics of a worker about KV cache that moves between prefill and decode.
+
+    Parameters
+    ----------
+    moved
+        Counters of bytes that were moved. Empty if the engine counts none.
+    failed
+        Counters of transfers that failed. Empty if the engine counts none.
+    """
+
+    moved: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+
+
 class ServingEngine(ABC):
     """An inference engine: what it can do, and the arguments and environment of its workers.
 
     A subclass defines `argument_names`, `block_size`, `step_tokens` and `planned_arguments`. It overrides a
     default only where the engine differs from it.
     """
+
+    #: Manufacturer of the accelerators that the engine runs on, as the catalogue spells it.
+    manufacturer: str = "nvidia"
+
+    #: How the engine's workers count KV cache that moves between prefill and decode.
+    transfer_counters: TransferCounters = TransferCounters()
 
     #: Arguments that the plan sets and a user must not, each with what to set in the blueprint instead.
     owned_arguments: Mapping[str, str] = MappingProxyType({})

@@ -26,7 +26,7 @@ from inference_blueprints.serving.engines.owned_arguments import (
     TOPOLOGY,
     WRITTEN_HERE,
 )
-from inference_blueprints.serving.engines.serving_engine import ArgumentNames, ServingEngine
+from inference_blueprints.serving.engines.serving_engine import ArgumentNames, ServingEngine, TransferCounters
 from inference_blueprints.serving.estimates.host_cache import host_cache_mib
 from inference_blueprints.serving.estimates.image_inputs import allowed_domains, image_pixels, splits_by_image
 from inference_blueprints.serving.estimates.memory_estimate import MemoryEstimate
@@ -60,6 +60,11 @@ class Sglang(ServingEngine):
         stretched_context="json-model-override-args",
     )
     totals_over_ranks = frozenset({argument_names.sequences, argument_names.step_tokens})
+    #: SGLang leaves the count of bytes to NIXL's exporter (``docs/telemetry.md`` of ai-dynamo/nixl).
+    transfer_counters = TransferCounters(
+        moved=("agent_tx_bytes_total", "agent_rx_bytes_total"),
+        failed=("agent_errors_total", "sglang:num_transfer_failed_reqs_total"),
+    )
     owned_arguments = MappingProxyType(
         {
             "model": _MODEL,

@@ -24,7 +24,7 @@ from inference_blueprints.serving.engines.owned_arguments import (
     TOPOLOGY,
     WRITTEN_HERE,
 )
-from inference_blueprints.serving.engines.serving_engine import ArgumentNames, ServingEngine
+from inference_blueprints.serving.engines.serving_engine import ArgumentNames, ServingEngine, TransferCounters
 from inference_blueprints.serving.estimates.memory_estimate import MemoryEstimate
 from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers, WorkerRole
@@ -52,6 +52,8 @@ class TensorRtLlm(ServingEngine):
         without_prefix_cache=(f"{_KV_CACHE}.enable_block_reuse", "false"),
         stretched_context=None,
     )
+    #: Only the worker that receives counts, and no failures (``dynamo/trtllm/metrics.py`` of ai-dynamo 1.6).
+    transfer_counters = TransferCounters(moved=("trtllm_kv_transfer_bytes_sum",))
     owned_arguments = MappingProxyType(
         {
             "model": _MODEL,

@@ -29,7 +29,7 @@ from inference_blueprints.serving.engines.owned_arguments import (
     TOPOLOGY,
     WRITTEN_HERE,
 )
-from inference_blueprints.serving.engines.serving_engine import ArgumentNames, ServingEngine
+from inference_blueprints.serving.engines.serving_engine import ArgumentNames, ServingEngine, TransferCounters
 from inference_blueprints.serving.engines.vllm_connectors import connectors
 from inference_blueprints.serving.estimates.host_cache import host_cache_mib
 from inference_blueprints.serving.estimates.image_inputs import allowed_domains, image_pixels, splits_by_image
@@ -60,6 +60,10 @@ class Vllm(ServingEngine):
         kv_cache_types=("auto", "bfloat16", "float16", "fp8", "fp8_e4m3", "fp8_e5m2"),
         without_prefix_cache=("enable-prefix-caching", False),
         stretched_context="hf-overrides",
+    )
+    #: vLLM counts what NIXL's telemetry reports (https://docs.vllm.ai, "Production Metrics").
+    transfer_counters = TransferCounters(
+        moved=("vllm:nixl_bytes_transferred_sum",), failed=("vllm:nixl_num_failed_transfers_total",)
     )
     owned_arguments = MappingProxyType(
         {

@@ -68,6 +68,10 @@ class Dynamo(ServingStack):
     #: Dynamo's name of each engine is also the name of its worker's Python module.
     frameworks = MappingProxyType({"vllm": "vllm", "sglang": "sglang", "tensorrtLlm": "trtllm"})
     chart = "dynamo-model"
+    #: ``common/multimodal/image_loader.py`` of Dynamo 1.6. SGLang's workers, and vLLM without Dynamo, keep to
+    #: ``allowed_media_domains`` (``srt/utils/common.py`` of SGLang 0.5.21 and
+    #: ``multimodal/media/connector.py`` of vLLM 0.31.0).
+    fetching_from_any_host = frozenset({"vllm", "tensorrtLlm"})
 
     def service_account(self, release: str) -> str:
         """Return the service account that Dynamo's operator creates for the pods of a graph."""

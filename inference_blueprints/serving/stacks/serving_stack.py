@@ -23,6 +23,9 @@ class ServingStack(ABC):
     #: Owners of flags, as the catalogue names them, whose flags the stack's workers do not accept.
     foreign_flag_owners: frozenset[str] = frozenset()
 
+    #: Engines whose workers fetch images from any public host on this stack, by the blueprint's key.
+    fetching_from_any_host: frozenset[str] = frozenset()
+
     @property
     @abstractmethod
     def frameworks(self) -> Mapping[str, str]:

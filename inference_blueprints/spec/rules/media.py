@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Iterator
 
 from inference_blueprints import catalog
 from inference_blueprints.errors import Finding
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.types import Media, Model, Spec
 from inference_blueprints.spec.wording import Path, listing, quote
-
-#: Engines by the stack whose workers fetch images themselves, from any public host
-#: (``common/multimodal/image_loader.py`` of Dynamo 1.6). The others keep to ``allowed_media_domains``
-#: (``srt/utils/common.py`` of SGLang 0.5.21, ``multimodal/media/connector.py`` of vLLM 0.31.0).
-FETCHING_FROM_ANYWHERE: Mapping[str, tuple[str, ...]] = MappingProxyType({"dynamo": ("vllm", "tensorrtLlm")})
 
 
 def model_reads_images(spec: Spec) -> Iterator[Finding]:
@@ -26,19 +20,6 @@ def model_reads_images(spec: Spec) -> Iterator[Finding]:
             message = (
                 f"got images for {entry.name}, which reads only text; remove 'media', or serve one of "
                 f"{listing(reading)}"
-            )
-            yield Finding(path, message)
-
-
-def engine_fetches_from_allowed_hosts(spec: Spec) -> Iterator[Finding]:
-    """Check that engine and stack fetch images from the allowed hosts only."""
-    for path, model, _ in _with_media(spec):
-        stack, engine = model.stack.chosen, model.engine.chosen
-        if engine in FETCHING_FROM_ANYWHERE.get(stack, ()):
-            message = (
-                f"got images with the engine {quote(engine)} on {quote(stack)}, whose workers fetch what a "
-                "request names from any public host; set 'engine: {sglang: {}}', or 'stack: {llmD: {}}' with "
-                "the engine vllm"
             )
             yield Finding(path, message)
 

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from types import MappingProxyType
 
 from inference_blueprints import catalog
 from inference_blueprints.errors import Finding
 from inference_blueprints.spec.holes import usable
-from inference_blueprints.spec.rules.deployments import each_placement, each_workers
+from inference_blueprints.spec.rules.deployments import each_workers
 from inference_blueprints.spec.types import Pool, Spec
 from inference_blueprints.spec.wording import allowed, duplicates, listing, quote, suggestion
-
-#: Whose accelerators an engine runs on.
-ENGINE_MANUFACTURERS: Mapping[str, str] = MappingProxyType(
-    {"vllm": "nvidia", "sglang": "nvidia", "tensorrtLlm": "nvidia"}
-)
 
 
 def instance_types_are_known(spec: Spec) -> Iterator[Finding]:
@@ -61,22 +55,6 @@ def pool_exists(spec: Spec) -> Iterator[Finding]:
         if name not in names:
             message = f"got {quote(name)}, {allowed('pool', names)}{suggestion(name, names)}"
             yield Finding((*placed.path, "pool"), message)
-
-
-def pool_suits_the_engine(spec: Spec) -> Iterator[Finding]:
-    """Check that the engine runs on the accelerators of the pool."""
-    for placed, pool in each_placement(spec):
-        engine = placed.deployment.model.engine.chosen
-        needed = ENGINE_MANUFACTURERS[engine]
-        for instance_type in known_instance_types(pool):
-            accelerator = instance_type.accelerator
-            if accelerator is None or accelerator.manufacturer != needed:
-                message = (
-                    f"got {quote(pool.name)} with {instance_type.name} ({accelerator_name(instance_type)}), "
-                    f"the engine {quote(engine)} needs accelerators of {needed}; name another pool"
-                )
-                yield Finding((*placed.path, "pool"), message)
-                break
 
 
 def pool_is_used(spec: Spec) -> Iterator[Finding]:

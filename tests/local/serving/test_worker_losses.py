@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.local.worker_kills import kill_workers
 from inference_blueprints.processes.child_processes import ProcessGroup
@@ -12,6 +14,8 @@ from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import Process, ServingPlan
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.targets.local.local_serving import LocalServing
+
+pytestmark = pytest.mark.faults
 
 
 @contextmanager

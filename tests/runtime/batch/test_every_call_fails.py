@@ -29,6 +29,8 @@ from tests.runtime.batch.api.requesting import Api
 from tests.runtime.batch.every_call import Stage
 from tests.runtime.batch.job_records import HOUR, NOW, make_job
 
+pytestmark = pytest.mark.faults
+
 Environment = dict[str, str]
 #: Makes what a function finds, and returns the call of it.
 Preparation = Callable[[Environment], Callable[[], Any]]
@@ -276,7 +278,6 @@ def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
     return Stage()
 
 
-@pytest.mark.faults
 @pytest.mark.parametrize("prepare", PREPARATIONS, ids=lambda each: each.__name__)
 def test_after_any_call(stage: Stage, prepare: Preparation) -> None:
     with stage.world() as environment:

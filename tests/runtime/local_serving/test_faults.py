@@ -28,6 +28,8 @@ from inference_blueprints.targets.local.local_endpoint import LocalEndpoint
 from inference_blueprints.targets.local.local_serving import LocalServing
 from inference_blueprints.targets.local.readiness import NotReady
 
+pytestmark = pytest.mark.faults
+
 _MODEL = "qwen3-8b"
 _STREAMS = 4
 _TOKENS = 60

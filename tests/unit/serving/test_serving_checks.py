@@ -243,7 +243,6 @@ def test_weights_that_do_not_fit_the_disk_are_refused(make_blueprint: Make) -> N
         {"instance_types": ["g9z.large"]},
         {"weights": {"huggingFace": "some/model"}},
         {"weights": {}},
-        {"instance_types": ["m7i.large"]},
         {"workload": {"inputTokens": 90_000}},
         {"aggregated": {"tensorParallelSize": 64}, "weights": {"huggingFace": "some/model"}},
     ],

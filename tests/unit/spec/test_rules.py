@@ -13,6 +13,8 @@ import yaml
 from inference_blueprints import catalog
 from inference_blueprints.errors import BlueprintError, Finding
 from inference_blueprints.loading import parse_blueprint
+from inference_blueprints.serving.checks.support_checks import SUPPORT_CHECKS
+from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.spec.rules import (
     batch,
     batch_load,
@@ -36,7 +38,6 @@ from inference_blueprints.spec.rules import (
     weights,
     workload,
 )
-from inference_blueprints.spec.rules.pools import ENGINE_MANUFACTURERS
 from inference_blueprints.spec.rules.rule_table import RULES, Rule, rule_findings
 from inference_blueprints.spec.structure import keys
 from inference_blueprints.spec.types import Engine, Spec
@@ -116,6 +117,8 @@ def test_every_rule_has_a_case_that_breaks_it(monkeypatch: pytest.MonkeyPatch) -
 
     table = "inference_blueprints.spec.rules.rule_table.RULES"
     monkeypatch.setattr(table, tuple(record(rule) for rule in RULES))
+    checks = "inference_blueprints.serving.checks.serving_checks.SUPPORT_CHECKS"
+    monkeypatch.setattr(checks, tuple(record(check) for check in SUPPORT_CHECKS))
     broken = [*HERE.glob("broken/rules_*.yaml")]
     cases = [
         *DOUBTFUL,
@@ -126,7 +129,7 @@ def test_every_rule_has_a_case_that_breaks_it(monkeypatch: pytest.MonkeyPatch) -
             parse_blueprint(edited(case), "base.yaml")
         except BlueprintError:
             continue
-    assert fired == set(RULES)
+    assert fired == {*RULES, *SUPPORT_CHECKS}
 
 
 def test_rules_of_a_whole_blueprint() -> None:
@@ -138,6 +141,6 @@ def test_rules_of_a_whole_blueprint() -> None:
 
 
 def test_every_engine_says_whose_accelerators_it_needs() -> None:
-    assert set(keys(Engine)) == set(ENGINE_MANUFACTURERS)
+    assert set(keys(Engine)) == set(ENGINES)
     known = {accelerator.manufacturer for accelerator in catalog.accelerators().values()}
-    assert set(ENGINE_MANUFACTURERS.values()) <= known
+    assert {engine.manufacturer for engine in ENGINES.values()} <= known

@@ -1,0 +1,64 @@
+"""Checks that engines, stacks and accelerators support each other, by what their classes say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from inference_blueprints.errors import Finding
+from inference_blueprints.serving.engines import ENGINES
+from inference_blueprints.serving.stacks import STACKS
+from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.rules.deployments import each_placement
+from inference_blueprints.spec.rules.pools import accelerator_name, known_instance_types
+from inference_blueprints.spec.types import Spec
+from inference_blueprints.spec.wording import listing, quote
+
+
+def stack_runs_the_engine(spec: Spec) -> Iterator[Finding]:
+    """Check that the stack of a model runs its engine."""
+    for index, model in usable(spec.models):
+        stack, engine = model.stack.chosen, model.engine.chosen
+        engines = tuple(STACKS[stack].frameworks)
+        if engine not in engines:
+            message = (
+                f"got {quote(stack)} with the engine {quote(engine)}, it runs {listing(engines)}; change the "
+                "engine, or set 'stack: {dynamo: {}}'"
+            )
+            yield Finding(("spec", "models", index, "stack"), message)
+
+
+def pool_suits_the_engine(spec: Spec) -> Iterator[Finding]:
+    """Check that the engine runs on the accelerators of the pool."""
+    for placed, pool in each_placement(spec):
+        engine = placed.deployment.model.engine.chosen
+        needed = ENGINES[engine].manufacturer
+        for instance_type in known_instance_types(pool):
+            accelerator = instance_type.accelerator
+            if accelerator is None or accelerator.manufacturer != needed:
+                message = (
+                    f"got {quote(pool.name)} with {instance_type.name} ({accelerator_name(instance_type)}), "
+                    f"the engine {quote(engine)} needs accelerators of {needed}; name another pool"
+                )
+                yield Finding((*placed.path, "pool"), message)
+                break
+
+
+def engine_fetches_from_allowed_hosts(spec: Spec) -> Iterator[Finding]:
+    """Check that engine and stack fetch images from the allowed hosts only."""
+    for index, model in usable(spec.models):
+        stack, engine = model.stack.chosen, model.engine.chosen
+        if model.media and engine in STACKS[stack].fetching_from_any_host:
+            message = (
+                f"got images with the engine {quote(engine)} on {quote(stack)}, whose workers fetch what a "
+                "request names from any public host; set 'engine: {sglang: {}}', or 'stack: {llmD: {}}' with "
+                "the engine vllm"
+            )
+            yield Finding(("spec", "models", index, "media"), message)
+
+
+#: Every check of this file.
+SUPPORT_CHECKS: tuple[Callable[[Spec], Iterator[Finding]], ...] = (
+    stack_runs_the_engine,
+    pool_suits_the_engine,
+    engine_fetches_from_allowed_hosts,
+)
