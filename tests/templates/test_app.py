@@ -62,6 +62,12 @@ def test_it_needs_no_node_on_the_path_and_no_feature_flags_of_the_cli(
         CDK_OUTDIR=str(outdir),
         CDK_CONTEXT_JSON=json.dumps(CONTEXT),
         PYTHONHASHSEED="1",
+        PYTHONPROFILEIMPORTTIME="1",
     )
     assert result.returncode == 0, result.stderr
     assert Templates(outdir).by_stack == shipped_templates.by_stack
+    imported = {line.rpartition("|")[2].strip() for line in result.stderr.splitlines()}
+    assert "aws_cdk.aws_eks_v2" in imported
+    # Importing a service takes up to 0.2 s. Only stacks of batch and of image caches need these.
+    used = {"aws_cdk.aws_codebuild", "aws_cdk.aws_ecs"} & imported
+    assert bool(used) == (shipped_name == "batch-g6e"), used
