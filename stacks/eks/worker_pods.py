@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
 
@@ -12,10 +13,12 @@ from inference_blueprints.targets.eks.chart_values import chart_values
 from inference_constructs.batch.model_worker import ModelWorker, WorkerCount
 from inference_constructs.batch.queue_scaler import QueueScaler
 from inference_constructs.batch.worker_deployment import WorkerDeployment
-from inference_constructs.batch.worker_image import WorkerImage
 from inference_constructs.eks.kubectl_access import KubectlAccess
 from inference_constructs.network.gateway import Gateway
 from stacks.worker_compute import WorkerCompute
+
+if TYPE_CHECKING:  # it imports AWS CodeBuild, which platforms without batch need not load
+    from inference_constructs.batch.worker_image import WorkerImage
 
 
 class WorkerPods(WorkerCompute):
