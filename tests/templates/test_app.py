@@ -76,6 +76,7 @@ def test_it_needs_no_node_on_the_path_and_no_feature_flags_of_the_cli(
     assert Templates(outdir).by_stack == shipped_templates.by_stack
     imported = set((tmp_path / "modules").read_text().split())
     assert "aws_cdk.aws_eks_v2" in imported
-    # Importing a service takes up to 0.2 s. Only stacks of batch and of image caches need these.
-    used = {"aws_cdk.aws_codebuild", "aws_cdk.aws_ecs"} & imported
+    # Importing a service takes up to 0.2 s. Only some sections of a blueprint need these.
+    services = ("athena", "codebuild", "dynamodb", "ecs", "elasticache", "glue", "stepfunctions")
+    used = {f"aws_cdk.aws_{service}" for service in services} & imported
     assert bool(used) == (shipped_name == "batch-g6e"), used
