@@ -37,7 +37,7 @@ from tests.templates.support import Templates
 _ROUNDS = 1
 _POOLS = 4
 _PODS_OF_A_POOL = 125
-#: Of eight that would fit: Karpenter's entrance for tests keeps memory for as many pods as a type can hold.
+#: Eight would fit, but Karpenter's test program reserves memory for the maximum number of pods of a type.
 _PODS_OF_A_NODE = 7
 _NAMESPACE = "pending"
 #: Of a node class, what is an account's own: the simulated one has no image of another family.
@@ -140,7 +140,7 @@ def _upstream_arm(ours: _Arm) -> _Arm:
 def _pod(name: str, template: KubernetesObject) -> KubernetesObject:
     pod = copy.deepcopy(template)
     pod["metadata"] |= {"name": name, "namespace": _NAMESPACE}
-    # Karpenter's entrance for tests gives every node the disk of a machine without one.
+    # Karpenter's test program gives every node the disk of an instance without local disks.
     del pod["spec"]["containers"][0]["resources"]["requests"]["ephemeral-storage"]
     return {"apiVersion": "v1", "kind": "Pod", **pod}
 

@@ -105,7 +105,7 @@ def _small(deployment: KubernetesObject) -> KubernetesObject:
     """Copy a deployment with a worker more than kept nodes hold; all where sizes share nodes."""
     small = copy.deepcopy(deployment)
     (container,) = small["spec"]["template"]["spec"]["containers"]
-    # Karpenter's entrance for tests gives every node the disk of a machine without one.
+    # Karpenter's test program gives every node the disk of an instance without local disks.
     del container["resources"]["requests"]["ephemeral-storage"]
     pool = matrix.POOLS.get(named_pool(small["spec"]["template"]))
     if pool and len(pool.workers) == 1:

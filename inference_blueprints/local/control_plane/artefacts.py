@@ -100,8 +100,8 @@ KARPENTER = Program(
     "karpenter",
     "github.com/aws/karpenter-provider-aws",
     _KARPENTER_VERSION,
-    # The provider's own entrance for tests: its real instance type, price, image and subnet code over the
-    # EC2 interface, with instances that are KWOK nodes.
+    # The provider's test program: its real code for instance types, prices, images and subnets, with an
+    # emulated EC2 API and KWOK nodes as instances.
     "github.com/aws/karpenter-provider-aws/kwok",
     # The module names a commit of the core that no proxy has.
     replaces={"sigs.k8s.io/karpenter": _KARPENTER_VERSION},

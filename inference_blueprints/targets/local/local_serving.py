@@ -32,7 +32,7 @@ from inference_blueprints.targets.local.process_commands import (
 )
 from inference_blueprints.targets.local.readiness import wait_until_forgotten, wait_until_ready
 from inference_blueprints.targets.local.relay import Route
-from inference_blueprints.targets.local.relay_listener import open_entrance
+from inference_blueprints.targets.local.relay_listener import open_listeners
 from inference_blueprints.targets.local.serving_parts import describe
 from inference_blueprints.targets.local.worker_process import WorkerProcess
 
@@ -145,7 +145,7 @@ class LocalServing:
                 lambda command, pipes: self._start("network namespace", command, {}, pipes)
             )
         frontends = self._frontends()
-        ports = open_entrance(
+        ports = open_listeners(
             self._routes(frontends), lambda command, sockets: self._start("relay", command, {}, sockets)
         )
         for deployment in self._deployments():

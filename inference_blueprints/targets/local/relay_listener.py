@@ -13,7 +13,7 @@ from inference_blueprints.targets.local import relay
 _BACKLOG = 1024
 
 
-def open_entrance(
+def open_listeners(
     routes: Mapping[str, relay.Route], start: Callable[[Sequence[str], Sequence[int]], object]
 ) -> dict[str, int]:
     """Listen on a free port of the loopback interface for each route, and hand the sockets to the relay.
