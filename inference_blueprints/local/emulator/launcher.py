@@ -35,7 +35,7 @@ def main() -> None:
     parser.add_argument(
         "--control-plane",
         type=Path,
-        help="folder for real control planes; without it, objects are only recorded",
+        help="folder for real control planes; otherwise, objects are only recorded",
     )
     arguments = parser.parse_args()
     for apply in PATCHES:

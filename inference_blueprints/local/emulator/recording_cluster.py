@@ -97,7 +97,7 @@ class RecordingCluster:
         existing = [path for path in paths if records.has(path)]
         if must_be_new and existing:
             raise KubernetesRejection(
-                f"already exists: {', '.join(existing)}; each object has exactly one owner"
+                f"already exists: {', '.join(existing)}; an object has exactly one owner"
             )
         for path, kubernetes_object in paths.items():
             records.write(path, kubernetes_object)
@@ -194,7 +194,7 @@ class RecordingCluster:
     def _checked(
         self, cluster: EmulatedCluster, objects: Sequence[KubernetesObject], *, default_namespace: str
     ) -> dict[str, KubernetesObject]:
-        """Validate objects and their namespaces, report all errors at once, and return the objects by path."""
+        """Validate objects and their namespaces, report all errors, and return the objects by path."""
         records = self._records(cluster)
         problems = [
             problem
