@@ -1,7 +1,7 @@
-"""How long `blueprints validate quickstart-g6e` takes as a whole process.
+"""How long `blueprints validate quickstart-g6e` takes, as a new process.
 
 The goal is 0.3 s. `validate_time_libraries` compares its processor time with that of a process that only
-imports the libraries that it cannot do without (pydantic, PyYAML, typer).
+imports the required libraries (pydantic, PyYAML, typer).
 """
 
 from __future__ import annotations
