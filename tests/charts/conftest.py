@@ -1,4 +1,4 @@
-"""Charts rendered by the very helm that installs them."""
+"""Charts rendered by the same helm that installs them."""
 
 from __future__ import annotations
 
@@ -67,7 +67,8 @@ def run_helm(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
 
     def run(*words: str, values: Manifest) -> subprocess.CompletedProcess[str]:
         file = tmp_path / "values.yaml"
-        # As CDK passes them on: what PyYAML leaves without quotes, such as `y`, Helm takes for a boolean.
+        # JSON, as the CDK passes values. PyYAML writes strings such as `y` without quotes, which Helm reads
+        # as booleans.
         file.write_text(json.dumps(values), encoding="utf-8")
         command = [str(helm()), *words, "--values", str(file)]
         return subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)

@@ -97,7 +97,7 @@ def test_pods_become_nodes_of_their_pool_and_nodes_go_with_them(
 
 
 def _nodes_by_pool(kubectl: Kubectl) -> Counter[str]:
-    """Count Karpenter's nodes by the NodePool that they are of."""
+    """Count Karpenter's nodes per NodePool."""
     return Counter(each["metadata"]["labels"]["karpenter.sh/nodepool"] for each in kubectl.get("nodeclaims"))
 
 
