@@ -153,8 +153,8 @@ class Ends:
         if is_published:
             return Ending("completed", ("finalizing",))
         message = (
-            "the output file is complete, but some answers are missing from the signal store; redrive the job "
-            "to publish the rest"
+            "the output file is complete, but some answers are missing from the signal store; redrive the "
+            "job to publish the rest"
         )
         return Ending("failed", ("finalizing",), (JobError("signals_failed", message),))
 
