@@ -1,1 +1,1 @@
-"""Headline figures: one file each, found and run by ``python -m benchmarks``."""
+"""Benchmarks, one file each. ``python -m benchmarks`` finds and runs them."""

@@ -14,21 +14,21 @@ from benchmarks.harness.timing import ROOT, BenchmarkError
 
 
 def main(arguments: list[str]) -> int:
-    """Run benchmarks, print each figure as it comes, and write results and page.
+    """Run benchmarks, print each figure at once, and write results and page.
 
     Parameters
     ----------
     arguments
-        The command line without the program.
+        The command-line arguments.
 
     Returns
     -------
     int
-        Exit code: 1 when a goal is missed or a benchmark fails, 2 when there is no such benchmark.
+        Exit code: 1 if a goal is missed or a benchmark fails, 2 if a benchmark does not exist.
     """
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
-        "--only", default="", metavar="NAME,…", help="measure these and keep the others' results"
+        "--only", default="", metavar="NAME,…", help="measure only these and keep the results of the others"
     )
     parser.add_argument("--results", type=Path, default=ROOT / "build" / "bench" / "results.json")
     parser.add_argument("--page", type=Path, default=ROOT / "docs" / "benchmarks.md")

@@ -1,14 +1,16 @@
-"""A batch worker beside interactive requests: how much longer their first tokens take, and what batch gets.
+"""A batch worker next to interactive requests: how much longer first tokens take, and the batch throughput.
 
-Qwen3-32B on four workers of two H200 behind Dynamo's own frontends on this machine. Interactive requests come
-all the time, six a second, with prompts of 3,000 tokens of which half is shared. For a while they are alone;
-then a worker asks prompts of 1,000 tokens and answers of 100 beside them, from 16 in flight on as many as
-slow answers down by a fifth; then they are alone again; then a worker keeps 256 requests in flight, as
-clients with a fixed number do.
-`first token` is the interactive requests' with the worker beside, its baseline that without; the goal is a
-tenth more for the 95th percentile. `requests of batch` are those a second, the baseline what the fixed number
-brings, at the interactive requests' cost. Times of engines are simulated; what the machine itself adds while
-it is busy is in all of them.
+Qwen3-32B runs on four workers with two H200 each, behind Dynamo's own frontends on this machine. Interactive
+requests arrive all the time, six per second, with prompts of 3,000 tokens, half of them shared. The run has
+four phases. First, there are only interactive requests. Then a batch worker also sends prompts of 1,000
+tokens for answers of 100 tokens; it starts with 16 requests in flight and adapts their number so that answers
+take at most a fifth longer. Then there are only interactive requests again. At last, a batch worker keeps 256
+requests in flight, as clients with a fixed number do.
+
+`first token` is the time to first token of the interactive requests with the batch worker; the baseline is
+without it. The goal is at most a tenth more at the 95th percentile. `requests of batch` is the number of
+batch requests per second; the baseline is that of the fixed number, which delays the interactive requests.
+Engine times are simulated. All times include the delay of this machine under load.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ _CASE = LayoutCase("Qwen/Qwen3-32B", "p5en.48xlarge", SyntheticLoad(3000, 150, 0
 _WORKERS = aggregated(4, 2)
 _SHARDS, _LINES, _PROMPT_TOKENS, _ANSWER_TOKENS = 8, 1000, 1000, 100
 _ALONE_SECONDS, _BESIDE_SECONDS, _FIXED_SECONDS = 20.0, 30.0, 12.0
-#: A worker that starts learns how long answers take, and then how many requests may be in flight.
+#: A new worker first learns how long answers take, then how many requests may be in flight.
 _LEARNS_SECONDS, _FILLS_SECONDS = 30.0, 5.0
 _SECONDS = 180.0
 _REQUEST_SECONDS = 120.0
@@ -62,25 +64,25 @@ _FIXED = {
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """A time of one kind, in seconds of the replay, and what batch brought in it."""
+    """A phase, in seconds of the replay, and the batch rows in it."""
 
     begin: float
     end: float
     rows: int = 0
 
     def first_tokens(self, outcomes: Sequence[RequestOutcome]) -> list[float]:
-        """Return the milliseconds of the requests that were sent in it."""
+        """Return the latencies in milliseconds of the requests that were sent in the phase."""
         sent = (outcome for outcome in outcomes if self.begin <= outcome.sent_seconds < self.end)
         return [time for outcome in sent if (time := outcome.time_to_first_token_ms) is not None]
 
     @property
     def rate(self) -> float:
-        """Rows a second."""
+        """Rows per second."""
         return self.rows / (self.end - self.begin)
 
 
 class _Timed:
-    """Takes times of the replay that begins now."""
+    """Measures phases of the replay, which begins now."""
 
     def __init__(self, job: Stage, address: str) -> None:
         self._job = job
@@ -88,14 +90,14 @@ class _Timed:
         self._start = time.perf_counter()
 
     async def window(self, seconds: float) -> _Window:
-        """Let so much time pass."""
+        """Measure a phase without a worker."""
         rows, begin = await asyncio.to_thread(self._job.rows), self._now()
         await asyncio.sleep(seconds)
         end = self._now()
         return _Window(begin, end, await asyncio.to_thread(self._job.rows) - rows)
 
     async def with_worker(self, settings: dict[str, str], first: float, seconds: float) -> _Window:
-        """Let so much time pass with a worker, a while after its start; then stop it."""
+        """Measure a phase with a worker, some time after its start, then stop the worker."""
         worker = self._job.start_worker(self._address, settings)
         try:
             await asyncio.sleep(first)
@@ -194,7 +196,7 @@ def _interactive() -> Iterator[ScaledRequest]:
 
 
 def _body(number: int) -> dict[str, Any]:
-    """Return a request with a prompt that nobody else has."""
+    """Return a request with a unique prompt."""
     return {
         "messages": [{"role": "user", "content": random_text(_PROMPT_TOKENS, 1_000_000 + number)}],
         "max_tokens": _ANSWER_TOKENS,

@@ -1,10 +1,10 @@
-"""A million requests through the worker's real path, with workers that are killed at random.
+"""A million requests through the worker's real code, while workers are killed at random.
 
-Two workers, an endpoint that takes 10 ms, 50 shards of 20,000 lines; at five random moments one of the
-workers is killed with SIGKILL and another started. Of what the output and error files then hold, `_lost` and
-`_doubled` count the lines that are missing or there twice, and `_sent_again` the requests beyond the million,
-in percent. `_memory` is the most resident memory of any worker in the last half of the time, against the
-first half. `_seconds` is what the whole took.
+Two workers process 50 shards of 20,000 lines with an endpoint that takes 10 ms. At five random moments, one
+of the workers is killed with SIGKILL and another one is started. `_lost` and `_doubled` count the lines that
+are missing from the output and error files, or in them twice. `_sent_again` is the share of requests beyond
+the million, in percent. `_memory` is the maximum resident memory of any worker in the last half of the run;
+the baseline is that of the first half. `_seconds` is the duration of the run.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def measure() -> list[Figure]:
 
 
 def _memory_of_workers(job: Stage, address: str) -> Iterator[int]:
-    """Let workers do a job, kill some, and yield the memory of the largest now and then."""
+    """Run a job, kill workers, and yield the memory of the largest worker periodically."""
     chance = random.Random(1)  # noqa: S311 - moments, not keys
     workers: list[subprocess.Popen[bytes]] = [job.start_worker(address, _SETTINGS) for _ in range(_WORKERS)]
     execution, kills = job.submit(), 0

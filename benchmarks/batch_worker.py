@@ -1,14 +1,14 @@
-"""The batch worker: how near it is to what its endpoint allows, and what a request costs it.
+"""The batch worker: how close it gets to the limit of its endpoint, and its processor time per request.
 
-`_little` is how long an endpoint that takes 500 ms is asked, with 512 requests in flight, but for the first
-and the last tenth of the requests: 512 that begin at the same moment are a crowd at first. The baseline is
-Little's law for the same. The goal is 98 % of that rate.
+`_little` is the duration of a run against an endpoint that takes 500 ms, with 512 requests in flight. The
+first and the last tenth of the requests are left out, because 512 requests start at the same moment. The
+baseline is the duration by Little's law. The goal is 98 % of that rate.
 
-`_processor` is the worker's processor time for a request, from the queue to the committed parts, over the
-same lines and the same endpoint as its baselines in the same run: a bare aiohttp loop that keeps no promise
-(the goal is 0.7 of its requests a core-second), and Ray Data's HTTP request processor (twice its requests a
-core-second). llm-d's batch gateway, a Go program whose module cannot be had here, and vLLM's `run-batch`,
-which drives an engine of its own, are not measured.
+`_processor` is the worker's processor time per request, from the queue to the committed parts. The baselines
+process the same lines with the same endpoint in the same run. They are a bare aiohttp loop without any
+guarantees (the goal is 0.7 of its requests per core-second), and Ray Data's HTTP request processor (the goal
+is twice its requests per core-second). Two programs are not measured: llm-d's batch gateway, a Go program
+whose module is not available here, and vLLM's `run-batch`, which runs its own engine.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _processor(directory: Path) -> list[Figure]:
     with endpoint(_QUICK_SECONDS) as address:
 
         def worker() -> float:
-            # A stage a round: a job that is done is not done again.
+            # One stage per round, because a completed job does not run again.
             with stage(directory / f"round-{time.monotonic_ns()}", _SHARDS, _LINES) as job:
                 return _processor_seconds(job, address, _QUICK_IN_FLIGHT)
 
@@ -89,7 +89,7 @@ def _processor(directory: Path) -> list[Figure]:
 
 
 def _processor_seconds(job: Stage, address: str, in_flight: int) -> float:
-    """Let one worker do a job and return its processor seconds from the time that it is ready."""
+    """Run a job on one worker and return its processor seconds from the time that it is ready."""
     settings = {"BATCH_IN_FLIGHT_START": str(in_flight), "BATCH_IN_FLIGHT_MOST": str(in_flight)}
     process = job.start_worker(address, settings)
     try:
@@ -109,12 +109,12 @@ def _processor_seconds(job: Stage, address: str, in_flight: int) -> float:
 
 
 def _is_ready(job: Stage) -> bool:
-    """Return whether a worker looks at the queue."""
+    """Return whether a worker polls the queue."""
     return any('"started"' in path.read_text() for path in job.directory.glob("worker-*.log"))
 
 
 def _ray_environment(directory: Path) -> Path:
-    """Make an environment with Ray and return its Python."""
+    """Create a virtual environment with Ray and return its Python."""
     uv, place = ROOT / ".venv" / "bin" / "uv", directory / "ray-environment"
     run([uv, "venv", "--quiet", "--python", sys.executable, place])
     run([uv, "pip", "install", "--quiet", "--python", place / "bin" / "python", *_RAY])

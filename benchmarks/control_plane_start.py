@@ -1,7 +1,8 @@
-"""How long a real Kubernetes control plane takes to answer, its programs built already.
+"""How long a real Kubernetes control plane takes to start, with its programs already built.
 
-From nothing to an API server, a controller manager, a scheduler and KWOK that work; `_definitions` adds every
-custom resource definition. The goal is what remains of a developer's 90 s for `make test-cluster`.
+The measurement ends when an API server, a controller manager, a scheduler and KWOK work. `_definitions` also
+includes every custom resource definition. The goal is the part that remains of a developer's 90 s for `make
+test-cluster`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _GOAL_SECONDS = 20.0
 
 
 def measure() -> list[Figure]:
-    """Take the measurement; the first start, which may build, does not count."""
+    """Take the measurement. The first start, which may build programs, does not count."""
     _start_seconds()
     plain, complete = zip(*(_start_seconds() for _ in range(_ROUNDS)), strict=True)
     return [

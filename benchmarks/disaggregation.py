@@ -1,14 +1,16 @@
-"""Prefill and decode apart against the best layout that does both in one worker, on the same accelerators.
+"""Separate prefill and decode workers compared with the best aggregated layout on the same accelerators.
 
-For each limit on the time per output token: the highest rate of requests at which 90 % have their first token
-within a second and keep the limit, by offline replay of the serving plan's own workers. The value is the best
-aggregated layout's rate (any tensor parallel size, chunks of 2,048 or 8,192 tokens), the baseline that of the
-disaggregated one; both are simulated, and KV cache that moves is charged for over the workers' network. The
-goal for up to 30 ms, a ratio of two thirds, is half as much again.
+Each figure is the highest rate of requests at which 90 % have their first token within a second and stay
+within a limit on the time per output token, by offline replay of the serving plan's own workers. The value is
+the rate of the best aggregated layout (any tensor parallel size, chunks of 2,048 or 8,192 tokens); the
+baseline is that of the disaggregated layout. Both are simulated. Transfers of KV cache take time on the
+workers' network. For limits of up to 30 ms, the goal is a ratio of two thirds: disaggregation serves at least
+half as much again.
 
-Twelve prefill workers of one and one decode worker of four, answers of 200 tokens: Qwen3-32B with vLLM on
-sixteen H200, and Qwen3-235B-A22B-FP8 with SGLang on sixteen B300.
-Where it may lose, without a goal: Qwen3-32B with prompts of 300 tokens, Qwen3-8B on sixteen L40S without EFA.
+In the cases with a goal, twelve prefill workers have one accelerator each and one decode worker has four;
+answers have 200 tokens. The models are Qwen3-32B with vLLM on sixteen H200, and Qwen3-235B-A22B-FP8 with
+SGLang on sixteen B300. Two cases in which disaggregation may lose have no goal: Qwen3-32B with prompts of 300
+tokens, and Qwen3-8B on sixteen L40S without EFA.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ _APART = disaggregated((12, 1), (1, 4))
 
 @dataclass(frozen=True, slots=True)
 class _Comparison:
-    """One case, its layouts and the limits on the time per output token that are looked at."""
+    """One case with its layouts and limits on the time per output token."""
 
     name: str
     case: LayoutCase

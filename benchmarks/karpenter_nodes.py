@@ -1,10 +1,11 @@
-"""How long Karpenter takes from 500 pending pods to a node for each, on our NodePools.
+"""How long Karpenter takes from 500 pending pods to a node for each pod, on our NodePools.
 
-Its real AWS provider decides over EC2 as moto answers it, and the nodes are KWOK's: this is the time of
-decisions and of calls, not of machines. The pods are a platform's workers of one accelerator, 125 for each of
-four pools of `g6e.48xlarge`. The baseline is the general-purpose NodePool of Karpenter's own examples, with
-the same pods but for accelerator and pool; what its node class names of an account is as in ours. `_made`
-counts the nodes: upstream's pool may choose larger types, so it needs fewer.
+Karpenter's real AWS provider uses an EC2 API that moto emulates, and the nodes are KWOK nodes. So this is the
+time of decisions and API calls, not of machines. The pods are workers of a platform with one accelerator
+each, 125 per pool of `g6e.48xlarge`, in four pools. The baseline is the general-purpose NodePool of
+Karpenter's examples. Its pods are the same except for accelerator and pool, and its node class has the
+account-specific fields of ours. `_made` counts the nodes. The baseline's pool may choose larger types, so it
+needs fewer nodes.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ from tests.cluster.simulated_ec2 import SimulatedEc2, simulated_ec2
 from tests.cluster.state import named_pool, namespace_object, ready_names
 from tests.templates.support import Templates
 
-#: A round of both arms takes three minutes.
+#: One round of both arms takes three minutes.
 _ROUNDS = 1
 _POOLS = 4
 _PODS_OF_A_POOL = 125
-#: Of eight that would fit: Karpenter's entrance for tests keeps memory for as many pods as a type can hold.
+#: Eight would fit, but Karpenter's test program reserves memory for the maximum number of pods of a type.
 _PODS_OF_A_NODE = 7
 _NAMESPACE = "pending"
-#: Of a node class, what is an account's own: the simulated one has no image of another family.
+#: Account-specific fields of a node class. The emulated account has no image of another family.
 _OF_THE_ACCOUNT = (
     "role",
     "subnetSelectorTerms",
@@ -48,20 +49,20 @@ _OF_THE_ACCOUNT = (
     "amiFamily",
     "amiSelectorTerms",
 )
-#: Of a worker, what ties it to its pool.
+#: Fields of a worker that bind it to its pool.
 _OF_THE_POOL = ("affinity", "tolerations", "topologySpreadConstraints")
 
 
 @dataclass(frozen=True)
 class _Arm:
-    """Pools with their node classes, and the pods that wait for nodes of them."""
+    """Pools with their node classes, and the pods that wait for their nodes."""
 
     pools: list[KubernetesObject]
     pods: list[KubernetesObject]
 
 
 def measure() -> list[Figure]:
-    """Take the measurement: both arms in turns, on one control plane."""
+    """Take the measurement with both arms in turns on one control plane."""
     with tempfile.TemporaryDirectory(prefix="karpenter-") as folder, simulated_ec2() as ec2:
         ours = _our_arm(_platform(Path(folder)), ec2)
         arms = [ours, _upstream_arm(ours)]
@@ -78,7 +79,7 @@ def measure() -> list[Figure]:
 
 
 def _nodes_for(arm: _Arm, kubectl: Kubectl) -> tuple[float, int]:
-    """Seconds from when all pods wait until each has a node, and how many nodes there are then."""
+    """Seconds from the time when all pods are pending until each has a node, and the number of nodes."""
     kubectl.apply(arm.pools)
     pools, classes = named(arm.pools, "NodePool"), named(arm.pools, "EC2NodeClass")
     kubectl.wait_until(lambda: ready_names(kubectl, "nodepools") >= set(pools), "every NodePool is ready")
@@ -105,7 +106,7 @@ def _pods_without_node(kubectl: Kubectl) -> str:
 
 @contextmanager
 def _kubectl(folder: Path, ec2: SimulatedEc2) -> Iterator[Kubectl]:
-    """Start a control plane with Karpenter, which waits until no pod comes any more before it decides."""
+    """Start a control plane with Karpenter, which decides after no more pods arrive."""
     with ControlPlane(folder, report=_report) as plane:
         definitions.install(plane.kubectl, _report)
         plane.kubectl.apply([namespace_object(_NAMESPACE)])
@@ -140,7 +141,7 @@ def _upstream_arm(ours: _Arm) -> _Arm:
 def _pod(name: str, template: KubernetesObject) -> KubernetesObject:
     pod = copy.deepcopy(template)
     pod["metadata"] |= {"name": name, "namespace": _NAMESPACE}
-    # Karpenter's entrance for tests gives every node the disk of a machine without one.
+    # Karpenter's test program gives every node the disk of an instance without local disks.
     del pod["spec"]["containers"][0]["resources"]["requests"]["ephemeral-storage"]
     return {"apiVersion": "v1", "kind": "Pod", **pod}
 
@@ -153,7 +154,7 @@ def _platform(folder: Path) -> Templates:
 
 
 def _document() -> dict[str, Any]:
-    """Return a blueprint with a model for each pool, whose workers its nodes just hold."""
+    """Return a blueprint with one model per pool, whose workers fill the nodes of the pool."""
     names = [f"pool-{number}" for number in range(_POOLS)]
     nodes = -(-_PODS_OF_A_POOL // _PODS_OF_A_NODE)
     return {

@@ -1,25 +1,26 @@
-"""KV-aware routing against round robin: how long answers take, and their first tokens.
+"""KV-aware routing compared with round robin: end-to-end latency and time to first token.
 
-Qwen3-32B on eight workers of two H200. Prompts have 4,000 tokens, of which a user's requests share 90 %,
-and answers 200. `live` is asked of Dynamo's own frontends on this machine, both ways served at once and
-asked in turns of twenty seconds. The others are Dynamo's offline replay, in which round robin is the same
-every time and the KV-aware router, which breaks ties at random, within a few per cent. Values are
-milliseconds with KV-aware routing, baselines those with round robin; all are simulated. The goal is a fifth
-less end to end.
+Qwen3-32B runs on eight workers with two H200 each. Prompts have 4,000 tokens, of which the requests of a user
+share 90 %, and answers have 200 tokens. `live` uses Dynamo's own frontends on this machine: both routings run
+at the same time and get requests in turns of twenty seconds. The other figures come from Dynamo's offline
+replay. In it, round robin always gives the same result, and the KV-aware router, which breaks ties at random,
+varies by a few percent. Values are milliseconds with KV-aware routing, and baselines are those with round
+robin. All are simulated. The goal is an end-to-end latency that is a fifth lower.
 
-The gain is as large as what round robin recomputes and the load that this makes. Caches of 2,048 blocks (a
-sixth of what the plan has on H200) hold the prefixes of less than a third of 120 users, so round robin
-finds little and KV-aware routing most, once each worker has its own users; with the plan's own caches it
-takes 640 users to be as short. At 8 requests a second the workers are so idle that recomputing delays
-little, and a tenth is gained, with 640 users at 16 a seventh; the goal is set from 16 on with 120 users and
-from 24 on with 640. First tokens gain in the median where more than half of the prompts find their prefix,
-as with 120 users from 16 on; their tail is that of users whom no worker has seen, with either routing.
+The gain depends on how much round robin recomputes, and on the load that this causes. Caches of 2,048 blocks
+(a sixth of the plan's caches on H200) hold the prefixes of less than a third of 120 users. So round robin
+finds few prefixes, and KV-aware routing finds most of them once each worker has its own users. The plan's own
+caches are similarly short of space with 640 users. At 8 requests per second the workers are so idle that
+recomputing causes little delay, and the gain is a tenth. With 640 users and 16 requests per second it is a
+seventh. The goal applies to 120 users from 16 requests per second, and to 640 users from 24. The median time
+to first token improves if more than half of the prompts find their prefix, as with 120 users from 16 requests
+per second. Its tail consists of users that no worker has seen yet, with either routing.
 
-`conversation` is the first five minutes of Mooncake's conversation trace, without the prompts that are
-longer than the plan's context, at its own and at three times its rate. It shares little in so short a time:
-16 % of the prompts' tokens are found at the best. Long prompts of others are what delays there: the tail
-gains a tenth at the trace's own rate and three tenths at three times that, the median next to nothing. The
-goal is for the tail at the higher rate.
+`conversation` is the first five minutes of Mooncake's conversation trace, without prompts longer than the
+plan's context, at its own rate and at three times that rate. So short a part shares little: at most 16 % of
+the prompt tokens are found. Most of the delay comes from long prompts of other requests. At the trace's own
+rate, the tail improves by a tenth; at three times the rate, by three tenths. The median hardly improves. The
+goal applies to the tail at the higher rate.
 """
 
 from __future__ import annotations
@@ -64,21 +65,21 @@ _OF_FIRST_TOKENS = (50, 90)
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
-    """Latencies of both ways, in milliseconds."""
+    """Latencies of both routings, in milliseconds."""
 
     end_to_end: tuple[Latencies, Latencies]
     first_token: tuple[Latencies, Latencies]
 
     @classmethod
     def of(cls, replayed: Callable[[Router], SimulatedReplay]) -> _Compared:
-        """Replay both ways."""
+        """Replay with both routings."""
         aware, in_turn = replayed("kv_router"), replayed("round_robin")
         return cls(
             (aware.end_to_end, in_turn.end_to_end), (aware.time_to_first_token, in_turn.time_to_first_token)
         )
 
     def figures(self, name: str, with_goal: Sequence[int]) -> list[Figure]:
-        """Return a figure for each percentile; those end to end have the goal where it is asked for."""
+        """Return a figure per percentile. If requested, end-to-end figures have the goal."""
         return [
             Figure(
                 f"kv_aware_routing {name}, {kind} p{percent}",
@@ -146,7 +147,7 @@ def _conversation(speed: int, with_goal: Sequence[int]) -> list[Figure]:
 
 
 def _live() -> list[Figure]:
-    """Ask both ways as they are served on this machine."""
+    """Send requests to both routings on this machine."""
     arms = {}
     for routing in ("kvAware", "roundRobin"):
         blueprint = blueprint_of(_CASE, _WORKERS, {}, routing)

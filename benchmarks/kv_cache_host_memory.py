@@ -1,20 +1,22 @@
-"""KV cache in the nodes' memory against none: documents that are asked about again, and conversations.
+"""KV cache in node memory compared with none, for repeated questions about documents and for conversations.
 
-`documents` are the workers of long-context-kv-cache, Qwen3-32B on the eight H200 of a p5en, asked as its
-blueprint says: 4 requests a second, prompts of 10,000 tokens, of which a document is 97 %, answers of 300;
-8,000 requests. The GPUs together hold 200 documents if each lies once, their 180 GiB of memory a worker 470
-more. `conversation` is the first five minutes of Mooncake's trace at three times its rate, as in
-kv_aware_routing, on the same workers.
+`documents` uses the workers of long-context-kv-cache, Qwen3-32B on the eight H200 of a p5en, with the
+workload of the blueprint: 4 requests per second, prompts of 10,000 tokens, of which a document is 97 %,
+answers of 300 tokens, and 8,000 requests. The GPUs together hold 200 documents if each is stored once. The
+180 GiB of node memory per worker hold 470 more. `conversation` is the first five minutes of Mooncake's trace
+at three times its rate, as in kv_aware_routing, on the same workers.
 
-Values are with memory, baselines without, both behind the KV-aware router, which is told what lies in memory.
-What is found there is copied at the simulator's 32 GB/s. All is simulated; NVMe, of which the simulator knows
-nothing, is not counted. The goal is a tenth less end to end in the median where memory holds the documents.
+Values are with node memory, and baselines are without. Both use the KV-aware router, which is informed about
+the content of node memory. Blocks in node memory are copied at the simulator's 32 GB/s. All figures are
+simulated. NVMe is left out, because the simulator does not support it. The goal is a median end-to-end
+latency that is a tenth lower if node memory can hold the documents.
 
-A first question about a document is computed whichever way, and what is under way takes room too; the router
-weighs what a worker has against its load, so that a document comes to lie on several and fewer are held. So
-memory finds half of what is asked of 200 documents and a third of 400, against a third and a sixth without;
-of 800 it finds what the GPUs alone find of 400. Of the conversations it finds 16 %, all that there is in so
-short a part of the trace, against 11 % without; at three times the trace's rate these workers are overloaded.
+The first question about a document is always computed, and requests in flight also need space. The router
+weighs cached blocks against the load of a worker. So a document is stored on several workers, and fewer
+documents fit. Therefore the workers find half of the prompt tokens with 200 documents and a third with 400.
+Without node memory, they find a third and a sixth. With 800 documents, they find as much as the GPUs alone
+find with 400. For conversations they find 16 %, the maximum for so short a part of the trace, compared with
+11 % without. At three times the trace's rate, these workers are overloaded.
 """
 
 from __future__ import annotations
@@ -55,7 +57,7 @@ def measure() -> list[Figure]:
 
 
 def _workers() -> _Workers:
-    """Return the blueprint's workers as the simulated engine is told of them."""
+    """Return the blueprint's workers as input for the simulated engine."""
     blueprint = load_blueprint(_BLUEPRINT).blueprint
     [deployment] = build_plan(blueprint).models[0].deployments
     return simulated_workers(resolve(blueprint, 0, 0), deployment.workers)
@@ -91,7 +93,7 @@ def _conversation(workers: _Workers) -> list[Figure]:
 def _compared(
     name: str, replayed: Callable[[_Workers], SimulatedReplay], workers: _Workers, goal: float | None
 ) -> list[Figure]:
-    """Replay with memory and without, and return latencies and what was found of the prompts."""
+    """Replay with and without node memory, and return latencies and the cached share of the prompts."""
     without = [replace(each, settings=replace(each.settings, host_kv_blocks=0)) for each in workers]
     kept, dropped = replayed(workers), replayed(without)
 

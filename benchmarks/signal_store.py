@@ -1,11 +1,12 @@
-"""The signal store: what a versioned write costs beside a plain one, and a read of many beside many reads.
+"""The signal store: a versioned write compared with a plain one, and bulk reads compared with single reads.
 
-One real Valkey that speaks as a cluster does, on this machine, one client in one thread, and signals of a few
-hundred bytes. Each figure is the time for one signal, the network's but for loopback left out.
+One real Valkey in cluster mode runs on this machine, with one client in one thread and signals of a few
+hundred bytes. Each figure is the time per signal. It includes loopback but no other network time.
 
-`_write` loads signals in pipelines, each newer than what is there; the baseline puts the same records in by
-`HSET` in pipelines of the same length by the same client, which keeps no promise. The goal is half its speed.
-`_get` is one read beside the client's own `HGET`, and `_get_many` one of a thousand beside a single read.
+`_write` writes signals in pipelines, each newer than the stored one. The baseline writes the same records
+with `HSET`, in pipelines of the same length and with the same client, without checking versions. The goal is
+at least half its speed. `_get` is one read compared with the client's own `HGET`. `_get_many` is one of a
+thousand reads compared with a single read.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def _writes(client: Any) -> Iterator[Figure]:
     def versioned() -> None:
         written = store.write(_signals(_NAME, next(versions)))
         if written.written != _LOADED:
-            raise BenchmarkError(f"{written.superseded} of {_LOADED} signals lost against nothing")
+            raise BenchmarkError(f"{written.superseded} of {_LOADED} signals lost to older ones")
 
     def plain() -> None:
         signals = list(_signals(_PLAIN, 0))
@@ -94,7 +95,7 @@ def _reads(client: Any) -> Iterator[Figure]:
 
 
 def _signals(name: str, version: int) -> Iterator[SignalRecord]:
-    """Iterate over as many signals as are loaded."""
+    """Iterate over the signals to load."""
     now = int(time.time())
     for number in range(_LOADED):
         yield SignalRecord(
@@ -107,7 +108,7 @@ def _key(number: int) -> str:
 
 
 def _timed(work: Callable[[], None], count: int) -> Callable[[], float]:
-    """Return what measures the microseconds of one of so many."""
+    """Return a function that measures the microseconds per signal."""
 
     def measure_once() -> float:
         start = time.perf_counter()

@@ -1,9 +1,9 @@
-"""How synthesis grows from 5 pools and 4 models to 50 pools and 40 models.
+"""How synthesis time grows from 5 pools and 4 models to 50 pools and 40 models.
 
-Three generated blueprints, of 5, 25 and 50 pools with four models to five pools, give two slopes: the
-processor seconds that each further pool takes in the lower half and in the upper half, in one warm process.
-The value is the upper slope, the baseline the lower one: linear growth has a ratio of 1. The goal is 1.3.
-`synth_growth_total` is the largest blueprint's processor time.
+Three generated blueprints with 5, 25 and 50 pools, and four models per five pools, give two slopes: the
+processor seconds per additional pool in the lower half and in the upper half, in one warm process. The value
+is the upper slope, and the baseline is the lower one. Linear growth has a ratio of 1; the goal is at most
+1.3. `synth_growth_total` is the processor time of the largest blueprint.
 """
 
 from __future__ import annotations

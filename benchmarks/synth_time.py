@@ -1,7 +1,7 @@
-"""How long synthesis of `quickstart-g6e` takes as a whole process.
+"""How long synthesis of `quickstart-g6e` takes, as a new process.
 
-The baseline is the least CDK app that makes an EKS cluster with a node group and one chart. The goal is 1.5
-times that.
+The baseline is the smallest CDK app that creates an EKS cluster with a node group and one chart. The goal is
+at most 1.5 times its time.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""`blueprints tune` against a replay of the whole grid, on three workloads, each with two kinds of pool.
+"""`blueprints tune` compared with a replay of the whole grid, on three workloads with two kinds of pool each.
 
-The cost is that of the choice, the baseline the least of all that keep the objectives; the goal
-is within 5 %. The search has a minute, from nothing replayed, with the catalogue's latency profiles. What it
-replayed stands beside what the whole grid takes: every shape that fits, with every number of workers up to
-eight accelerators. Both judge a configuration by the same replays.
+`cost` is the cost of the chosen configuration. The baseline is the lowest cost of all configurations that
+meet the objectives, and the goal is within 5 %. `search` is the duration of the search, which may take a
+minute. It starts without earlier replays and uses the catalogue's latency profiles. `replays` is the number
+of its replays. The baseline is the number for the whole grid: every shape that fits, with every number of
+workers up to eight accelerators. Both judge a configuration by the same replays.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _ENGINES = ("vllm",)
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """A model on two kinds of pool, what it is asked, and what it has to keep."""
+    """A model on two kinds of pool, with its workload and objectives."""
 
     name: str
     model: str
@@ -42,7 +43,7 @@ class _Case:
     objectives: dict[str, float]
 
     def figures(self) -> Iterator[Figure]:
-        """Yield cost, seconds and replays of the choice."""
+        """Yield cost, duration and number of replays of the search."""
         with tempfile.TemporaryDirectory() as folder:
             stores = Stores(_Catalogued(Path(folder)), ReplayCache(Path(folder)))
             start = time.perf_counter()
@@ -57,7 +58,7 @@ class _Case:
             seconds = time.perf_counter() - start
             least, replays = _whole_grid(self.blueprint(), stores)
         if found.best is None or least is None:
-            raise BenchmarkError(f"{self.name}: no configuration keeps the objectives")
+            raise BenchmarkError(f"{self.name}: no configuration meets the objectives")
         yield Figure(
             f"tune_search {self.name}, cost",
             _per_million(found, found.best.cost),
@@ -70,7 +71,7 @@ class _Case:
         yield Figure(f"tune_search {self.name}, replays", found.replays, "replays", baseline=replays)
 
     def blueprint(self) -> Blueprint:
-        """Return it as a platform; its deployment is what is looked for, and of no account."""
+        """Return the platform. Its deployment is a placeholder, which the search replaces."""
         workers = {"pool": "pool-0", "replicas": 1, "tensorParallelSize": 1}
         model = {
             "name": "model",
@@ -99,15 +100,15 @@ class _Case:
 
 
 class _Catalogued(Profiles):
-    """The catalogue's latency profiles alone: what would be recorded is left out."""
+    """The catalogue's latency profiles only, without recording new ones."""
 
     def record(self, wanted: Iterable[Speed], say: Say) -> dict[Speed, str]:  # noqa: ARG002 - nothing is recorded
-        """Return what there is no profile of."""
+        """Return the cases without a profile."""
         return {speed: "not in the catalogue" for speed in wanted if self.find(*astuple(speed)) is None}
 
 
 class _Silent:
-    """Takes a search's progress and shows nothing."""
+    """Ignores the progress of a search."""
 
     def say(self, line: str) -> None:
         """Show nothing."""
@@ -140,7 +141,7 @@ def _whole_grid(blueprint: Blueprint, stores: Stores) -> tuple[Cost | None, int]
 
 
 def _per_million(found: Tuning, cost: Cost) -> float:
-    """Return a cost that is known, in US dollars for a million tokens."""
+    """Return a cost in US dollars per million tokens. Raise an error if it is unknown."""
     usd = cost.usd_per_million_tokens(found.tokens_per_second)
     if usd is None:
         raise BenchmarkError("a price is unknown")

@@ -1,7 +1,8 @@
-"""How `blueprints validate` grows from 5 pools and 4 models to 50 pools and 40 models.
+"""How the time of `blueprints validate` grows from 5 pools and 4 models to 50 pools and 40 models.
 
-The processor time of a whole process for a generated blueprint ten times the size of the other, which is the
-baseline. Most of either is Python's start and the libraries', so the goal is 1.5 times the smaller one's.
+The value is the processor time of a new process for the larger generated blueprint, and the baseline is that
+for the smaller one. In both, most of the time is the start of Python and its libraries, so the goal is at
+most 1.5 times the baseline.
 """
 
 from __future__ import annotations

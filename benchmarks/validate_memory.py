@@ -1,6 +1,6 @@
-"""How much memory `blueprints validate quickstart-g6e` holds at its peak.
+"""How much memory `blueprints validate quickstart-g6e` uses at its peak.
 
-Compared with a process that only imports the libraries that it cannot do without (pydantic, PyYAML, typer).
+The baseline is a process that only imports the required libraries (pydantic, PyYAML, typer).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How long `blueprints validate quickstart-g6e` takes as a whole process.
+"""How long `blueprints validate quickstart-g6e` takes, as a new process.
 
 The goal is 0.3 s. `validate_time_libraries` compares its processor time with that of a process that only
 imports the modules of other projects and of Python that the command imports; the goal is twice that.

@@ -1,4 +1,4 @@
-"""Reads an engine's flags out of the sources that define them, which import torch and so are never run."""
+"""Reads an engine's flags from its sources without running them, because they import torch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def vllm_flags(wheel: zipfile.ZipFile) -> Flags:
 
 
 def sglang_flags(wheel: zipfile.ZipFile) -> Flags:
-    """Return the flags of ``ServerArgs.add_cli_args``: one for each annotated field, and some beside them."""
+    """Return the flags of ``ServerArgs.add_cli_args``: one per annotated field, and some others."""
     flags: Flags = {}
     for module in wheel.namelist():
         if module.startswith(SGLANG_FIELDS) and module.endswith(".py"):
@@ -58,7 +58,7 @@ def _added_flags(tree: ast.Module, annotations: dict[str, list[str]], owner: str
 
 
 def _is_switch(call: ast.Call, annotations: dict[str, list[str]]) -> tuple[bool, bool]:
-    """Tell whether an ``add_argument`` call takes no value, and whether it has a ``--no-`` form.
+    """Return whether an ``add_argument`` call has no value, and whether it has a ``--no-`` form.
 
     vLLM derives most options from a configuration field (``**model_kwargs["dtype"]``): a field annotated as
     boolean becomes ``argparse.BooleanOptionalAction``.

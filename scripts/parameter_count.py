@@ -1,4 +1,4 @@
-"""Counts the parameters of a model from its ``config.json``, by the layers that its architecture has."""
+"""Counts the parameters of a model from the layers in its ``config.json``."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ class ParameterCount:
     Parameters
     ----------
     total
-        All that an engine loads; layers for multi-token prediction are not among them.
+        Parameters that an engine loads, without layers for multi-token prediction.
     active
-        Those that one token passes through.
+        Parameters that are used for one token.
     linear
-        Those in the projections of attention and feed-forward layers of the language model: what FP8
-        checkpoints quantise.
+        Parameters in the projections of attention and feed-forward layers of the language model. FP8
+        checkpoints quantise them.
     experts
-        Those in routed experts: what MXFP4 checkpoints quantise.
+        Parameters in routed experts. MXFP4 checkpoints quantise them.
     """
 
     total: int

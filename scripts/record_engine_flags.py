@@ -1,13 +1,15 @@
 """Record the flags of an engine under Dynamo, as the pinned releases define them.
 
-Writes ``inference_blueprints/catalog/data/engines/<engine>.json``; run it again after moving ai-dynamo's pin:
+Writes ``inference_blueprints/catalog/data/engines/<engine>.json``. Run it again after a change of the pinned
+ai-dynamo:
 
     .venv/bin/python scripts/record_engine_flags.py vllm [--digest sha256:…]
 
-The engines are the blueprint's: vllm, sglang and tensorrtLlm. Dynamo's own flags come from its installed
-wheel. Those of vLLM and SGLang come from the wheel of the release that Dynamo requires: its modules are read
-over HTTP out of the archive (about 2 MB of hundreds) and never imported, since that needs torch. The index
-has no wheel of TensorRT-LLM; Dynamo's parser names what it takes.
+Engines are named as in the blueprint: vllm, sglang and tensorrtLlm. Dynamo's own flags come from its
+installed
+wheel. The flags of vLLM and SGLang come from the wheel of the release that Dynamo requires. The script reads
+its modules from the archive over HTTP (about 2 MB of hundreds) and never imports them, because that needs
+torch. The index has no wheel of TensorRT-LLM, so its flags come from Dynamo's parser.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from remote_wheel import open_remote_wheel
 TARGETS = Path(__file__).resolve().parents[1] / "inference_blueprints/catalog/data/engines"
 REGISTRY = "nvcr.io/nvidia/ai-dynamo"
 
-#: The engine's own keys: Dynamo's worker takes ``--trtllm.<key>`` (``dynamo/trtllm/dynamic_flags.py``).
+#: The engine's own keys. Dynamo's worker accepts ``--trtllm.<key>`` (``dynamo/trtllm/dynamic_flags.py``).
 TENSORRT_LLM_KEYS = (
     "cache_transceiver_config.backend",
     "cache_transceiver_config.max_tokens_in_buffer",
@@ -54,20 +56,20 @@ TENSORRT_LLM_SOURCE = (
 
 @dataclass(frozen=True)
 class EngineSource:
-    """Where an engine's flags are defined.
+    """The definitions of an engine's flags.
 
     Parameters
     ----------
     image
         Repository of its image in Dynamo's registry.
     package
-        Its package, which Dynamo requires.
+        Package of the engine, which Dynamo requires.
     module, group
         Module of Dynamo with the flags of its worker, and the class that adds them.
     own_flags
         Returns the flags of the engine itself.
     definition
-        Where those are defined.
+        Place of their definition.
     """
 
     image: str
@@ -89,7 +91,7 @@ def of_wheel(read: Callable[[zipfile.ZipFile], Flags]) -> Callable[[str], Flags]
 
 
 def tensorrt_llm_flags(_: str) -> Flags:
-    """Return the keys of TensorRT-LLM that the plan or a user may give."""
+    """Return the keys of TensorRT-LLM that the plan or a user may set."""
     flag = {"takes_value": True, "negatable": False, "owner": "tensorrtLlm"}
     return {f"--trtllm.{key}": flag for key in TENSORRT_LLM_KEYS}
 
@@ -123,7 +125,7 @@ SOURCES = {
 
 
 def dynamo_flags(source: EngineSource) -> Flags:
-    """Return the flags that Dynamo's worker adds to the engine's, by asking its own parser."""
+    """Return the flags that Dynamo's worker adds to the engine's, from its own parser."""
     stand_in_for_tensorrt_llm()
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     DynamoRuntimeArgGroup().add_arguments(parser)
@@ -140,7 +142,7 @@ def dynamo_flags(source: EngineSource) -> Flags:
 
 
 def stand_in_for_tensorrt_llm() -> None:
-    """Let Dynamo's parser be built without TensorRT-LLM, of which it asks defaults alone."""
+    """Replace TensorRT-LLM, so that Dynamo's parser can be built. It needs only defaults."""
     defaults = types.SimpleNamespace(model_fields=defaultdict(lambda: types.SimpleNamespace(default=None)))
     module = types.ModuleType("tensorrt_llm.llmapi")
     module.BuildConfig = defaults  # type: ignore[attr-defined]
@@ -154,14 +156,14 @@ def required_engine_version(package: str) -> str:
         match = re.match(rf"{package}(?:\[[^]]*\])?==([^;\s]+)", requirement)
         if match:
             return match.group(1)
-    sys.exit(f"the installed ai-dynamo names no release of {package}: read its metadata")
+    sys.exit(f"the installed ai-dynamo requires no release of {package}; read its metadata")
 
 
 def main() -> None:
     """Record the flags and write the engine's file."""
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    options.add_argument("engine", choices=SOURCES, help="the blueprint's word for it")
-    options.add_argument("--digest", help="manifest digest of the image, sha256:…, when it has been resolved")
+    options.add_argument("engine", choices=SOURCES, help="engine, named as in the blueprint")
+    options.add_argument("--digest", help="manifest digest of the image, sha256:…, if it is known")
     given = options.parse_args()
     source = SOURCES[given.engine]
     dynamo_version = importlib.metadata.version("ai-dynamo")

@@ -1,14 +1,15 @@
-"""Record JSON Schemas of the custom resources that the library writes, from their own projects.
+"""Record JSON Schemas of the custom resources that the library writes, from their projects.
 
-Writes ``inference_blueprints/local/kubernetes_schemas/<group>_<version>_<Kind>.json``, and the definition of
-InferencePool, which no chart of another project brings, as one of ours; run it again after moving a version
-below. It needs ``go``, which fetches modules from the Go module proxy and checks their sums:
+Writes ``inference_blueprints/local/kubernetes_schemas/<group>_<version>_<Kind>.json``, and a definition of
+InferencePool in our charts, because no third-party chart contains it. Run it again after a change of a
+version
+below. It needs ``go``, which downloads modules from the Go module proxy and checks their checksums:
 
     .venv/bin/python scripts/record_kubernetes_schemas.py
 
-Fields that a definition does not name become errors. Rules in CEL (``x-kubernetes-validations``), defaults
-and formats are not carried over: only an API server checks them. Definitions that no module proxy has
-(Dynamo's operator, the Secrets Store CSI driver) are written by hand beside the recorded ones and left alone.
+Unknown fields become errors. Rules in CEL (``x-kubernetes-validations``), defaults and formats are left out:
+only an API server checks them. Definitions that no module proxy has (Dynamo's operator, the Secrets Store CSI
+driver) are written by hand in the same folder and are not changed.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ SOURCES = (
         Source(KEDA, "v2.20.2", f"config/crd/bases/keda.sh_{plural}.yaml", "Apache-2.0")
         for plural in ("scaledobjects", "triggerauthentications")
     ),
-    # The proxy has no release of it. This commit's file is that of v3.5.0, byte for byte.
+    # The proxy has no release of it. The file of this commit equals that of v3.5.0.
     Source(
         LOAD_BALANCER_CONTROLLER,
         "v0.0.0-20260423195125-93ff3b5fdaad",
@@ -138,19 +139,21 @@ def main() -> int:
 def write_definition(definition: dict[str, Any], source: Source) -> None:
     """Write a definition as a chart's template.
 
-    It stays when its release goes: with it would go every object of the kind, under releases that hold one.
+    It stays when its release is removed. Otherwise, every object of the kind would be removed too, also those
+    of
+    other releases.
     """
     definition["metadata"]["annotations"]["helm.sh/resource-policy"] = "keep"
     text = yaml.safe_dump(definition, sort_keys=False, width=110)
     if "{{" in text:
-        sys.exit(f"{source.path} holds what Helm takes for a template")
+        sys.exit(f"{source.path} contains text that Helm would treat as a template")
     head = f"# From {source.path} of {source.module} {source.version} ({source.licence}), by\n"
     head += "# scripts/record_kubernetes_schemas.py; only `helm.sh/resource-policy` is ours.\n"
     (DEFINITION_CHART / "inferencepools.yaml").write_text(head + text, encoding="utf-8")
 
 
 def module_directory(source: Source) -> Path:
-    """Return where ``go`` keeps the module, after it has fetched it and checked its sum."""
+    """Download a module, check its checksum, and return its folder."""
     with tempfile.TemporaryDirectory() as empty:
         result = subprocess.run(
             [shutil.which("go") or "go", "mod", "download", "-json", f"{source.module}@{source.version}"],
@@ -164,7 +167,7 @@ def module_directory(source: Source) -> Path:
 
 
 def manifest_schema(group: str, version: Mapping[str, Any], kind: str, source: Source) -> dict[str, Any]:
-    """Return the JSON Schema of a whole manifest; a manifest has no status."""
+    """Return the JSON Schema of a manifest, without status."""
     spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -8,9 +8,10 @@ Writes ``inference_blueprints/catalog/data/latency_profiles/ENGINE/MODEL/ACCELER
 
     .venv/bin/uv run --script scripts/record_latency_profile.py Qwen/Qwen3-8B l40s 1 [--engine sglang]
 
-Model and accelerator are entries of the catalogue. Every node of the tables is a prediction of the database;
-the error of reading half way between the nodes is measured and recorded with the profile.
-aiconfigurator (0.7 GB installed) is needed here only.
+Model and accelerator are entries of the catalogue. Every node of the tables is a prediction of the database.
+The
+error of interpolation halfway between the nodes is measured and recorded with the profile. Only this script
+needs aiconfigurator (0.7 GB installed).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 FOLDERS = Path(__file__).resolve().parents
-# The repository, or where a wheel carries this file the folder that packages are installed in.
+# The repository. If this file comes from a wheel, the folder of installed packages.
 LIBRARY = next(folder for folder in FOLDERS if (folder / "inference_blueprints").is_dir())
 sys.path.append(str(LIBRARY))
 
@@ -37,7 +38,7 @@ from inference_blueprints import catalog  # noqa: E402
 from inference_blueprints.serving.estimates.memory_estimate import estimate_memory  # noqa: E402
 
 CATALOGUE = LIBRARY / "inference_blueprints/catalog/data"
-#: The blueprint's word for an engine: aiconfigurator's, and the release of its newest data.
+#: Per engine of the blueprint: aiconfigurator's name, and the release of its newest data.
 BACKENDS = {
     "vllm": ("vllm", "0.24.0"),
     "sglang": ("sglang", "0.5.14"),
@@ -58,15 +59,15 @@ class Database:
     Parameters
     ----------
     model_path
-        The name under which aiconfigurator knows the model, or a folder with its ``config.json``.
+        aiconfigurator's name of the model, or a folder with its ``config.json``.
     system
         aiconfigurator's name of the accelerator.
     tensor_parallel_size
         Devices that share each layer; experts are divided the same way, as vLLM does by default.
     experts
-        Routed experts a layer, 0 when dense.
+        Routed experts per layer. 0 for dense models.
     quantisation
-        aiconfigurator's word for the type of the layers, where the configuration found does not say it.
+        aiconfigurator's name of the type of the layers, if the configuration does not state it.
     backend
         aiconfigurator's name of the engine, and its release.
     """
@@ -95,11 +96,11 @@ class Database:
             self._fixed |= sharding | {"moe_quant_mode": quantisation}
 
     def prefill_ms(self, input_tokens: float) -> float:
-        """Time to first token of one request alone."""
+        """Time to first token of a single request."""
         return float(cli_estimate(**self._fixed, isl=round(input_tokens), osl=2, batch_size=1).ttft)
 
     def decode_ms(self, kv_tokens: float, context_tokens: float) -> float:
-        """One decode step of as many equal requests as hold the KV tokens at this context length."""
+        """One decode step of equal requests with this context length and this total number of KV tokens."""
         batch = max(1, min(LARGEST_BATCH, round(kv_tokens / context_tokens)))
         context = max(1, round(kv_tokens / batch))
         step = {"mode": "static_gen", "isl": context, "osl": ANSWER_TOKENS, "batch_size": batch}
@@ -107,24 +108,24 @@ class Database:
 
 
 def between(axis: Sequence[float], values: Sequence[float], at: float) -> float:
-    """Read a table linearly between its nodes, as the simulated engine does."""
+    """Interpolate linearly between the nodes of a table, as the simulated engine does."""
     upper = min(max(bisect_right(axis, at), 1), len(axis) - 1)
     share = (at - axis[upper - 1]) / (axis[upper] - axis[upper - 1])
     return values[upper - 1] * (1 - share) + values[upper] * share
 
 
 def middles(axis: Sequence[float]) -> list[float]:
-    """Return the points half way between the nodes, without the interval that starts at nothing."""
+    """Return the midpoints between the nodes, without the interval that starts at zero."""
     return [(low + high) / 2 for low, high in itertools.pairwise(axis[1:])]
 
 
 def covering(nodes: Sequence[int], largest: int) -> list[int]:
-    """Return the nodes up to the first that is not below the largest value to be read."""
+    """Return the nodes up to the first that is at least the largest value."""
     return list(nodes[: next((i for i, node in enumerate(nodes) if node >= largest), len(nodes)) + 1])
 
 
 def record(database: Database, context_length: int, kv_capacity: int) -> dict[str, object]:
-    """Fill the tables of a profile and measure the error of reading them."""
+    """Fill the tables of a profile and measure the error of interpolation."""
     lengths = [length for length in PREFILL_TOKENS if length <= min(context_length, kv_capacity)]
     prefill = [database.prefill_ms(length) for length in lengths]
     kv_axis, context_axis = covering(KV_TOKENS, kv_capacity), covering(CONTEXT_TOKENS, context_length)
@@ -146,18 +147,20 @@ def record(database: Database, context_length: int, kv_capacity: int) -> dict[st
 
 
 def main() -> None:
-    """Record the profile that is named."""
+    """Record the requested profile."""
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("model", help="model of the catalogue")
     options.add_argument("accelerator", help="accelerator of the catalogue")
     options.add_argument("tensor_parallel_size", type=int, help="devices that share each layer")
-    options.add_argument("--engine", choices=BACKENDS, default="vllm", help="the blueprint's word for it")
+    options.add_argument(
+        "--engine", choices=BACKENDS, default="vllm", help="engine, named as in the blueprint"
+    )
     options.add_argument("--model-path", help="folder with config.json, for a model that is not bundled")
     options.add_argument(
         "--directory",
         type=Path,
         default=CATALOGUE,
-        help="write below this folder in place of the catalogue",
+        help="write to this folder instead of the catalogue",
     )
     given = options.parse_args()
     logging.disable(logging.WARNING)
@@ -170,7 +173,7 @@ def main() -> None:
     elif bundled:
         path = bundled.group(1).replace("--", "/", 1)
     else:
-        options.error(f"{model.name} is not bundled with aiconfigurator: give --model-path")
+        options.error(f"{model.name} is not bundled with aiconfigurator; set --model-path")
     quantisation = "fp8_block" if bundled and bundled.group(2) else None
     size = given.tensor_parallel_size
     backend, version = BACKENDS[given.engine]
@@ -209,7 +212,7 @@ def main() -> None:
     text = "{\n" + ",\n".join(lines).replace("], [", "],\n    [") + "\n}\n"
     target.write_text(text, encoding="utf-8")
     mean, largest = profile["mean_error_percent"], profile["largest_error_percent"]
-    print(f"{target}: reading between the nodes errs by {mean} %, at most {largest} %")
+    print(f"{target}: interpolation error {mean} % on average, {largest} % at most")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
     .venv/bin/python scripts/record_lmcache_flags.py > tests/unit/serving/lmcache_flags.json
 
-LMCache is not installed here: it needs torch. Its parsers are read in the wheel on the package index.
+LMCache is not installed, because it needs torch. The script reads its parsers from the wheel on the package
+index.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ CONNECTOR = (
     "lmcache/integration/vllm/mp_server_launcher.py",
 )
 ADAPTERS = "lmcache/v1/distributed/l2_adapters"
-# What looks a field up: the mapping itself, and helpers for one type each.
+# Functions that look up a field: the mapping itself, and one helper per type.
 _READERS = {"d.get", "eviction_dict.get", "_int", "_bool", "_opt_str"}
 ADAPTER_MODULES = {"fs_native": "fs_native_l2_adapter", "s3": "s3_l2_adapter"}
 
 
 def main() -> None:
-    """Write what the wheel's own parsers know, as JSON."""
+    """Write the flags and fields of the wheel's parsers as JSON."""
     wheel = open_remote_wheel(RELEASE)
     flags = {text for path in PARSERS for text in _texts(wheel, path) if text.startswith("--")}
     # The adapters' flag is added by the module of their configurations.
@@ -60,7 +61,7 @@ def _texts(wheel: zipfile.ZipFile, path: str) -> set[str]:
 
 
 def _read_keys(wheel: zipfile.ZipFile, path: str) -> set[str]:
-    """Return the keys that a module looks up in a mapping, by itself or by its helpers for one type."""
+    """Return the keys that a module looks up in a mapping, directly or with its helpers."""
     found = set()
     for node in ast.walk(_tree(wheel, path)):
         if not isinstance(node, ast.Call) or not node.args:

@@ -2,7 +2,7 @@
 # requires-python = ">=3.11,<3.12"
 # dependencies = ["aiconfigurator==0.12.0"]
 # ///
-"""Record aiconfigurator's memory estimates, against which the project's own arithmetic is tested.
+"""Record aiconfigurator's memory estimates. Tests compare the project's own estimates with them.
 
 Writes ``tests/unit/serving/aiconfigurator_memory.json``:
 
@@ -30,7 +30,7 @@ CATALOGUE_NAMES = {
 
 
 class MemoryCase(NamedTuple):
-    """One question: a model of aiconfigurator on so many devices; expert parallel size 0 for dense models."""
+    """One case: a model of aiconfigurator on some devices. Dense models have expert parallel size 0."""
 
     model: str
     accelerator: str
@@ -61,7 +61,7 @@ CASES = (
 
 
 def estimate(case: MemoryCase) -> dict[str, Any]:
-    """Ask aiconfigurator for one case, with the KV cache in BF16 as vLLM's ``auto`` gives."""
+    """Run aiconfigurator for one case, with a BF16 KV cache as in vLLM's ``auto``."""
     experts = {}
     if case.expert_parallel_size:
         share = case.tensor_parallel_size // case.expert_parallel_size
@@ -95,7 +95,7 @@ def estimate(case: MemoryCase) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Ask for every case and write the answers."""
+    """Run every case and write the estimates."""
     logging.disable(logging.WARNING)
     document = {
         "source": f"aiconfigurator-core 0.12.0, estimate_kv_cache for vllm {BACKEND_VERSION}",

@@ -5,8 +5,9 @@ Refresh every entry that comes from the bundle, or add or replace one model from
     .venv/bin/python scripts/record_models.py
     .venv/bin/python scripts/record_models.py NAME --config FILE --source URL --licence SPDX [--gated]
 
-The bundle is the set of configurations inside the ``aiconfigurator-core`` wheel, read without downloading it.
-What a configuration cannot tell (licence, gated) stays as it is in ``models.json``.
+The bundle is the set of configurations in the ``aiconfigurator-core`` wheel, which is read without
+downloading
+it. Values that are not in a configuration (licence, gated) stay unchanged in ``models.json``.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ TARGET = Path(__file__).resolve().parents[1] / "inference_blueprints/catalog/dat
 BUNDLED = re.compile(r"(aiconfigurator-core) (\S+): (model_configs/\S+\.json)(?:, as (fp8))?")
 LIST = re.compile(r"\[([^]\[]*)\]")
 BYTES_IN_QUANTISED_LAYERS = {"bf16": 2, "fp8": 1 + 4 / 128**2, "mxfp4": 4.25 / 8}
-"""Scales included: FP8 has a 4-byte scale for 128 by 128 weights, MXFP4 one byte for 32 weights."""
+"""Bytes include scales: FP8 has a 4-byte scale per 128 by 128 weights, MXFP4 one byte per 32 weights."""
 
 SPLIT_BY_IMAGE = ("Qwen3VLForConditionalGeneration", "Qwen3VLMoeForConditionalGeneration")
-"""Architectures of which devices get whole images: ``qwen3_vl.py`` of vLLM 0.31.0 and SGLang 0.5.21."""
+"""Architectures whose devices encode whole images: ``qwen3_vl.py`` of vLLM 0.31.0 and SGLang 0.5.21."""
 
 
 def describe(configuration: dict[str, Any], weight_type: str | None = None) -> dict[str, Any]:
@@ -38,7 +39,7 @@ def describe(configuration: dict[str, Any], weight_type: str | None = None) -> d
     weight_type = weight_type or quantisation
     if weight_type not in BYTES_IN_QUANTISED_LAYERS:
         known = ", ".join(BYTES_IN_QUANTISED_LAYERS)
-        sys.exit(f"got quantisation '{weight_type}', can count {known}: write the entry by hand")
+        sys.exit(f"got quantisation '{weight_type}', supported are {known}; write the entry by hand")
     latent = text["kv_lora_rank"] + text["qk_rope_head_dim"] if "kv_lora_rank" in text else 0
     count = count_parameters(configuration)
     quantised = count.experts if weight_type == "mxfp4" else count.linear
@@ -71,7 +72,7 @@ def describe(configuration: dict[str, Any], weight_type: str | None = None) -> d
 
 
 def _vision(configuration: dict[str, Any]) -> dict[str, Any] | None:
-    """Describe what reads images, which publishers leave in BF16; None without."""
+    """Describe the vision part, which publishers leave in BF16. None without one."""
     vision = configuration.get("vision_config")
     if vision is None:
         return None
@@ -107,15 +108,15 @@ def refresh(models: dict[str, dict[str, Any]]) -> None:
 
 
 def main() -> None:
-    """Refresh the bundled models, or record the one that is named."""
+    """Refresh the bundled models, or record the given one."""
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument(
         "name", nargs="?", help="Hugging Face id; without it every bundled model is refreshed"
     )
     options.add_argument("--config", type=Path, help="its config.json")
-    options.add_argument("--source", help="where that file is published")
-    options.add_argument("--licence", help="SPDX identifier, or the publisher's name of it")
-    options.add_argument("--gated", action="store_true", help="Hugging Face asks for an accepted licence")
+    options.add_argument("--source", help="URL of that file")
+    options.add_argument("--licence", help="SPDX identifier, or the publisher's name of the licence")
+    options.add_argument("--gated", action="store_true", help="Hugging Face requires an accepted licence")
     given = options.parse_args()
     document = json.loads(TARGET.read_text(encoding="utf-8"))
     if given.name is None:

@@ -1,12 +1,12 @@
-"""Record a region's on-demand prices out of AWS's public price list.
+"""Record a region's on-demand prices from AWS's public price list.
 
     python scripts/record_prices.py us-west-2 PATH_OR_URL [--source TEXT]
 
 PATH_OR_URL is the offer file of AmazonEC2 in that region, as JSON or CSV (AWS Billing User Guide, "Reading
 the service price list files"). Only the prices of the catalogue's instance types are kept: Linux without
-licences or software, shared tenancy, on demand. What is written is
-`inference_blueprints/catalog/data/prices/<region>.csv`; a type that the offer does not have stays out of it,
-which is an unknown price.
+licences or software, shared tenancy, on demand. The output is
+`inference_blueprints/catalog/data/prices/<region>.csv`. Types that are not in the offer are left out; their
+prices are unknown.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from typing import Any
 from inference_blueprints import catalog
 from inference_blueprints.catalog.catalogue import shipped
 
-#: Attributes of the one product that a plain on-demand instance is, by the names of both formats.
+#: Attributes of the product of a plain on-demand instance, by the names of both formats.
 _WANTED = {
     ("tenancy", "Tenancy"): "Shared",
     ("operatingSystem", "Operating System"): "Linux",
@@ -35,7 +35,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("region", choices=sorted(catalog.regions()), help="AWS region of the offer file")
     parser.add_argument("offer", help="the offer file, a path or an HTTPS address")
-    parser.add_argument("--source", default="AWS price list, AmazonEC2", help="what the table says of itself")
+    parser.add_argument("--source", default="AWS price list, AmazonEC2", help="source that the table states")
     arguments = parser.parse_args()
     date, prices = read_offer(_text(arguments.offer), arguments.region)
     known = {name: prices[name] for name in catalog.instance_types() if name in prices}
@@ -54,23 +54,23 @@ def read_offer(text: str, region: str) -> tuple[str, dict[str, float]]:
     text
         The file, JSON or CSV.
     region
-        AWS region; products of other regions are left out.
+        AWS region. Products of other regions are left out.
 
     Returns
     -------
     tuple of str and dict
-        The day of publication, and US dollars an hour.
+        The day of publication, and US dollars per hour.
 
     Raises
     ------
     ValueError
-        If an instance type has two different prices, which no plain offer has.
+        If an instance type has two different prices.
     """
     date, found = _read_json(text, region) if text.lstrip().startswith("{") else _read_csv(text, region)
     prices: dict[str, float] = {}
     for instance_type, price in found:
         if prices.setdefault(instance_type, price) != price:
-            raise ValueError(f"{instance_type}: got {prices[instance_type]} and {price} USD an hour")
+            raise ValueError(f"{instance_type}: got {prices[instance_type]} and {price} USD per hour")
     return date[:10], prices
 
 
@@ -80,9 +80,9 @@ def table(prices: Mapping[str, float], *, date: str, source: str) -> str:
     Parameters
     ----------
     prices
-        Instance type to US dollars an hour.
+        US dollars per hour by instance type.
     date, source
-        When and by whom they were published.
+        Date and source of their publication.
     """
     rows = "".join(f"{name},{price:.10g}\n" for name, price in sorted(prices.items()))
     return f"# source: {source}\n# date: {date}\nname,usd_per_hour\n{rows}"
@@ -108,7 +108,7 @@ def _json_prices(offer: Mapping[str, Any], region: str) -> Iterator[tuple[str, f
 
 
 def _read_csv(text: str, region: str) -> tuple[str, Iterable[tuple[str, float]]]:
-    """Split the lines on the file itself, such as `"Publication Date","…"`, from the table below them."""
+    """Split the lines about the file, such as `"Publication Date","…"`, from the table below them."""
     lines = text.splitlines()
     start = next(index for index, line in enumerate(lines) if line.startswith('"SKU"'))
     about = {row[0]: row[1] for row in csv.reader(lines[:start]) if len(row) > 1}
@@ -124,7 +124,7 @@ def _csv_prices(lines: Iterable[str], region: str) -> Iterator[tuple[str, float]
 
 
 def _text(offer: str) -> str:
-    """Read a path, or an address over HTTPS alone."""
+    """Read a path, or an HTTPS address."""
     if offer.startswith("https://"):
         with urllib.request.urlopen(offer) as response:  # noqa: S310 - the scheme is checked above
             content: bytes = response.read()

@@ -1,10 +1,10 @@
-"""Cut the first minutes of Mooncake's conversation trace into the excerpt that the replay ships.
+"""Cut the first minutes of Mooncake's conversation trace into the excerpt for replays.
 
     python scripts/record_trace_excerpt.py PATH/TO/conversation_trace.jsonl[.gz] [--seconds 300]
 
 The original: https://github.com/kvcache-ai/Mooncake, FAST25-release/traces/conversation_trace.jsonl,
 under Apache-2.0.
-The records are kept as they are; running the script again on the same file gives the same bytes.
+The records are unchanged. The same input gives the same output.
 """
 
 import argparse
@@ -17,9 +17,9 @@ NAME = "mooncake_conversation"
 
 
 def main() -> None:
-    """Write the excerpt and the description beside it."""
+    """Write the excerpt and its description."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("original", type=Path, help="the trace, one JSON object a line, optionally gzip")
+    parser.add_argument("original", type=Path, help="the trace, one JSON object per line, optionally gzip")
     parser.add_argument("--seconds", type=int, default=300, help="length of the excerpt, from the start")
     arguments = parser.parse_args()
     lines = _lines(arguments.original)

@@ -1,4 +1,4 @@
-"""Reads single files out of a wheel on the configured package index without downloading the wheel."""
+"""Reads single files from a wheel on the configured package index without downloading the wheel."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class RemoteFile(io.RawIOBase):
     Parameters
     ----------
     url
-        Where the file is; the server must answer range requests.
+        URL of the file. The server must support range requests.
     """
 
     def __init__(self, url: str) -> None:
@@ -73,7 +73,7 @@ class RemoteFile(io.RawIOBase):
 def open_remote_wheel(requirement: str) -> zipfile.ZipFile:
     """Open the wheel that pip would install for a requirement such as ``vllm==0.31.0``.
 
-    pip resolves the address, so its configured index, proxy and certificates apply.
+    pip resolves the URL, so its configured index, proxy and certificates apply.
     """
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed", "--no-deps"]
     command = [*pip, "--only-binary", ":all:", "--report", "-", requirement]

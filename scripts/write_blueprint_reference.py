@@ -1,4 +1,4 @@
-"""Write what follows from the blueprint's types: the JSON Schema and the tables of docs/blueprint.md.
+"""Write the JSON Schema and the tables of docs/blueprint.md from the blueprint's types.
 
 Run it after a change of the types or the rules: ``.venv/bin/python scripts/write_blueprint_reference.py``.
 """
@@ -17,12 +17,12 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "blueprint.md"
 
 
 def page_text(page: str) -> str:
-    """Return the page with its generated parts renewed.
+    """Return the page with new generated parts.
 
     Parameters
     ----------
     page
-        The page as it is.
+        The current page.
     """
     for name, content in (("keys", key_tables()), ("rules", rule_list(SUPPORT_CHECKS))):
         pattern = re.compile(rf"(<!-- {name}: [^\n]*-->\n).*?(<!-- end of {name} -->)", re.DOTALL)
@@ -32,7 +32,7 @@ def page_text(page: str) -> str:
 
         page, count = pattern.subn(filled, page)
         if count != 1:
-            raise SystemExit(f"{PAGE}: found the place of '{name}' {count} times, once is needed")
+            raise SystemExit(f"{PAGE}: found {count} places for '{name}', must be 1")
     return page
 
 

@@ -1,12 +1,13 @@
-"""Write the figures of docs/choosing.md, which are those of docs/benchmarks.md, and nothing else.
+"""Copy figures from docs/benchmarks.md to docs/choosing.md.
 
-The page names figures by a pattern, and which of their two values comes first, each with its head; this fills
-what stands between, with the second one's difference from the first:
+The page states a pattern for the names of figures, and the order and headings of their two values. This
+script
+writes the table between the two lines, with the difference of the second value from the first:
 
     <!-- figures: disaggregation * | value: aggregated | baseline: disaggregated -->
     <!-- end of figures -->
 
-``make bench`` and ``make generate`` run it.
+``make bench`` and ``make generate`` run this script.
 """
 
 from __future__ import annotations
@@ -23,26 +24,26 @@ _COLUMN = r"(value|baseline): ([^|\n]+)"
 _PLACE = re.compile(
     rf"(<!-- figures: ([^|\n]+) \| {_COLUMN} \| {_COLUMN} -->\n).*?(<!-- end of figures -->)", re.DOTALL
 )
-#: Cells of a line of the table of benchmarks, and which of them hold the two values.
+#: Cells of a line in the table of benchmarks, and the cells with the two values.
 _CELLS = 6
 _VALUES = {"value": 1, "baseline": 2}
 _SIMULATED = " (simulated)"
 
 
 def page_text(page: str, benchmarks: str) -> str:
-    """Return the page with its figures renewed.
+    """Return the page with new figures.
 
     Parameters
     ----------
     page
-        The page as it is.
+        The current page.
     benchmarks
         The page with the measurements.
 
     Raises
     ------
     ValueError
-        If there are no figures of a name that the page gives.
+        If a pattern on the page matches no figure.
     """
     return _PLACE.sub(
         lambda found: f"{found[1]}\n{_table(found[2], found.groups()[2:6], benchmarks)}\n\n{found[7]}", page
@@ -50,7 +51,7 @@ def page_text(page: str, benchmarks: str) -> str:
 
 
 def _table(pattern: str, columns: tuple[str, ...], benchmarks: str) -> str:
-    """Return the figures whose names match, and by how much the second value differs from the first."""
+    """Return the matching figures, and the difference of the second value from the first."""
     first, first_head, second, second_head = columns
     rows = [row for row in map(_cells, benchmarks.splitlines()) if len(row) == _CELLS]
     found = [row for row in rows if fnmatchcase(row[0], pattern) and row[_VALUES["baseline"]]]
@@ -65,7 +66,7 @@ def _table(pattern: str, columns: tuple[str, ...], benchmarks: str) -> str:
 
 
 def _cells(line: str) -> list[str]:
-    """Return the cells of a table's line."""
+    """Return the cells of a line of a table."""
     return [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
 
 
@@ -76,7 +77,7 @@ def _plain(cell: str) -> str:
 
 
 def _difference(one: str, other: str) -> str:
-    """Return such as ``+50 %``."""
+    """Return a difference such as ``+50 %``."""
     percent = round((float(other.split(maxsplit=1)[0]) / float(one.split(maxsplit=1)[0]) - 1) * 100)
     return f"{percent:+d} %" if percent else "none"
 

@@ -1,4 +1,4 @@
-"""Plugins of every run, and which examples generated tests take."""
+"""Plugins of every run, and the Hypothesis profile."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ pytest_plugins = [
     "tests.plugins.sharing",
 ]
 
-# The same in every run, however slow the machine is; `pytest --hypothesis-profile default` takes others.
+# Every run uses the same examples without a deadline. `pytest --hypothesis-profile default` uses random ones.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")

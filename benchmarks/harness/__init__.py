@@ -1,1 +1,1 @@
-"""What the figures share: their type, measuring in turns, and writing results."""
+"""Common code of the benchmarks: figures, measurements in turns, and results."""

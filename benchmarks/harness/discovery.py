@@ -13,7 +13,7 @@ from benchmarks.harness.figure import Figure
 
 
 class UnknownBenchmarkError(Exception):
-    """A benchmark that there is not: says what was asked for and what there is."""
+    """An unknown benchmark. The message lists the known ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ def discover(package: ModuleType) -> dict[str, BenchmarkModule]:
     Parameters
     ----------
     package
-        Its modules beginning with an underscore and its packages are passed over.
+        The package. Its subpackages and modules that begin with an underscore are skipped.
     """
     found = {}
     for module_info in pkgutil.iter_modules(package.__path__):
@@ -50,14 +50,14 @@ def discover(package: ModuleType) -> dict[str, BenchmarkModule]:
 
 
 def choose(found: dict[str, BenchmarkModule], only: Sequence[str]) -> list[BenchmarkModule]:
-    """Return the benchmarks of the given names, or all of them when none is given.
+    """Return the benchmarks with the given names. Without names, return all.
 
     Raises
     ------
     UnknownBenchmarkError
-        If there is none of a name.
+        If a name is unknown.
     """
     unknown = [name for name in only if name not in found]
     if unknown:
-        raise UnknownBenchmarkError(f"got benchmark {', '.join(unknown)}; there are {', '.join(found)}")
+        raise UnknownBenchmarkError(f"got benchmark {', '.join(unknown)}; known are {', '.join(found)}")
     return [found[name] for name in only] if only else list(found.values())

@@ -1,4 +1,4 @@
-"""The type of a headline figure."""
+"""The type of a measured figure."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ class Figure:
     Parameters
     ----------
     name
-        What was measured; the file's name, or begins with it.
+        Name of the figure. It is the file's name or begins with it.
     value
         The figure, in `unit`.
     unit
         Such as ``s`` or ``MiB``.
     baseline
-        What it is measured against, in the same unit and run; None when it stands alone.
+        Value for comparison, in the same unit and run. None if there is none.
     goal
-        Largest ratio to the baseline that is good enough, or largest value when there is no baseline. None
-        when there is no goal.
+        Maximum ratio to the baseline, or maximum value without a baseline. None if there is no goal.
     simulated
-        Whether it comes from simulated engines and not from the thing itself.
+        Whether the figure comes from simulated engines.
     """
 
     name: str
@@ -40,7 +39,7 @@ class Figure:
 
     @property
     def met(self) -> bool | None:
-        """Whether the goal is met; None without one."""
+        """Whether the goal is met. None without a goal."""
         if self.goal is None:
             return None
         return (self.value if self.ratio is None else self.ratio) <= self.goal

@@ -1,4 +1,4 @@
-"""Blueprints of any size, made by rule, for measuring how the work grows."""
+"""Generates blueprints of any size, to measure how work grows."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from typing import Any
 
 import yaml
 
-#: Instance type and devices of one worker, taken in turn by the pools.
+#: Instance types and devices per worker, assigned to the pools in turn.
 _POOL_KINDS = (("g6e.2xlarge", 1), ("g6e.12xlarge", 4), ("g6e.48xlarge", 2), ("p5.48xlarge", 4))
 _REPLICAS = 2
 
 
 def generated_blueprint(pools: int, models: int) -> dict[str, Any]:
-    """Return a valid blueprint of the size that is asked for.
+    """Return a valid blueprint of a size.
 
     Parameters
     ----------
     pools, models
-        How many; each model runs on one pool, and every pool has at most as many models as it has room for.
+        Number of pools and models. Each model runs on one pool that has room for it.
 
     Returns
     -------
     dict
-        The blueprint as YAML would give it.
+        The blueprint, as parsed from YAML.
     """
     kinds = [_POOL_KINDS[index % len(_POOL_KINDS)] for index in range(pools)]
     return {

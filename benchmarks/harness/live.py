@@ -1,4 +1,4 @@
-"""Arms of a comparison, each served on this machine, asked in turns."""
+"""Serves the arms of a comparison on this machine and sends requests to them in turns."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def with_kv_blocks(plan: ServingPlan, blocks: int) -> ServingPlan:
     Parameters
     ----------
     blocks
-        KV cache blocks of a worker.
+        KV cache blocks per worker.
     """
 
     def changed(process: Process) -> Process:
@@ -64,14 +64,14 @@ def with_kv_blocks(plan: ServingPlan, blocks: int) -> ServingPlan:
 
 @contextmanager
 def served(arms: Mapping[str, Arm], directory: Path) -> Iterator[dict[str, LocalEndpoint]]:
-    """Serve all arms at the same time; those that are not asked are idle.
+    """Serve all arms at the same time. Arms without requests are idle.
 
     Parameters
     ----------
     arms
         By name, each with one model.
     directory
-        Where logs and profiles go.
+        Folder for logs and profiles.
     """
     with ExitStack() as resources:
         endpoints = {}
@@ -85,7 +85,7 @@ def served(arms: Mapping[str, Arm], directory: Path) -> Iterator[dict[str, Local
 def ask_in_turns(
     endpoints: Mapping[str, LocalEndpoint], turns: Sequence[Sequence[ScaledRequest]]
 ) -> dict[str, list[RequestOutcome]]:
-    """Send each turn's requests to every arm, one arm after the other, and return what became of them.
+    """Send each turn's requests to every arm, one arm after the other, and return the outcomes.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The least CDK app that makes an EKS cluster with a node group and one chart: what any such app must pay."""
+"""The smallest CDK app that creates an EKS cluster with a node group and one chart, as a baseline."""
 
 from __future__ import annotations
 

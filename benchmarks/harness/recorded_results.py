@@ -1,4 +1,4 @@
-"""Results on disk: the list that machines read, and the page that people read."""
+"""Results on disk: a JSON list for programs and a page for people."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from benchmarks.harness.figure import Figure
 
 _HEADER = """# Benchmarks
 
-Written by `make bench`; changes by hand are lost with its next run. `make bench ONLY=name,…` measures some
-again and keeps the others.
+`make bench` writes this page, and overwrites changes by hand. `make bench ONLY=name,…` measures only some
+figures and keeps the others.
 
-A ratio compares two things measured in turns in one run on the same machine, as medians; it carries from
-machine to machine better than the values do. *Simulated* figures come from simulated engines, not from
+A ratio compares the medians of two measurements, which were taken in turns in one run on the same machine. It
+depends less on the machine than the values do. *Simulated* figures come from simulated engines, not from
 accelerators.
 """
 _COLUMNS = ("figure", "value", "baseline", "ratio", "goal", "met")
@@ -25,14 +25,14 @@ Entry = dict[str, Any]
 
 
 def merge(path: Path, figures: Sequence[Figure]) -> list[Entry]:
-    """Write figures into a results file, in place of earlier ones of the same name.
+    """Write figures to a results file, and replace earlier ones of the same name.
 
     Parameters
     ----------
     path
-        The file; it need not exist.
+        The file. It may be missing.
     figures
-        What was measured now.
+        The new figures.
 
     Returns
     -------
@@ -57,12 +57,12 @@ def markdown(entries: Sequence[Entry], descriptions: Mapping[str, str]) -> str:
     entries
         Entries of the results file.
     descriptions
-        What each benchmark measures, by its name.
+        Description of each benchmark, by name.
 
     Returns
     -------
     str
-        Markdown: a table of the figures, and a paragraph a benchmark.
+        Markdown with a table of the figures and one section per benchmark.
     """
     rows = [_row(entry) for entry in entries]
     rule = tuple("---" for _ in _COLUMNS)
@@ -74,7 +74,7 @@ def markdown(entries: Sequence[Entry], descriptions: Mapping[str, str]) -> str:
 
 
 def _row(entry: Entry) -> tuple[str, ...]:
-    """Return one line of the table."""
+    """Return one row of the table."""
     unit = entry["unit"]
     baseline, ratio, goal = entry["baseline"], entry["ratio"], entry["goal"]
     name = entry["name"] + (" (simulated)" if entry["simulated"] else "")

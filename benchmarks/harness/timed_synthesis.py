@@ -1,4 +1,4 @@
-"""Measuring synthesis: one whole process that writes a cloud assembly into a folder of its own."""
+"""Measures synthesis: one process that writes a cloud assembly into a new folder."""
 
 from __future__ import annotations
 

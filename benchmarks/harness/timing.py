@@ -1,4 +1,4 @@
-"""Measuring whole processes, in turns, so that a slow moment of the machine touches all of them alike."""
+"""Measures processes in turns, so that slow moments of the machine affect all of them equally."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KIB_PER_MIB = 1024
 
 
 class BenchmarkError(Exception):
-    """A measured command that failed; a figure from it would mean nothing."""
+    """A measured command failed, so it gives no figure."""
 
 
 def interleaved_medians(measures: Sequence[Callable[[], float]], rounds: int) -> list[float]:
@@ -67,14 +67,14 @@ def wall_seconds(command: Sequence[str | Path], environment: Mapping[str, str] |
 
 @dataclass(frozen=True, slots=True)
 class ProcessCost:
-    """What a process took of the machine.
+    """Resources that a process used.
 
     Parameters
     ----------
     memory_mib
-        Most resident memory at once, in MiB.
+        Maximum resident memory, in MiB.
     processor_seconds
-        Time on the processors, which other work on the machine hardly changes.
+        Processor time, which other work on the machine hardly changes.
     """
 
     memory_mib: float
@@ -82,7 +82,7 @@ class ProcessCost:
 
 
 def cost(command: Sequence[str | Path]) -> ProcessCost:
-    """Run a command to its end and return what it took.
+    """Run a command to its end and return the resources that it used.
 
     A small parent process runs it and asks the kernel about its children (``getrusage``), so that earlier
     children of this process do not count.
@@ -108,7 +108,7 @@ def cost(command: Sequence[str | Path]) -> ProcessCost:
 
 
 def run(command: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> str:
-    """Run a command to its end and return what it printed.
+    """Run a command to its end and return its output.
 
     Parameters
     ----------

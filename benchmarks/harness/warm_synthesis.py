@@ -1,4 +1,4 @@
-"""Times synthesis in one warm process: what a blueprint's size adds, without Python's and Node's own start.
+"""Measures synthesis in one warm process, without the start of Python and Node.
 
 Prints a JSON list with the median seconds of each blueprint given: processor time of Python and Node
 together, which other work on the machine hardly changes.
@@ -28,7 +28,7 @@ def main(rounds: int, paths: list[str]) -> None:
     Parameters
     ----------
     rounds
-        How often each is taken.
+        Number of measurements of each.
     """
     seconds(paths[0])
     print(json.dumps(interleaved_medians([partial(seconds, path) for path in paths], rounds)))
@@ -43,7 +43,7 @@ def seconds(path: str) -> float:
 
 
 def processor_seconds() -> float:
-    """Return what this process and its children, of which Node is one, have used so far."""
+    """Return the processor seconds of this process and its children, including Node."""
     this = psutil.Process()
     times = [process.cpu_times() for process in (this, *this.children(recursive=True))]
     return sum(each.user + each.system for each in times)

@@ -1,4 +1,4 @@
-"""A blueprint on this machine, from file to tokens: synthesise, deploy to the emulator, serve."""
+"""Runs a blueprint on this machine: synthesises it, deploys it to the emulator and serves its models."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ _KEPT = {"run.lock", "state.json"}
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """What a started platform is made of.
+    """A started platform.
 
     Parameters
     ----------
     endpoints
-        Where each model answers.
+        The endpoint of each model.
     parts
-        What is real, emulated, simulated and stubbed.
+        Which parts are real, emulated, simulated or stubbed.
     batch
-        The batch API, where workers answer jobs.
+        The batch API. None if no workers run.
     signals
-        The signal store, where the blueprint has one.
+        The signal store. None if the blueprint has none.
     """
 
     endpoints: tuple[LocalEndpoint, ...]
@@ -56,14 +56,17 @@ class Deployed:
 
 
 class LocalPlatform:
-    """The stacks of a blueprint on the AWS emulator and its models on simulated engines; a context manager.
+    """Runs the stacks of a blueprint on the AWS emulator and its models on simulated engines.
+
+    Use it as a context manager.
 
     Parameters
     ----------
     run_directory
-        Folder for templates, logs and records; what an earlier run left there is removed.
+        Folder for templates, logs and records. Files of an earlier run are removed.
     control_plane
-        Whether the EKS cluster is a real Kubernetes API server with fake nodes, in place of records.
+        Whether the EKS cluster is a real Kubernetes API server with fake nodes. Otherwise, objects are only
+        recorded.
     """
 
     def __init__(
@@ -97,19 +100,19 @@ class LocalPlatform:
         return _STEP_COUNT + self._control_plane + runs_batch
 
     def start(self, steps: Steps) -> Deployed:
-        """Bring everything up.
+        """Synthesise, deploy and serve.
 
         Parameters
         ----------
         steps
-            Where progress is shown; the first of `step_count` steps.
+            Where progress is shown.
 
         Raises
         ------
         UserError
             If the app cannot be synthesised or deployed.
         ProcessDied
-            If a process ends meanwhile.
+            If a process ends during the start.
         NotReady
             If the engines do not register in time.
         """
@@ -135,37 +138,37 @@ class LocalPlatform:
         )
 
     def run_batch_jobs(self, steps: Steps) -> tuple[BatchOutcome, ...] | None:
-        """Run a job in each queue of batch while its workers are killed; None where nothing answers jobs.
+        """Run a job in each batch queue while its workers are killed. Return None if there are no workers.
 
         Parameters
         ----------
         steps
-            Where progress is shown; one step, if anything answers jobs.
+            Where progress is shown: one step, if there are workers.
 
         Raises
         ------
         UserError
-            If the batch API refuses a job, or one takes too long.
+            If the batch API refuses a job, or a job takes too long.
         ProcessDied
-            If a process ends that was not meant to.
+            If a process ends unexpectedly.
         """
         if self._batch is None or self._batch.running is None:
             return None
-        with steps.step("Run batch jobs and kill workers meanwhile") as step:
+        with steps.step("Run batch jobs while workers are killed") as step:
             outcomes = self._batch.run_jobs(lambda what: step.update(detail=what))
             requests, whole = sum(each.requests for each in outcomes), all(each.is_whole for each in outcomes)
-            step.result = f"{requests} requests" + ("" if whole else ", not all answered once")
+            step.result = f"{requests} requests" + ("" if whole else ", not all answered exactly once")
         return outcomes
 
     def kill_workers(self, steps: Steps, *, replace: bool) -> tuple[WorkerLoss, ...]:
-        """Kill a process of workers of each role while streams are under way, and count what became of them.
+        """Kill one worker process per role while streams are in flight, and count their outcomes.
 
         Parameters
         ----------
         steps
             Where progress is shown; one step.
         replace
-            Whether to start the dead again, which takes ten seconds more.
+            Whether to start the killed processes again, which takes ten more seconds.
 
         Raises
         ------
@@ -174,16 +177,16 @@ class LocalPlatform:
         UserError
             If a frontend does not answer.
         ProcessDied
-            If a process ends that was not meant to.
+            If a process ends unexpectedly.
         NotReady
             If the replacements do not register in time.
         """
         if self._serving is None:
-            raise RuntimeError("nothing is served yet")
-        with steps.step("Kill workers while they answer") as step:
+            raise RuntimeError("the platform is not started")
+        with steps.step("Kill workers while they serve requests") as step:
             losses = kill_workers(self._serving, lambda what: step.update(detail=what))
             streams, lost = sum(loss.streams for loss in losses), sum(loss.lost for loss in losses)
-            step.result = f"{streams} streams under way, {lost} lost"
+            step.result = f"{streams} streams in flight, {lost} lost"
             if replace:
                 self._serving.replace_killed(lambda what: step.update(detail=what))
         return losses
@@ -194,7 +197,7 @@ class LocalPlatform:
         Raises
         ------
         ProcessDied
-            With exit code and last log lines of the first that has exited.
+            If one has exited, with its exit code and last log lines.
         """
         for check in self._checks:
             check()
@@ -218,7 +221,7 @@ class LocalPlatform:
             self._checks.append(emulator.check)
             bootstrap(emulator, log_path=self._log("bootstrap"), on_line=lambda _: step.update())
             step.result = emulator.endpoint_url
-        with steps.step("Deploy all stacks to it") as step:
+        with steps.step("Deploy all stacks to the emulator") as step:
             progress = _DeploymentProgress(step, sum(resource_counts(assembly).values()))
             deploy(
                 emulator,
@@ -251,7 +254,7 @@ class LocalPlatform:
 
 
 class _DeploymentProgress:
-    """Counts resources that are ready."""
+    """Counts the resources that are ready."""
 
     def __init__(self, step: Step, total: int) -> None:
         self._step = step
@@ -264,8 +267,8 @@ class _DeploymentProgress:
 
 
 def _build_control_plane(steps: Steps) -> None:
-    """Build what is not in the cache, before anything waits for it."""
-    with steps.step("Build the Kubernetes control plane, once a machine") as step:
+    """Build the programs that are not in the cache, before any process waits for them."""
+    with steps.step("Build the Kubernetes control plane, once per machine") as step:
         for program in (artefacts.ETCD, artefacts.KUBERNETES, artefacts.KWOK):
             build.program(program, lambda line: step.update(detail=line))
         for files in (artefacts.KWOK_STAGES, *artefacts.CUSTOM_RESOURCES, *artefacts.CHARTS):
@@ -274,7 +277,7 @@ def _build_control_plane(steps: Steps) -> None:
 
 
 def _empty(directory: Path) -> None:
-    """Remove what an earlier run left, but not the claim on the folder."""
+    """Remove the files of an earlier run, but not the lock on the folder."""
     for path in directory.iterdir():
         if path.name in _KEPT:
             continue

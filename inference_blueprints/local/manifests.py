@@ -1,4 +1,4 @@
-"""Validates Kubernetes manifests as strictly as an API server does, without one."""
+"""Validates Kubernetes manifests without an API server, but as strictly as one."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def validate_manifest(manifest: Mapping[str, Any], kubernetes_version: str) -> l
     Parameters
     ----------
     manifest
-        The object, as YAML or JSON gives it.
+        The object, parsed from YAML or JSON.
     kubernetes_version
         Version of the cluster, such as ``1.35``.
 
     Returns
     -------
     list[str]
-        What is wrong, each line with kind, name and path of the field; empty when the object is valid.
+        Errors, each with kind, name and path of the field. Empty if the object is valid.
 
     Raises
     ------
     UserError
-        When no schemas of this Kubernetes version are known.
+        If there are no schemas for this Kubernetes version.
     """
     missing = [key for key in ("apiVersion", "kind", "metadata") if not manifest.get(key)]
     if missing:
@@ -58,7 +58,9 @@ def validate_manifest(manifest: Mapping[str, Any], kubernetes_version: str) -> l
         return [_unknown_kind(subject, manifest)]
     except kubernetes_validate.VersionNotSupportedError as error:
         known = ", ".join(kubernetes_validate.all_versions())
-        raise UserError(f"Kubernetes {kubernetes_version} has no schemas here; known are {known}") from error
+        raise UserError(
+            f"there are no schemas for Kubernetes {kubernetes_version}; known versions are {known}"
+        ) from error
     return []
 
 
@@ -72,7 +74,7 @@ def _custom_schema(api_version: str, kind: str) -> dict[str, Any] | None:
 
 
 def _is_built_in(api_version: str) -> bool:
-    """Tell built-in groups, because kubernetes-validate looks only at the first label of a group."""
+    """Return whether a group is built in. kubernetes-validate looks only at the first label of a group."""
     group, _, _ = api_version.rpartition("/")
     return "." not in group or group.endswith(_BUILT_IN_DOMAIN)
 

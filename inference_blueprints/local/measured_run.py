@@ -1,4 +1,4 @@
-"""Replay the public trace against models that answer, and write the report."""
+"""Replays the public trace against running models, and writes the report."""
 
 from __future__ import annotations
 
@@ -36,23 +36,24 @@ def replay(
     loaded
         The blueprint, which states the workloads.
     running
-        The models that answer.
+        The running models.
     steps
-        Where progress is shown; one step.
+        Where progress is shown: one step.
     seconds
-        How long requests arrive; None for the usual length.
+        How long requests arrive. None for the default.
 
     Raises
     ------
     UserError
-        If the blueprint has a model that does not run, or an endpoint goes away.
+        If the blueprint has a model that is not running, or an endpoint stops answering.
     """
     models = loaded.blueprint.spec.models
     by_name = {model.name: model for model in running}
     missing = [model.name for model in models if model.name not in by_name]
     if missing:
         raise UserError(
-            f"{loaded.file}: models {', '.join(missing)} do not run; running are {', '.join(by_name)}"
+            f"{loaded.file}: models {', '.join(missing)} are not running; "
+            f"running models are {', '.join(by_name)}"
         )
     with steps.step("Replay a public trace against the models") as step:
         results = asyncio.run(_replay_all(loaded, by_name, _Bar(step), seconds))
@@ -65,7 +66,7 @@ def replay(
             endpoint=by_name[model.name].base_url,
             result=result,
             objectives=model.objectives,
-            # Several deployments behind one route are as fast as none of their profiles alone.
+            # The latencies of several deployments behind one route match none of their profiles.
             profile=deployments[model.name][0].profile if len(deployments[model.name]) == 1 else None,
         )
         for model, result in zip(models, results, strict=True)
@@ -86,15 +87,15 @@ def write_report(
     Parameters
     ----------
     runs
-        What `replay` has returned.
+        The result of `replay`.
     parts
-        What of the platform is real, emulated, simulated and stubbed.
+        Which parts of the platform are real, emulated, simulated or stubbed.
     run_directory
         Folder of the run.
     worker_losses
-        What became of streams whose worker was killed; None where that was not tried.
+        Outcomes of the streams whose worker was killed. None if no worker was killed.
     batch
-        What became of batch jobs; None where none was run.
+        Outcomes of the batch jobs. None if none ran.
     """
     report = build_report(
         blueprint=loaded.file,

@@ -1,4 +1,4 @@
-"""`blueprints local up`: from a blueprint to the report, then up until it is told to stop."""
+"""`blueprints local up`: runs a blueprint, writes the report, and keeps running until it is stopped."""
 
 from __future__ import annotations
 
@@ -39,27 +39,27 @@ def run(
     reported: Callable[[Report], None],
     control_plane: bool = False,
 ) -> None:
-    """Deploy a blueprint to this machine, replay a public trace, kill workers while they answer, and report.
+    """Deploy a blueprint to this machine, replay a public trace, kill workers, and report.
 
     Parameters
     ----------
     run_directory
         Folder of the run.
     seconds
-        How long requests arrive; None for the usual length.
+        How long requests arrive. None for the default.
     keep
-        Whether to stay up after the report, until a signal comes.
+        Whether to keep running after the report, until a signal arrives.
     console
-        Progress and the report for people go here.
+        Where progress and the report are printed.
     reported
-        Called with the report, before the platform stays up.
+        Called with the report, before the platform keeps running.
     control_plane
         Whether to deploy to a real Kubernetes API server.
 
     Raises
     ------
     UserError
-        If anything fails; nothing is left running.
+        If a step fails. No process is left running.
     """
     plan = build_plan(loaded.blueprint)
     print_plan(summarise(loaded.blueprint, plan), console)
@@ -95,7 +95,7 @@ def run(
                     deployed.signals,
                 )
                 right.publish(state)
-                console.print("Up until Ctrl-C.")
+                console.print("Running. Press Ctrl-C to stop.")
                 _stay(platform)
         except ProcessDied as error:
             raise UserError(error.line) from error
@@ -106,18 +106,18 @@ def run(
 def replay_again(
     loaded: LoadedBlueprint, state: RunState, run_directory: Path, *, seconds: float | None, console: Console
 ) -> Report:
-    """Replay the trace against a platform that runs already; its report is replaced.
+    """Replay the trace against a running platform, and replace its report.
 
     Parameters
     ----------
     loaded
         The blueprint, which states the workloads.
     state
-        The platform that runs.
+        The running platform.
     run_directory
         Folder of the run.
     seconds
-        How long requests arrive; None for the usual length.
+        How long requests arrive. None for the default.
     console
         Where progress and report are shown.
     """
@@ -128,7 +128,7 @@ def replay_again(
 
 
 def _usage(deployed: Deployed, run_directory: Path) -> tuple[str, ...]:
-    """Return how what runs beside the models is used."""
+    """Return how to use the batch API and the signal store."""
     batch = usage_lines(deployed.batch, run_directory) if deployed.batch else ()
     signals = signals_usage_lines(deployed.signals, run_directory) if deployed.signals else ()
     return (*batch, *signals)
@@ -142,7 +142,7 @@ def _show(report: Report, run_directory: Path, console: Console, usage: Sequence
 
 
 def _stay(platform: LocalPlatform) -> None:
-    """Watch the processes until a signal, which is the way to end it, or until one of them dies."""
+    """Watch the processes until a signal arrives or a process dies."""
     try:
         while True:
             platform.check()

@@ -1,4 +1,4 @@
-"""What other commands know of a run: a file that says where it is, and a lock that says whether it lives."""
+"""The state of a run for other commands: a file with its addresses, and a lock that is held while it runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _POLL_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class RunningModel:
-    """A model that answers.
+    """A running model.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class RunningModel:
     base_url
         Base URL of the OpenAI API, ending in ``/v1``.
     context_length
-        Prompt and answer together at the most, in tokens.
+        Maximum length of prompt and answer together, in tokens.
     """
 
     name: str
@@ -41,18 +41,18 @@ class RunningModel:
 
 @dataclass(frozen=True, slots=True)
 class RunningBatch:
-    """A batch API that answers.
+    """A running batch API.
 
     Parameters
     ----------
     base_url
         Base URL for clients of the OpenAI API, ending in ``/v1``.
     platform
-        ``metadata.name``, for which tokens are made.
+        ``metadata.name``. Tokens are valid for this platform only.
     team, role
-        Who submits jobs from this machine: a team, and the ARN of one of its roles.
+        The team that submits jobs from this machine, and the ARN of one of its roles.
     environment
-        Variables that point AWS clients at the emulator; its credentials are no secret.
+        Variables that point AWS clients at the emulator. Its credentials are not secret.
     """
 
     base_url: str
@@ -64,14 +64,14 @@ class RunningBatch:
 
 @dataclass(frozen=True, slots=True)
 class RunningSignals:
-    """A signal store that answers.
+    """A running signal store.
 
     Parameters
     ----------
     address
-        How it is read.
+        Its address.
     environment
-        Variables with the credentials that its tokens are signed with, which are no secret.
+        Variables with the credentials that sign its tokens. They are not secret.
     """
 
     address: StoreAddress
@@ -89,11 +89,11 @@ class RunState:
     phase
         ``starting`` until the report is written, then ``ready``.
     parts
-        What of the run is real, emulated, simulated and stubbed.
+        Which parts of the run are real, emulated, simulated or stubbed.
     batch
-        Its batch API, where workers answer jobs.
+        Its batch API. None if no workers run.
     signals
-        Its signal store, where the blueprint has one.
+        Its signal store. None if the blueprint has none.
     """
 
     pid: int
@@ -106,7 +106,7 @@ class RunState:
 
 
 class RunClaim:
-    """The right to use a run directory; the kernel takes it back when the owner dies.
+    """A lock on a run directory. The kernel releases it when the owner dies.
 
     Parameters
     ----------
@@ -118,12 +118,12 @@ class RunClaim:
         self._path = _state_path(run_directory)
 
     def publish(self, state: RunState) -> None:
-        """Tell other commands where the run is.
+        """Write the state of the run for other commands.
 
         Parameters
         ----------
         state
-            What they are told.
+            The state.
         """
         draft = self._path.with_suffix(".draft")
         draft.write_text(json.dumps(asdict(state), indent=2), encoding="utf-8")
@@ -132,17 +132,17 @@ class RunClaim:
 
 @contextmanager
 def claim(run_directory: Path) -> Iterator[RunClaim]:
-    """Hold a run directory for the length of a run.
+    """Lock a run directory for the duration of a run.
 
     Parameters
     ----------
     run_directory
-        Folder of the run; created if it is not there.
+        Folder of the run. It is created if it does not exist.
 
     Raises
     ------
     UserError
-        If another run holds it.
+        If another run holds the directory.
     """
     run_directory.mkdir(parents=True, exist_ok=True)
     with _lock_path(run_directory).open("a") as lock:
@@ -159,7 +159,7 @@ def claim(run_directory: Path) -> Iterator[RunClaim]:
 
 
 def live_state(run_directory: Path) -> RunState | None:
-    """Return the state of the run that lives in a folder, or None.
+    """Return the state of the run that uses a folder. None if there is none.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ def live_state(run_directory: Path) -> RunState | None:
 
 
 def stop(run_directory: Path, timeout_seconds: float = 30.0) -> bool:
-    """End the run that lives in a folder and wait until it has cleaned up.
+    """Stop the run that uses a folder, and wait until it has cleaned up.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ def stop(run_directory: Path, timeout_seconds: float = 30.0) -> bool:
     Raises
     ------
     UserError
-        If it does not end in time.
+        If the run does not end in time.
     """
     state = live_state(run_directory)
     if state is None:
@@ -213,9 +213,7 @@ def stop(run_directory: Path, timeout_seconds: float = 30.0) -> bool:
     deadline = time.monotonic() + timeout_seconds
     while _is_locked(run_directory):
         if time.monotonic() > deadline:
-            raise UserError(
-                f"process {state.pid} has not ended after {timeout_seconds:.0f} s; its log says why"
-            )
+            raise UserError(f"process {state.pid} has not ended after {timeout_seconds:.0f} s; see its log")
         time.sleep(_POLL_SECONDS)
     return True
 

@@ -1,4 +1,4 @@
-"""The steps of a run as a person sees them: a moving bar in a terminal, a line a step elsewhere."""
+"""Shows the steps of a run: a progress bar in a terminal, otherwise one line per step."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 
 class Step:
-    """One step under way.
+    """A running step.
 
     Parameters
     ----------
     progress
-        The bar, or None where there is no terminal.
+        The bar. None without a terminal.
     title
         What the step does.
     """
@@ -27,14 +27,14 @@ class Step:
         self.result = ""
 
     def update(self, done: float | None = None, total: float | None = None, detail: str = "") -> None:
-        """Show how far the step is.
+        """Show the progress of the step.
 
         Parameters
         ----------
         done, total
-            Units done and in all; without them the bar only moves.
+            Units done, and units in total. Without them the bar shows activity only.
         detail
-            What is happening right now.
+            The current action.
         """
         if self._progress and self._task is not None:
             self._progress.update(self._task, completed=done, total=total, detail=detail)
@@ -48,7 +48,7 @@ class Steps:
     console
         Where they are shown.
     count
-        How many there will be.
+        Number of steps.
     """
 
     def __init__(self, console: Console, count: int) -> None:
@@ -58,7 +58,7 @@ class Steps:
 
     @contextmanager
     def step(self, title: str) -> Iterator[Step]:
-        """Show one step from beginning to end; what the caller puts in `Step.result` is its last word.
+        """Show one step from start to end. Its last line contains `Step.result`.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Kills workers while they answer, and counts what becomes of the streams."""
+"""Kills workers while they serve requests, and counts the outcomes of the streams."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from inference_blueprints.measurement.tokenizer.vocabulary import random_text
 from inference_blueprints.targets.local.local_serving import LocalServing
 from inference_blueprints.targets.local.worker_process import WorkerProcess
 
-# Each stream that went on at another worker; `…_migration_total` counts those too that were not allowed to.
+# Streams that continued on another worker. `…_migration_total` also counts streams that could not move.
 _MIGRATIONS = "dynamo_frontend_model_migration_duration_seconds_count{"
 _TIMEOUT_SECONDS = 60.0
 _LONGEST_PROMPT, _ANSWER = 3000, 200
@@ -25,16 +25,16 @@ _LONGEST_PROMPT, _ANSWER = 3000, 200
 
 @dataclass(frozen=True, slots=True)
 class _Moment:
-    """When workers of a role are killed.
+    """When the workers of a role are killed.
 
     Parameters
     ----------
     streams_per_worker, most_streams
-        How many streams are sent.
+        Number of streams that are sent.
     begun_share
-        Part of them that has its first token when the worker is killed.
+        Share of the streams that have their first token when the worker is killed.
     migration_type
-        What the frontend calls the streams that such a worker held.
+        The label in the frontend's metrics for the streams of such a worker.
     """
 
     streams_per_worker: int
@@ -43,27 +43,28 @@ class _Moment:
     migration_type: str
 
 
-#: Whoever writes answers dies when all have begun; a prefill worker when one has, and other prompts queue.
+#: A worker that generates tokens is killed when all streams have begun. A prefill worker is killed when one
+#: stream has begun and other prompts are queued.
 _WRITING = _Moment(2, 32, 1.0, "ongoing_request")
 _PREFILLING = _Moment(4, 48, 0.0, "new_request")
 
 
 def kill_workers(serving: LocalServing, on_progress: Callable[[str], None]) -> tuple[WorkerLoss, ...]:
-    """Kill one process of workers of each role of each deployment, while streams are under way.
+    """Kill one worker process per role of each deployment, while streams are in flight.
 
-    Prefill workers go first. The dead ones are not replaced; `LocalServing.replace_killed` does that.
+    Prefill workers are killed first. `LocalServing.replace_killed` replaces the killed processes.
 
     Parameters
     ----------
     serving
-        What is served; every worker of it runs.
+        The deployments, with all workers running.
     on_progress
-        Called with what is being done.
+        Called with a description of the current action.
 
     Returns
     -------
     tuple of WorkerLoss
-        One a role and deployment; the one worker of a role is left alone.
+        One per role and deployment. A role with a single worker is skipped.
 
     Raises
     ------
@@ -83,7 +84,7 @@ def kill_workers(serving: LocalServing, on_progress: Callable[[str], None]) -> t
 async def _kill_together(
     serving: LocalServing, workers: Sequence[WorkerProcess], moment: _Moment
 ) -> list[WorkerLoss]:
-    """Kill a worker of each deployment at the same time: a run's length does not grow with their number."""
+    """Kill a worker of each deployment at the same time, so that more deployments take no more time."""
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
         return await asyncio.gather(*(_kill_one(serving, each, moment, session) for each in workers))
 
@@ -132,11 +133,11 @@ class _Streams:
 
     @property
     def under_way(self) -> list[asyncio.Task[RequestOutcome]]:
-        """Those that have not ended."""
+        """Streams that have not ended."""
         return [task for task in self._tasks if not task.done()]
 
     async def have_begun(self, share: float) -> None:
-        """Wait until a share of them, and one at least, have their first token or have ended without."""
+        """Wait until a share of the streams, at least one, have their first token or have ended."""
         needed = max(1, round(share * len(self._tasks)))
         waiting = [asyncio.create_task(event.wait()) for event in self._begun]
         for begun in asyncio.as_completed(waiting):
@@ -148,12 +149,12 @@ class _Streams:
             task.cancel()
 
     async def ended(self, tasks: Sequence[asyncio.Task[RequestOutcome]]) -> list[RequestOutcome]:
-        """Wait for all, and return what became of some."""
+        """Wait for all streams, and return the outcomes of some."""
         await asyncio.gather(*self._tasks)
         return [task.result() for task in tasks]
 
     def is_complete(self, outcome: RequestOutcome) -> bool:
-        """Return whether a stream brought every token."""
+        """Return whether a stream returned every token."""
         counted = outcome.usage.completion_tokens if outcome.usage else 0
         return outcome.failure is None and counted == self._answer
 
@@ -177,7 +178,7 @@ class _Streams:
 
 
 async def _moved(session: aiohttp.ClientSession, frontends: Sequence[str], moment: _Moment) -> int:
-    """Return how often the frontends have moved such a stream."""
+    """Return how often the frontends have moved such a stream to another worker."""
     pages = await asyncio.gather(*(_metrics(session, frontend) for frontend in frontends))
     wanted = (f'migration_type="{moment.migration_type}"', 'outcome="success"')
     lines = [line for page in pages for line in page.splitlines() if line.startswith(_MIGRATIONS)]

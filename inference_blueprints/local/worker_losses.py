@@ -1,4 +1,4 @@
-"""What became of streams whose worker was killed."""
+"""Outcomes of the streams whose worker was killed."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from inference_blueprints.serving.types import Role
 
 @dataclass(frozen=True, slots=True)
 class WorkerLoss:
-    """One process of workers, killed while it answered.
+    """The outcome of killing one worker process while it served requests.
 
     Parameters
     ----------
     deployment
         Release of the deployment.
     role
-        What its workers do of a request.
+        Role of its workers.
     workers
-        How many of that role there are.
+        Number of workers of that role.
     killed
-        How many were killed; 0 where there is only one, whose streams none could take over.
+        Number of killed workers. 0 if the role has one worker, because no other could continue its streams.
     streams
-        Streams that were under way in the deployment, on whichever worker.
+        Streams in flight in the deployment, on any worker.
     moved
-        How often the frontends gave one to another worker.
+        How often the frontends moved a stream to another worker.
     lost
-        Streams that did not bring every token asked for.
+        Streams that did not return every requested token.
     """
 
     deployment: str
@@ -39,5 +39,5 @@ class WorkerLoss:
 
     @property
     def completed(self) -> int:
-        """Streams that brought every token asked for."""
+        """Streams that returned every requested token."""
         return self.streams - self.lost

@@ -1,1 +1,1 @@
-"""Pages that need nothing else: one style, one way to fill a template."""
+"""Self-contained HTML pages with a common style and template."""

@@ -1,4 +1,4 @@
-"""Fills a page's template: no script, no font, no request; light or dark as the reader's screen is."""
+"""Renders self-contained pages without scripts, fonts or requests, in a light or dark colour scheme."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def render_page(template: Path, **values: Any) -> str:
     Parameters
     ----------
     template
-        The file; blocks are ``title``, ``header`` and ``main``.
+        The template file, with the blocks ``title``, ``header`` and ``main``.
     values
-        What it names; texts are escaped, and a name without a value is an error.
+        Values of its variables. Text is escaped. A variable without a value is an error.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Starts local processes and leaves none behind, whatever dies first."""
+"""Starts local processes and ends all of them, also if this program is killed."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _KILL_TIMEOUT_SECONDS = 10.0
 
 
 def log_tail(log_path: Path, lines: int = _TAIL_LINES) -> str:
-    """Return the last lines of a log file, or nothing when it does not exist yet.
+    """Return the last lines of a log file, or nothing if it does not exist.
 
     Parameters
     ----------
     lines
-        How many lines at most.
+        Maximum number of lines.
     """
     if not log_path.is_file():
         return ""
@@ -47,9 +47,9 @@ class ProcessDied(Exception):  # noqa: N818 - the name says what happened
     name
         The name that the process was started under.
     exit_code
-        Its exit code; a negative number is the signal that ended it.
+        Its exit code. A negative number is the signal that ended it.
     log_path
-        Where its output is.
+        File with its output.
     """
 
     def __init__(self, name: str, exit_code: int, log_path: Path) -> None:
@@ -71,9 +71,9 @@ class RunningProcess:
     Parameters
     ----------
     popen
-        The process; it leads a session of its own.
+        The process. It leads its own session.
     log_path
-        Standard output and standard error.
+        File with standard output and standard error.
     """
 
     name: str
@@ -82,17 +82,18 @@ class RunningProcess:
 
     @property
     def pid(self) -> int:
-        """The process id, which is the id of its session and process group too."""
+        """The process id. Its session and process group have the same id."""
         return self.popen.pid
 
 
 class ProcessGroup:
-    """A set of processes that live and die together; use it as a context manager.
+    """A set of processes that start and end together. Use it as a context manager.
 
     Each process leads its own session and is killed by the kernel when this program dies, even by SIGKILL.
-    What the processes leave behind is found at `stop` and killed: this program is made the reaper of orphans
-    (prctl(2), PR_SET_CHILD_SUBREAPER), and members are known by their session and by a variable in their
-    environment. A grandchild outlives a SIGKILL of this program unless it asks for the death signal itself.
+    `stop` also kills the orphans that the processes leave: this program adopts orphans (prctl(2),
+    PR_SET_CHILD_SUBREAPER), and members are identified by their session and by a variable in their
+    environment.
+    A grandchild survives a SIGKILL of this program unless it requests the death signal itself.
 
     Parameters
     ----------
@@ -140,13 +141,13 @@ class ProcessGroup:
         Parameters
         ----------
         environment
-            The whole environment: nothing of this program's own is added.
+            The complete environment. Nothing is inherited from this program.
         log_path
-            Where standard output and standard error are appended; its folder is created.
+            File that standard output and standard error are appended to. Its folder is created.
         pass_fds
             File descriptors that stay open in the process.
         working_directory
-            Where it runs; this program's own directory when left out.
+            Its working directory. By default, that of this program.
 
         Raises
         ------
@@ -174,12 +175,12 @@ class ProcessGroup:
         return process
 
     def kill(self, process: RunningProcess) -> None:
-        """End a process and its session as a crash does, without warning; it need not run any more.
+        """Kill a process and its session with SIGKILL. It may have ended already.
 
         Parameters
         ----------
         process
-            One of this group.
+            A process of this group.
         """
         os.killpg(process.pid, signal.SIGKILL)
         process.popen.wait()
@@ -191,7 +192,7 @@ class ProcessGroup:
         Raises
         ------
         ProcessDied
-            With exit code and last log lines of the first that has exited.
+            If one has exited, with its exit code and last log lines.
         """
         for process in self._processes:
             exit_code = process.popen.poll()
@@ -199,7 +200,7 @@ class ProcessGroup:
                 raise ProcessDied(process.name, exit_code, process.log_path)
 
     def stop(self) -> None:
-        """End every process and all that it started: SIGTERM, a grace period, SIGKILL, until none is left."""
+        """End every process and its descendants: SIGTERM, a grace period, then SIGKILL until none is left."""
         members = self._members()
         for process in self._processes:
             if process.popen.poll() is None:
@@ -209,7 +210,7 @@ class ProcessGroup:
         while members := {member for member in members | self._members() if member.is_running()}:
             if time.monotonic() > deadline:
                 left = ", ".join(str(member.pid) for member in members)
-                raise RuntimeError(f"processes {left} survive SIGKILL")
+                raise RuntimeError(f"processes {left} survived SIGKILL")
             for member in members:
                 _kill(member)
             psutil.wait_procs(members, timeout=1)
@@ -221,7 +222,7 @@ class ProcessGroup:
             self._forker = None
 
     def _members(self) -> set[psutil.Process]:
-        """Collect the started processes and all that descend from them, orphans included."""
+        """Return the started processes and all their descendants, including orphans."""
         sessions = {process.pid for process in self._processes}
         members: set[psutil.Process] = set()
         for candidate in psutil.Process().children(recursive=True):
@@ -253,7 +254,7 @@ def _descendants(process: psutil.Process) -> list[psutil.Process]:
 
 
 def _kill(process: psutil.Process) -> None:
-    """Kill a process that may have gone meanwhile."""
+    """Kill a process, which may have ended already."""
     try:
         process.kill()
     except psutil.NoSuchProcess:

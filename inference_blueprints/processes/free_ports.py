@@ -1,4 +1,4 @@
-"""Ports of this machine for programs that cannot be handed a listening socket."""
+"""Free ports for programs that cannot inherit a listening socket."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from contextlib import ExitStack
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports of loopback that nobody listens on, as the operating system chooses them.
+    """Return unused loopback ports, chosen by the operating system.
 
     Parameters
     ----------
     count
-        How many, each different.
+        Number of ports. All are different.
     """
     with ExitStack() as sockets:
         taken = [sockets.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]

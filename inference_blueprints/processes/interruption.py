@@ -1,4 +1,4 @@
-"""Signals that ask a run to stop become one exception, so that every `with` block cleans up behind it."""
+"""Turns signals that stop a run into one exception, so that every `with` block cleans up."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupted(BaseException):
-    """A signal asked the run to stop."""
+    """A signal stopped the run."""
 
     def __init__(self, signal_number: int) -> None:
         self.signal_number = signal_number
@@ -19,18 +19,18 @@ class Interrupted(BaseException):
 
     @property
     def exit_code(self) -> int:
-        """What a shell reports for a program that this signal ended."""
+        """The exit code that a shell reports for a program that this signal ended."""
         return 128 + self.signal_number
 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Raise `Interrupted` at the first signal and ignore later ones, so that nothing breaks the cleaning up.
+    """Raise `Interrupted` at the first signal and ignore later ones, so that the cleanup completes.
 
     Raises
     ------
     Interrupted
-        In the main thread, wherever it is, when SIGINT, SIGTERM or SIGHUP arrives.
+        In the main thread, when SIGINT, SIGTERM or SIGHUP arrives.
     """
 
     def stop(signal_number: int, _frame: FrameType | None) -> None:

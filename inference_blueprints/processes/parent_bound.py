@@ -1,8 +1,8 @@
 """Replaces itself by a command that the kernel kills when the parent dies.
 
-Run as ``python -I -S parent_bound.py PARENT_PID COMMAND [ARGUMENT …]``. A program of its own, because the
-kernel ties the death signal to the process that asks for it, and asking between fork and exec inside a
-multi-threaded parent is unsafe (``subprocess``: ``preexec_fn``). Source: prctl(2), PR_SET_PDEATHSIG.
+Run as ``python -I -S parent_bound.py PARENT_PID COMMAND [ARGUMENT …]``. It is a separate program,
+because the kernel binds the death signal to the process that requests it, and a request between fork and exec
+in a multi-threaded parent is unsafe (``subprocess``: ``preexec_fn``). Source: prctl(2), PR_SET_PDEATHSIG.
 """
 
 import ctypes
@@ -15,9 +15,9 @@ CANNOT_EXECUTE = 127
 
 
 def main(parent: int, command: list[str]) -> None:
-    """Ask for the death signal, then become the command."""
+    """Request the death signal, then run the command in this process."""
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # the parent died before the request: no signal would come any more
+    if os.getppid() != parent:  # the parent died before the request, so no signal will arrive
         sys.exit(1)
     try:
         os.execvp(command[0], command)  # noqa: S606 - becoming the command is this program's purpose

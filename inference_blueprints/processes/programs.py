@@ -1,4 +1,4 @@
-"""What the emulator and a control plane have in common: programs that start and end together."""
+"""The base class of the emulator and the control plane: programs that start and end together."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from inference_blueprints.processes.child_processes import ProcessGroup
 
 
 class Programs(ABC):
-    """Programs that work once the ``with`` block is entered and are gone when it is left.
+    """Programs that run inside a ``with`` block.
 
     Parameters
     ----------
@@ -44,14 +44,14 @@ class Programs(ABC):
         Raises
         ------
         ProcessDied
-            When one has exited.
+            If one has exited.
         """
         self._processes.check()
 
     def stop(self) -> None:
-        """End every program and all that they started."""
+        """End every program and its child processes."""
         self._processes.stop()
 
     @abstractmethod
     def _start(self) -> None:
-        """Start the programs and return when they work; what is started is ended if this fails."""
+        """Start the programs and wait until they are ready. On failure, end those that were started."""

@@ -1,1 +1,1 @@
-"""Dynamo's simulated engine: what it reads of a plan, and its offline replay."""
+"""Dynamo's simulated engine: its input from a plan, and its offline replay."""

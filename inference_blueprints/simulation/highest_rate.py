@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from inference_blueprints.simulation.offline_replay import SimulatedReplay
 
-#: Rates are tried on steps of this factor, so that searches for several objectives share what they measured.
+#: Factor between the tried rates. It is fixed, so that searches for several objectives share measurements.
 STEP = 1.02
 _LOWEST = 0.25
 _HIGHEST = 1e6
@@ -16,13 +16,13 @@ _HIGHEST = 1e6
 
 @dataclass(frozen=True, slots=True)
 class LatencyLimits:
-    """What the 90th percentiles may be, in milliseconds."""
+    """Limits on the 90th percentiles, in milliseconds."""
 
     time_to_first_token_p90_ms: float = math.inf
     time_per_output_token_p90_ms: float = math.inf
 
     def hold(self, result: SimulatedReplay) -> bool:
-        """Return whether a replay kept them."""
+        """Return whether a replay is within the limits."""
         return (
             result.time_to_first_token.p90 <= self.time_to_first_token_p90_ms
             and result.time_per_output_token.p90 <= self.time_per_output_token_p90_ms
@@ -31,12 +31,12 @@ class LatencyLimits:
 
 @dataclass(frozen=True, slots=True)
 class RateSearch:
-    """Searches with one memory of what was measured.
+    """Searches that share their measurements.
 
     Parameters
     ----------
     measure
-        Replays at a rate in requests a second.
+        Replays at a rate in requests per second.
     """
 
     measure: Callable[[float], SimulatedReplay]
@@ -44,19 +44,20 @@ class RateSearch:
 
     @property
     def replays(self) -> int:
-        """How often it has measured."""
+        """Number of measurements."""
         return len(self._known)
 
     def highest(self, limits: LatencyLimits) -> tuple[float, SimulatedReplay | None]:
-        """Return the highest rate within limits, and the replay at it; 0 and None if there is none.
+        """Return the highest rate within limits, and its replay. 0 and None if there is none.
 
-        Latencies are taken to grow with the rate. The search doubles until they are too long, then halves the
-        interval down to one step.
+        The search assumes that latencies grow with the rate. It doubles the rate until a limit is exceeded,
+        then
+        halves the interval down to one step.
 
         Parameters
         ----------
         limits
-            What is to be kept.
+            The limits.
         """
         low, high = -1, 0
         while _rate(high) < _HIGHEST and limits.hold(self._at(high)):
@@ -77,5 +78,5 @@ def _rate(step: int) -> float:
 
 
 def _doubling() -> int:
-    """Return how many steps double a rate."""
+    """Return the number of steps that double a rate."""
     return math.ceil(math.log(2) / math.log(STEP))

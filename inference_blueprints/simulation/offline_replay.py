@@ -1,7 +1,8 @@
 """Dynamo's offline replay: its router and simulated engines on a virtual clock, without processes.
 
-What comes out is simulated. KV cache that moves between roles is charged for by its bytes over the workers'
-share of the network; that transfers share a link is not modelled (``dynamo.replay`` of ai-dynamo 1.6.1).
+All results are simulated. The transfer of KV cache between roles takes its bytes divided by the workers'
+share
+of the network bandwidth. Contention between transfers is not modelled (``dynamo.replay`` of ai-dynamo 1.6.1).
 """
 
 from __future__ import annotations
@@ -21,20 +22,20 @@ from inference_blueprints.simulation.simulated_workers import SimulatedWorkers
 
 _BYTES_PER_GB = 1e9
 _MS = 1000.0
-#: The engine of the simulator that stands for each of ours.
+#: The simulator's engine for each of our engines.
 _WORKER_TYPES = {"worker": "aggregated", "prefill": "prefill", "decode": "decode"}
 
 
 @dataclass(frozen=True, slots=True)
 class SyntheticLoad:
-    """Requests that are alike, at random times.
+    """Similar requests at random times.
 
     Parameters
     ----------
     shared_prefix_ratio
         Share of the prompt that the requests of a group have in common.
     prefix_groups
-        How many groups there are.
+        Number of groups.
     """
 
     input_tokens: int
@@ -45,16 +46,16 @@ class SyntheticLoad:
 
 @dataclass(frozen=True, slots=True)
 class RecordedRequest:
-    """A request that was recorded.
+    """A recorded request.
 
     Parameters
     ----------
     arrival_seconds
-        When it arrived, counted from the first one.
+        Arrival time, from the first request.
     input_tokens, output_tokens
         Length of its prompt and of its answer.
     block_ids
-        Its prompt in blocks, the last one shorter: equal ids, equal content.
+        Its prompt in blocks. The last may be shorter. Equal ids mean equal content.
     """
 
     arrival_seconds: float
@@ -70,7 +71,7 @@ class RecordedRequest:
 
 @dataclass(frozen=True, slots=True)
 class Latencies:
-    """Percentiles of one kind of latency, in milliseconds, simulated."""
+    """Simulated percentiles of one latency, in milliseconds."""
 
     p50: float
     p90: float
@@ -79,16 +80,16 @@ class Latencies:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedReplay:
-    """What became of the requests, simulated.
+    """Simulated results of the requests.
 
     Parameters
     ----------
     time_to_first_token, time_per_output_token, end_to_end
         Latencies of the requests.
     requests_per_second
-        Completed over the whole replay, its end included.
+        Completed requests divided by the duration of the replay, including its end.
     cached_ratio
-        Share of the prompt tokens that were found in a cache.
+        Share of the prompt tokens that were in a cache.
     """
 
     time_to_first_token: Latencies
@@ -99,7 +100,7 @@ class SimulatedReplay:
 
 
 class MissingProfileError(LookupError):
-    """Speeds of a worker are not known, so nothing can be said of it."""
+    """A worker has no latency profile, so it cannot be simulated."""
 
 
 def replay_synthetic(
@@ -116,13 +117,13 @@ def replay_synthetic(
     Parameters
     ----------
     workers
-        One kind, or prefill and decode.
+        Aggregated workers, or prefill and decode workers.
     requests_per_second
         Mean rate; arrivals are random.
     requests
-        How many in all.
+        Number of requests.
     router
-        How they are spread over the workers.
+        Router that distributes the requests.
 
     Raises
     ------
@@ -151,18 +152,18 @@ def replay_recorded(
     *,
     router: Literal["kv_router", "round_robin"] = "kv_router",
 ) -> SimulatedReplay:
-    """Replay recorded requests at their own times against the workers of a deployment.
+    """Replay recorded requests at their recorded times against the workers of a deployment.
 
     Parameters
     ----------
     workers
-        One kind, or prefill and decode.
+        Aggregated workers, or prefill and decode workers.
     requests
         In the order of arrival.
     block_tokens
-        Tokens of a block of a prompt.
+        Tokens per prompt block.
     router
-        How they are spread over the workers.
+        Router that distributes the requests.
 
     Raises
     ------
@@ -182,7 +183,7 @@ def replay_recorded(
 
 
 def _record(request: RecordedRequest) -> str:
-    """Write a request as a line of a trace in Mooncake's form."""
+    """Write a request as a line of a trace in Mooncake's format."""
     record = {
         "timestamp": request.arrival_seconds * _MS,
         "input_length": request.input_tokens,
@@ -198,9 +199,9 @@ def engine_options(workers: Sequence[SimulatedWorkers], folder: Path) -> dict[st
     Parameters
     ----------
     workers
-        One kind, or prefill and decode.
+        Aggregated workers, or prefill and decode workers.
     folder
-        Where files of speeds are written, for as long as the replay runs.
+        Folder for latency profiles during the replay.
 
     Raises
     ------
@@ -264,6 +265,6 @@ def _engine(workers: SimulatedWorkers, folder: Path) -> Any:
 
 
 def _replay_api() -> Any:
-    """Return Dynamo's module, which logs every step unless it is told before it is loaded."""
+    """Return Dynamo's module. Its logging of every step must be turned off before the import."""
     os.environ.setdefault("DYN_LOG", "error")
     return import_module("dynamo.replay")

@@ -1,4 +1,4 @@
-"""A latency profile as the file that the simulated engine reads."""
+"""Writes a latency profile for the simulated engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the simulated engine schedules: as the engine that it stands for."""
+"""Selects the simulator's scheduler that matches an engine."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class SimulatedScheduler:
     Parameters
     ----------
     name
-        The simulator's word for it, such as ``sglang``.
+        The simulator's name, such as ``sglang``.
     settings
-        What only this scheduler knows, by the simulator's names.
+        Settings of this scheduler only, by the simulator's names.
     host_blocks
-        Blocks of KV cache in the memory of the node.
+        Blocks of KV cache in node memory.
     """
 
     name: str
@@ -29,15 +29,15 @@ class SimulatedScheduler:
 
 
 def scheduler_of(engine: EngineSettings) -> SimulatedScheduler:
-    """Return the scheduler that stands for an engine (``dynamo.mocker`` of ai-dynamo 1.6.1).
+    """Return the scheduler that matches an engine (``dynamo.mocker`` of ai-dynamo 1.6.1).
 
     Parameters
     ----------
     engine
-        The figures behind a worker's arguments.
+        Settings of a worker's engine.
     """
     name = STACKS["dynamo"].frameworks[engine.engine]
-    # SGLang splits prompts into chunks of so many tokens; others fill a step with what it holds.
+    # SGLang splits prompts into chunks of this many tokens. Other engines fill a step up to its token limit.
     own = {"chunked_prefill_size": engine.max_num_batched_tokens} if name == "sglang" else {}
-    # Only vLLM's way of keeping blocks in the node's memory is simulated.
+    # The simulator supports KV cache in node memory only for vLLM.
     return SimulatedScheduler(name, own, host_blocks=engine.host_kv_blocks if name == "vllm" else 0)

@@ -1,4 +1,4 @@
-"""The workers of a deployment as the simulated engine is told of them."""
+"""The workers of a deployment as input for the simulated engine."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class SimulatedWorkers:
     Parameters
     ----------
     role
-        What of a request they do.
+        Their role.
     settings
-        The figures behind their arguments.
+        Settings of their engines.
     profile
-        Their speeds; None where nothing was measured.
+        Their latency profile. None if nothing was measured.
     kv_bytes_per_token
-        KV cache of a token on all devices of a worker together, in bytes.
+        KV cache per token on all devices of a worker together, in bytes.
     transfer_bytes_per_second
-        Rate at which KV cache moves between the roles; None where one worker does both.
+        Transfer rate of KV cache between the roles. None for aggregated workers.
     """
 
     role: Role
@@ -49,11 +49,11 @@ def simulated_workers(
     Parameters
     ----------
     roles
-        As they are resolved.
+        Resolved workers of each role.
     processes
-        As they are planned, in the same order.
+        Planned processes, in the same order.
     profile_of
-        Where speeds come from; without it the catalogue.
+        Returns the latency profile. By default, that of the catalogue.
 
     Raises
     ------

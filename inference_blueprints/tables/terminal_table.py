@@ -1,4 +1,4 @@
-"""Lays a table out for a terminal: rows in columns, or one block for each row where columns do not fit."""
+"""Formats a table for a terminal: as columns, or as one block per row if the columns do not fit."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from rich.text import Text
 
 from inference_blueprints.tables.text_table import TextTable
 
-#: Characters between two columns: one of padding on each side, and the divider.
+#: Characters between two columns: one space on each side, and the divider.
 _GAP = 3
-#: Characters at which a column with names folds; a narrower one is hard to read.
+#: Minimum width of a column with names, in characters. Below this, names are hard to read.
 _NAME_WIDTH = 24
 
 
 def print_table(content: TextTable, console: Console) -> None:
-    """Print title, rows and notes; a value is never cut, and no line is wider than the console."""
+    """Print title, rows and notes. Values are never cut, and no line is wider than the console."""
     console.print()
     console.print(Text(content.title, style="bold"))
     if sum(_least_widths(content)) + _gaps(content) <= console.width:
@@ -31,7 +31,7 @@ def print_table(content: TextTable, console: Console) -> None:
 
 
 def terminal_table(content: TextTable, width: int) -> Table:
-    """Lay rows out in columns: names fold, headings wrap at words, and values stay whole at any width."""
+    """Format rows as columns. Names fold, headings wrap at words, and values are never split."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
     widths = _widths(content, width - _gaps(content))
     for heading, column_width in zip(content.names, widths, strict=False):
@@ -44,7 +44,7 @@ def terminal_table(content: TextTable, width: int) -> Table:
 
 
 def _block(content: TextTable, row: Sequence[str]) -> Table:
-    """Lay one row out as lines of heading and value, below its first name."""
+    """Format one row as lines with heading and value, below its first name."""
     block = Table(box=None, pad_edge=False, header_style="bold")
     headings = (*content.names, *content.figures)
     block.add_column(Text(row[0]), overflow="fold")
@@ -60,7 +60,7 @@ def _gaps(content: TextTable) -> int:
 
 
 def _widths(content: TextTable, available: int) -> list[int]:
-    """Return a width for each column, taken from the columns with most to spare where they are too wide."""
+    """Return the column widths. If they are too wide, shrink the columns with the most spare width."""
     least = _least_widths(content)
     widths = [
         max(map(len, (heading, *(row[index] for row in content.rows))))
@@ -73,7 +73,7 @@ def _widths(content: TextTable, available: int) -> list[int]:
 
 
 def _least_widths(content: TextTable) -> list[int]:
-    """Return the widths at which headings wrap at words, names fold, and values stay whole."""
+    """Return the minimum widths: headings wrap at words, names fold, and values are not split."""
     least = []
     for index, heading in enumerate((*content.names, *content.figures)):
         cells = [len(row[index]) for row in content.rows]

@@ -1,4 +1,4 @@
-"""A table as data, for a terminal, a page and Markdown."""
+"""A table as data, for a terminal, an HTML page and Markdown."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ class TextTable:
     Parameters
     ----------
     title
-        Title, which each place shows in its own way.
+        Title of the table.
     names, figures
-        Headings: first of the columns with names, then of those with values. A heading carries its unit.
+        Headings of the columns with names, and of the columns with values. A heading includes its unit.
     notes
         Sentences that explain columns, shown below the table.
     """

@@ -1,1 +1,1 @@
-"""Targets: what runs a serving plan, one folder each."""
+"""Targets, which run a serving plan: one folder per target."""

@@ -16,5 +16,5 @@ CLUSTER_TARGETS: Mapping[str, type[Target[Any]]] = MappingProxyType({"eks": EksT
 
 
 def target_findings(blueprint: Blueprint) -> Iterator[Finding]:
-    """Yield what the chosen target cannot run of a blueprint."""
+    """Yield a finding for each part of a blueprint that the chosen target cannot run."""
     yield from CLUSTER_TARGETS[blueprint.spec.cluster.chosen].findings(blueprint)

@@ -1,4 +1,4 @@
-"""What every target provides: a target runs the serving plan somewhere."""
+"""The base class of targets."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ RenderedT = TypeVar("RenderedT")
 class Target(ABC, Generic[RenderedT]):
     """Renders the serving plan for one place where it can run.
 
-    A target renders what the plan says. It decides nothing that the plan has decided: see "Design rules" in
-    ``docs/architecture.md``. The type parameter is what the target makes of one deployment: chart values on
-    EKS, commands on this machine.
+    A target renders the plan and does not change its decisions: see "Design rules" in
+    ``docs/architecture.md``. The type parameter is the rendered form of one deployment: chart values on EKS,
+    processes on this machine.
     """
 
     @classmethod
     def findings(cls, blueprint: Blueprint) -> Iterator[Finding]:  # noqa: ARG003 - for targets with limits
-        """Yield what this target cannot run of a blueprint. By default, it runs everything.
+        """Yield a finding for each part of a blueprint that this target cannot run. By default, it runs all.
 
         Parameters
         ----------
@@ -34,7 +34,7 @@ class Target(ABC, Generic[RenderedT]):
 
     @abstractmethod
     def render(self, model: ModelPlan) -> tuple[RenderedT, ...]:
-        """Return what runs each deployment of a model, in the order of the plan.
+        """Return each deployment of a model in rendered form, in the order of the plan.
 
         Parameters
         ----------

@@ -22,4 +22,4 @@ def tell(kind: str, detail: Mapping[str, Any]) -> None:
     entry = {"Source": EVENT_SOURCE, "DetailType": kind, "Detail": json.dumps(detail)}
     answer = boto3.client("events").put_events(Entries=[entry])
     if answer["FailedEntryCount"]:
-        raise RuntimeError(f"the event was not taken: {answer['Entries']}")
+        raise RuntimeError(f"the event bus rejected the event: {answer['Entries']}")

@@ -103,7 +103,7 @@ class _Environment(ImmutableSandboxedEnvironment):
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         if not (isinstance(left, int | float) and isinstance(right, int | float)):
-            raise SecurityError(f"operator {operator} is for numbers; write strings one after the other")
+            raise SecurityError(f"operator {operator} is only for numbers; write strings one after the other")
         return super().call_binop(context, operator, left, right)
 
     def _join(self, values: Iterable[Any], delimiter: str = "") -> str:
@@ -117,7 +117,7 @@ class _Environment(ImmutableSandboxedEnvironment):
 
     def _check_size(self, size: int) -> None:
         if size > self._most:
-            raise SecurityError(f"a filter makes more than {self._most} characters")
+            raise SecurityError(f"the output of a filter is longer than {self._most} characters")
 
 
 @pass_context

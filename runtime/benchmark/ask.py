@@ -1,10 +1,11 @@
 """Sends requests with aiperf and prints the results: `python ask.py`, where aiperf is installed.
 
-Contract: ``QUESTIONS`` names a gzipped JSON document, ``FOLDER`` a folder that may be written to; the
-optional ``API_KEY`` is sent as a bearer token and is on no command line. The document holds ``words``,
-``arguments`` of ``aiperf profile``, and ``requests`` of a time in milliseconds, a body, and the prompt as
-blocks of a number of words and a seed. Printed are lines that begin with ``records``: aiperf's own records
-without what nobody reads, gzipped and in base64, since a container's log keeps but some megabytes.
+Environment variables: ``QUESTIONS`` is the path of a gzipped JSON document, and ``FOLDER`` is a writable
+folder.
+The optional ``API_KEY`` is sent as a bearer token and is never on a command line. The document has ``words``,
+``arguments`` of ``aiperf profile``, and ``requests``: a time in milliseconds, a body, and a prompt as blocks,
+each with a number of words and a seed. The output lines begin with ``records``. They contain aiperf's records
+without unused fields, gzipped and in base64, because a container's log keeps only some megabytes.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _METRICS = (
     "usage_completion_tokens",
     "usage_prompt_cache_read_tokens",
 )
-# What `aiperf` does itself, but the key comes from the environment, and leaves it before anything else runs.
+# The same as `aiperf`, but the key comes from the environment and is removed from it first.
 _LAUNCH = """
 import os, sys
 key = os.environ.pop("API_KEY", "")
@@ -42,7 +43,7 @@ app()
 
 
 def main(environment: Mapping[str, str]) -> int:
-    """Send the requests and return the exit code: 0 where aiperf wrote the result of them."""
+    """Send the requests and return the exit code: 0 if aiperf wrote their results."""
     folder = Path(environment["FOLDER"])
     document = json.loads(gzip.decompress(Path(environment["QUESTIONS"]).read_bytes()))
     source, results = folder / "requests.jsonl", folder / "results"
@@ -57,12 +58,10 @@ def main(environment: Mapping[str, str]) -> int:
         check=False,
     )
     records = results / "profile_export.jsonl"
-    # It fails where every request did, too, and has written why.
+    # aiperf also fails if every request failed, after it has written the results.
     if not records.exists() or not records.stat().st_size:
         said = [line.strip() for line in (ended.stderr or ended.stdout).splitlines() if line.strip()]
-        print(
-            f"error: aiperf failed: {' / '.join(said[-_SAID_LINES:]) or 'it said nothing'}", file=sys.stderr
-        )
+        print(f"error: aiperf failed: {' / '.join(said[-_SAID_LINES:]) or 'no output'}", file=sys.stderr)
         return 1
     packed = base64.b64encode(gzip.compress("".join(_reduced(records)).encode())).decode()
     for start in range(0, len(packed), _LINE_CHARACTERS):
@@ -76,9 +75,9 @@ def prompt(words: Sequence[str], blocks: Sequence[Sequence[int]]) -> str:
     Parameters
     ----------
     words
-        Those to choose from.
+        The words to choose from.
     blocks
-        Of a number of words and a seed each.
+        Blocks, each with a number of words and a seed.
     """
     return "".join(
         f" {word}"
@@ -88,7 +87,7 @@ def prompt(words: Sequence[str], blocks: Sequence[Sequence[int]]) -> str:
 
 
 def _lines(document: Mapping[str, Any]) -> Iterator[str]:
-    """Write the requests as aiperf reads them: whole bodies with their times."""
+    """Write the requests in aiperf's format: complete bodies with their times."""
     for request in document["requests"]:
         messages = [{"role": "user", "content": prompt(document["words"], request["blocks"])}]
         body = {**request["body"], "messages": messages}
@@ -96,7 +95,7 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _reduced(path: Path) -> Iterator[str]:
-    """Leave out of each record what nobody reads, such as the time of every token."""
+    """Remove unused fields of each record, such as the time of every token."""
     with path.open(encoding="utf-8") as file:
         for line in file:
             record = json.loads(line)

@@ -1,8 +1,10 @@
 """The function `image_build.handler.handle`: a custom resource that starts a build in CodeBuild.
 
 Its properties are ``Project``, the project's name, and ``Tag``, the tag of the image; a build is started when
-the resource is made and when its tag changes. It answers at once, and deployment does not wait for the image,
-unless ``Wait`` is ``true``: then it answers when the build has ended, or shortly before its own time does
+the resource is created and when its tag changes. By default it responds at once, so the deployment does not
+wait
+for the image. If ``Wait`` is ``true``, it responds when the build has ended, or shortly before its own
+timeout
 (https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref.html).
 """
 
@@ -19,23 +21,23 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 _RETRIES = urllib3.Retry(total=5, backoff_factor=0.5, allowed_methods=["PUT"], status_forcelist=[500, 503])
 _LOOK_SECONDS = 5.0
-#: Of the function's own time, for the answer.
+#: Time reserved for the response before the function's timeout.
 _LEFT_MILLISECONDS = 30_000
 
 
 class BuildError(Exception):
-    """A build that made no image."""
+    """A build that did not create an image."""
 
 
 class Context(Protocol):
-    """What Lambda says of the call."""
+    """The context object of Lambda."""
 
     def get_remaining_time_in_millis(self) -> int:
-        """Return how long the function may still run."""
+        """Return the remaining time of the function."""
 
 
 def handle(event: Mapping[str, Any], context: Context) -> None:
-    """Start a build, wait for it if that is asked for, and tell CloudFormation."""
+    """Start a build, wait for it if requested, and respond to CloudFormation."""
     properties = event["ResourceProperties"]
     answer = {"Status": "SUCCESS", "Reason": ""}
     if event["RequestType"] != "Delete":
@@ -44,7 +46,7 @@ def handle(event: Mapping[str, Any], context: Context) -> None:
             if properties.get("Wait") == "true":
                 _wait(build, context)
         except (BotoCoreError, ClientError) as error:
-            answer = {"Status": "FAILED", "Reason": f"the build of the image did not start: {error}"}
+            answer = {"Status": "FAILED", "Reason": f"the image build did not start: {error}"}
         except BuildError as error:
             answer = {"Status": "FAILED", "Reason": str(error)}
     body = {
@@ -72,11 +74,11 @@ def _start(project: str, tag: str) -> str:
 
 
 def _wait(build: str, context: Context) -> None:
-    """Wait until a build has ended well."""
+    """Wait until a build has succeeded."""
     client = boto3.client("codebuild")
     while (status := client.batch_get_builds(ids=[build])["builds"][0]["buildStatus"]) == "IN_PROGRESS":
         if context.get_remaining_time_in_millis() < _LEFT_MILLISECONDS:
-            raise BuildError(f"the build {build} of the image takes too long; deploy again when it has ended")
+            raise BuildError(f"the image build {build} takes too long; deploy again when it has ended")
         time.sleep(_LOOK_SECONDS)
     if status != "SUCCEEDED":
-        raise BuildError(f"the build {build} of the image ended with {status}; its log in CodeBuild says why")
+        raise BuildError(f"the image build {build} ended with {status}; see its log in CodeBuild")

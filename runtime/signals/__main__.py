@@ -25,9 +25,9 @@ def main(name: str, keys: Sequence[str]) -> int:
     Parameters
     ----------
     name
-        Their name.
+        Name of the signals.
     keys
-        Their keys.
+        Keys of the signals.
 
     Returns
     -------

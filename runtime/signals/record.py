@@ -30,7 +30,7 @@ _ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
 
 
 class InvalidSignalError(ValueError):
-    """A signal that cannot be stored; the message names the value and what is allowed."""
+    """A signal that cannot be stored. The message contains the value and the allowed values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +99,14 @@ class SignalRecord:
         Parameters
         ----------
         name, key
-            What it was stored under.
+            Name and key that the record is stored under.
         text
             The record.
 
         Raises
         ------
         InvalidSignalError
-            If it is no record.
+            If the text is not a record.
         """
         try:
             values = json.loads(text)
@@ -125,17 +125,17 @@ class SignalRecord:
 
 
 def check_name(name: str) -> None:
-    """Make sure that a name is one, and does not reach into another's keys.
+    """Check that a name is valid, so that its keys cannot overlap with those of another name.
 
     Parameters
     ----------
     name
-        Of a signal.
+        Name of a signal.
 
     Raises
     ------
     InvalidSignalError
-        If it is none.
+        If the name is not valid.
     """
     if not NAME.fullmatch(name):
         raise InvalidSignalError(f"name: must match {NAME.pattern}; got {name[:80]!r}")
@@ -147,6 +147,6 @@ def storage_key(name: str, key: str) -> str:
     Parameters
     ----------
     name, key
-        The signal's.
+        Name and key of the signal.
     """
     return f"signal:{name}:{key}"

@@ -1,4 +1,4 @@
-"""Signals in Valkey: written in pipelines, an older version never over a newer one."""
+"""Writes signals to Valkey in pipelines. An older version never replaces a newer one."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class SignalWriter(SignalReader):
         return sum(answers)
 
     def _send(self, command: str, script: str, signals: Sequence[SignalRecord]) -> list[Any]:
-        """Return the answer to each write; errors are answers too."""
+        """Return the response to each write, including errors."""
         pipeline = self._client.pipeline(transaction=False)
         for each in signals:
             pipeline.execute_command(

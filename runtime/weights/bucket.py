@@ -15,12 +15,12 @@ from weights.settings import Copy, MirrorSettings
 
 #: Object metadata with the digest that the file was checked against before the upload completed.
 DIGEST = "digest"
-# Adaptive: slows down on its own where S3 asks for it.
+# Adaptive: slows down if S3 throttles requests.
 _RETRIES = Config(retries={"mode": "adaptive", "max_attempts": 10})
 
 
 class File(Protocol):
-    """What is known of a file before it is copied."""
+    """A file, as known before it is copied."""
 
     @property
     def path(self) -> str:
@@ -36,10 +36,10 @@ class File(Protocol):
 
 
 class Readable(Protocol):
-    """Bytes that come one after another."""
+    """A sequential stream of bytes."""
 
     def read(self, amount: int = -1, /) -> bytes:
-        """Return as many bytes as asked for, fewer only at the end."""
+        """Return the requested number of bytes, or fewer at the end."""
 
 
 class WeightsCopy:
@@ -58,24 +58,25 @@ class WeightsCopy:
         return bool(head["Metadata"].get(DIGEST) == file.digest)
 
     def sizes(self) -> dict[str, int]:
-        """Return bytes by key of every object of the copy; an upload that did not complete is none."""
+        """Return the size of every object of the copy, by key. Incomplete uploads are not objects."""
         pages = self.client.get_paginator("list_objects_v2").paginate(
             Bucket=self._copy.bucket, Prefix=f"{self._copy.prefix}/"
         )
         return {entry["Key"]: entry["Size"] for page in pages for entry in page.get("Contents", [])}
 
     def is_complete(self) -> bool:
-        """Return whether the manifest is there.
+        """Return whether the manifest exists.
 
-        It is listed, not asked for: a role that may list one prefix alone is refused, instead of told, what
-        is not there.
+        This lists the prefix instead of requesting the object. For a missing object, S3 refuses the request
+        of a
+        role that may list only one prefix.
         """
         key = self._copy.manifest_key
         found = self.client.list_objects_v2(Bucket=self._copy.bucket, Prefix=key, MaxKeys=1)
         return key in {entry["Key"] for entry in found.get("Contents", [])}
 
     def write_manifest(self, content: dict[str, Any]) -> None:
-        """Say that the copy is complete."""
+        """Mark the copy as complete."""
         self.client.put_object(
             Bucket=self._copy.bucket,
             Key=self._copy.manifest_key,
@@ -85,17 +86,17 @@ class WeightsCopy:
         )
 
     def delete_manifest(self) -> None:
-        """Say that the copy is not complete."""
+        """Mark the copy as incomplete."""
         self.client.delete_object(Bucket=self._copy.bucket, Key=self._copy.manifest_key)
 
     @contextmanager
     def uploads(self, settings: MirrorSettings) -> Iterator[CopyUploads]:
-        """Open a number of uploads; the first error ends all, and S3 keeps none of their parts.
+        """Open several uploads. The first error ends all of them, and their parts are deleted.
 
         Parameters
         ----------
         settings
-            How many, and how large their parts are.
+            Number of parallel uploads, and size of their parts.
         """
         limits = TransferConfig(
             multipart_threshold=settings.part_bytes,
@@ -109,21 +110,21 @@ class WeightsCopy:
 
 
 class CopyUploads:
-    """Uploads that share one bound of memory."""
+    """Uploads that share one memory limit."""
 
     def __init__(self, manager: TransferManager, copy: Copy) -> None:
         self._manager = manager
         self._copy = copy
 
     def start(self, file: File, content: Readable) -> Any:
-        """Start one; the future's `result` waits for it and raises what went wrong.
+        """Start an upload. The future's `result` waits for it and raises its error.
 
         S3 compares the checksum of every part with the bytes that arrived.
 
         Parameters
         ----------
         content
-            Its bytes; what reading raises ends the upload.
+            Its bytes. An error while reading ends the upload.
         """
         return self._manager.upload(
             content,

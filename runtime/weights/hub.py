@@ -18,8 +18,9 @@ from huggingface_hub.errors import (
 )
 from huggingface_hub.hf_api import RepoFile
 
-#: The same weights in other formats, and what no engine reads. An engine that finds a second set of
-#: safetensors below the prefix would load both.
+#: The same weights in other formats, and files that no engine reads. If there were a second set of
+#: safetensors
+#: below the prefix, an engine would load both.
 NOT_COPIED = (
     "*.bin",
     "*.gguf",
@@ -35,17 +36,17 @@ NOT_COPIED = (
     "onnx/*",
     "original/*",
 )
-# What is read of a connection at once; a connection that is cut is opened again where it was, once a piece.
+# Bytes per read. A lost connection is opened again at the same position, once per read.
 _PIECE_BYTES = 2**20
 _REFUSED = (401, 403)
 
 
 class HubError(Exception):
-    """What the Hub will refuse the next time as well: trying again is of no use."""
+    """The Hub refuses a request permanently, so a retry is useless."""
 
 
 class CorruptFileError(Exception):
-    """A file that came with other bytes than the Hub says it has."""
+    """A file whose bytes differ from the Hub's digest or size."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class HubFile:
     path
         Path within the repository.
     digest
-        ``sha256:`` of a file in large file storage, ``git-sha1:`` (the object id) of any other, in hex.
+        ``sha256:`` for a file in large file storage, ``git-sha1:`` (the object id) for others, in hex.
     """
 
     path: str
@@ -66,7 +67,7 @@ class HubFile:
 
 
 class Hub:
-    """A repository of the Hub at one commit."""
+    """A repository on the Hub at one commit."""
 
     def __init__(self, repository: str, revision: str) -> None:
         self._repository = repository
@@ -79,18 +80,20 @@ class Hub:
         Raises
         ------
         HubError
-            If the repository may not be read, is not there, or holds no safetensors.
+            If the repository cannot be read, does not exist, or has no safetensors.
         """
         with _explained(self._repository, self._revision):
             tree = list(HfApi().list_repo_tree(self._repository, revision=self._revision, recursive=True))
         files = [_hub_file(entry) for entry in tree if isinstance(entry, RepoFile)]
         needed = [file for file in files if not any(fnmatch(file.path, pattern) for pattern in NOT_COPIED)]
         if not any(file.path.endswith(".safetensors") for file in needed):
-            raise HubError(f"{self._repository} has no safetensors at {self._revision}, and only they stream")
+            raise HubError(
+                f"{self._repository} has no safetensors at {self._revision}; only safetensors can be streamed"
+            )
         return sorted(needed, key=lambda file: file.path)
 
     def open(self, file: HubFile) -> CheckedStream:
-        """Return a file's bytes; nothing is asked of the Hub before they are read."""
+        """Return a stream of a file's bytes. The first read sends the request to the Hub."""
         address = f"{self._repository}@{self._revision}/{file.path}"
         return CheckedStream(
             file,
@@ -100,14 +103,14 @@ class Hub:
 
 
 class CheckedStream:
-    """The bytes of a file, in full reads; its last one raises unless all were those that the Hub names.
+    """The bytes of a file. The last read raises an error if the file's digest or size is wrong.
 
-    An upload that reads from it therefore never completes with a wrong file.
+    So an upload that reads from it never completes with a wrong file.
 
     Parameters
     ----------
     explained
-        Turns refusals into a `HubError`: a gated model's files are listed for all and read by few.
+        Turns refusals into a `HubError`. Everybody can list the files of a gated model, but not read them.
     """
 
     def __init__(
@@ -126,17 +129,17 @@ class CheckedStream:
         self._hash = hashlib.sha256() if algorithm == "sha256" else _git_hash(file.size)
 
     def read(self, amount: int = -1) -> bytes:
-        """Return as many bytes as asked for, fewer only at the end.
+        """Return the requested number of bytes, or fewer at the end.
 
         Parameters
         ----------
         amount
-            Bytes; all that are left if negative.
+            Number of bytes. All remaining bytes if negative.
 
         Raises
         ------
         CorruptFileError
-            If the file ends early or its digest is another.
+            If the file ends early or has another digest.
         HubError
             If the Hub refuses the file.
         """
@@ -155,13 +158,13 @@ class CheckedStream:
         return bytes(taken)
 
     def _opened(self) -> IO[bytes]:
-        """Return the connection, made when it is first needed."""
+        """Return the connection. It is opened at first use."""
         if self._stream is None:
             self._stream = self._connect()
         return self._stream
 
     def _finish(self) -> None:
-        """Compare the digest and let the connection go."""
+        """Compare the digest and close the connection."""
         if self._stream is not None:
             self._stream.close()
             self._stream = None
@@ -178,13 +181,13 @@ def _hub_file(entry: RepoFile) -> HubFile:
 
 
 def _git_hash(size: int) -> hashlib._Hash:
-    """Start the hash of which git makes the id of a file."""
+    """Start the hash that git uses as the id of a file."""
     return hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
 
 
 @contextmanager
 def _explained(repository: str, revision: str) -> Iterator[None]:
-    """Turn the Hub's final refusals into what is to be done."""
+    """Turn permanent refusals of the Hub into errors that say what to do."""
     page = f"https://huggingface.co/{repository}"
     try:
         yield
@@ -203,6 +206,6 @@ def _explained(repository: str, revision: str) -> Iterator[None]:
     except HfHubHTTPError as error:
         if error.response is not None and error.response.status_code in _REFUSED:
             raise HubError(
-                f"{repository} may not be read with this token: check the secret that tokenSecretArn names"
+                f"{repository} cannot be read with this token: check the secret in tokenSecretArn"
             ) from error
         raise

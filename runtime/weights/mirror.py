@@ -1,7 +1,8 @@
 """Copies a model from the Hub into the bucket: `python3 -m weights.mirror`.
 
-Run it again after any interruption: files that are complete stay, the others are copied. Bytes go from the
-Hub to S3 through memory; no disk is used. Exit code 2 means that trying again is of no use.
+Run it again after an interruption: it copies only the files that are not complete. Bytes go from the Hub to
+S3
+through memory; no disk is used. Exit code 2 means that a retry is useless.
 """
 
 from __future__ import annotations
@@ -16,24 +17,24 @@ from weights.bucket import WeightsCopy
 from weights.hub import Hub, HubError, HubFile
 from weights.settings import MirrorSettings, WeightsSettingsError, read_settings
 
-#: The Job does not start again after this exit code.
+#: The Job does not retry after this exit code.
 OF_NO_USE = 2
 
 
 def mirror(settings: MirrorSettings) -> None:
-    """Make the copy complete, whatever of it is there.
+    """Complete the copy, and keep the files that exist.
 
     Parameters
     ----------
     settings
-        What to copy and where to.
+        Source and destination of the copy.
 
     Raises
     ------
     HubError
-        If the Hub will not give the model.
+        If the Hub refuses the model.
     CorruptFileError
-        If a file came with other bytes than it should have.
+        If the bytes of a file are wrong.
     """
     hub, bucket = Hub(settings.repository, settings.revision), WeightsCopy(settings.copy)
     files = hub.files()
@@ -55,7 +56,7 @@ def mirror(settings: MirrorSettings) -> None:
 
 
 def _copy(files: Sequence[HubFile], hub: Hub, bucket: WeightsCopy, settings: MirrorSettings) -> None:
-    """Copy files, a number of them at a time."""
+    """Copy files, several of them in parallel."""
     begin = time.monotonic()
     with bucket.uploads(settings) as uploads:
         started = [(file, uploads.start(file, hub.open(file))) for file in files]
@@ -67,12 +68,12 @@ def _copy(files: Sequence[HubFile], hub: Hub, bucket: WeightsCopy, settings: Mir
 
 
 def _amount(files: Sequence[HubFile]) -> str:
-    """Return how many files and how much."""
+    """Return the number of files and their size."""
     return f"{len(files)} files of {sum(file.size for file in files) / 2**30:.1f} GiB"
 
 
 def main(environment: Mapping[str, str]) -> int:
-    """Run with this environment and return the exit code; what may pass by itself is raised."""
+    """Run with this environment and return the exit code. Errors for which a retry is useful are raised."""
     try:
         mirror(read_settings(environment))
     except (WeightsSettingsError, HubError) as error:

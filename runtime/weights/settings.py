@@ -8,11 +8,11 @@ Variable                     Meaning                                            
 ``WEIGHTS_REPOSITORY``       repository on the Hub (mirror only)                     required
 ``WEIGHTS_REVISION``         commit of that repository (mirror only)                 required
 ``WEIGHTS_FILES_AT_ONCE``    files that are copied at the same time                  8
-``WEIGHTS_PARTS_IN_MEMORY``  parts that wait for S3 or are on their way to it        8
-``WEIGHTS_PART_MIB``         size of a part in MiB, 5 at least                       32
+``WEIGHTS_PARTS_IN_MEMORY``  parts that wait for S3 or are being sent to it          8
+``WEIGHTS_PART_MIB``         size of a part in MiB, at least 5                       32
 ============================ ======================================================= =========
 
-Beside them the libraries read their own: ``HF_TOKEN`` for a gated model, ``AWS_REGION`` and so on.
+The libraries also read their own variables: ``HF_TOKEN`` for a gated model, ``AWS_REGION`` and so on.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-#: S3 takes no smaller part (https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html).
+#: Smallest part that S3 accepts (https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html).
 _LEAST_PART_MIB = 5
 
 
 class WeightsSettingsError(Exception):
-    """Variables that are missing or wrong, all of them in one message.
+    """Missing or invalid variables, all of them in one message.
 
-    These programs read their variables themselves: a ConfigMap carries their files alone into an image of
-    somebody else.
+    These programs have their own code to read variables, because a ConfigMap adds only their files to a
+    third-party image.
     """
 
 
 @dataclass(frozen=True)
 class Copy:
-    """Where the copy lies.
+    """The place of the copy.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Copy:
 
     @property
     def manifest_key(self) -> str:
-        """Key of the object that is written last; beside the files, so that no reader takes it for one."""
+        """Key of the object that is written last. It is outside the prefix of the files."""
         return f"{self.prefix}.json"
 
     def key(self, path: str) -> str:
@@ -59,14 +59,14 @@ class Copy:
 
 @dataclass(frozen=True)
 class MirrorSettings:
-    """What to copy, and how much of it at once.
+    """The source, the destination and the limits of a copy.
 
     Parameters
     ----------
     repository, revision
         Repository on the Hub and its commit.
     files_at_once, parts_in_memory
-        How many files are read and how many parts wait for S3 at the same time.
+        Number of files read in parallel, and of parts that wait for S3 at the same time.
     part_bytes
         Size of a part in bytes.
     """
@@ -80,7 +80,7 @@ class MirrorSettings:
 
 
 def read_copy(environment: Mapping[str, str]) -> Copy:
-    """Read where the copy lies.
+    """Read the place of the copy.
 
     Raises
     ------
@@ -92,12 +92,12 @@ def read_copy(environment: Mapping[str, str]) -> Copy:
 
 
 def read_settings(environment: Mapping[str, str]) -> MirrorSettings:
-    """Read what to copy.
+    """Read all settings of the copy.
 
     Raises
     ------
     WeightsSettingsError
-        If variables are missing or no numbers in their range.
+        If variables are missing or are not numbers in their range.
     """
     _require(environment, "WEIGHTS_BUCKET", "WEIGHTS_PREFIX", "WEIGHTS_REPOSITORY", "WEIGHTS_REVISION")
     return MirrorSettings(
@@ -111,14 +111,14 @@ def read_settings(environment: Mapping[str, str]) -> MirrorSettings:
 
 
 def _require(environment: Mapping[str, str], *names: str) -> None:
-    """Refuse an environment in which any of these variables is missing or empty."""
+    """Raise an error if any of these variables is missing or empty."""
     missing = [name for name in names if not environment.get(name)]
     if missing:
         raise WeightsSettingsError(f"environment variables are missing: {', '.join(missing)}")
 
 
 def _number(environment: Mapping[str, str], name: str, *, default: int, least: int) -> int:
-    """Read a whole number that is not below the least."""
+    """Read a whole number and check its minimum."""
     value = environment.get(name, str(default))
     if not value.isdecimal() or int(value) < least:
         raise WeightsSettingsError(f"{name}: got {value!r}, must be a whole number of at least {least}")

@@ -19,7 +19,7 @@ def main(environment: Mapping[str, str], *, period_seconds: float = _PERIOD_SECO
     Parameters
     ----------
     period_seconds
-        Time between two looks.
+        Time between two checks.
     """
     try:
         copy = read_copy(environment)
@@ -28,7 +28,9 @@ def main(environment: Mapping[str, str], *, period_seconds: float = _PERIOD_SECO
         return 1
     bucket = WeightsCopy(copy)
     while not bucket.is_complete():
-        print(f"waiting for s3://{copy.bucket}/{copy.manifest_key}: the model is still copied", flush=True)
+        print(
+            f"waiting for s3://{copy.bucket}/{copy.manifest_key}: the model is still being copied", flush=True
+        )
         time.sleep(period_seconds)
     print(f"complete: s3://{copy.bucket}/{copy.prefix}/")
     return 0

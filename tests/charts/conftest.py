@@ -1,4 +1,4 @@
-"""Charts rendered by the very helm that installs them."""
+"""Charts rendered by the same helm that installs them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One control plane for all tests of a run, and the platforms that they put on it."""
+"""One control plane for all tests of a run, and the platforms that they deploy to it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.cluster.state import namespace_object
 from tests.templates.support import Templates
 
 _PLATFORMS = [*sorted(shipped()), matrix.NAME]
-#: Nothing is copied into the cloud assembly.
+#: No assets are copied to the cloud assembly.
 _CONTEXT = {"aws:cdk:disable-asset-staging": True}
 
 
@@ -43,13 +43,13 @@ def quick_synthesis() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def kubectl(control_plane: ControlPlane) -> Kubectl:
-    """A client that may do everything."""
+    """A client with administrator permissions."""
     return control_plane.kubectl
 
 
 @pytest.fixture
 def namespace(request: pytest.FixtureRequest, kubectl: Kubectl) -> Iterator[str]:
-    """A namespace for one test; what is in it goes with it."""
+    """A namespace for one test. It is deleted with its objects."""
     name = f"test-{abs(hash(request.node.nodeid)):x}"
     kubectl.apply([namespace_object(name)])
     yield name
@@ -58,7 +58,7 @@ def namespace(request: pytest.FixtureRequest, kubectl: Kubectl) -> Iterator[str]
 
 @pytest.fixture(scope="session")
 def synthesise(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Templates]:
-    """Synthesise a shipped blueprint, or the one of every kind of pool, once."""
+    """Synthesise a shipped blueprint, or the one with every kind of pool, once."""
 
     @cache
     def build(name: str) -> Templates:
@@ -76,17 +76,17 @@ def synthesise(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Temp
 
 @pytest.fixture(scope="session")
 def platforms(synthesise: Callable[[str], Templates]) -> dict[str, Templates]:
-    """Templates of all shipped blueprints, and of the one that has every kind of pool, by its name."""
+    """Templates of all shipped blueprints and of the one with every kind of pool, by name."""
     return {name: synthesise(name) for name in _PLATFORMS}
 
 
 @pytest.fixture(scope="session", params=_PLATFORMS)
 def platform(request: pytest.FixtureRequest, synthesise: Callable[[str], Templates]) -> Templates:
-    """Templates of each shipped blueprint, and of one that has every kind of pool."""
+    """Templates of each shipped blueprint, and of the one with every kind of pool."""
     return synthesise(request.param)
 
 
 @pytest.fixture(scope="session")
 def matrix_platform(synthesise: Callable[[str], Templates]) -> Templates:
-    """Templates of the blueprint that has every kind of pool."""
+    """Templates of the blueprint with every kind of pool."""
     return synthesise(matrix.NAME)

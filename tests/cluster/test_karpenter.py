@@ -97,7 +97,7 @@ def test_pods_become_nodes_of_their_pool_and_nodes_go_with_them(
 
 
 def _nodes_by_pool(kubectl: Kubectl) -> Counter[str]:
-    """Count Karpenter's nodes by the NodePool that they are of."""
+    """Count Karpenter's nodes per NodePool."""
     return Counter(each["metadata"]["labels"]["karpenter.sh/nodepool"] for each in kubectl.get("nodeclaims"))
 
 
@@ -105,7 +105,7 @@ def _small(deployment: KubernetesObject) -> KubernetesObject:
     """Copy a deployment with a worker more than kept nodes hold; all where sizes share nodes."""
     small = copy.deepcopy(deployment)
     (container,) = small["spec"]["template"]["spec"]["containers"]
-    # Karpenter's entrance for tests gives every node the disk of a machine without one.
+    # Karpenter's test program gives every node the disk of an instance without local disks.
     del container["resources"]["requests"]["ephemeral-storage"]
     pool = matrix.POOLS.get(named_pool(small["spec"]["template"]))
     if pool and len(pool.workers) == 1:

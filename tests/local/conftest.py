@@ -1,4 +1,4 @@
-"""Runs of `blueprints local up` as a user starts them, in processes of their own."""
+"""Runs `blueprints local up` in separate processes, as a user does."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PATIENCE_SECONDS = 240.0
 
 
 class Run:
-    """One `blueprints local up`, and every process that it was ever seen to have."""
+    """One `blueprints local up`, with every process that it was observed to have."""
 
     def __init__(self, run_directory: Path, *options: str) -> None:
         self.run_directory = run_directory
@@ -43,7 +43,7 @@ class Run:
         return self.process.wait()
 
     def find(self, words: str) -> psutil.Process:
-        """Return the running process whose command line has these words."""
+        """Return the running process whose command line contains these words."""
         for each in self.seen:
             with contextlib.suppress(psutil.NoSuchProcess):
                 if words in " ".join(each.cmdline()):
@@ -51,7 +51,7 @@ class Run:
         raise AssertionError(f"no process of {words}")
 
     def processes_left(self) -> list[str]:
-        """Return what is still running, after the moment that the kernel may need."""
+        """Return the processes that still run after a short wait for the kernel."""
         _, alive = psutil.wait_procs([each for each in self.seen if each.pid != self.process.pid], timeout=10)
         return [f"{each.pid} {each.name()}" for each in alive]
 
@@ -65,17 +65,17 @@ class Run:
         self.look()
 
     def look(self) -> None:
-        """Remember the processes that run now."""
+        """Record the running processes."""
         if self.process.poll() is None:
             self.seen.update(psutil.Process(self.process.pid).children(recursive=True))
 
 
 @pytest.fixture(scope="session", autouse=True)
 def quick_synthesis() -> Iterator[None]:
-    """Spare each new process of the CDK what takes half of its processor time.
+    """Skip the work that takes half of the processor time of each new CDK process.
 
     Templates are not checked against CloudFormation's rules again: `tests/templates` does so for each shipped
-    blueprint, and for an app in a process of its own. A run with a home directory of its own does not unpack
+    blueprint, and for an app in a separate process. A run with a separate home directory does not unpack
     aws-cdk-lib there.
     """
     with pytest.MonkeyPatch.context() as patch:

@@ -25,7 +25,7 @@ QUICKSTART = ("quickstart-g6e", "--seconds", "5")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     run = Run(tmp_path_factory.mktemp("up") / "run", *QUICKSTART, "--keep")
     try:
-        run.wait_for("Up until Ctrl-C")
+        run.wait_for("Press Ctrl-C to stop")
         yield run
         check_down(run)
     finally:

@@ -1,7 +1,7 @@
-"""Lets every AWS client of a test process share one loader, so that it reads each service's description once.
+"""Shares one loader between all AWS clients of a test process, so that each service description is read once.
 
-Tests make new sessions, so that none sees another's credentials or region. Without this, each session would
-decompress and parse the descriptions again, which takes up to 0.2 s per client.
+Each test creates a new session, so that it does not use another test's credentials or region. Without the
+shared loader, each session would decompress and parse the descriptions again, up to 0.2 s per client.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Lets hours pass between collection and the first test, so that no test depends on how long the others take.
+"""Simulates hours between collection and the first test, so that no test depends on the run time of others.
 
-Only what is computed while modules are imported and tests are collected sees an earlier clock. Tests, and the
-processes they start, see the real one.
+Only imports and collection use a late clock. Tests and the processes that they start use the real clock.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Prints what a run of tests costs: tests, wall time, processor time, and the slowest files."""
+"""Prints the cost of a test run: number of tests, wall time, processor time, and the slowest files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COST = "processor_seconds"
 
 @dataclass
 class FileCost:
-    """Sums over the tests of one file, with the fixtures that their setup and teardown ran."""
+    """Sums over the tests of one file, including setup and teardown of fixtures."""
 
     tests: int = 0
     wall_seconds: float = 0.0
@@ -25,7 +25,7 @@ class FileCost:
 
 
 class CostReport:
-    """Counts in the process that reports, whether or not the tests run in it."""
+    """Adds up costs in the reporting process, which may differ from the process of the tests."""
 
     def __init__(self) -> None:
         self._begin = time.monotonic()
@@ -40,7 +40,7 @@ class CostReport:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: WorkerController) -> None:
-        # A worker that crashed has no output.
+        # A crashed worker has no output.
         self._workers_seconds += getattr(node, "workeroutput", {}).get(_COST, 0.0)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
@@ -61,7 +61,7 @@ class CostReport:
 
 
 class CostMeter:
-    """Measures in the process that runs the tests."""
+    """Measures costs in the process that runs the tests."""
 
     def __init__(self) -> None:
         self._before = 0.0
@@ -81,13 +81,13 @@ class CostMeter:
 
 
 def reaped_seconds() -> float:
-    """Processor time of this process and of those of its children that have ended."""
+    """Processor time of this process and of its ended children."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
 
 
 def tree_seconds() -> float:
-    """Processor time of this process and all below it. What has outlived its parent is not counted."""
+    """Processor time of this process and all its descendants, except orphans."""
     total = reaped_seconds()
     for process in psutil.Process().children(recursive=True):
         try:

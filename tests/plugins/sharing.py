@@ -1,4 +1,4 @@
-"""How several processes share the tests."""
+"""Distributes tests over processes."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-#: Layers that stay together: templates are synthesised once for all, and local servers need a processor.
+#: Layers whose tests run in one process: templates are synthesised once, and local servers need a processor.
 _TOGETHER = frozenset({"templates", "local"})
-#: What takes longest, which starts first. A process that begins with one of them ends with little else.
+#: The longest tests start first, so that no process works on them alone at the end.
 _LONGEST = ("tests/local/", "tests/templates/", "tests/unit/house/test_style.py")
 
 
 class LayerScheduling(LoadScopeScheduling):
-    """Keeps a layer, or else a file, in one process.
+    """Runs each file, and each of the layers above, in one process.
 
-    Marks of ``xdist_group`` do not: pytest-xdist 3.8 adds the group to an attribute of the test that pytest
-    9.2 reads no longer, and says nothing.
+    The mark ``xdist_group`` has no effect: pytest-xdist 3.8 adds the group to an attribute of the test that
+    pytest 9.2 no longer reads, without a warning.
     """
 
     def _split_scope(self, nodeid: str) -> str:
@@ -34,5 +34,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LayerScheduling | None:
-    """Share by layers where tests go in groups; every other way is pytest-xdist's own."""
+    """Distribute by layers with ``--dist loadgroup``. Other modes are unchanged."""
     return LayerScheduling(config, log) if config.getvalue("dist") == "loadgroup" else None

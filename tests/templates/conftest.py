@@ -17,8 +17,8 @@ from inference_blueprints.loading import load_blueprint
 from inference_blueprints.spec.shipped import shipped
 from tests.templates.support import Templates
 
-#: Nothing is copied into the cloud assembly, nor put together for it but the code of batch, which holds what
-#: its functions know of the blueprint.
+#: No assets are copied to the cloud assembly or bundled, except the code of batch, which contains the
+#: configuration from the blueprint.
 CONTEXT = {"aws:cdk:disable-asset-staging": True, "aws:cdk:bundling-stacks": ["*-Batch"]}
 
 BASE: Mapping[str, Any] = {
@@ -48,13 +48,13 @@ Synthesise = Callable[..., Templates]
 
 @pytest.fixture(scope="session")
 def base() -> dict[str, Any]:
-    """The document that variants start from, to be copied."""
+    """The base document of variants. Copy it before changing it."""
     return copy.deepcopy(dict(BASE))
 
 
 @pytest.fixture(scope="session")
 def synthesise(tmp_path_factory: pytest.TempPathFactory) -> Synthesise:
-    """Synthesise the base document after a change of its spec; an equal document is synthesised once."""
+    """Synthesise the base document after a change of its spec. Equal documents are synthesised once."""
     done: dict[str, Templates] = {}
 
     def build(change: Change | None = None, *, again: bool = False) -> Templates:
@@ -73,7 +73,7 @@ def synthesise(tmp_path_factory: pytest.TempPathFactory) -> Synthesise:
 
 @pytest.fixture(scope="session")
 def base_templates(synthesise: Synthesise) -> Templates:
-    """Templates of the base document as it is."""
+    """Templates of the unchanged base document."""
     return synthesise()
 
 

@@ -1,4 +1,4 @@
-"""Where the emulator answers the batch API, and tokens for it."""
+"""Finds the emulated batch API and creates tokens for it."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ _SESSION = "local"
 
 
 def find_batch(emulator: Emulator, platform: str, teams: Sequence[Team]) -> RunningBatch:
-    """Return where the deployed batch API answers.
+    """Return the address of the deployed batch API, and who submits jobs.
 
     Parameters
     ----------
     emulator
-        Where the platform is deployed.
+        The emulator that the platform is deployed to.
     teams
-        Those who may submit jobs. The first with a role speaks for them.
+        Teams that may submit jobs. The first team with a role submits them.
 
     Raises
     ------
     UserError
-        If no team has a role: the emulator gives credentials of roles alone.
+        If no team has a role. The emulator issues credentials only for roles.
     """
     submitter = _submitter(teams)
     if submitter is None:
         raise UserError(
-            "spec.teams: no team has a role under principals, and the emulator can speak for roles alone; "
+            "spec.teams: no team has an IAM role in 'principals', and the emulator supports only roles; "
             "add one, such as arn:aws:iam::123456789012:role/Ads"
         )
     team, role = submitter
@@ -55,12 +55,12 @@ def find_batch(emulator: Emulator, platform: str, teams: Sequence[Team]) -> Runn
 
 
 def local_token(batch: RunningBatch) -> str:
-    """Return a token of the team, good for fifteen minutes.
+    """Return a token of the team. It is valid for fifteen minutes.
 
     Parameters
     ----------
     batch
-        The batch API that it is for.
+        The batch API.
     """
     account = _session(
         batch, batch.environment["AWS_ACCESS_KEY_ID"], batch.environment["AWS_SECRET_ACCESS_KEY"]

@@ -1,4 +1,4 @@
-"""A job of many requests, submitted by OpenAI's own client and watched to its end."""
+"""Submits a batch job with OpenAI's client and waits for its end."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from inference_blueprints.local.signals.read_back import Read, read_back
 from inference_blueprints.measurement.tokenizer.vocabulary import random_text
 from inference_blueprints.spec.types import BatchQueue, Workload
 
-#: Lines of a job.
+#: Requests per job.
 REQUESTS = 400
-# A run is no benchmark: its job is over in half a minute.
+# Short requests, so that the job takes half a minute.
 _LONGEST_PROMPT, _LONGEST_ANSWER = 500, 50
 _LOOK_SECONDS = 0.5
 _LONGEST_SECONDS = 600.0
@@ -30,18 +30,18 @@ _SEED_BITS = 31
 
 
 class BatchJob:
-    """Submits a job and watches it.
+    """Submits a job and waits for its end.
 
     Parameters
     ----------
     queue
-        Where the job waits.
+        Queue of the job.
     workload
-        Lengths of its prompts and answers, in tokens; those above 500 and 50 are cut to them.
+        Lengths of its prompts and answers, in tokens. They are cut to at most 500 and 50.
     context_length
-        What the model takes, prompt and answer together, in tokens.
+        Maximum length of prompt and answer together, in tokens.
     signal
-        Name of the signal that its answers become; None where the team has none.
+        Signal that its answers are written to. None if the team has none.
     """
 
     def __init__(
@@ -67,23 +67,23 @@ class BatchJob:
         check: Callable[[], None],
         read_signals: Read,
     ) -> BatchOutcome:
-        """Submit the job, disturb it once it has begun, wait for its end, and count its lines.
+        """Submit the job, kill workers once it has results, wait for its end, and count its requests.
 
         Parameters
         ----------
         has_begun
-            Whether the job with this identifier has results already.
+            Returns whether the job with this identifier has results.
         disturb
-            Kills and replaces workers, and returns how many.
+            Kills and replaces workers, and returns their number.
         check
-            Called while the job runs; raises if something has died.
+            Called while the job runs. It raises an error if a process has died.
         read_signals
-            Reads the signal store, where there is one.
+            Reads the signal store, if there is one.
 
         Raises
         ------
         UserError
-            If the API refuses it, or the job takes too long.
+            If the API refuses the job, or the job takes too long.
         """
         began = time.monotonic()
         killed = 0
@@ -128,7 +128,7 @@ class BatchJob:
         )
 
     def _lines(self) -> bytes:
-        """Write the requests; no two runs share a prompt, so that none finds another's in the cache."""
+        """Return the requests. No two runs share a prompt, so that none hits the prefix cache of another."""
         seed = secrets.randbits(_SEED_BITS)
         lines = [
             {

@@ -1,4 +1,4 @@
-"""What became of a job's lines, counted by their custom_id."""
+"""Counts the outcomes of a job's requests by custom_id."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from inference_blueprints.local.signals.read_back import SignalCounts
 
 @dataclass(frozen=True, slots=True)
 class BatchOutcome:
-    """What became of one job.
+    """The outcome of one job.
 
     Parameters
     ----------
     queue, model, team
-        Where it waited, who answered it, and whose it was.
+        Its queue, the model that answered it, and the team that submitted it.
     state
-        The state that it ended in.
+        Its final state.
     completed, failed
-        Lines with an answer, and those that ended as an error.
+        Requests with an answer, and requests that ended with an error.
     lost, duplicated
-        Lines without a row in either file, and rows beyond the first of their line.
+        Requests without a row in either file, and rows after the first of the same request.
     cost_usd
-        What the platform charges for it, in dollars, by the queue's rates.
+        Its cost in US dollars, by the queue's rates.
     seconds
         From its submission to its end.
     workers_killed
         Workers that were killed and replaced while it ran.
     signals
-        What became of its answers in the signal store; None where its team has no signal.
+        Outcomes of its answers in the signal store. None if its team has no signal.
     """
 
     queue: str
@@ -51,14 +51,14 @@ class BatchOutcome:
 
     @property
     def is_whole(self) -> bool:
-        """Whether every line was answered once, and every answer is a signal where it should be."""
+        """Whether every request was answered exactly once, and every answer is in the signal store."""
         answered_once = self.completed == self.requests and not (self.failed or self.lost or self.duplicated)
         return answered_once and (self.signals is None or self.signals.is_whole)
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Lines of a job; the fields are those of `BatchOutcome`."""
+    """Request counts of a job, with the fields of `BatchOutcome`."""
 
     requests: int
     completed: int
@@ -68,14 +68,14 @@ class Counts:
 
 
 def count(custom_ids: Sequence[str], output: str, errors: str) -> Counts:
-    """Count what became of each line.
+    """Count the outcomes of the requests.
 
     Parameters
     ----------
     custom_ids
-        Of the lines that were submitted, each once.
+        The submitted custom_ids, each once.
     output, errors
-        The job's files, JSON Lines; empty where it has none.
+        The job's files in JSON Lines. Empty if the job has none.
     """
     answered, failed = Counter(_custom_ids(output)), Counter(_custom_ids(errors))
     rows = answered + failed

@@ -1,4 +1,4 @@
-"""Says what of batch on this machine is real and what is not."""
+"""Describes which parts of batch are real on this machine."""
 
 from __future__ import annotations
 
@@ -8,44 +8,44 @@ from inference_blueprints.targets.local.platform_parts import PlatformPart
 
 
 def describe(workers: Mapping[str, int]) -> tuple[PlatformPart, ...]:
-    """Return the lines of the table of parts; the engines that answer have lines of their own.
+    """Return the batch rows of the table of parts.
 
     Parameters
     ----------
     workers
-        How many processes of workers each model has; none where no cluster records its charts.
+        Number of worker processes per model. Empty with a control plane, where no charts are recorded.
     """
     return (
         PlatformPart(
             "Batch API",
             "emulated",
-            "API Gateway and Lambda by ministack, with the functions of the templates; tokens are checked",
+            "ministack's API Gateway and Lambda run the functions of the templates; tokens are checked",
         ),
         PlatformPart(
             "Batch jobs",
             "emulated",
-            "Step Functions, SQS, DynamoDB, S3 and EventBridge by ministack, on the templates' state machine",
+            "ministack's Step Functions, SQS, DynamoDB, S3 and EventBridge run the templates' state machine",
         ),
         _workers(workers),
         PlatformPart(
             "Batch worker scaling",
             "stubbed",
-            "neither KEDA nor Application Auto Scaling runs, nor a task of ECS: as many workers as stay when "
-            "there is nothing to do, and one at least",
+            "KEDA, Application Auto Scaling and ECS tasks do not run; the number of workers is fixed at the "
+            "minimum, and at least one per model",
         ),
         PlatformPart(
-            "Batch worker image", "stubbed", "CodeBuild builds none; workers run in this project's own Python"
+            "Batch worker image", "stubbed", "CodeBuild builds no image; workers run in this project's Python"
         ),
     )
 
 
 def _workers(workers: Mapping[str, int]) -> PlatformPart:
     if not workers:
-        return PlatformPart("Batch workers", "stubbed", "not started beside a control plane: no job is run")
+        return PlatformPart("Batch workers", "stubbed", "not started with a control plane; no batch job runs")
     listed = ", ".join(f"{count} of {model}" for model, count in workers.items())
     return PlatformPart(
         "Batch workers",
         "real",
-        f"{listed}: processes with the environment of the chart or the task, but for addresses, credentials "
-        "and shorter times",
+        f"{listed}: processes with the environment of the chart or the task, except for addresses, "
+        "credentials and shorter timeouts",
     )

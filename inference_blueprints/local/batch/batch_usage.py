@@ -1,4 +1,4 @@
-"""How a person uses the batch API of a run that stays up."""
+"""How to use the batch API of a run that keeps running."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def usage_lines(batch: RunningBatch, run_directory: Path) -> tuple[str, ...]:
     Parameters
     ----------
     batch
-        Where the API answers.
+        The running batch API.
     run_directory
         Folder of the run.
     """

@@ -24,25 +24,25 @@ from inference_blueprints.targets.local.platform_parts import PlatformPart
 
 
 class LocalBatch:
-    """Batch on this machine.
+    """The batch workers and batch jobs of a run.
 
     Parameters
     ----------
     blueprint
-        The blueprint, which has batch.
+        A blueprint with the section batch.
     emulator
-        Where it is deployed.
+        The emulator that it is deployed to.
     endpoints
-        Where each model answers.
+        The endpoint of each model.
     directory
-        Where the workers' logs go.
+        Folder for the workers' logs.
     processes
         The group that the workers join.
 
     Raises
     ------
     UserError
-        If no team has a role that jobs could be submitted as.
+        If no team has a role that can submit jobs.
     """
 
     def __init__(
@@ -65,9 +65,9 @@ class LocalBatch:
             list(self._releases.values()), endpoints, emulator.environment(), directory, processes
         )
         platform = blueprint.metadata.name
-        #: Where the API answers; None where no chart asks for workers, as beside a control plane.
+        #: The running API. None if no chart requests workers, as with a control plane.
         self.running = find_batch(emulator, platform, blueprint.spec.teams) if self._releases else None
-        #: Where the signal store answers; None where the blueprint has none.
+        #: The running signal store. None if the blueprint has none.
         self.running_signals = find_signals(emulator, platform) if store else None
 
     def start(self) -> None:
@@ -75,23 +75,23 @@ class LocalBatch:
         self._workers.start()
 
     def parts(self) -> tuple[PlatformPart, ...]:
-        """Return what of this is real, emulated and stubbed."""
+        """Return which parts are real, emulated and stubbed."""
         return describe({model: release.replicas for model, release in self._releases.items()})
 
     def run_jobs(self, on_progress: Callable[[str], None]) -> tuple[BatchOutcome, ...]:
-        """Run a job in each queue, one after the other, and kill the workers of its model while it runs.
+        """Run one job per queue, one after the other, and kill the workers of its model while it runs.
 
         Parameters
         ----------
         on_progress
-            Called with what is being done.
+            Called with a description of the current action.
 
         Raises
         ------
         UserError
-            If the API refuses a job, or one takes too long.
+            If the API refuses a job, or a job takes too long.
         ProcessDied
-            If a process ends that was not meant to.
+            If a process ends unexpectedly.
         """
         if self.running is None:
             return ()

@@ -1,4 +1,4 @@
-"""The workers of batch as processes of this machine."""
+"""The batch workers as processes on this machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from inference_blueprints.local.batch.worker_releases import WorkerRelease
 from inference_blueprints.processes.child_processes import ProcessGroup, RunningProcess
 from inference_blueprints.targets.local.local_endpoint import LocalEndpoint
 
-# A worker that is killed is missed after seconds, not minutes, and one that is told to end does so at once.
+# A killed worker is detected after seconds, not minutes, and a worker stops at once on SIGTERM.
 _SHORTER_TIMES = {
     batch_environment.HEARTBEAT_SECONDS: "2",
     batch_environment.VISIBILITY_SECONDS: "5",
@@ -25,7 +25,7 @@ _SHORTER_TIMES = {
 
 @dataclass(frozen=True, slots=True)
 class _Worker:
-    """A worker: how it is started, and as it runs."""
+    """A running worker and what it was started with."""
 
     name: str
     model: str
@@ -34,23 +34,23 @@ class _Worker:
 
 
 class LocalBatchWorkers:
-    """The workers that releases of the chart ``batch-worker`` or services of ECS ask for.
+    """The workers of releases of the chart ``batch-worker``, or of ECS services.
 
-    They run with the environment of pods or tasks, but for the address of the model, the emulator's address
-    and credentials, and shorter times.
+    They run with the environment of the pods or tasks, except for the address of the model, the emulator's
+    address and credentials, and shorter timeouts.
 
     Parameters
     ----------
     releases
-        Those of the deployment, one a model that has a queue.
+        The deployed releases, one per model with a queue.
     endpoints
-        Where each model answers.
+        The endpoint of each model.
     emulator_environment
-        What points AWS clients at the emulator.
+        Variables that point AWS clients at the emulator.
     directory
-        Where their logs go.
+        Folder for their logs.
     processes
-        The group that they join. It makes sure that none is left.
+        The process group that they join. It ends all of them.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class LocalBatchWorkers:
         self._workers: list[_Worker] = []
 
     def start(self) -> None:
-        """Start as many as the releases ask for."""
+        """Start the number of workers that the releases request."""
         for release in self._releases:
             environment = {
                 **release.environment,
@@ -84,12 +84,12 @@ class LocalBatchWorkers:
                 self._start(f"batch worker {number} of {release.model}", release.model, environment)
 
     def replace(self, model: str) -> int:
-        """Kill every worker of a model as a crash does, start others in their place, and return how many.
+        """Kill every worker of a model with SIGKILL, start replacements, and return their number.
 
         Parameters
         ----------
         model
-            One that has workers.
+            A model with workers.
         """
         victims = [worker for worker in self._workers if worker.model == model]
         for victim in victims:
@@ -105,7 +105,7 @@ class LocalBatchWorkers:
         Raises
         ------
         ProcessDied
-            With exit code and last log lines of the first that has exited.
+            If one has exited, with its exit code and last log lines.
         """
         self._processes.check()
 

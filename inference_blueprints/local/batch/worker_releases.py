@@ -1,4 +1,4 @@
-"""What is deployed of batch workers: releases of their chart, or services of ECS."""
+"""The deployed batch workers: Helm releases or ECS services."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class WorkerRelease:
     Parameters
     ----------
     replicas
-        How many run here, where nothing scales them: as many as stay without work, and one at least.
+        Number of workers on this machine, where they are not scaled: the minimum, and at least one.
     environment
-        What they are told.
+        Their environment variables.
     """
 
     model: str
@@ -28,12 +28,12 @@ class WorkerRelease:
 
 
 def worker_releases(releases: Iterable[RecordedRelease]) -> list[WorkerRelease]:
-    """Return those of the releases that are batch workers: their environment names a queue of shards.
+    """Return the releases that are batch workers. Their environment has the URL of a queue.
 
     Parameters
     ----------
     releases
-        What the emulator recorded.
+        The releases that the emulator recorded.
     """
     return [
         _workers(environment, _replicas(release.values))
@@ -44,12 +44,12 @@ def worker_releases(releases: Iterable[RecordedRelease]) -> list[WorkerRelease]:
 
 
 def worker_services(ecs: Any) -> list[WorkerRelease]:
-    """Return those of the services of ECS that are batch workers.
+    """Return the ECS services that are batch workers.
 
     Parameters
     ----------
     ecs
-        boto3's client of ECS, of the emulator.
+        A boto3 client for the emulator's ECS.
     """
     return [
         _workers(environment, service["desiredCount"])
@@ -64,7 +64,7 @@ def _workers(environment: Mapping[str, str], count: int) -> WorkerRelease:
 
 
 def _replicas(values: Mapping[str, Any]) -> int:
-    """Return the chart's number of workers or, where KEDA has it, the least of them."""
+    """Return the chart's number of workers, or the minimum if KEDA scales them."""
     return int(values["scaling"]["min"] if "scaling" in values else values["replicas"])
 
 
@@ -76,7 +76,7 @@ def _services(ecs: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _environments(ecs: Any, task_definition: str) -> Iterator[dict[str, str]]:
-    """Yield what each container of a task is told."""
+    """Yield the environment of each container of a task."""
     described = ecs.describe_task_definition(taskDefinition=task_definition)["taskDefinition"]
     for container in described["containerDefinitions"]:
         yield {each["name"]: each["value"] for each in container.get("environment", [])}

@@ -1,1 +1,1 @@
-"""A real Kubernetes control plane on loopback: its programs, its custom resource definitions, its life."""
+"""A real Kubernetes control plane on loopback: builds it, starts it, and adds resource definitions."""

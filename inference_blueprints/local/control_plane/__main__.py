@@ -1,4 +1,4 @@
-"""Build everything that is not in the cache yet: ``python -m inference_blueprints.local.control_plane``."""
+"""Builds the programs that are not in the cache: ``python -m inference_blueprints.local.control_plane``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from inference_blueprints.local.control_plane import artefacts, build
 
 
 def main() -> int:
-    """Build programs and copy files, a line each; then give back the disk that only building needs."""
+    """Build programs and copy files, with one line of output each. Then free the disk space of the build."""
     try:
         for row in artefacts.PROGRAMS:
             build.program(row, _print)

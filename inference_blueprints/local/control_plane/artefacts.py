@@ -1,4 +1,4 @@
-"""What the control plane is made of: one row a program, one row a set of files, all out of Go modules."""
+"""The programs and files of the control plane, all from Go modules: one row per program or set of files."""
 
 from __future__ import annotations
 
@@ -24,20 +24,21 @@ class Program:
     module, version
         Go module and its version.
     package
-        Import path of the main package, or the name of a folder below ``sources`` that holds our own one.
+        Import path of the main package, or the name of a folder below ``sources`` with a main package of
+        ours.
     requires
-        Further modules that must be held at a version, ``{module: version}``.
+        Further modules with a pinned version, ``{module: version}``.
     replaces
-        Modules whose required version no proxy has, ``{module: version}``.
+        Replacements for required versions that no module proxy has, ``{module: version}``.
     staging
-        Version for every module that the module replaces by its own ``./staging`` folder; such lines do not
-        apply downstream.
+        Version of every module that the module replaces by its ``./staging`` folder. Such replacements apply
+        only in the module's own repository.
     variables
-        Strings that the linker writes, ``{import path and name: value}``.
+        Strings that the linker sets, ``{import path and name: value}``.
     rewrites
-        Words of the main package that no flag and no variable reaches, ``{file: (old, new)}``.
+        Text of the main package that no flag or variable can change, ``{file: (old, new)}``.
     called
-        Names the program is called by, when it answers to several.
+        Names that the program is started as, if it has several.
     """
 
     name: str
@@ -54,7 +55,7 @@ class Program:
 
 @dataclass(frozen=True)
 class ModuleFiles:
-    """Files that are copied out of a Go module.
+    """Files that are copied from a Go module.
 
     Attributes
     ----------
@@ -63,7 +64,7 @@ class ModuleFiles:
     module, version
         Go module and its version.
     patterns
-        Paths within the module, as ``Path.glob`` takes them; the tree below the module is kept.
+        Paths within the module as ``Path.glob`` patterns. Their folders are kept.
     """
 
     name: str
@@ -83,7 +84,7 @@ ETCD = Program(
     "go.etcd.io/etcd/server/v3",
     "v3.7.3",
     "go.etcd.io/etcd/server/v3",
-    # Its own go.mod points at its neighbours by relative path, which does not apply downstream.
+    # Its go.mod has relative paths to neighbouring modules, which apply only in its own repository.
     requires={f"go.etcd.io/etcd/{part}/v3": "v3.7.3" for part in ("api", "client/pkg", "client")},
 )
 KUBERNETES = Program(
@@ -100,10 +101,10 @@ KARPENTER = Program(
     "karpenter",
     "github.com/aws/karpenter-provider-aws",
     _KARPENTER_VERSION,
-    # The provider's own entrance for tests: its real instance type, price, image and subnet code over the
-    # EC2 interface, with instances that are KWOK nodes.
+    # The provider's test program: its real code for instance types, prices, images and subnets, with an
+    # emulated EC2 API and KWOK nodes as instances.
     "github.com/aws/karpenter-provider-aws/kwok",
-    # The module names a commit of the core that no proxy has.
+    # The module requires a commit of the core that no module proxy has.
     replaces={"sigs.k8s.io/karpenter": _KARPENTER_VERSION},
 )
 LEADER_WORKER_SET = Program("lws", "sigs.k8s.io/lws", _LWS_VERSION, "sigs.k8s.io/lws/cmd")
@@ -112,7 +113,7 @@ KUEUE = Program(
     "sigs.k8s.io/kueue",
     _KUEUE_VERSION,
     "sigs.k8s.io/kueue/cmd/kueue",
-    # A folder of the machine that only root may write; like this it is one below the working directory.
+    # Only root may write to the original folder. This one is below the working directory.
     rewrites={"main.go": ('"/etc/kueue/metrics/certs"', '"kueue"')},
 )
 

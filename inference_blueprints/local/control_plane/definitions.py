@@ -15,17 +15,17 @@ from inference_blueprints.local.manifests import SCHEMA_DIRECTORY
 
 Definition = dict[str, Any]
 
-#: Kinds whose definitions come in no Go module: written from the strict schema of what the platform emits.
+#: Kinds whose definitions are in no Go module. They are generated from our strict schemas.
 GENERATED_KINDS = {
     "nvidia.com_v1beta1_DynamoGraphDeployment": "dynamographdeployments",
     "secrets-store.csi.x-k8s.io_v1_SecretProviderClass": "secretproviderclasses",
 }
-# What a structural schema has no words for, or what the server checks by itself.
+# Keywords that a structural schema does not have, or that the server checks itself.
 _UNSTRUCTURAL = ("const", "contains")
 
 
 def definitions(report: build.Report) -> list[Definition]:
-    """Return every custom resource definition: upstream's out of Go modules, the others generated.
+    """Return every custom resource definition: from Go modules, or generated.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def definitions(report: build.Report) -> list[Definition]:
 
 
 def install(kubectl: Kubectl, report: build.Report) -> None:
-    """Apply every definition and wait until the server answers for the kinds.
+    """Apply every definition and wait until the server serves the kinds.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def install(kubectl: Kubectl, report: build.Report) -> None:
         Receives a line for every set of files that is found in the cache or copied.
     """
     kubectl.apply(definitions(report))
-    # One list a question: `kubectl wait` takes seconds for so many.
+    # One list per poll: `kubectl wait` takes seconds for so many objects.
     kubectl.wait_until(
         lambda: all(_is_established(item) for item in kubectl.get("customresourcedefinitions")),
         "custom resource definitions are established",
@@ -101,10 +101,10 @@ def _generated(name: str, plural: str) -> Definition:
 
 
 def _structural(schema: Mapping[str, Any], whole: Mapping[str, Any]) -> dict[str, Any]:
-    """Translate a JSON schema to the structural kind that a definition must have.
+    """Translate a JSON Schema to the structural schema that a definition requires.
 
-    References are put in place, a constant is an enumeration of one, and what has no properties keeps its
-    fields; unknown fields elsewhere are the server's business (strict validation).
+    References are resolved, a constant becomes an enumeration with one value, and objects without properties
+    keep all fields. The server rejects unknown fields elsewhere (strict validation).
     """
     if "$ref" in schema:
         name = schema["$ref"].removeprefix("#/$defs/")

@@ -29,20 +29,21 @@ _POLL_SECONDS = 0.05
 
 
 class Emulator(Programs):
-    """The AWS emulator on a free loopback port; use it as a context manager.
+    """The AWS emulator on a free loopback port. Use it as a context manager.
 
-    All its state is in memory and below the run folder.
+    Its state is in memory and in the run folder.
 
     Parameters
     ----------
     run_directory
-        Where logs, temporary files and recorded Kubernetes objects go.
+        Folder for logs, temporary files and recorded Kubernetes objects.
     region
-        The region that it answers for.
+        The emulated region.
     account
-        The account that it answers for, 12 digits.
+        The emulated account, 12 digits.
     control_plane
-        Whether EKS clusters are real Kubernetes API servers and IAM is enforced, in place of records.
+        Whether EKS clusters are real Kubernetes API servers and IAM is enforced. Otherwise, objects are only
+        recorded.
     """
 
     def __init__(
@@ -57,17 +58,17 @@ class Emulator(Programs):
 
     @property
     def account(self) -> str:
-        """The account that it answers for."""
+        """The emulated account."""
         return self._account
 
     @property
     def region(self) -> str:
-        """The region that it answers for."""
+        """The emulated region."""
         return self._region
 
     @property
     def endpoint_url(self) -> str:
-        """Where it listens."""
+        """The URL of the emulator."""
         return f"http://{LOOPBACK}:{self._port}"
 
     @property
@@ -77,22 +78,22 @@ class Emulator(Programs):
 
     @property
     def log_path(self) -> Path:
-        """The emulator's log."""
+        """The log file of the emulator."""
         return self._run_directory / "emulator.log"
 
     @property
     def records_directory(self) -> Path:
-        """Where Kubernetes objects and Helm releases are recorded, see `records`."""
+        """The folder of recorded Kubernetes objects and Helm releases, see `records`."""
         return self._run_directory / "kubernetes"
 
     @property
     def control_planes_directory(self) -> Path:
-        """Where real control planes have their folders."""
+        """The folder of real control planes."""
         return self._run_directory / "control-plane"
 
     @property
     def cache_authority(self) -> Path:
-        """Certificate of who vouches for serverless caches; there once a stack has one."""
+        """Certificate of the authority of serverless caches. It exists once a stack has a cache."""
         return self._caches_directory / AUTHORITY_FILE
 
     @property
@@ -100,9 +101,9 @@ class Emulator(Programs):
         return self._run_directory / "caches"
 
     def environment(self) -> dict[str, str]:
-        """Return the variables that point any AWS client at the emulator and at nothing else.
+        """Return the variables that point all AWS clients at the emulator only.
 
-        The credentials are no secret: the emulator takes the access key for the account number.
+        The credentials are not secret: the access key is the account number.
         """
         return {
             "AWS_ENDPOINT_URL": self.endpoint_url,
@@ -117,7 +118,7 @@ class Emulator(Programs):
         }
 
     def client(self, service: str) -> Any:
-        """Return a boto3 client of an AWS service, answered by the emulator."""
+        """Return a boto3 client for an emulated AWS service."""
         return boto3.client(
             service,
             endpoint_url=self.endpoint_url,
@@ -127,7 +128,7 @@ class Emulator(Programs):
         )
 
     def recorded_releases(self) -> tuple[RecordedRelease, ...]:
-        """Return the Helm releases; those that are not ``rendered`` are recorded only."""
+        """Return the Helm releases. Those that are not ``rendered`` are only recorded."""
         return recorded_releases(self.records_directory)
 
     def _start(self) -> None:
@@ -165,9 +166,9 @@ class Emulator(Programs):
             "MINISTACK_ACCOUNT_ID": self._account,
             "AWS_SECRET_ACCESS_KEY": _SECRET,
             "AUTH": str(self._control_plane).lower(),
-            # Tools are unpacked once a machine, not once a run.
+            # Tools are unpacked once per machine, not once per run.
             "XDG_CACHE_HOME": str(tools.cache_directory().parent.parent),
-            # Listeners beside the gateway, on all interfaces.
+            # These would listen on all interfaces, in addition to the gateway.
             "IOT_MTLS_ENABLED": "0",
             "SFTP_ENABLED": "0",
         }

@@ -22,15 +22,16 @@ class DeployError(UserError):
     Parameters
     ----------
     failures
-        The resources that failed, the first of which is the cause; none when CloudFormation refused the
-        template, which the last line of the output then says.
+        The failed resources. The first one is the cause. Empty if CloudFormation refused the template; then
+        the
+        last line of the output has the reason.
     """
 
     def __init__(self, message: str, failures: Sequence[ResourceEvent], log_path: Path) -> None:
         self.failures = tuple(failures)
         self.log_path = log_path
         cause = "; ".join(causes(failures)) or log_tail(log_path, lines=1)
-        super().__init__(f"{message}: {cause}; the whole output is in {log_path}")
+        super().__init__(f"{message}: {cause}; the full output is in {log_path}")
 
 
 def bootstrap(emulator: Emulator, *, log_path: Path, on_line: Callable[[str], None]) -> None:
@@ -61,7 +62,7 @@ def deploy(
     on_event: Callable[[ResourceEvent], None],
     stacks: Sequence[str] = (),
 ) -> None:
-    """Run ``cdk deploy`` on an app that is synthesised already.
+    """Run ``cdk deploy`` on a synthesised app.
 
     Parameters
     ----------
@@ -74,9 +75,9 @@ def deploy(
     on_line
         Called with each line of output.
     on_event
-        Called with each resource that changes its state.
+        Called with each change of a resource's state.
     stacks
-        Names of those that are deployed, with all that they depend on; every stack when left out.
+        Names of the stacks to deploy, with their dependencies. By default, all stacks.
 
     Raises
     ------
@@ -93,7 +94,7 @@ def deploy(
 def destroy(
     emulator: Emulator, assembly_directory: Path, *, log_path: Path, on_line: Callable[[str], None]
 ) -> None:
-    """Run ``cdk destroy --all`` on an app that is synthesised already.
+    """Run ``cdk destroy --all`` on a synthesised app.
 
     Parameters
     ----------
@@ -151,7 +152,7 @@ def _run(
 
 
 def _lines(process: RunningProcess, emulator: Emulator) -> Iterator[str]:
-    """Yield the lines of a log while the process writes them; the emulator must live as long."""
+    """Yield the lines of a log while the process writes them, and check that the emulator runs."""
     with process.log_path.open(encoding="utf-8", errors="replace") as log:
         part = ""
         while True:

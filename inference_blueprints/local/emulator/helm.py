@@ -24,7 +24,7 @@ def render(
     values: Mapping[str, Any],
     kubernetes_version: str,
 ) -> list[dict[str, Any]]:
-    """Return the objects that installing a chart makes, its custom resource definitions included.
+    """Return the objects that a chart installs, including its custom resource definitions.
 
     Parameters
     ----------
@@ -35,14 +35,14 @@ def render(
     namespace
         Namespace of the release.
     values
-        Override the chart's own; ``values.schema.json`` of the chart is enforced by helm.
+        Values that override the chart's defaults. Helm enforces the chart's ``values.schema.json``.
     kubernetes_version
-        What the chart's templates see as the version of the cluster, such as ``1.35``.
+        Version of the cluster in the chart's templates, such as ``1.35``.
 
     Raises
     ------
     KubernetesRejection
-        With helm's own words when it does not render.
+        If it does not render, with helm's message.
     """
     command = [
         *(str(helm), "template", release, str(chart), "--namespace", namespace),

@@ -1,7 +1,8 @@
-"""The seam between CloudFormation and a Kubernetes cluster.
+"""The interface between CloudFormation and a Kubernetes cluster.
 
-Without a real control plane CDK's custom resources for manifests and charts do not run their kubectl Lambda:
-`resource_handlers` hands them to one `ClusterBackend`. With one they do, see `real_kubernetes`.
+Without a real control plane, CDK's custom resources for manifests and charts do not run their kubectl Lambda.
+`resource_handlers` passes them to a `ClusterBackend`. With a real control plane they do, see
+`real_kubernetes`.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ KubernetesObject = Mapping[str, Any]
 
 
 class KubernetesRejection(Exception):  # noqa: N818 - CloudFormation shows it as the reason of a failed resource
-    """The cluster refuses an object, a chart or a removal; the text says which and why."""
+    """The cluster refuses an object, a chart or a removal. The text contains the reason."""
 
 
 @dataclass(frozen=True)
 class EmulatedCluster:
-    """The cluster that is spoken to.
+    """An emulated EKS cluster.
 
     Parameters
     ----------
@@ -38,11 +39,11 @@ class ChartReference:
     Parameters
     ----------
     repository
-        Address of the repository; an ``oci://`` address names the chart too.
+        Address of the repository. An ``oci://`` address includes the chart.
     chart
         Name in the repository.
     version
-        Version; the newest when empty.
+        Version. If empty, the newest.
     """
 
     repository: str
@@ -74,9 +75,9 @@ class ReleaseInstallation:
     namespace
         Where it is installed.
     create_namespace
-        Whether the namespace is made when it is missing.
+        Whether to create the namespace if it is missing.
     values
-        The values that override the chart's own.
+        Values that override the chart's defaults.
     """
 
     name: str
@@ -87,7 +88,7 @@ class ReleaseInstallation:
 
 
 class ClusterBackend(Protocol):
-    """What stands for the Kubernetes API of each EKS cluster; refusals are `KubernetesRejection`."""
+    """Replaces the Kubernetes API of the EKS clusters. Refusals raise `KubernetesRejection`."""
 
     def apply_manifest(
         self,
@@ -97,13 +98,13 @@ class ClusterBackend(Protocol):
         must_be_new: bool,
         prune_label: str | None,
     ) -> None:
-        """Create or change objects, in order, and remove those that carry the label and are not named."""
+        """Create or change objects, in order, and remove other objects with the label."""
 
     def delete_manifest(self, cluster: EmulatedCluster, objects: Sequence[KubernetesObject]) -> None:
-        """Remove objects; one that is not there is no error."""
+        """Remove objects. A missing object is not an error."""
 
     def install_chart(self, cluster: EmulatedCluster, release: ReleaseInstallation) -> None:
         """Install a release, or upgrade it when it exists."""
 
     def uninstall_chart(self, cluster: EmulatedCluster, namespace: str, release: str) -> None:
-        """Remove a release and its objects; one that is not there is no error."""
+        """Remove a release and its objects. A missing release is not an error."""

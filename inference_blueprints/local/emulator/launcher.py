@@ -1,6 +1,6 @@
-"""The emulator's own process: `python -m inference_blueprints.local.emulator.launcher`.
+"""The emulator's process: `python -m inference_blueprints.local.emulator.launcher`.
 
-Applies the project's patches and handlers to ministack, then serves on a socket that it was handed.
+Applies the project's patches and handlers to ministack, then serves on an inherited socket.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ def main() -> None:
     parser.add_argument("--helm", type=Path, required=True, help="helm executable")
     parser.add_argument("--caches", type=Path, required=True, help="folder for serverless caches")
     parser.add_argument(
-        "--control-plane", type=Path, help="folder for real control planes, in place of records"
+        "--control-plane",
+        type=Path,
+        help="folder for real control planes; otherwise, objects are only recorded",
     )
     arguments = parser.parse_args()
     for apply in PATCHES:

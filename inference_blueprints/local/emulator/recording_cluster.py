@@ -1,4 +1,4 @@
-"""A cluster that validates and records what it is given, and runs nothing."""
+"""A cluster that validates and records objects, and runs nothing."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _CLUSTER_KINDS = frozenset(
         "ValidatingWebhookConfiguration",
     }
 )
-# What `kubectl apply --prune` removes unless told otherwise (kubectl, pkg/util/prune): no custom resources.
+# Kinds that `kubectl apply --prune` removes by default (kubectl, pkg/util/prune). No custom resources.
 _PRUNED_KINDS = frozenset(
     {
         "ConfigMap",
@@ -70,13 +70,13 @@ _PRUNED_KINDS = frozenset(
 class RecordingCluster:
     """Validates strictly, renders our own charts with real helm, and records YAML files.
 
-    What only a running cluster can tell is not checked: admission, whether custom resource definitions are
-    installed, whether pods start.
+    Checks that need a running cluster are left out: admission, whether custom resource definitions are
+    installed, and whether pods start.
 
     Parameters
     ----------
     folder
-        Where the clusters are recorded, see `records`.
+        Folder of the recorded clusters, see `records`.
     """
 
     def __init__(self, folder: Path, helm: Path) -> None:
@@ -91,32 +91,34 @@ class RecordingCluster:
         must_be_new: bool,
         prune_label: str | None,
     ) -> None:
-        """Record objects; all are checked before the first is recorded."""
+        """Check all objects, then record them."""
         records = self._records(cluster)
         paths = self._checked(cluster, objects, default_namespace="default")
         existing = [path for path in paths if records.has(path)]
         if must_be_new and existing:
-            raise KubernetesRejection(f"already exists: {', '.join(existing)}; one owner an object")
+            raise KubernetesRejection(
+                f"already exists: {', '.join(existing)}; an object has exactly one owner"
+            )
         for path, kubernetes_object in paths.items():
             records.write(path, kubernetes_object)
         if prune_label is not None:
             self._prune(records, prune_label, keep=set(paths))
 
     def delete_manifest(self, cluster: EmulatedCluster, objects: Sequence[KubernetesObject]) -> None:
-        """Forget objects."""
+        """Remove objects."""
         records = self._records(cluster)
         for kubernetes_object in objects:
             records.remove(records.path_of(kubernetes_object, _namespace(kubernetes_object, "default")))
 
     def install_chart(self, cluster: EmulatedCluster, release: ReleaseInstallation) -> None:
-        """Render and record a chart of our own; record only the values of a chart in a registry."""
+        """Render and record a chart of ours. Record only the values of a third-party chart."""
         if isinstance(release.chart, ChartReference):
             self._record_reference(cluster, release, release.chart)
         else:
             self._record_archive(cluster, release, release.chart)
 
     def uninstall_chart(self, cluster: EmulatedCluster, namespace: str, release: str) -> None:
-        """Forget a release and its objects."""
+        """Remove a release and its objects."""
         records = self._records(cluster)
         recorded = records.release(namespace, release)
         if recorded is not None:
@@ -192,7 +194,7 @@ class RecordingCluster:
     def _checked(
         self, cluster: EmulatedCluster, objects: Sequence[KubernetesObject], *, default_namespace: str
     ) -> dict[str, KubernetesObject]:
-        """Validate objects and their namespaces, all at once, and return them by place."""
+        """Validate objects and their namespaces, report all errors, and return the objects by path."""
         records = self._records(cluster)
         problems = [
             problem
@@ -228,7 +230,7 @@ class RecordingCluster:
 
 
 def _namespace(kubernetes_object: KubernetesObject, default: str) -> str | None:
-    """Return the namespace of an object, nothing for a kind that has none."""
+    """Return the namespace of an object. None for kinds without namespaces."""
     if kubernetes_object["kind"] in _CLUSTER_KINDS:
         return None
     namespace: str = kubernetes_object["metadata"].get("namespace", default)

@@ -1,4 +1,4 @@
-"""The folder in which a cluster's objects are recorded, one YAML file each, for people and for tests.
+"""The folder of a cluster's recorded objects, one YAML file each, for people and for tests.
 
 ``<folder>/<cluster>/<namespace>/<kind>-<name>.yaml``; objects without a namespace are in ``_cluster``, Helm
 releases in ``_releases``.
@@ -28,15 +28,15 @@ class RecordedRelease:
     namespace
         Where it is installed.
     chart
-        Repository and chart, or ``asset`` for a chart of our own.
+        Repository and chart, or ``asset`` for a chart of ours.
     version
-        Version of a chart in a registry, empty for an asset.
+        Version of a third-party chart. Empty for an asset.
     rendered
-        Whether real helm rendered it and its objects were validated; a chart in a registry is recorded only.
+        Whether helm rendered it and its objects were validated. Third-party charts are only recorded.
     values
-        The values that override the chart's own.
+        Values that override the chart's defaults.
     objects
-        The files of its objects, relative to the cluster's folder.
+        Files of its objects, relative to the cluster's folder.
     """
 
     name: str
@@ -54,20 +54,20 @@ class EmulatorRecords:
     Parameters
     ----------
     folder
-        The folder of the cluster; it is created when something is recorded.
+        The folder of the cluster. It is created with the first record.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def path_of(self, kubernetes_object: Mapping[str, Any], namespace: str | None) -> str:
-        """Return the place of an object, relative to the folder, whether it is recorded or not."""
+        """Return the path of an object, relative to the folder, whether it is recorded or not."""
         group, _, _ = kubernetes_object["apiVersion"].rpartition("/")
         kind = ".".join(part for part in (kubernetes_object["kind"].lower(), group) if part)
         return f"{namespace or CLUSTER_SCOPE}/{kind}-{kubernetes_object['metadata']['name']}.yaml"
 
     def has(self, path: str) -> bool:
-        """Tell whether an object is recorded."""
+        """Return whether an object is recorded."""
         return (self._folder / path).is_file()
 
     def write(self, path: str, kubernetes_object: Mapping[str, Any]) -> None:
@@ -75,11 +75,11 @@ class EmulatorRecords:
         self._write(self._folder / path, kubernetes_object)
 
     def remove(self, path: str) -> None:
-        """Forget an object."""
+        """Remove an object."""
         (self._folder / path).unlink(missing_ok=True)
 
     def objects(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield place and content of every recorded object."""
+        """Yield path and content of every recorded object."""
         for file in sorted(self._folder.glob("*/*.yaml")):
             if file.parent.name != _RELEASES:
                 yield str(file.relative_to(self._folder)), yaml.safe_load(file.read_text())
@@ -104,7 +104,7 @@ class EmulatorRecords:
         self._write(self._release_file(release.namespace, release.name), content)
 
     def remove_release(self, namespace: str, name: str) -> None:
-        """Forget a release."""
+        """Remove a release."""
         self._release_file(namespace, name).unlink(missing_ok=True)
 
     def _release_file(self, namespace: str, name: str) -> Path:
@@ -117,7 +117,7 @@ class EmulatorRecords:
 
 
 def recorded_releases(folder: Path) -> tuple[RecordedRelease, ...]:
-    """Return the Helm releases of every cluster below a record folder.
+    """Return the Helm releases of all recorded clusters.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The report of a local run: as data, in the terminal, as a page."""
+"""The report of a local run: as data, in the terminal and as an HTML page."""
 
 from inference_blueprints.local.report.html import render_html
 from inference_blueprints.local.report.report_builder import as_dict, build_report, curl_line

@@ -1,4 +1,4 @@
-"""The report as one page that needs nothing else: no script, no font, no request."""
+"""The report as one self-contained HTML page, without scripts, fonts or requests."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def render_html(report: Report, runs: list[ModelRun]) -> str:
     Parameters
     ----------
     runs
-        What it was built from, for the plots.
+        The runs that the report was built from, for the plots.
 
     Returns
     -------
     str
-        An HTML document; values from the blueprint or the endpoint are escaped.
+        An HTML document. Values from the blueprint or the endpoint are escaped.
     """
     sections = [
         (model, [(plot, Markup(plot.svg())) for plot in plots])  # noqa: S704 - Plot.svg escapes what it writes

@@ -1,4 +1,4 @@
-"""From replays to the report."""
+"""Builds the report from replays."""
 
 from __future__ import annotations
 
@@ -46,22 +46,23 @@ def build_report(
     Parameters
     ----------
     created_at
-        When, with its time zone.
+        Time of the report, with time zone.
     summary
-        The plan in figures: accelerators and prices.
+        Accelerators and prices of the plan.
     runs
-        One a model, at least one.
+        One per model, at least one.
     parts
-        What is real, emulated, simulated or stubbed; figures are marked simulated where a part is.
+        Parts that are real, emulated, simulated or stubbed. Figures are marked simulated if any part is
+        simulated.
     worker_losses
-        What became of streams whose worker was killed; None where that was not tried.
+        Outcomes of the streams whose worker was killed. None if no worker was killed.
     batch
-        What became of batch jobs; None where none was run.
+        Outcomes of the batch jobs. None if none ran.
 
     Returns
     -------
     Report
-        Figures that nothing supports are None, with the reason.
+        A figure that cannot be computed is None, with the reason.
     """
     simulated = any(part.state == "simulated" for part in parts)
     whole = Basis(
@@ -89,7 +90,7 @@ def as_dict(report: Report) -> dict[str, Any]:
     Returns
     -------
     dict
-        The measurement of all models together stands at the top, beside the first model's endpoint.
+        The measurement of all models together is at the top level, with the first model's endpoint.
     """
     first = report.models[0]
     models = [{"name": model.name, **_flat(model)} for model in report.models]
@@ -110,7 +111,7 @@ def as_dict(report: Report) -> dict[str, Any]:
 
 
 def curl_line(endpoint: str, model: str) -> str:
-    """Return a command for a POSIX shell that asks a model for a few tokens.
+    """Return a POSIX shell command that requests a few tokens from a model.
 
     Parameters
     ----------
@@ -164,14 +165,14 @@ def _objectives(objectives: Objectives, measurement: Measurement) -> tuple[Objec
 
 
 def _all_met(objectives: Sequence[ObjectiveOutcome]) -> bool | None:
-    """Return whether all objectives are met; None where none is stated or one could not be measured."""
+    """Return whether all objectives are met. None if none is stated or one could not be measured."""
     if not objectives or any(objective.met is None for objective in objectives):
         return None
     return all(objective.met for objective in objectives)
 
 
 def _replayed(result: ReplayResult) -> Replayed:
-    """Say what was replayed."""
+    """Describe the replayed trace."""
     scaled, trace, workload = result.scaled, result.trace, result.workload
     return Replayed(
         trace=trace.name,
@@ -200,20 +201,20 @@ def _replayed(result: ReplayResult) -> Replayed:
 
 
 def _mean(result: ReplayResult, tokens: Callable[[TokenUsage], int]) -> float | None:
-    """Return the mean of a token count over the answers that came with one."""
+    """Return the mean of a token count over the answers that have one."""
     counted = [tokens(outcome.usage) for outcome in result.answered if outcome.usage]
     return sum(counted) / len(counted) if counted else None
 
 
 def _flat(model: ModelReport) -> dict[str, Any]:
-    """Return a model's values with its measurement beside them, as at the top of the report."""
+    """Return a model's values and its measurement on one level, as at the top of the report."""
     values: dict[str, Any] = _values(model)
     measurement = values.pop("measurement")
     return {**values, **measurement}
 
 
 def _values(value: Any) -> Any:
-    """Turn dataclasses into JSON values: field names in camelCase, mappings as they are."""
+    """Turn dataclasses into JSON values: field names in camelCase, mappings unchanged."""
     if dataclasses.is_dataclass(value):
         return {
             to_camel(field.name): _values(getattr(value, field.name)) for field in dataclasses.fields(value)

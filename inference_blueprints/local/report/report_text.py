@@ -26,7 +26,7 @@ def cost_lines(measurement: Measurement) -> list[tuple[str, str]]:
             "not available"
             if price is None
             else f"{price.input_and_output:.2f} USD for input and output, "
-            f"{price.output:.2f} USD if output bears the whole cost, at the replayed load",
+            f"{price.output:.2f} USD if output tokens carry the whole cost, at the replayed load",
         ),
     ]
 
@@ -67,7 +67,7 @@ def objective_lines(model: ModelReport) -> list[str]:
 
 
 def worker_loss(loss: WorkerLoss) -> str:
-    """Return a sentence about the streams whose worker was killed."""
+    """Return a sentence about a killed worker and its streams."""
     kind = "worker" if loss.role == "worker" else f"{loss.role} worker"
     if not loss.killed:
         return f"The only {kind} of {loss.deployment} was not killed: no other could continue its streams."

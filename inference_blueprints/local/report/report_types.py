@@ -19,17 +19,17 @@ from inference_blueprints.targets.local.platform_parts import PlatformPart
 
 @dataclass(frozen=True, slots=True)
 class ModelRun:
-    """What is known of one model after its replay.
+    """The result of one model's replay.
 
     Parameters
     ----------
     endpoint
         Base URL of its OpenAI API, ending in ``/v1``.
     objectives
-        Latencies that the blueprint asks for.
+        Latency objectives of the blueprint.
     profile
-        What the simulated engine's latencies come from: the plan's own model and accelerator. None where the
-        catalogue has no such profile.
+        Profile of the model and accelerator that the simulated engine's latencies come from. None if the
+        catalogue has none.
     """
 
     endpoint: str
@@ -40,16 +40,16 @@ class ModelRun:
 
 @dataclass(frozen=True, slots=True)
 class ObjectiveOutcome:
-    """Whether a latency that the blueprint asks for was kept.
+    """Whether a latency objective of the blueprint was met.
 
     Parameters
     ----------
     name
         The blueprint's key, such as ``timeToFirstTokenP90Ms``.
     limit_ms, measured_ms
-        In milliseconds; nothing may have been measured.
+        Limit and measured value, in milliseconds. None if nothing was measured.
     met
-        Whether the measured one is within the limit; None without a measured one.
+        Whether the measured value is within the limit. None without a measured value.
     """
 
     name: str
@@ -65,11 +65,11 @@ class Length:
     Parameters
     ----------
     stated
-        What the blueprint's workload says.
+        Mean in the blueprint's workload.
     sent
-        What the replay asked for.
+        Mean that the replay requested.
     counted
-        What the endpoint counted over the answered requests; None where it counts nothing.
+        Mean that the endpoint counted over the answered requests. None if it returns no counts.
     """
 
     stated: int
@@ -79,7 +79,7 @@ class Length:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What was replayed, and how far it is from what was recorded.
+    """The replayed trace, and how it differs from the recorded one.
 
     Parameters
     ----------
@@ -88,13 +88,13 @@ class Replayed:
     peak_requests_per_second, peak_window_seconds
         Rate in the busiest window of this length.
     stated_shared_prefix_ratio
-        What the blueprint's workload says; the trace's own sharing is kept where it is more.
+        Ratio in the blueprint's workload. If the trace shares more, its own ratio is kept.
     template_tokens
         Tokens that the chat template adds to each prompt, part of ``input_tokens``.
     seed
-        Of the prompts' text.
+        Seed of the text of the prompts.
     client_cpu_share, lateness_p99_ms
-        How busy the client was, of one processor, and how late it sent requests.
+        Share of one processor that the client used, and how late it sent requests.
     """
 
     trace: str
@@ -117,20 +117,20 @@ class Replayed:
 
 @dataclass(frozen=True, slots=True)
 class ModelReport:
-    """One model.
+    """The report of one model.
 
     Parameters
     ----------
     name, endpoint, curl
-        How to ask it.
+        How to send requests to it.
     objectives
-        Those that the blueprint states.
+        Outcomes of the stated objectives.
     replayed
-        What it was asked.
+        The replayed trace.
     failure_details
-        What was said about the first failure of each reason.
+        Detail of the first failure, per reason.
     warnings
-        What makes its figures doubtful.
+        Reasons to doubt its figures.
     """
 
     name: str
@@ -145,22 +145,22 @@ class ModelReport:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A whole run.
+    """The report of a run.
 
     Parameters
     ----------
     created_at
-        When, with its time zone.
+        Time of the report, with time zone.
     simulated
         Whether latencies come from a simulated engine.
     parts
-        What is real, emulated, simulated or stubbed.
+        Parts that are real, emulated, simulated or stubbed.
     plan
         The plan's summary as JSON values: pools, accelerators, prices with their date, source and region.
     worker_losses
-        What became of streams whose worker was killed; None where that was not tried.
+        Outcomes of the streams whose worker was killed. None if no worker was killed.
     batch
-        What became of batch jobs; None where none was run.
+        Outcomes of the batch jobs. None if none ran.
     """
 
     blueprint: str

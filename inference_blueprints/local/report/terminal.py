@@ -1,4 +1,4 @@
-"""Prints the report to a terminal, or as plain text to any other output."""
+"""Prints the report to a terminal, or as plain text to other outputs."""
 
 from __future__ import annotations
 

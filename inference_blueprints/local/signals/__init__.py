@@ -1,1 +1,1 @@
-"""The signal store of a run on this machine: where it is, and what a job left in it."""
+"""The signal store of a local run: its address, and the answers that a job wrote."""

@@ -1,4 +1,4 @@
-"""Reads back what a job left in the signal store, and holds it against the job's own answers."""
+"""Reads a job's answers back from the signal store and compares them with its output file."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class SignalCounts:
-    """What became of a job's answers in the signal store.
+    """Counts of a job's answers in the signal store.
 
     Parameters
     ----------
     written
-        Answers that are there, word for word.
+        Answers with the right value.
     missing
-        Answers that are not there.
+        Answers without a value.
     wrong
-        Answers in whose place something else is.
+        Answers with another value.
     """
 
     name: str
@@ -29,23 +29,23 @@ class SignalCounts:
 
     @property
     def is_whole(self) -> bool:
-        """Whether every answer is there."""
+        """Whether every answer has the right value."""
         return not (self.missing or self.wrong)
 
 
-#: Returns the records of keys of a signal, by key; one without a value is left out.
+#: Returns a signal's records by key. Keys without a value are left out.
 Read = Callable[[str, Sequence[str]], Mapping[str, Mapping[str, Any]]]
 
 
 def read_back(name: str, model: str, output: str, read: Read) -> SignalCounts:
-    """Count what became of answers in the signal store.
+    """Compare a job's answers with the signal store.
 
     Parameters
     ----------
     model
-        What gave the answers.
+        Name of the model that gave the answers.
     output
-        The job's output file, JSON Lines.
+        The job's output file in JSON Lines.
     """
     answers = dict(_answer(row) for row in output.split("\n") if row)
     found = read(name, list(answers))
@@ -63,6 +63,6 @@ def read_back(name: str, model: str, output: str, read: Read) -> SignalCounts:
 
 
 def _answer(row: str) -> tuple[str, str]:
-    """Return a row's custom_id and what the model said."""
+    """Return the custom_id and the answer of a row."""
     values = json.loads(row)
     return values["custom_id"], values["response"]["body"]["choices"][0]["message"]["content"]

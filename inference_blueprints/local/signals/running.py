@@ -1,4 +1,4 @@
-"""Where the emulator's signal store answers."""
+"""Finds the emulated signal store."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from inference_blueprints.local.run_state import RunningSignals
 
 
 def find_signals(emulator: Emulator, platform: str) -> RunningSignals:
-    """Return where the deployed signal store answers.
+    """Return the address of the deployed signal store and credentials for it.
 
     Parameters
     ----------
     emulator
-        Where the platform is deployed.
+        The emulator that the platform is deployed to.
     platform
-        ``metadata.name``, of a platform with a signal store.
+        ``metadata.name`` of a platform with a signal store.
     """
     client = emulator.client("cloudformation")
     (stack,) = client.describe_stacks(StackName=stores_stack(platform))["Stacks"]

@@ -1,4 +1,4 @@
-"""How a person reads the signal store of a run that stays up."""
+"""How to read the signal store of a run that keeps running."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from inference_blueprints.local.run_state import RunningSignals
 
 
 def signals_usage_lines(signals: RunningSignals, run_directory: Path) -> tuple[str, ...]:
-    """Return where the store answers, and a command for a POSIX shell that reads it.
+    """Return the address of the store, and a POSIX shell command that reads it.
 
     Parameters
     ----------
@@ -17,6 +17,6 @@ def signals_usage_lines(signals: RunningSignals, run_directory: Path) -> tuple[s
         Folder of the run.
     """
     return (
-        f"signals: Valkey at {signals.address.host}:{signals.address.port}, for users of the cache alone",
+        f"signals: Valkey at {signals.address.host}:{signals.address.port}, only for users of the cache",
         f"blueprints local signals NAME KEY --run-directory {shlex.quote(str(run_directory))}",
     )

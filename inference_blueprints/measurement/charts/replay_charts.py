@@ -21,17 +21,17 @@ def plots_of(result: ReplayResult, objectives: Objectives, *, name: str, simulat
     Parameters
     ----------
     objectives
-        Latencies that the blueprint asks for; they are drawn as limits.
+        Latency objectives of the blueprint. They are drawn as limits.
     name
         Prefix of the plots' names, unique on the page.
     simulated
-        Whether the latencies come from a simulated engine; every title then says so.
+        Whether the latencies come from a simulated engine. If so, every title is marked.
 
     Returns
     -------
     list of Plot
-        Arrivals, throughput, both latencies' distributions, latency over time, cache hits; without those
-        that have no data.
+        Arrivals, throughput, distributions of both latencies, latency over time and cache hits. Plots
+        without data are left out.
     """
     seconds = result.elapsed_seconds
     answered = result.answered
@@ -60,7 +60,7 @@ def _end_to_end(outcome: RequestOutcome) -> float:
 
 
 def _arrivals(outcomes: Sequence[RequestOutcome], seconds: float, name: str) -> Plot:
-    """Count requests by the time they were sent, failed ones on top."""
+    """Count requests by send time, failed ones on top."""
     width = seconds / _BINS
     answered, failed = [0] * (_BINS + 1), [0] * (_BINS + 1)
     for outcome in outcomes:
@@ -74,7 +74,7 @@ def _arrivals(outcomes: Sequence[RequestOutcome], seconds: float, name: str) -> 
     total = len(outcomes)
     return Plot(
         f"{name}-arrivals",
-        "Requests by the time they were sent",
+        "Requests by send time",
         f"{total} requests over {seconds:.0f} seconds, {sum(failed)} of them failed (on top, in red).",
         Axis(_SENT, seconds),
         Axis(f"requests in {width:.1f} s", max(top for _, _, top in bad)),
@@ -98,8 +98,8 @@ def _throughput(answered: Sequence[RequestOutcome], seconds: float, name: str, s
     peak = max(rate for _, rate in points)
     return Plot(
         f"{name}-throughput",
-        f"Answer tokens a second, all accelerators together, at the replayed load{suffix}",
-        f"At most {number(peak)} tokens a second.",
+        f"Output tokens per second, all accelerators together, at the replayed load{suffix}",
+        f"At most {number(peak)} tokens per second.",
         Axis(_SENT, seconds),
         Axis("tokens per second", peak),
         [Curve(points, "second")],
@@ -107,7 +107,7 @@ def _throughput(answered: Sequence[RequestOutcome], seconds: float, name: str, s
 
 
 def _distribution(name: str, title: str, latencies: Iterable[float], limit: float | None = None) -> Plot:
-    """Draw the share of requests that were at most so slow."""
+    """Draw the cumulative distribution of a latency."""
     values = sorted(latencies)
     points: list[tuple[float, float]] = [(0.0, 0.0)]
     for position, value in enumerate(values):  # a step at each request
@@ -127,13 +127,13 @@ def _distribution(name: str, title: str, latencies: Iterable[float], limit: floa
 
 
 def _over_time(answered: Sequence[RequestOutcome], seconds: float, name: str, suffix: str) -> Plot:
-    """Draw each request's time to first token where it was sent."""
+    """Draw each request's time to first token at its send time."""
     points = [(outcome.sent_seconds, _first_token(outcome)) for outcome in answered]
     slowest = max(points, key=lambda point: point[1])
     return Plot(
         f"{name}-over-time",
-        f"Time to first token by the time a request was sent{suffix}",
-        f"The slowest, {number(slowest[1])} ms, was sent after {slowest[0]:.0f} seconds.",
+        f"Time to first token by send time{suffix}",
+        f"The slowest request took {number(slowest[1])} ms and was sent after {slowest[0]:.0f} seconds.",
         Axis(_SENT, seconds),
         Axis("milliseconds", slowest[1]),
         [Dots(points, "first")],
@@ -141,7 +141,7 @@ def _over_time(answered: Sequence[RequestOutcome], seconds: float, name: str, su
 
 
 def _cache_hits(answered: Sequence[RequestOutcome], seconds: float, name: str) -> Plot:
-    """Draw how much of each prompt was in the KV cache."""
+    """Draw the share of each prompt that was in the KV cache."""
     points = [
         (outcome.sent_seconds, (outcome.usage.cached_tokens or 0) / outcome.usage.prompt_tokens * 100)
         for outcome in answered
@@ -150,8 +150,8 @@ def _cache_hits(answered: Sequence[RequestOutcome], seconds: float, name: str) -
     hits = sum(share > 0 for _, share in points)
     return Plot(
         f"{name}-cache",
-        "Prompt tokens found in the KV cache, by request",
-        f"{hits} of {len(points)} requests found some of their prompt in the cache.",
+        "Share of prompt tokens found in the KV cache, per request",
+        f"{hits} of {len(points)} requests found part of their prompt in the cache.",
         Axis(_SENT, seconds),
         Axis("% of the prompt", 100.0),
         [Dots(points, "second")],

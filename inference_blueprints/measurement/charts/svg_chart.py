@@ -1,4 +1,4 @@
-"""Small plots as inline SVG; colours are the page's classes, so that they follow its light or dark scheme."""
+"""Small plots as inline SVG. Colours are CSS classes, so that they follow the light or dark scheme."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Axis:
     Parameters
     ----------
     label
-        What it shows, with its unit.
+        Label with its unit.
     maximum
-        Largest value to show; the axis ends at the tick above it.
+        Largest value to show. The axis ends at the next tick.
     """
 
     label: str
@@ -35,7 +35,7 @@ class Axis:
 
     @property
     def step(self) -> float:
-        """Distance of two ticks: 1, 2, 2.5 or 5 times a power of ten."""
+        """Distance between ticks: 1, 2, 2.5 or 5 times a power of ten."""
         rough = (self.maximum or 1.0) / _TICKS
         power = 10.0 ** math.floor(math.log10(rough))
         return next(step * power for step in _STEPS if step * power >= rough * (1 - 1e-9))
@@ -48,7 +48,7 @@ class Axis:
 
     @property
     def end(self) -> float:
-        """Value at its far end."""
+        """Value at the end of the axis."""
         return self.ticks[-1]
 
 
@@ -138,7 +138,7 @@ class Dots:
 
 @dataclass(frozen=True, slots=True)
 class Crosses:
-    """A cross at each point: told from dots without their colour.
+    """A cross at each point, which differs from dots in shape too.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ class Ring:
     def svg(self, plot: Plot) -> str:
         """Return the marks as SVG elements."""
         x, y = plot.x(self.point[0]), plot.y(self.point[1])
-        below = y < HEIGHT - _BOTTOM - 40  # nothing is written there but just above the axis
+        below = y < HEIGHT - _BOTTOM - 40  # the space there is empty, except just above the axis
         return (
             f'<circle class="line-{self.style}" cx="{x:.1f}" cy="{y:.1f}" r="6.5"/>'
             f'<text x="{x:.1f}" y="{y + (20 if below else -11):.1f}" text-anchor="middle">'
@@ -211,7 +211,7 @@ class Plot:
     name
         Unique on the page.
     title, description
-        What a screen reader says.
+        Texts for screen readers.
     layers
         From back to front.
     """

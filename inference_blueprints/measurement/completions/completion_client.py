@@ -13,7 +13,7 @@ import aiohttp
 from inference_blueprints.measurement.completions.request_outcome import RequestOutcome, TokenUsage
 
 Clock = Callable[[], float]
-#: Reasons that speak of the endpoint as a whole rather than of one request.
+#: Reasons that concern the whole endpoint, not one request.
 REFUSED = "connection refused"
 BROKEN = "connection broken"
 TIMED_OUT = "no end within the time limit"
@@ -27,7 +27,7 @@ _DETAIL_CHARACTERS = 300
 
 
 class _RequestFailedError(Exception):
-    """A request that got no complete answer."""
+    """A request without a complete answer."""
 
     def __init__(self, reason: str, detail: str = "") -> None:
         super().__init__(reason, detail)
@@ -37,7 +37,7 @@ class _RequestFailedError(Exception):
 
 @dataclass(slots=True)
 class _Stream:
-    """What has come of a stream so far."""
+    """The received part of a stream."""
 
     first: float | None = None
     last: float | None = None
@@ -51,13 +51,13 @@ class CompletionClient:
     Parameters
     ----------
     session
-        Connections to use; the caller closes it.
+        Session to use. The caller closes it.
     model
-        Name of the model to ask.
+        Name of the model.
     timeout_seconds
-        Longest time from sending to the end of the stream.
+        Maximum time from sending to the end of the stream.
     clock
-        Monotonic seconds; the outcome's times are read from it.
+        Returns monotonic seconds for the times of the outcome.
     """
 
     def __init__(
@@ -88,17 +88,18 @@ class CompletionClient:
         Parameters
         ----------
         output_tokens
-            Exact length of the answer to ask for. ``min_tokens`` and ``ignore_eos`` are vLLM's and Dynamo's
-            additions to the API; without them a trace's answer lengths cannot be replayed.
+            Exact length of the answer. The request uses ``min_tokens`` and ``ignore_eos``, which vLLM and
+            Dynamo
+            add to the API. Without them, the answer lengths of a trace cannot be replayed.
         due_seconds
-            When the request was to be sent, on the clock.
+            Planned send time, on the clock.
         on_first_token
-            Called when the first piece of the answer has come.
+            Called when the first chunk of the answer arrives.
 
         Returns
         -------
         RequestOutcome
-            Also for a request that failed; no exception but cancellation leaves this method.
+            Also for a failed request. This method raises no exception except cancellation.
         """
         body = {
             "model": self._model,
@@ -135,7 +136,7 @@ class CompletionClient:
         )
 
     async def _read(self, body: dict[str, Any], stream: _Stream) -> None:
-        """Send the request and note what its stream brings."""
+        """Send the request and record its stream."""
         async with self._session.post(self._url, json=body) as response:
             if response.status != _HTTP_OK:
                 raise _RequestFailedError(f"HTTP {response.status}", await response.text(errors="replace"))
@@ -145,7 +146,7 @@ class CompletionClient:
             raise _RequestFailedError(NO_TOKENS)
 
     def _note(self, event: dict[str, Any], stream: _Stream) -> None:
-        """Take one event's text and token counts."""
+        """Record the text and token counts of one event."""
         if "error" in event:
             raise _RequestFailedError(REPORTED, json.dumps(event["error"]))
         try:
@@ -167,7 +168,7 @@ class CompletionClient:
 
 
 def _text(delta: dict[str, Any]) -> str:
-    """Return the answer's or the reasoning's text in a piece of the stream."""
+    """Return the text of the answer or of the reasoning in a chunk."""
     return delta.get("content") or delta.get("reasoning_content") or ""
 
 
@@ -189,7 +190,7 @@ async def _events(content: aiohttp.StreamReader) -> AsyncIterator[dict[str, Any]
 
 
 async def _line(content: aiohttp.StreamReader) -> bytes:
-    """Read a line; empty at the end of the stream."""
+    """Read a line. It is empty at the end of the stream."""
     try:
         return await content.readline()
     except ValueError as error:  # longer than the reader's limit

@@ -1,4 +1,4 @@
-"""What became of one request."""
+"""The outcome of one request."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ _MILLISECONDS = 1000.0
 
 @dataclass(frozen=True, slots=True)
 class TokenUsage:
-    """Token counts as the endpoint states them in ``usage``.
+    """Token counts from ``usage`` in the response.
 
     Parameters
     ----------
     prompt_tokens, completion_tokens
-        Tokens of the prompt, chat template included, and of the answer.
+        Tokens of the prompt including the chat template, and of the answer.
     cached_tokens
-        Prompt tokens found in the KV cache; None where the endpoint does not say.
+        Prompt tokens found in the KV cache. None if the endpoint does not report them.
     """
 
     prompt_tokens: int
@@ -26,22 +26,22 @@ class TokenUsage:
 
 @dataclass(frozen=True, slots=True)
 class RequestOutcome:
-    """One request as it went. Times are seconds on the client's clock.
+    """The outcome of one request. Times are seconds on the client's clock.
 
     Parameters
     ----------
     due_seconds, sent_seconds
-        When it was to be sent, and when it was.
+        Planned and actual send time.
     first_token_seconds, last_token_seconds
-        When the first and the last piece of the answer came; None where none did.
+        When the first and the last chunk of the answer arrived. None if none arrived.
     ended_seconds
-        When nothing more was to come.
+        When the request ended.
     usage
-        Token counts; None where the endpoint did not send any.
+        Token counts. None if the endpoint sent none.
     failure
-        Why it failed, in words that are the same for the same cause; None for a complete answer.
+        Reason of the failure. The same cause has the same text. None for a complete answer.
     failure_detail
-        What the endpoint or the operating system said about it.
+        Message of the endpoint or the operating system.
     """
 
     due_seconds: float
@@ -55,21 +55,21 @@ class RequestOutcome:
 
     @property
     def time_to_first_token_ms(self) -> float | None:
-        """From sending to the first piece of the answer, in milliseconds."""
+        """Time from sending to the first chunk of the answer, in milliseconds."""
         if self.first_token_seconds is None:
             return None
         return (self.first_token_seconds - self.sent_seconds) * _MILLISECONDS
 
     @property
     def end_to_end_ms(self) -> float | None:
-        """From sending to the last piece of the answer, in milliseconds."""
+        """Time from sending to the last chunk of the answer, in milliseconds."""
         if self.last_token_seconds is None:
             return None
         return (self.last_token_seconds - self.sent_seconds) * _MILLISECONDS
 
     @property
     def time_per_output_token_ms(self) -> float | None:
-        """From the first token to the last over the tokens after the first, in milliseconds."""
+        """Time from the first to the last token, divided by the tokens after the first, in milliseconds."""
         if self.first_token_seconds is None or self.last_token_seconds is None or self.usage is None:
             return None
         if self.usage.completion_tokens < 2:  # noqa: PLR2004 - there is no token after the first

@@ -1,4 +1,4 @@
-"""What an endpoint serves, and whether its engines are real."""
+"""The models of an endpoint, and whether its engines are real."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from inference_blueprints.measurement.completions.completion_client import (
     TIMED_OUT,
 )
 
-#: Response header with which the endpoints of this library's local platform say what their engines are.
+#: Response header of local endpoints of this library, with the kind of their engines.
 ENGINE_HEADER = "X-Inference-Blueprints-Engine"
 SIMULATED = "simulated"
 _HTTP_OK = 200
 
 
 class ListingFailedError(Exception):
-    """An endpoint that does not say what it serves.
+    """An endpoint did not list its models.
 
     Parameters
     ----------
     reason
-        In words that are the same for the same cause, as an outcome's failure.
+        Reason of the failure. The same cause has the same text, as in an outcome.
     detail
-        What the endpoint or the operating system said about it.
+        Message of the endpoint or the operating system.
     """
 
     def __init__(self, reason: str, detail: object = "") -> None:
@@ -42,9 +42,9 @@ class ServedModels:
     Parameters
     ----------
     names
-        Models that can be asked for.
+        Names of the models.
     simulated
-        Whether latencies are those of simulated engines.
+        Whether the engines are simulated.
     """
 
     names: tuple[str, ...]
@@ -54,19 +54,19 @@ class ServedModels:
 async def served_models(
     session: aiohttp.ClientSession, base_url: str, *, timeout_seconds: float
 ) -> ServedModels:
-    """Ask an endpoint what it serves.
+    """List the models of an endpoint.
 
     Parameters
     ----------
     session
-        Connections to use; the caller closes it.
+        Session to use. The caller closes it.
     timeout_seconds
-        Longest time for the answer.
+        Maximum time for the response.
 
     Raises
     ------
     ListingFailedError
-        If it does not answer, or not with a list.
+        If it does not answer with a list.
     """
     timeout = aiohttp.ClientTimeout(total=timeout_seconds)
     try:

@@ -1,4 +1,4 @@
-"""Requests sent when they are due, whatever became of those before."""
+"""Sends requests at their due times, independent of earlier requests."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from inference_blueprints.measurement.replay.prompt_writer import PromptWriter
 from inference_blueprints.measurement.replay.scaled_trace import ReplayError, ScaledRequest
 
 NOT_SENT = "not sent: too many requests in flight"
-#: Requests in a row that must find the endpoint unreachable before the replay gives up.
+#: The replay stops after this number of consecutive requests could not reach the endpoint.
 UNREACHABLE_IN_A_ROW = 5
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayProgress:
-    """How far a replay is.
+    """Progress of a replay.
 
     Parameters
     ----------
     done, total
-        Requests that ended, and requests of the whole replay.
+        Completed requests, and all requests of the replay.
     in_flight
-        Requests that wait for the end of their answer.
+        Requests whose answer has not ended.
     """
 
     done: int
@@ -43,12 +43,12 @@ ProgressCallback = Callable[[ReplayProgress], None]
 
 @dataclass(frozen=True, slots=True)
 class Pacing:
-    """Time as the replay sees it; tests replace it.
+    """The time source of the replay. Tests replace it.
 
     Parameters
     ----------
     sleep
-        Waits for so many seconds.
+        Waits for a number of seconds.
     """
 
     clock: Clock = time.perf_counter
@@ -61,11 +61,11 @@ class OpenLoop:
     Parameters
     ----------
     client
-        Sends one request; it reads the same clock.
+        Sends one request. It uses the same clock.
     writer
-        Writes a request's prompt, when it is due.
+        Writes the prompt of a request when it is due.
     in_flight_limit
-        A request that is due while so many are in flight is not sent and counts as failed.
+        Maximum number of requests in flight. A request above it is not sent and counts as failed.
     on_progress
         Called when a request is sent or ends.
     """
@@ -95,17 +95,17 @@ class OpenLoop:
         Parameters
         ----------
         requests
-            In the order of arrival.
+            Requests in the order of arrival.
 
         Returns
         -------
         list of RequestOutcome
-            In the order of arrival, times counted from the start of this call.
+            In the order of arrival. Times are relative to the start of this call.
 
         Raises
         ------
         ReplayError
-            If the endpoint goes away.
+            If the endpoint stops answering.
         """
         self._total = len(requests)
         start = self._pacing.clock()
@@ -119,16 +119,16 @@ class OpenLoop:
                         group.create_task(self._send_one(request, due))
                     else:
                         self._end(_not_sent(due, self._pacing.clock()))
-        except ExceptionGroup as failed:  # the first one ended the others
+        except ExceptionGroup as failed:  # the first error cancelled the others
             raise failed.exceptions[0] from failed
         return [_counted_from(start, outcome) for outcome in sorted(self._outcomes, key=_due)]
 
     async def _wait_until(self, due: float) -> None:
-        """Sleep until a moment of the clock; at least let others run."""
+        """Sleep until a time on the clock. Let other tasks run at least once."""
         await self._pacing.sleep(max(0.0, due - self._pacing.clock()))
 
     async def _send_one(self, request: ScaledRequest, due: float) -> None:
-        """Send one request and take its outcome."""
+        """Send one request and record its outcome."""
         self._report_progress()
         outcome = await self._client.complete(self._writer.prompt(request), request.output_tokens, due)
         self._in_flight -= 1
@@ -136,37 +136,37 @@ class OpenLoop:
         self._watch(outcome)
 
     def _end(self, outcome: RequestOutcome) -> None:
-        """Take an outcome."""
+        """Record an outcome."""
         self._outcomes.append(outcome)
         self._report_progress()
 
     def _watch(self, outcome: RequestOutcome) -> None:
-        """Give up when request after request finds nobody there."""
+        """Stop when too many consecutive requests cannot reach the endpoint."""
         self._unreachable_in_a_row = self._unreachable_in_a_row + 1 if outcome.failure in UNREACHABLE else 0
         if self._unreachable_in_a_row == UNREACHABLE_IN_A_ROW:
             raise ReplayError(
-                f"the endpoint went away after {len(self._outcomes)} of {self._total} requests: the last "
-                f"{UNREACHABLE_IN_A_ROW} got no answer ({outcome.failure}: {outcome.failure_detail})"
+                f"the endpoint stopped answering after {len(self._outcomes)} of {self._total} requests: the "
+                f"last {UNREACHABLE_IN_A_ROW} got no answer ({outcome.failure}: {outcome.failure_detail})"
             )
 
     def _report_progress(self) -> None:
-        """Tell the callback, where there is one."""
+        """Call the progress callback, if there is one."""
         if self._on_progress:
             self._on_progress(ReplayProgress(len(self._outcomes), self._total, self._in_flight))
 
 
 def _not_sent(due: float, now: float) -> RequestOutcome:
-    """Return the outcome of a request for which there was no room."""
+    """Return the outcome of a request above the limit in flight."""
     return RequestOutcome(due, now, None, None, now, None, NOT_SENT)
 
 
 def _due(outcome: RequestOutcome) -> float:
-    """Return when a request was due."""
+    """Return the due time of a request."""
     return outcome.due_seconds
 
 
 def _counted_from(start: float, outcome: RequestOutcome) -> RequestOutcome:
-    """Count an outcome's times from the start of the replay."""
+    """Return an outcome with times relative to the start of the replay."""
     first, last = outcome.first_token_seconds, outcome.last_token_seconds
     return replace(
         outcome,

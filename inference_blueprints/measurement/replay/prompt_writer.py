@@ -1,4 +1,4 @@
-"""The text of a replayed prompt: an exact number of tokens, equal where the recorded prompts were equal."""
+"""Writes replayed prompts with an exact number of tokens. Parts that were equal in the trace are equal."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from inference_blueprints.measurement.replay.scaled_trace import PrefixBlock, ScaledRequest
 
-#: Text of so many tokens from a seed: equal seeds give equal text, of which a shorter one is the start.
+#: Returns text with a number of tokens. Equal seeds give equal text; a shorter text is a prefix of a longer.
 RandomText = Callable[[int, int], str]
 _BLOCKS_KEPT = 4096
 _SEED_BYTES = 8
@@ -20,10 +20,10 @@ class PromptWriter:
     Parameters
     ----------
     random_text
-        Gives one-token words, each with a space before it, as
+        Returns one-token words, each with a space before it, as
         ``inference_blueprints.measurement.tokenizer.vocabulary.random_text`` does.
     seed
-        Replays of different seeds share no text, so that one finds nothing in the cache of another.
+        Replays with different seeds share no text, so that none hits the cache of another.
     """
 
     def __init__(self, random_text: RandomText, seed: int) -> None:
@@ -36,12 +36,12 @@ class PromptWriter:
         Parameters
         ----------
         request
-            Its blocks are the text.
+            The request, with its blocks.
 
         Returns
         -------
         str
-            As many one-token words as the blocks have tokens.
+            One one-token word per token of the blocks.
         """
         return "".join(self._block(block) for block in request.blocks)
 

@@ -19,11 +19,12 @@ class TraceRequest:
     Parameters
     ----------
     timestamp_seconds
-        When it arrived, counted from the start of the trace.
+        Arrival time, from the start of the trace.
     input_tokens, output_tokens
         Length of its prompt and of its answer.
     block_ids
-        Its prompt in blocks of `Trace.block_tokens` tokens, the last one shorter: equal ids, equal content.
+        Its prompt in blocks of `Trace.block_tokens` tokens. The last may be shorter. Equal ids mean equal
+        content.
     """
 
     timestamp_seconds: float
@@ -39,7 +40,7 @@ class Trace:
     Parameters
     ----------
     name, source, licence, cut
-        For whoever reads a figure made from it: what it is, from where, under what licence, which part.
+        Its name, source, licence and the part that is used, for readers of the figures.
     block_tokens
         Tokens of a prefix block.
     timestamp_step_seconds
@@ -57,10 +58,11 @@ class Trace:
     requests: tuple[TraceRequest, ...]
 
     def arrivals_seconds(self) -> list[float]:
-        """Return each request's arrival in seconds, the first at 0.
+        """Return the arrival time of each request in seconds, from the first.
 
-        Requests that share a rounded time are spread evenly over the step, in their order: replayed as
-        published, a dozen would arrive in the same instant every few seconds, which no service saw.
+        Requests with the same rounded time are spread evenly over the step, in their order. Replayed as
+        published, a dozen would arrive at the same instant every few seconds, which does not happen in
+        reality.
         """
         step = self.timestamp_step_seconds
         steps = [round(request.timestamp_seconds / step) for request in self.requests]
@@ -76,12 +78,12 @@ class Trace:
 
 @cache
 def shipped_trace() -> Trace:
-    """Return the excerpt that comes with the library.
+    """Return the excerpt in this library.
 
     Returns
     -------
     Trace
-        The first minutes of Mooncake's conversation trace; ``scripts/record_trace_excerpt.py`` cuts it.
+        The first minutes of Mooncake's conversation trace, cut by ``scripts/record_trace_excerpt.py``.
     """
     description = json.loads((_DATA / "mooncake_conversation.json").read_text(encoding="utf-8"))
     with gzip.open(_DATA / "mooncake_conversation.jsonl.gz", "rt", encoding="utf-8") as lines:
@@ -98,7 +100,7 @@ def shipped_trace() -> Trace:
 
 
 def _request(line: str) -> TraceRequest:
-    """Read one record; its timestamp is in milliseconds."""
+    """Read one record. Its timestamp is in milliseconds."""
     record = json.loads(line)
     return TraceRequest(
         timestamp_seconds=record["timestamp"] / _MILLISECONDS,

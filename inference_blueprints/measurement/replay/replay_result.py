@@ -1,4 +1,4 @@
-"""What a replay measured."""
+"""The result of a replay."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ class ReplayResult:
     model
         Name under which the endpoint serves it.
     trace, workload, scaled
-        What was recorded, what it was scaled to, and what was sent.
+        The recorded trace, the workload that it was scaled to, and the requests that were sent.
     outcomes
-        One a request, in the order of sending.
+        One per request, in the order of sending.
     template_tokens
         Tokens that the chat template adds to a prompt, measured before the replay.
     elapsed_seconds
-        From the first request's sending to the end of the last.
+        Time from sending the first request to the end of the last.
     client_cpu_share
-        Share of one processor that the client itself used; above 0.8 it slows what it measures.
+        Share of one processor that the client used. Above 0.8, the client adds to the latencies.
     lateness_p99_ms
-        99th percentile of how much later than due requests were sent, in milliseconds.
+        99th percentile of the delay between due time and sending, in milliseconds.
     seed
-        Of the prompts' text.
+        Seed of the text of the prompts.
     """
 
     model: str
@@ -48,7 +48,7 @@ class ReplayResult:
 
     @property
     def answered(self) -> tuple[RequestOutcome, ...]:
-        """The requests that were answered completely; latencies are theirs alone."""
+        """The requests that were answered completely. Latencies are computed only from them."""
         return tuple(outcome for outcome in self.outcomes if outcome.failure is None)
 
     @property
@@ -58,22 +58,20 @@ class ReplayResult:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Return what makes the figures doubtful, one sentence each."""
+        """Return reasons to doubt the figures, one sentence each."""
         found = []
         if self.client_cpu_share > BUSY_CLIENT_SHARE:
             found.append(
-                f"the client used {self.client_cpu_share:.0%} of a processor: latencies include its own delay"
+                f"the client used {self.client_cpu_share:.0%} of a processor: latencies include its delay"
             )
         if self.lateness_p99_ms > LATE_MS:
             found.append(
-                f"1 % of the requests were sent {self.lateness_p99_ms:.0f} ms late or later: "
+                f"1 % of the requests were sent at least {self.lateness_p99_ms:.0f} ms late: "
                 "this machine was too busy to keep the arrival times"
             )
         without_usage = sum(outcome.usage is None for outcome in self.answered)
         if without_usage:
-            found.append(
-                f"{without_usage} answers came without token counts and are missing from token figures"
-            )
+            found.append(f"{without_usage} answers had no token counts and are not included in token figures")
         return tuple(found)
 
 

@@ -1,4 +1,4 @@
-"""A recorded trace scaled to a workload: its peak rate, its mean lengths, its shared prefixes. Pure."""
+"""Scales a recorded trace to a workload: peak rate, mean lengths and shared prefixes. Pure."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from inference_blueprints.errors import UserError
 from inference_blueprints.measurement.replay.recorded_trace import Trace, TraceRequest
 from inference_blueprints.spec.types import Workload
 
-#: Length of the window in which the stated peak rate holds: the blueprint states it for the busiest minute.
+#: Length of the window with the peak rate. A blueprint states the rate of the busiest minute.
 PEAK_WINDOW_SECONDS = 60.0
-#: Block that leads every prompt where the workload states more sharing than the trace has.
+#: Block at the start of every prompt if the workload shares more than the trace does.
 COMMON_PREFIX = -1
 _HALVINGS = 100
 
 
 class ReplayError(UserError):
-    """A replay that cannot be made or finished, in one line that says why."""
+    """A replay that cannot start or finish. The text is one line with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class PrefixBlock:
-    """A run of prompt tokens; equal identities give equal text, up to the shorter length.
+    """A run of prompt tokens. Equal identities give equal text, up to the shorter length.
 
     Parameters
     ----------
@@ -45,13 +45,13 @@ class ScaledRequest:
     Parameters
     ----------
     arrival_seconds
-        When to send it, counted from the start of the replay.
+        Send time, from the start of the replay.
     input_tokens
-        Prompt tokens as the engine counts them, chat template included.
+        Prompt tokens as the engine counts them, including the chat template.
     output_tokens
-        Tokens to ask for.
+        Number of tokens to request.
     blocks
-        The prompt's text; its tokens are `input_tokens` less the chat template's.
+        The prompt's text. It has `input_tokens` minus the tokens of the chat template.
     """
 
     arrival_seconds: float
@@ -62,20 +62,20 @@ class ScaledRequest:
 
 @dataclass(frozen=True, slots=True)
 class ScalingFactors:
-    """How far the replayed requests are from the recorded ones.
+    """How the replayed requests differ from the recorded ones.
 
     Parameters
     ----------
     time
-        Replayed seconds a recorded second; above 1 the trace is slowed down.
+        Replayed seconds per recorded second. Above 1, the trace is slowed down.
     input, output
-        Replayed tokens a recorded token.
+        Replayed tokens per recorded token.
     block_tokens
         Mean tokens of a prefix block, after scaling like the prompts.
     common_prefix_tokens
-        Tokens put before every prompt to reach the workload's shared prefix ratio; 0 where none are needed.
+        Tokens added before every prompt to reach the workload's shared prefix ratio. 0 if none are needed.
     clipped_inputs, clipped_outputs
-        Requests cut to fit the context; the others are lengthened to keep the mean.
+        Requests that were cut to fit the context. The others are lengthened to keep the mean.
     """
 
     time: float
@@ -89,18 +89,18 @@ class ScalingFactors:
 
 @dataclass(frozen=True, slots=True)
 class ScaledTrace:
-    """What a replay sends, and how it came about.
+    """The requests of a replay, and how they were scaled.
 
     Parameters
     ----------
     requests
         In the order of arrival.
     factors
-        How they were scaled.
+        The scaling factors.
     peak_window_seconds, peak_requests_per_second
-        No window of this length holds more requests than at this rate, and the busiest holds as many.
+        Rate of requests in the busiest window of this length.
     recorded_seconds
-        How much of the trace they are.
+        Length of the replayed part of the trace.
     """
 
     requests: tuple[ScaledRequest, ...]
@@ -116,7 +116,7 @@ class ScaledTrace:
 
     @property
     def mean_output_tokens(self) -> float:
-        """Mean answer length asked for, in tokens."""
+        """Mean requested answer length, in tokens."""
         return sum(request.output_tokens for request in self.requests) / len(self.requests)
 
 
@@ -125,20 +125,19 @@ def scale(
 ) -> ScaledTrace:
     """Scale the start of a trace to a workload.
 
-    Arrival times are multiplied by one factor, so that the busiest window of `PEAK_WINDOW_SECONDS` (less
-    where the replay is shorter) has the stated peak rate. Prompt and answer lengths are each multiplied by
-    one factor, so that their means are the stated ones; prefix blocks shrink or grow with the prompts.
-    Nothing is longer than the context; what is cut there is made up for by the others as far as they have
-    room.
+    Arrival times are multiplied by one factor, so that the busiest window of `PEAK_WINDOW_SECONDS` (or less,
+    if the replay is shorter) has the stated peak rate. Prompt and answer lengths are each multiplied by one
+    factor, so that their means are as stated. Prefix blocks are scaled like the prompts. Requests that exceed
+    the context are cut, and the others are lengthened to keep the mean, as far as possible.
 
     Parameters
     ----------
     workload
-        The rate, lengths and sharing to reach.
+        The target rate, lengths and sharing.
     context_length
-        Prompt and answer together at the most, in tokens.
+        Maximum length of prompt and answer together, in tokens.
     seconds
-        Length of the replay; less is replayed where the trace has too few requests.
+        Length of the replay. It is shorter if the trace has too few requests.
     template_tokens
         Tokens that the chat template adds to each prompt.
 
@@ -150,13 +149,13 @@ def scale(
     Raises
     ------
     ReplayError
-        If the context leaves no room for a prompt and an answer.
+        If the context has no room for a prompt and an answer.
     """
     room = context_length - template_tokens
     if room < 2:  # noqa: PLR2004 - one token of prompt, one of answer
         raise ReplayError(
-            f"a context of {context_length} tokens leaves no room beside the {template_tokens} of the "
-            "chat template: raise the model's context length"
+            f"a context of {context_length} tokens has no room for a request besides the "
+            f"{template_tokens} tokens of the chat template; raise the model's context length"
         )
     arrivals, time_factor, window = _scaled_arrivals(trace, workload.peak_requests_per_second, seconds)
     recorded = trace.requests[: len(arrivals)]
@@ -208,15 +207,15 @@ def seconds_of(arrivals: Sequence[float]) -> float:
 
 
 def _scaled_arrivals(trace: Trace, peak: float, seconds: float) -> tuple[list[float], float, float]:
-    """Return the arrivals below `seconds`, the factor on time, and the window in which the peak holds."""
+    """Return the arrivals before `seconds`, the factor on time, and the window of the peak rate."""
     recorded = trace.arrivals_seconds()
     at_most = max(1, len(recorded) - 1)
     in_window = min(at_most, max(1, math.floor(peak * min(PEAK_WINDOW_SECONDS, seconds) + 1e-9)))
     window = in_window / peak
     if len(recorded) == 1:
         return recorded, 1.0, window
-    # A half-open window holds at most `in_window` requests when no request comes sooner than `window` after
-    # the one that is so many before it. Each further request may tighten the factor, never loosen it.
+    # A half-open window has at most `in_window` requests if no request arrives sooner than `window` after
+    # the request that is `in_window` positions earlier. Each further request may only tighten the factor.
     factor = 0.0
     for later in range(in_window, len(recorded)):
         factor = max(factor, window / (recorded[later] - recorded[later - in_window]))
@@ -245,7 +244,7 @@ def _common_prefix_tokens(
 
 @dataclass(frozen=True, slots=True)
 class _Lengths:
-    """Lengths multiplied by one factor and held between 1 and a limit."""
+    """Lengths multiplied by one factor and limited to between 1 and a maximum."""
 
     tokens: list[int]
     factor: float
@@ -278,7 +277,8 @@ def _blocks(
 ) -> tuple[PrefixBlock, ...]:
     """Cut a text into its blocks.
 
-    A block's ends depend on its position alone and every id has one position, so an id is as long everywhere.
+    A block's ends depend only on its position, and every id has one position. So an id has the same length
+    everywhere.
     """
     common = min(common_tokens, text_tokens)
     own = text_tokens - common

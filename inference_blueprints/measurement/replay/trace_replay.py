@@ -1,4 +1,4 @@
-"""A replay from beginning to end: ask once, then send each request when it is due and wait for the last."""
+"""Runs a replay: sends one test request, then each request when it is due, and waits for the last."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from inference_blueprints.measurement.statistics.percentiles import percentile
 from inference_blueprints.measurement.tokenizer.vocabulary import random_text
 from inference_blueprints.spec.types import Workload
 
-#: Requests arrive for this long, twice the busiest minute that is scaled to the peak; answers end later.
+#: Requests arrive for this long: twice the busiest minute, which is scaled to the peak rate.
 DEFAULT_SECONDS = 120.0
 DEFAULT_REQUEST_TIMEOUT_SECONDS = 120.0
 DEFAULT_IN_FLIGHT_LIMIT = 512
@@ -44,7 +44,7 @@ async def replay_async(
     Parameters
     ----------
     endpoint_base_url
-        Such as ``http://127.0.0.1:8000``, with or without ``/v1``.
+        Base URL such as ``http://127.0.0.1:8000``, with or without ``/v1``.
     model
         Name under which the endpoint serves the model.
     workload
@@ -56,21 +56,21 @@ async def replay_async(
     on_progress
         Called when a request is sent or ends.
     seed
-        Of the prompts' text; without it a random one, so that no earlier replay has filled the cache.
+        Seed of the text of the prompts. By default random, so that an earlier replay did not fill the cache.
     request_timeout_seconds
-        Longest time from sending a request to the end of its answer; it bounds the replay as well.
+        Maximum time from sending a request to the end of its answer. It also limits the replay.
     in_flight_limit
-        A request that is due while so many are in flight is not sent and counts as failed.
+        Maximum number of requests in flight. A request above it is not sent and counts as failed.
 
     Returns
     -------
     ReplayResult
-        One outcome a request; failed ones are counted by reason.
+        One outcome per request. Failed requests are counted by reason.
 
     Raises
     ------
     ReplayError
-        If the endpoint does not answer a first request, or goes away.
+        If the endpoint does not answer the first request, or stops answering.
     """
     trace = shipped_trace()
     seed = secrets.randbits(_SEED_BITS) if seed is None else seed
@@ -107,11 +107,11 @@ async def replay_async(
 
 
 async def _template_tokens(client: CompletionClient, base_url: str, word: str) -> int:
-    """Ask for one token: the endpoint must answer, and what it counts beside the word is the template."""
+    """Request one token. The prompt tokens except the word are those of the chat template."""
     outcome = await client.complete(word, 1, due_seconds=0.0)
     if outcome.failure is not None:
         detail = f" ({outcome.failure_detail})" if outcome.failure_detail else ""
-        raise ReplayError(f"{base_url} did not answer a first request: {outcome.failure}{detail}")
+        raise ReplayError(f"{base_url} did not answer the first request: {outcome.failure}{detail}")
     return max(0, outcome.usage.prompt_tokens - 1) if outcome.usage else 0
 
 

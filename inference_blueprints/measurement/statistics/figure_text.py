@@ -1,4 +1,4 @@
-"""Measured figures as text, the same in terminals and on pages."""
+"""Measured figures as text for terminals and HTML pages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ NOT_MEASURED = "-"
 
 
 def milliseconds(value: float | None) -> str:
-    """Return a latency in milliseconds, three digits or more; a dash where nothing was measured."""
+    """Return a latency in milliseconds with at least three digits. A dash if nothing was measured."""
     return NOT_MEASURED if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.1f}"  # noqa: PLR2004
 
 
@@ -23,13 +23,13 @@ def latency_rows(measurement: Measurement) -> list[tuple[str, Percentiles]]:
 
 
 def hit_ratio(measurement: Measurement) -> str:
-    """Return how much of the prompts was in the KV cache."""
+    """Return the share of prompt tokens that were in the KV cache."""
     ratio = measurement.prefix_cache_hit_ratio
-    return "the endpoint does not say" if ratio is None else f"{ratio:.1%} of the prompt tokens"
+    return "not reported by the endpoint" if ratio is None else f"{ratio:.1%} of the prompt tokens"
 
 
 def number(value: float) -> str:
-    """Write a number for people: thousands apart, no trailing zeros."""
+    """Format a number with separated thousands and without trailing zeros."""
     if abs(value) >= _THOUSAND:
         return f"{value:,.0f}"
     return f"{value:.4g}"

@@ -1,4 +1,4 @@
-"""Percentiles by one stated method."""
+"""Percentiles by linear interpolation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def percentile(values: Sequence[float], percent: float) -> float | None:
     Returns
     -------
     float or None
-        None where there are no values. Method 7 of Hyndman and Fan, "Sample Quantiles in Statistical
+        None if there are no values. Method 7 of Hyndman and Fan, "Sample Quantiles in Statistical
         Packages" (1996), the default of numpy and R.
     """
     if not values:

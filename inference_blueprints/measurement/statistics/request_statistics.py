@@ -14,13 +14,13 @@ _SECONDS_AN_HOUR = 3600.0
 _MILLION = 1e6
 _NO_PROFILE = (
     "Left out: the catalogue has no latency profile of this model on this accelerator, "
-    "and the simulated engine's default speed is that of no GPU."
+    "and the simulated engine's default speed matches no GPU."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Percentiles:
-    """Percentiles of one latency in milliseconds; None where nothing was measured."""
+    """Percentiles of one latency in milliseconds. None if nothing was measured."""
 
     p50: float | None
     p90: float | None
@@ -29,14 +29,14 @@ class Percentiles:
 
 @dataclass(frozen=True, slots=True)
 class PerTokens:
-    """A figure once for all tokens and once for the answers' tokens alone.
+    """A figure for all tokens, and for output tokens only.
 
     Parameters
     ----------
     input_and_output
-        Prompt tokens, cached ones included, and answer tokens alike.
+        Prompt tokens, including cached ones, and output tokens.
     output
-        Answer tokens alone; as a price they carry the whole cost.
+        Only output tokens. In a price, they carry the whole cost.
     """
 
     input_and_output: float
@@ -45,22 +45,23 @@ class PerTokens:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What requests did, of one model or of all together.
+    """Figures of the requests of one model, or of all models together.
 
     Parameters
     ----------
     requests, failures, failure_reasons
-        Requests due, those without a complete answer, and these by reason.
+        Number of requests, of those without a complete answer, and these per reason.
     ttft_ms, time_per_output_token_ms, end_to_end_ms
-        Of the answered requests, in milliseconds.
+        Latencies of the answered requests, in milliseconds.
     prefix_cache_hit_ratio
-        Cached over all prompt tokens of the answered requests; None where the endpoint does not say.
+        Cached tokens divided by all prompt tokens of the answered requests. None if the endpoint does not
+        report them.
     throughput_per_gpu_tokens_per_second
-        Tokens served a second and accelerator at the replayed load, which is not the most it could serve.
+        Tokens per second and accelerator at the replayed load, which is not the maximum.
     price_per_million_tokens_usd
-        Cost of the used nodes over the tokens served at the replayed load.
+        Cost of the used nodes divided by the tokens served at the replayed load.
     cost_note
-        What the two figures rest on, or why they are left out.
+        Basis of the two figures, or why they are left out.
     """
 
     requests: int
@@ -77,18 +78,18 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """What throughput and price rest on.
+    """The basis of throughput and price.
 
     Parameters
     ----------
     elapsed_seconds
         Length of the replay.
     capacity
-        What served, and its price.
+        The accelerators, and their price.
     simulated
-        Whether the engines were.
+        Whether the engines were simulated.
     profiled
-        Whether all simulated latencies come from a profile of the plan's own model and accelerator.
+        Whether all simulated latencies come from a profile of the plan's model and accelerator.
     """
 
     elapsed_seconds: float
@@ -98,19 +99,19 @@ class Basis:
 
 
 def measure(outcomes: Sequence[RequestOutcome], basis: Basis) -> Measurement:
-    """Turn outcomes into figures.
+    """Compute figures from outcomes.
 
     Parameters
     ----------
     outcomes
-        Of one model, or of several.
+        Outcomes of one or more models.
     basis
-        What throughput and price rest on.
+        The basis of throughput and price.
 
     Returns
     -------
     Measurement
-        Figures that nothing supports are None.
+        A figure that cannot be computed is None.
     """
     answered = [outcome for outcome in outcomes if outcome.failure is None]
     usages = [outcome.usage for outcome in answered if outcome.usage is not None]
@@ -132,26 +133,26 @@ def measure(outcomes: Sequence[RequestOutcome], basis: Basis) -> Measurement:
 
 
 def percentiles(values: Iterable[float | None]) -> Percentiles:
-    """Return the 50th, 90th and 99th percentile of the values that there are.
+    """Return the 50th, 90th and 99th percentile of the values.
 
     Parameters
     ----------
     values
-        Milliseconds; None is left out.
+        Milliseconds. None values are left out.
     """
     known = [value for value in values if value is not None]
     return Percentiles(percentile(known, 50), percentile(known, 90), percentile(known, 99))
 
 
 def _hit_ratio(usages: Sequence[TokenUsage]) -> float | None:
-    """Return cached over all prompt tokens."""
+    """Return cached tokens divided by all prompt tokens."""
     told = [(usage.cached_tokens, usage.prompt_tokens) for usage in usages if usage.cached_tokens is not None]
     prompts = sum(prompt for _, prompt in told)
     return sum(cached for cached, _ in told) / prompts if prompts else None
 
 
 def _cost(usages: Sequence[TokenUsage], basis: Basis) -> tuple[PerTokens | None, PerTokens | None, str]:
-    """Return throughput, price, and what they rest on or why they are left out."""
+    """Return throughput, price, and their basis or why they are left out."""
     if basis.simulated and not basis.profiled:
         return None, None, _NO_PROFILE
     output = sum(usage.completion_tokens for usage in usages)
@@ -162,11 +163,11 @@ def _cost(usages: Sequence[TokenUsage], basis: Basis) -> tuple[PerTokens | None,
     per_gpu = basis.elapsed_seconds * accelerators
     throughput = PerTokens(both / per_gpu, output / per_gpu)
     note = (
-        f"At the replayed load, not at the most that {accelerators} accelerators could serve: "
+        f"At the replayed load, which is not the maximum of {accelerators} accelerators: "
         f"tokens of the answered requests over {basis.elapsed_seconds:.0f} s."
     )
     if usd_per_hour is None:
-        return throughput, None, f"{note} No price: that of a pool's instances is unknown."
+        return throughput, None, f"{note} No price: the price of a pool's instances is unknown."
     usd = usd_per_hour * basis.elapsed_seconds / _SECONDS_AN_HOUR * _MILLION
-    note = f"{note} The used nodes cost {usd_per_hour:.2f} USD an hour. {basis.capacity.price_note}"
+    note = f"{note} The used nodes cost {usd_per_hour:.2f} USD per hour. {basis.capacity.price_note}"
     return throughput, PerTokens(usd / both, usd / output), note

@@ -1,4 +1,4 @@
-"""What the plan's nodes cost and how many accelerators a model has of them."""
+"""The accelerators of a model and its share of the cost of the plan's nodes."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from inference_blueprints.pricing.deployment_share import share_of
 
 @dataclass(frozen=True, slots=True)
 class ServingCapacity:
-    """What serves some models.
+    """The accelerators of some models, and their cost.
 
     Parameters
     ----------
     accelerators
-        Devices that their workers hold.
+        Number of accelerators of their workers.
     usd_per_hour
-        Their share of the used nodes' price; None where a pool's price is unknown.
+        Their share of the price of the used nodes. None if the price of a pool is unknown.
     price_note
-        What the price is, with its date, source and region.
+        Kind of the price, with its date, source and region.
     """
 
     accelerators: int

@@ -14,7 +14,7 @@ from inference_blueprints.catalog import Model
 from inference_blueprints.measurement.tokenizer.vocabulary import one_token_words, syllables
 
 _SPECIAL_TOKENS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
-_SPACE = "Ġ"  # how byte-level BPE spells a space
+_SPACE = "Ġ"  # a space in byte-level BPE
 _CHAT_TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n"
     "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
@@ -29,7 +29,7 @@ def write_model_directory(model: Model, directory: Path) -> Path:
     model
         The catalogue's description of the model.
     directory
-        Where the files go; created if needed.
+        Folder for the files. It is created if needed.
 
     Returns
     -------
@@ -50,7 +50,7 @@ def write_model_directory(model: Model, directory: Path) -> Path:
 
 
 def _byte_alphabet() -> list[str]:
-    """Return the printable stand-in of each byte, in the order of the bytes, as byte-level BPE defines it."""
+    """Return the printable character of each byte in byte-level BPE, in the order of the bytes."""
     printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     others = [byte for byte in range(256) if byte not in printable]
     stand_ins = {byte: chr(256 + index) for index, byte in enumerate(others)}

@@ -1,6 +1,6 @@
-"""Words that are one token each, so that text of an exact token length can be written.
+"""Words that are one token each, for text of an exact token length.
 
-A word is two syllables, such as ``bado``. The tokenizer of `model_directory` knows every word as one token,
+A word is two syllables, such as ``bado``. The tokenizer of `model_directory` has every word as one token,
 with and without the space before it, and falls back to bytes for any other text.
 """
 
@@ -44,7 +44,7 @@ def random_text(tokens: int, seed: int) -> str:
     Returns
     -------
     str
-        The text; empty for no tokens.
+        The text. Empty for no tokens.
     """
     chosen = random.Random(seed).choices(one_token_words(), k=tokens)  # noqa: S311 - no secret is made
     return "".join(f" {word}" for word in chosen)

@@ -1,1 +1,1 @@
-"""The serving plan on Amazon EKS: values of our charts and of those from registries, and schemas of ours."""
+"""The serving plan on Amazon EKS: values of our charts and of third-party charts, and schemas of ours."""

@@ -16,14 +16,14 @@ from inference_blueprints.targets.eks.rendered_values import rendered_values
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueScaling:
-    """How KEDA scales workers by the length of their queue.
+    """KEDA settings that scale workers by the length of their queue.
 
     Parameters
     ----------
     max, min
-        Most and fewest workers.
+        Maximum and minimum number of workers.
     messages
-        Messages per worker, waiting or in work.
+        Messages per worker, waiting or in progress.
     queue_url, region
         The queue.
     """
@@ -37,7 +37,7 @@ class QueueScaling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchWorkerValues:
-    """Values of the chart: either a number of replicas, or how they are scaled."""
+    """Values of the chart: either a number of replicas or their scaling."""
 
     image: NonEmpty
     scaling: QueueScaling | None = None

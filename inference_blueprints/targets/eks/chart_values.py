@@ -1,4 +1,4 @@
-"""Values of charts from registries, rendered from the templates of ``helm_values/``."""
+"""Values of third-party charts, rendered from the templates of ``helm_values/``."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from inference_blueprints.catalog import placement
 def chart_values(chart: str, **variables: Any) -> dict[str, Any]:
     """Render ``helm_values/<chart>/values.yaml.j2``.
 
-    Each value passes through ``tojson``, so that no string can change the YAML around it; CDK tokens are
-    strings like any other. The CDK drops nulls on the way to Helm, so a template leaves the key out instead.
+    Each value passes through ``tojson``, so that no string can change the YAML around it. CDK tokens are
+    ordinary strings. The CDK drops null values, so a template leaves the key out instead.
 
     Parameters
     ----------
     chart
         Key of ``helm_values/charts.yaml``, such as ``karpenter``.
     **variables
-        The variables that the first line of the template names.
+        The variables in the first line of the template.
 
     Returns
     -------
@@ -32,7 +32,7 @@ def chart_values(chart: str, **variables: Any) -> dict[str, Any]:
     Raises
     ------
     jinja2.UndefinedError
-        If a variable of the template is not given.
+        If a variable of the template is missing.
     jinja2.TemplateNotFound
         If the chart has no values template.
     """
@@ -58,7 +58,7 @@ def _environment() -> jinja2.Environment:
 
 
 def _refuse(value: object) -> Any:
-    """Refuse a type that JSON does not have; an undefined variable raises an error with its name."""
+    """Raise an error for a type that JSON does not have. For an undefined variable, it contains the name."""
     if isinstance(value, jinja2.Undefined):
         str(value)
     raise TypeError(f"got {type(value).__name__}, which a chart value cannot have")

@@ -14,9 +14,9 @@ class EksTarget(Target[dict[str, Any]]):
     Parameters
     ----------
     weights_bucket
-        Name of the platform's bucket of weights. Models whose weights are mirrored need it.
+        Name of the platform's weights bucket. Models with mirrored weights need it.
     kv_cache_bucket
-        Name of the model's bucket of KV cache. None if its workers share none.
+        Name of the model's KV cache bucket. None if its workers share none.
     """
 
     def __init__(self, *, weights_bucket: str | None = None, kv_cache_bucket: str | None = None) -> None:
@@ -29,7 +29,7 @@ class EksTarget(Target[dict[str, Any]]):
         Raises
         ------
         ValueError
-            If a process waits for mirrored weights and there is no bucket of weights.
+            If a process waits for mirrored weights and there is no weights bucket.
         """
         from inference_blueprints.targets.eks.model_values import deployment_values
 

@@ -43,7 +43,7 @@ class OwnAddressEntry:
 
 @dataclass(frozen=True, slots=True)
 class WeightsBucketEntry:
-    """A variable whose value is the name of the platform's bucket of weights."""
+    """A variable whose value is the name of the platform's weights bucket."""
 
     name: EnvironmentName
     weights_bucket: Literal[True]
@@ -51,7 +51,7 @@ class WeightsBucketEntry:
 
 @dataclass(frozen=True, slots=True)
 class KvCacheBucketEntry:
-    """A variable whose value is the name of the model's bucket of KV cache."""
+    """A variable whose value is the name of the model's KV cache bucket."""
 
     name: EnvironmentName
     kv_cache_bucket: Literal[True]
@@ -63,28 +63,28 @@ EnvironmentEntry = MirrorEntry | OwnAddressEntry | KvCacheBucketEntry
 
 @dataclass(frozen=True, slots=True)
 class SecretReference:
-    """A secret of AWS Secrets Manager, and the variable that takes its value."""
+    """A secret of AWS Secrets Manager, and the variable that is set to its value."""
 
     arn: NonEmpty
     key: EnvironmentName
 
 
 def environment_entries(environment: Mapping[str, EnvironmentValue]) -> tuple[EnvironmentEntry, ...]:
-    """Return the variables in the order of their names."""
+    """Return the variables, sorted by name."""
     return tuple(_entry(name, environment[name]) for name in sorted(environment))
 
 
 def mirror_entries(environment: Mapping[str, EnvironmentValue]) -> tuple[MirrorEntry, ...]:
-    """Return the variables of a weights mirror, which has no use for addresses and KV cache."""
+    """Return the variables of a weights mirror, which has neither an address nor a KV cache."""
     entries = environment_entries(environment)
     unknown = ", ".join(each.name for each in entries if not isinstance(each, MirrorEntry))
     if unknown:
-        raise ValueError(f"a weights mirror has no address of its own and no KV cache to set {unknown} to")
+        raise ValueError(f"a weights mirror has neither an address nor a KV cache for {unknown}")
     return tuple(each for each in entries if isinstance(each, MirrorEntry))
 
 
 def secret_references(environments: Iterable[Mapping[str, EnvironmentValue]]) -> tuple[SecretReference, ...]:
-    """Return every secret of some environments once, in the order of the variables' names."""
+    """Return each secret of some environments once, sorted by variable."""
     arns = {
         name: value.arn
         for environment in environments
@@ -95,7 +95,7 @@ def secret_references(environments: Iterable[Mapping[str, EnvironmentValue]]) ->
 
 
 def _entry(name: str, value: EnvironmentValue) -> EnvironmentEntry:
-    """Return the chart's form of a variable; a secret is found under the variable's own name."""
+    """Return the chart's form of a variable. A secret's key is the name of the variable."""
     match value:
         case SecretValue():
             return SecretEntry(name, name)

@@ -27,7 +27,7 @@ from inference_blueprints.targets.eks.rendered_values import BEHIND, rendered_va
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """Neighbours that a process is placed beside, and the label of pods with their number of accelerators."""
+    """Neighbours that a process is placed next to, and the pod label with the number of accelerators."""
 
     accelerators_label: NonEmpty
     neighbours: Annotated[tuple[Neighbour, ...], Field(min_length=1)]
@@ -54,7 +54,7 @@ class _ModelValues:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DynamoModelValues(_ModelValues):
-    """Values of the chart ``dynamo-model``; the stack's `frameworks` are the values of `framework`."""
+    """Values of the chart ``dynamo-model``. `framework` is one of the stack's `frameworks`."""
 
     framework: str = field(metadata={BEHIND: None})
 
@@ -80,14 +80,14 @@ def deployment_values(
     deployment
         The deployment.
     weights_bucket
-        Name of the platform's bucket of weights, for a mirrored model.
+        Name of the platform's weights bucket, for a mirrored model.
     kv_cache_bucket
-        Name of the model's bucket of KV cache, if its workers share one.
+        Name of the model's KV cache bucket, if its workers share one.
 
     Raises
     ------
     ValueError
-        If a process waits for mirrored weights and there is no bucket of weights.
+        If a process waits for mirrored weights and there is no weights bucket.
     """
     awaits = any(process.awaits_weights for process in deployment.processes)
     if awaits and weights_bucket is None:

@@ -1,4 +1,4 @@
-"""Renders dataclasses as values of a chart: the one place where types become camelCase keys."""
+"""Renders dataclasses as chart values with camelCase keys."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel
 
-#: Key of a field's metadata: the name of the field behind which it is rendered, or None for the first place.
+#: Key of a field's metadata: the name of the field after which it is rendered, or None for the first place.
 #: Other fields are rendered in the order of their declaration.
 BEHIND = "behind"
 
@@ -16,8 +16,8 @@ BEHIND = "behind"
 def rendered_values(value: object) -> Any:
     """Return a value as JSON types, with camelCase keys for the fields of dataclasses.
 
-    A field that has its default is left out: the CDK drops nulls on the way to Helm, and charts test for
-    presence.
+    A field with its default value is left out: the CDK drops null values, and charts test whether a key is
+    present.
     """
     if is_dataclass(value) and not isinstance(value, type):
         return {

@@ -20,8 +20,8 @@ _Schema = dict[str, Any]
 def values_schema(chart: str) -> _Schema:
     """Return the JSON Schema of a chart's values.
 
-    It adds to pydantic's schema what `rendered_values` does: keys are camelCase, no other key is allowed, and
-    a field that has its default is left out.
+    Pydantic's schema is adapted to `rendered_values`: keys are camelCase, other keys are not allowed, and a
+    field with its default value is left out.
     """
     schema = _undocumented(TypeAdapter(_VALUES[chart]).json_schema(ref_template="#/definitions/{model}"))
     definitions = schema.pop("$defs", {})
@@ -93,7 +93,7 @@ def _with_library(schema: _Schema) -> None:
 
 
 def _dynamo_model(schema: _Schema, definitions: dict[str, _Schema]) -> None:
-    """Leave out what Dynamo's operator adds itself: sidecars and the arguments of followers."""
+    """Leave out sidecars and the arguments of followers, which Dynamo's operator adds."""
     _with_library(schema)
     schema["properties"]["framework"] = {"enum": sorted(STACKS["dynamo"].frameworks.values())}
     for name in ("sidecars", "followerArguments"):
@@ -102,7 +102,7 @@ def _dynamo_model(schema: _Schema, definitions: dict[str, _Schema]) -> None:
 
 
 def _llm_d_model(schema: _Schema, definitions: dict[str, _Schema]) -> None:
-    """Require a router and workers, none of which stops without a pause."""
+    """Require a router and workers, and a pause before each of them stops."""
     _with_library(schema)
     schema["properties"]["processes"]["minItems"] = 2
     definitions["ProcessValues"]["properties"]["preStopSeconds"]["minimum"] = 1
@@ -120,7 +120,7 @@ _VALUES: Mapping[str, type] = MappingProxyType(
         "batch-worker": BatchWorkerValues,
     }
 )
-#: Constraints of a chart that its type does not have.
+#: Constraints that a chart adds to its type.
 _NARROWED: Mapping[str, Callable[[_Schema, dict[str, _Schema]], None]] = MappingProxyType(
     {"dynamo-model": _dynamo_model, "llm-d-model": _llm_d_model, "batch-worker": _batch_worker}
 )

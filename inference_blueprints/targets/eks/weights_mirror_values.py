@@ -1,4 +1,4 @@
-"""Values of the chart ``weights-mirror``: the job that copies a model once into the platform's bucket."""
+"""Values of the chart ``weights-mirror``: the job that copies a model to the platform's bucket once."""
 
 from __future__ import annotations
 

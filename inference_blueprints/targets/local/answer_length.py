@@ -1,7 +1,7 @@
-"""Gives OpenAI requests that leave the length of the answer open a length.
+"""Adds an answer length to OpenAI requests that state none.
 
-A real engine ends an answer when the model does. The simulated one cannot know, and refuses such a request
-(Dynamo 1.6.1: "`max_tokens` is required by the mocker worker"). Everything else passes unchanged.
+In a real engine, the model decides when an answer ends. The simulated engine cannot, and refuses such a
+request (Dynamo 1.6.1: "`max_tokens` is required by the mocker worker"). Other requests are unchanged.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from types import MappingProxyType
 
-#: Fields that state the length, by path; the first is the one that is added.
+#: Fields that state the length, per path. The first field is the one that is added.
 _LENGTH_FIELDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "/v1/completions": ("max_tokens",),
@@ -21,16 +21,16 @@ _LENGTH_FIELDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 
 def with_answer_length(path: str, body: bytes, tokens: int) -> bytes:
-    """Return the body of a request, with a length of the answer if it should state one and does not.
+    """Return the body of a request, with an answer length if it lacks a required one.
 
     Parameters
     ----------
     path
         Path of the request, without its query.
     body
-        Its body; one that is not a JSON object is left for the frontend to refuse.
+        Its body. A body that is not a JSON object is returned unchanged, and the frontend refuses it.
     tokens
-        The length.
+        The length to add.
     """
     fields = _LENGTH_FIELDS.get(path)
     if fields is None:

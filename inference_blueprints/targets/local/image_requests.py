@@ -1,8 +1,8 @@
-"""Images in requests to simulated engines: as many words as they have tokens, and nobody fetches them.
+"""Replaces images in requests to simulated engines by as many words as they have tokens.
 
-The simulated engine has no eyes: it would take an image for one token, or for the text of its address (Dynamo
-1.6.1). What a real engine refuses is refused here too: images for a model that reads text alone, too many of
-them, and addresses at other hosts than the blueprint's.
+Images are not fetched. The simulated engine cannot read images: it would count an image as one token, or
+count the text of its address (Dynamo 1.6.1). Requests that a real engine refuses are refused here too:
+images for a text-only model, too many images, and images on hosts that the blueprint does not list.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from inference_blueprints.measurement.tokenizer.vocabulary import random_text
 
-#: Where the messages of a request are, and the type of their parts that are images, by path.
+#: Per path: the field with the messages, and the type of image parts.
 _MESSAGES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {"/v1/chat/completions": ("messages", "image_url"), "/v1/responses": ("input", "input_image")}
 )
@@ -27,21 +27,21 @@ _SCHEMES = ("http", "https")
 
 
 class ImageRefusedError(ValueError):
-    """A request that a real engine would refuse for its images; the text is for who asked."""
+    """A request whose images a real engine would refuse. The text is shown to the client."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImageLimits:
-    """What requests may hold of images.
+    """Limits on the images in requests.
 
     Parameters
     ----------
     per_request
-        Images at the most; 0 for a model that reads text alone.
+        Maximum number of images per request. 0 for a text-only model.
     tokens
-        Tokens that each counts.
+        Tokens per image.
     domains
-        Hosts that an address may name.
+        Hosts that images may be fetched from.
     """
 
     per_request: int = 0
@@ -49,28 +49,28 @@ class ImageLimits:
     domains: tuple[str, ...] = ()
 
 
-#: Those of a model that reads text alone.
+#: The limits of a text-only model.
 TEXT_ALONE = ImageLimits()
 
 
 def with_images_as_words(path: str, body: bytes, limits: ImageLimits) -> bytes:
-    """Return the body of a request with words in the place of its images; others as they came.
+    """Return the body of a request with words in place of its images. Other bodies are unchanged.
 
-    An image is always the same words, so that its place in a prompt is found again in the caches.
+    The same image always becomes the same words, so that it hits the prefix cache.
 
     Parameters
     ----------
     path
         Path of the request, without its query.
     body
-        Its body; one that is not as the API says is left for the frontend to refuse.
+        Its body. An invalid body is returned unchanged, and the frontend refuses it.
     limits
-        What the model's requests may hold.
+        Limits of the model.
 
     Raises
     ------
     ImageRefusedError
-        If they hold anything else.
+        If the request exceeds the limits.
     """
     place = _MESSAGES.get(path)
     if place is None or _IMAGE not in body:
@@ -108,7 +108,7 @@ def _of_parts(request: Any, messages: str, image: str) -> Iterator[dict[str, Any
 
 
 def _address(part: Mapping[str, Any]) -> str:
-    """Return where an image is, or the image itself."""
+    """Return the URL of an image, or its data URL."""
     address = part.get("image_url")
     if isinstance(address, dict):
         address = address.get("url")
@@ -116,26 +116,26 @@ def _address(part: Mapping[str, Any]) -> str:
 
 
 def _check(count: int, address: str, limits: ImageLimits) -> None:
-    """Refuse what a real engine would."""
+    """Raise an error for an image that a real engine would refuse."""
     if not limits.per_request:
-        raise ImageRefusedError("this model reads text alone; its blueprint has no 'media'")
+        raise ImageRefusedError("this model accepts only text; its blueprint has no 'media'")
     if count > limits.per_request:
-        raise ImageRefusedError(f"at most {limits.per_request} images may be in a request")
+        raise ImageRefusedError(f"a request may contain at most {limits.per_request} images")
     if address.startswith(_WITHIN):
         return
     try:
         parts = urlsplit(address)
         host = parts.hostname
     except ValueError:
-        raise ImageRefusedError("the address of an image cannot be read") from None
+        raise ImageRefusedError("the URL of an image is not valid") from None
     if parts.scheme not in _SCHEMES or host not in limits.domains:
         allowed = ", ".join(limits.domains) or "none"
         raise ImageRefusedError(
-            f"an image is at {parts.scheme}://{host}; images come within the request or from allowed hosts, "
-            f"which are {allowed}"
+            f"got an image at {parts.scheme}://{host}; send images inside the request, or by HTTP or HTTPS "
+            f"from an allowed host: {allowed}"
         )
 
 
 def _seed(address: str) -> int:
-    """Return a number for an image."""
+    """Return a number that depends only on the image."""
     return int.from_bytes(hashlib.sha256(address.encode()).digest()[:8])

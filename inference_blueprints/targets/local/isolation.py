@@ -1,6 +1,6 @@
-"""Keeps what serves the models off this machine's network.
+"""Isolates the processes that serve the models from this machine's network.
 
-Dynamo's event sockets listen on every interface, whatever their host variables say (1.6.1), so its processes
+Dynamo's event sockets listen on every interface and ignore their host variables (1.6.1), so its processes
 run in a network namespace that has only loopback.
 """
 
@@ -23,29 +23,29 @@ _STATUS_BYTES = 1000
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """Where commands run.
+    """The network that commands run in.
 
     Parameters
     ----------
     holder
-        Process id that holds the namespace; None when commands run in this machine's own.
+        Process id that holds the namespace. None if commands run in this machine's own network.
     reason
-        Why there is no namespace; empty when there is one.
+        Why there is no namespace. Empty if there is one.
     """
 
     holder: int | None
     reason: str = ""
 
     def command(self, command: Sequence[str | Path]) -> list[str]:
-        """Return the command that runs another one there."""
+        """Return a command that runs another command in this network."""
         words = [str(word) for word in command]
         return words if self.holder is None else [*_PROGRAM, "join", str(self.holder), *words]
 
 
 def open_isolation(start: Callable[[Sequence[str], Sequence[int]], RunningProcess]) -> Isolation:
-    """Create a network namespace, or tell why this machine has none to give.
+    """Create a network namespace, or return the reason why this machine does not allow one.
 
-    As an ordinary user the holder lives in a user namespace too, with no rights outside it.
+    For an ordinary user, the holder is also in a user namespace, without permissions outside it.
 
     Parameters
     ----------
@@ -55,9 +55,9 @@ def open_isolation(start: Callable[[Sequence[str], Sequence[int]], RunningProces
     Raises
     ------
     ProcessDied
-        If the holding process ends before it has reported.
+        If the holding process ends before it reports its status.
     TimeoutError
-        If it does not report.
+        If it reports no status in time.
     """
     reader, writer = os.pipe()
     try:

@@ -1,4 +1,4 @@
-"""Where a model answers on this machine, and how far its speed can be trusted."""
+"""The endpoint of a model on this machine, and the source of its latencies."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ class LocalEndpoint:
     Parameters
     ----------
     model
-        The name to ask for.
+        Name of the model in requests.
     base_url
         Such as ``http://127.0.0.1:40123/v1``.
     metrics_urls
         Prometheus metrics of each frontend.
     profile
-        What the simulated latencies come from: the first deployment's profile. None when any deployment has
-        none: then latencies are not those of the accelerators, and throughput and price must not be stated.
+        Source of the simulated latencies: the first deployment's profile. None if any deployment has none.
+        Then the latencies are not those of the accelerators, and throughput and price must not be stated.
     context_length
-        Prompt and answer together at the most, in tokens.
+        Maximum length of prompt and answer together, in tokens.
     """
 
     model: str

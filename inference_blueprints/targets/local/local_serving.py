@@ -32,7 +32,7 @@ from inference_blueprints.targets.local.process_commands import (
 )
 from inference_blueprints.targets.local.readiness import wait_until_forgotten, wait_until_ready
 from inference_blueprints.targets.local.relay import Route
-from inference_blueprints.targets.local.relay_listener import open_entrance
+from inference_blueprints.targets.local.relay_listener import open_listeners
 from inference_blueprints.targets.local.serving_parts import describe
 from inference_blueprints.targets.local.worker_process import WorkerProcess
 
@@ -56,7 +56,7 @@ class _Frontend:
 
 @dataclass(frozen=True, slots=True)
 class _Worker:
-    """A process of workers, how it is started, and as it runs."""
+    """A running worker process and the command that it was started with."""
 
     worker: WorkerProcess
     command: list[str]
@@ -64,20 +64,22 @@ class _Worker:
 
 
 class LocalServing:
-    """Dynamo's frontends and simulated engines for every deployment of a plan; use it as a context manager.
+    """Runs Dynamo's frontends and simulated engines for every deployment of a plan.
+
+    Use it as a context manager.
 
     Parameters
     ----------
     plan
-        What to serve.
+        The plan to serve.
     blueprint
-        Where the plan comes from; names the pools' instance types.
+        The blueprint of the plan. It lists the instance types of the pools.
     run_directory
-        Where logs, model directories and profiles go. What a run before has left of a deployment is removed.
+        Folder for logs, model directories and profiles. Files of an earlier run of a deployment are removed.
     processes
-        The group that the processes join. It makes sure that none is left.
+        The process group that the processes join. It ends all of them.
     isolate
-        Whether to use a network namespace where this machine has one to give.
+        Whether to use a network namespace, if this machine allows one.
 
     Raises
     ------
@@ -101,7 +103,7 @@ class LocalServing:
         self._directory = run_directory.resolve()
         self._processes = processes
         self._isolate = isolate
-        self._isolation = Isolation(None, "not asked for")
+        self._isolation = Isolation(None, "not requested")
         self._started: list[RunningProcess] = []
         self._frontend_ports: list[tuple[_Frontend, int]] = []
         self._workers: dict[str, _Worker] = {}
@@ -121,22 +123,22 @@ class LocalServing:
                 process.popen.terminate()
 
     def start(self, on_progress: Callable[[str], None]) -> tuple[LocalEndpoint, ...]:
-        """Start everything and wait until every frontend knows all of its workers.
+        """Start everything and wait until all workers are registered with their frontends.
 
         Parameters
         ----------
         on_progress
-            Called with what is being waited for.
+            Called with a description of the current wait.
 
         Returns
         -------
         tuple of LocalEndpoint
-            One a model, in the plan's order.
+            One per model, in the plan's order.
 
         Raises
         ------
         ProcessDied
-            If a process ends meanwhile; the message has the end of its log.
+            If a process ends during the wait. The message contains the end of its log.
         NotReady
             If it takes too long.
         """
@@ -145,7 +147,7 @@ class LocalServing:
                 lambda command, pipes: self._start("network namespace", command, {}, pipes)
             )
         frontends = self._frontends()
-        ports = open_entrance(
+        ports = open_listeners(
             self._routes(frontends), lambda command, sockets: self._start("relay", command, {}, sockets)
         )
         for deployment in self._deployments():
@@ -157,7 +159,7 @@ class LocalServing:
         return tuple(self._endpoint(model, frontends, ports) for model in self._models)
 
     def parts(self) -> tuple[PlatformPart, ...]:
-        """Return what of this is real and what is simulated; complete once `start` has returned."""
+        """Return which parts are real and which are simulated. Complete once `start` has returned."""
         return describe(self._deployments(), self._isolation)
 
     def check(self) -> None:
@@ -166,48 +168,50 @@ class LocalServing:
         Raises
         ------
         ProcessDied
-            With exit code and last log lines of the first that has exited.
+            If one has exited, with its exit code and last log lines.
         """
         self._processes.check()
 
     def first_workers(self) -> tuple[WorkerProcess, ...]:
-        """Return the first process of workers of each role of each deployment, once `start` has returned."""
+        """Return the first worker process of each role of each deployment, once `start` has returned."""
         return tuple(each.worker for each in self._workers.values() if each.worker.index == 0)
 
     def frontend_urls(self, deployment: LocalDeployment) -> tuple[str, ...]:
-        """Return where each frontend of a deployment answers, without ``/v1``, once `start` has returned.
+        """Return the URLs of a deployment's frontends, without ``/v1``, once `start` has returned.
 
         Parameters
         ----------
         deployment
-            One of those that are served.
+            A deployment of the plan.
         """
         ports = [port for frontend, port in self._frontend_ports if frontend.deployment is deployment]
         return tuple(f"http://127.0.0.1:{port}" for port in ports)
 
     def kill(self, worker: WorkerProcess) -> None:
-        """End a process of workers as a crash does.
+        """Kill a worker process with SIGKILL.
 
         Parameters
         ----------
         worker
-            One that runs.
+            A running worker process.
         """
         self._processes.kill(self._workers[worker.name].process)
         self._killed.append(worker)
 
     def replace_killed(self, on_progress: Callable[[str], None]) -> None:
-        """Start again what was killed, once the frontends have forgotten it, and wait until they know it.
+        """Restart the killed worker processes, and wait until they are registered.
+
+        They start once the frontends have removed the killed ones from their lists.
 
         Parameters
         ----------
         on_progress
-            Called with what is being waited for.
+            Called with a description of the current wait.
 
         Raises
         ------
         ProcessDied
-            If a process ends meanwhile; the message has the end of its log.
+            If a process ends during the wait. The message contains the end of its log.
         NotReady
             If it takes too long.
         """
@@ -217,7 +221,7 @@ class LocalServing:
         deadline = time.monotonic() + _READY_SECONDS
         for frontend, port in self._frontend_ports:
             deployment = frontend.deployment
-            on_progress(f"{frontend.name}: waiting until it has forgotten the dead")
+            on_progress(f"{frontend.name}: waiting until killed workers are deregistered")
             wait_until_forgotten(
                 frontend.name,
                 port,
@@ -238,7 +242,7 @@ class LocalServing:
         return self._directory / deployment.plan.release
 
     def _frontends(self) -> list[_Frontend]:
-        """Give each frontend a port: any in a namespace, which is empty, else one that is free."""
+        """Give each frontend a port: a fixed one in a namespace, otherwise a free one."""
         named = [
             (f"frontend {index + 1} of {deployment.plan.release}", deployment)
             for deployment in self._deployments()
@@ -250,7 +254,7 @@ class LocalServing:
         return [_Frontend(*each, port) for each, port in zip(named, ports, strict=True)]
 
     def _routes(self, frontends: Sequence[_Frontend]) -> dict[str, Route]:
-        """Return a way to each frontend, and one a model to all of its frontends in turn."""
+        """Return a route to each frontend, and one route per model to all of its frontends in turn."""
         alone = {
             frontend.name: Route(
                 ((frontend.port, 1.0),), frontend.deployment.answer_tokens, frontend.deployment.images
@@ -272,9 +276,9 @@ class LocalServing:
         return {**alone, **together}
 
     def _start_workers(self, deployment: LocalDeployment) -> None:
-        """Write what the simulated engine reads, and start its processes."""
+        """Write the files of the simulated engine, and start its processes."""
         home = self._home(deployment)
-        if home.exists():  # workers of a run that was killed are still registered there
+        if home.exists():  # workers of a killed run are still registered there
             shutil.rmtree(home)
         shape = catalog.model(deployment.model.catalog_name)
         directory = write_model_directory(shape, home / "model")
@@ -317,7 +321,7 @@ class LocalServing:
         return process
 
     def _wait(self, on_progress: Callable[[str], None]) -> None:
-        """Wait for each frontend to know all of its workers."""
+        """Wait until all workers are registered with their frontends."""
         deadline = time.monotonic() + _READY_SECONDS
         for frontend, port in self._frontend_ports:
             deployment = frontend.deployment
@@ -334,7 +338,7 @@ class LocalServing:
     def _endpoint(
         self, model: str, frontends: Sequence[_Frontend], ports: Mapping[str, int]
     ) -> LocalEndpoint:
-        """Describe where a model answers."""
+        """Describe the endpoint of a model."""
         deployments = self._models[model]
         profiles = [deployment.profile for deployment in deployments]
         names = [frontend.name for frontend in frontends if frontend.deployment.model.name == model]

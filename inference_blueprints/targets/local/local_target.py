@@ -1,4 +1,4 @@
-"""The target on this machine: what is started for each deployment, decided before any process runs."""
+"""The target ``local``: decides which processes each deployment needs, before any process starts."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from inference_blueprints.spec.types import Blueprint, Media
 from inference_blueprints.targets.local.image_requests import TEXT_ALONE, ImageLimits
 from inference_blueprints.targets.target import Target
 
-#: Up to this many workers of a deployment have a process each, so that one can be lost alone.
+#: Up to this number, each worker of a role has its own process, so that a single worker can be killed.
 WORKER_PROCESSES = 8
-#: Workers of all deployments together. On two processors 128 register in seven seconds; of 256 some time out
-#: waiting for the lock of Dynamo's file discovery (1.6.1).
+#: Maximum number of workers of all deployments. On two processors, 128 workers register in seven seconds. Of
+#: 256 workers, some time out while they wait for the lock of Dynamo's file discovery (1.6.1).
 WORKER_LIMIT = 128
 
 
 @dataclass(frozen=True, slots=True)
 class LocalWorkers:
-    """The workers of one role as they are simulated here.
+    """The simulated workers of one role.
 
     Parameters
     ----------
     name
-        Of their process in the plan.
+        Name of their process in the plan.
     arguments
         Engine arguments of that process.
     accelerator
-        What they would run on.
+        The accelerator that they are planned for.
     simulated
-        What the simulated engine is told.
+        Settings of the simulated engine.
     """
 
     name: str
@@ -46,7 +46,7 @@ class LocalWorkers:
 
     @property
     def by_process(self) -> tuple[int, ...]:
-        """Workers of each process on this machine, spread evenly."""
+        """Number of workers per process on this machine, spread evenly."""
         replicas = self.simulated.replicas
         count = min(replicas, WORKER_PROCESSES)
         return tuple(replicas // count + (index < replicas % count) for index in range(count))
@@ -54,7 +54,7 @@ class LocalWorkers:
 
 @dataclass(frozen=True, slots=True)
 class LocalDeployment:
-    """One deployment as it is served here.
+    """One deployment on this machine.
 
     Parameters
     ----------
@@ -63,13 +63,13 @@ class LocalDeployment:
     plan
         Its processes.
     frontend
-        The one that answers: Dynamo's, whose simulated engines stand behind it, whatever the stack.
+        The frontend process. It is Dynamo's for every stack, because the simulated engines are Dynamo's.
     workers
-        Those that run an engine: one kind, or prefill and decode.
+        The workers of each role: aggregated, or prefill and decode.
     answer_tokens
-        Length of an answer whose request states none: the workload's mean.
+        Answer length for requests that state none: the workload's mean.
     images
-        What requests may hold of images.
+        Limits on the images in requests.
     """
 
     model: ModelPlan
@@ -81,22 +81,22 @@ class LocalDeployment:
 
     @property
     def has_its_router(self) -> bool:
-        """Whether the router is the one that the plan names, and no stand-in."""
+        """Whether the router is the one in the plan, not a stand-in."""
         return self.frontend == self.plan.entry_point
 
     @property
     def worker_count(self) -> int:
-        """Workers of all roles."""
+        """Number of workers of all roles."""
         return sum(each.simulated.replicas for each in self.workers)
 
     @property
     def context_length(self) -> int:
-        """Prompt and answer together at the most, in tokens."""
+        """Maximum length of prompt and answer together, in tokens."""
         return min(each.simulated.settings.max_model_len for each in self.workers)
 
     @property
     def profile(self) -> LatencyProfile | None:
-        """Latencies of the workers that write answers; None where something of it was not measured."""
+        """Latency profile of the workers that generate tokens. None if the workers of any role have none."""
         known = [each.simulated.profile for each in self.workers]
         return known[-1] if all(known) else None
 
@@ -115,7 +115,7 @@ class LocalTarget(Target[LocalDeployment]):
 
     @classmethod
     def findings(cls, blueprint: Blueprint) -> Iterator[Finding]:
-        """Yield a finding if the blueprint has more workers than this machine should simulate."""
+        """Yield a finding if the blueprint has too many workers to simulate on this machine."""
         workers = sum(
             role.workers.replicas
             for model_index, model in usable(blueprint.spec.models)
@@ -141,7 +141,7 @@ class LocalTarget(Target[LocalDeployment]):
 def _deployment(
     model: ModelPlan, plan: DeploymentPlan, roles: tuple[ResolvedWorkers, ...]
 ) -> LocalDeployment:
-    """Find the processes of a deployment and the latencies of its workers."""
+    """Return the processes of a deployment and the latencies of its workers."""
     return LocalDeployment(
         model=model,
         plan=plan,
@@ -158,7 +158,7 @@ def _deployment(
 
 
 def _image_limits(media: Media | None) -> ImageLimits:
-    """Return what requests may hold of images: nothing without the section."""
+    """Return the limits on images. Without the section, requests may contain no images."""
     if media is None:
         return TEXT_ALONE
     return ImageLimits(media.images_per_request, media.tokens_per_image, tuple(media.allowed_domains))

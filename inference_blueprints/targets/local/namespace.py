@@ -1,12 +1,13 @@
 """Runs commands in a network namespace that has only a loopback interface.
 
-A program of its own that needs the standard library alone: a process can move itself into a namespace only
-while it has one thread, and what it starts stays there. Sources: network_namespaces(7), user_namespaces(7),
+A separate program that needs only the standard library. A process can move into a namespace only while it has
+one thread, and its child processes stay there. Sources: network_namespaces(7), user_namespaces(7),
 netdevice(7).
 
-``python -I -S namespace.py hold FD`` creates the namespace, says on the file descriptor whether it did
-(``isolated``, or why not), and waits. ``python -I -S namespace.py join PID COMMAND …`` becomes a command in
-the namespace of that process.
+``python -I -S namespace.py hold FD`` creates the namespace, writes the result to the file
+descriptor (``isolated``, or the reason for the failure), and waits. ``python -I -S namespace.py join PID
+COMMAND …`` runs a command
+in the namespace of that process.
 """
 
 import ctypes
@@ -29,7 +30,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def hold(status_fd: int) -> None:
-    """Create the namespace, report, and keep it until a signal ends this process."""
+    """Create the namespace, report the result, and hold the namespace until a signal ends this process."""
     try:
         _create()
         status = ISOLATED
@@ -41,7 +42,7 @@ def hold(status_fd: int) -> None:
 
 
 def join(holder: int, command: list[str]) -> None:
-    """Become a command inside the namespace that a process holds."""
+    """Replace this process by a command inside the namespace that another process holds."""
     namespaces = Path(f"/proc/{holder}/ns")
     if (namespaces / "user").readlink() != Path("/proc/self/ns/user").readlink():
         _enter(namespaces / "user", _CLONE_NEWUSER)
@@ -54,7 +55,7 @@ def _create() -> None:
     user, group = os.geteuid(), os.getegid()
     try:
         _call(_LIBC.unshare, _CLONE_NEWNET)
-    except PermissionError:  # an ordinary user needs a user namespace, in which it may do this
+    except PermissionError:  # an ordinary user may do this only in a user namespace
         _call(_LIBC.unshare, _CLONE_NEWUSER | _CLONE_NEWNET)
         Path("/proc/self/setgroups").write_text("deny")
         Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
@@ -70,7 +71,7 @@ def _enter(namespace: Path, kind: int) -> None:
 
 
 def _call(function: "ctypes._NamedFuncPointer", *arguments: int) -> None:
-    """Call a function of the C library that answers 0, or sets errno."""
+    """Call a function of the C library that returns 0 or sets errno."""
     if function(*arguments) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

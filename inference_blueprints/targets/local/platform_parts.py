@@ -1,4 +1,4 @@
-"""What each part of a local run is: real, a stand-in, emulated, simulated or stubbed."""
+"""The state of each part of a local run: real, stand-in, emulated, simulated or stubbed."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,18 +8,18 @@ State = Literal["real", "stand-in", "emulated", "simulated", "stubbed"]
 
 @dataclass(frozen=True, slots=True)
 class PlatformPart:
-    """One line of the table that says how real a local run is.
+    """One row of the table of parts.
 
     Parameters
     ----------
     name
         The part, such as ``KV-aware router``.
     state
-        ``real`` is the software that runs on AWS; ``stand-in`` is other real software in its place;
-        ``emulated`` answers the same API; ``simulated`` models
-        timing from measurements; ``stubbed`` is accepted and does nothing.
+        ``real`` is the software that runs on AWS. ``stand-in`` is other real software in its place.
+        ``emulated`` offers the same API. ``simulated`` computes its timing from measurements. ``stubbed`` is
+        accepted and does nothing.
     detail
-        What exactly, in one sentence.
+        One sentence of detail.
     """
 
     name: str

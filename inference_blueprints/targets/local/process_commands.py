@@ -24,7 +24,7 @@ _NAMES = ENGINES["vllm"].argument_names
 _RANKS = "data-parallel-size"
 _DISCOVERY = ("--discovery-backend", "file")
 _ENGINE = "inference_blueprints.targets.local.simulated_engine"
-# A local run ends at once: no load balancer is still sending, and no stream is worth waiting for.
+# A local run ends at once: no load balancer sends requests, and no stream has to complete.
 _SHUTDOWN_SECONDS = {
     "DYN_HTTP_GRACEFUL_SHUTDOWN_TIMEOUT_SECS": "0",
     "DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS": "0",
@@ -34,7 +34,7 @@ _SHUTDOWN_SECONDS = {
 
 @dataclass(frozen=True, slots=True)
 class SimulatedEngine:
-    """What a worker process on this machine pretends to be.
+    """The engine that a worker process on this machine simulates.
 
     Parameters
     ----------
@@ -45,9 +45,9 @@ class SimulatedEngine:
     arguments
         The plan's arguments of the real engine.
     workers
-        What it simulates.
+        The simulated workers.
     profile_file
-        Latencies, or None for the simulator's own curve.
+        Latency profile. None for the simulator's default curve.
     """
 
     model_name: str
@@ -58,30 +58,30 @@ class SimulatedEngine:
 
 
 def frontend_command(process: Process, port: int) -> list[str]:
-    """Return the plan's frontend with this machine's address and discovery.
+    """Return the command of the plan's frontend, with this machine's address and discovery.
 
     Parameters
     ----------
     process
         The frontend of the plan.
     port
-        Where it listens. Of an option given twice the last one counts, so the plan's port gives way.
+        Port to listen on. It overrides the plan's port, because the last of two equal options counts.
     """
     program = [sys.executable, *process.command[1:]]
     return [*program, *process.arguments, "--http-host", _LOOPBACK, "--http-port", str(port), *_DISCOVERY]
 
 
 def worker_command(engine: SimulatedEngine, workers: int) -> list[str]:
-    """Return a simulated engine with the plan's arguments of the real one.
+    """Return the command of a simulated engine with the plan's arguments for the real engine.
 
-    Arguments that both have keep the plan's value, under the simulator's name. The others are computed.
+    Arguments that both engines have keep the plan's value, under the simulator's name. Others are computed.
 
     Parameters
     ----------
     engine
-        What it pretends to be.
+        The engine to simulate.
     workers
-        How many of them share the process.
+        Number of workers in the process.
     """
     settings = engine.workers.settings
     scheduler = scheduler_of(settings)
@@ -99,7 +99,7 @@ def worker_command(engine: SimulatedEngine, workers: int) -> list[str]:
         "--kv-bytes-per-token": engine.workers.kv_bytes_per_token,
     }
     for setting in scheduler.settings:
-        # An option of one scheduler is the engine's own argument behind the scheduler's name.
+        # An option of one scheduler is the engine's argument with the scheduler's name as prefix.
         name = setting.replace("_", "-")
         options[f"--{scheduler.name}-{name}"] = sizes[name]
     if _RANKS in sizes:
@@ -126,7 +126,7 @@ def _switches(engine: SimulatedEngine) -> tuple[str, ...]:
 
 
 def _sizes_per_rank(engine: SimulatedEngine) -> dict[str, int]:
-    """Return the plan's sizes of each data parallel rank, by the real engine's argument names."""
+    """Return the plan's sizes per data parallel rank, by the real engine's argument names."""
     settings = engine.workers.settings
     kind, values = ENGINES[settings.engine], flag_values(engine.arguments)
     sizes = {name: int(values[name]) for name in kind.argument_names.counts}
@@ -143,10 +143,10 @@ def environment(planned: Mapping[str, EnvironmentValue], home: Path) -> dict[str
     Parameters
     ----------
     planned
-        The plan's variables. Addresses become the loopback address; secrets are left out, because nothing
-        is downloaded here.
+        The plan's variables. Addresses become the loopback address. Secrets are left out, because nothing is
+        downloaded.
     home
-        A folder of the deployment alone: its processes find each other in it, and Dynamo's cache goes there.
+        A folder that only this deployment uses, for the discovery of its processes and Dynamo's cache.
     """
     values = {
         name: value if isinstance(value, str) else _LOOPBACK

@@ -1,4 +1,4 @@
-"""Waits until a frontend knows its model and all of its workers, or has forgotten dead ones."""
+"""Waits until a frontend lists its model and all of its workers, or no longer lists dead workers."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ _REQUEST_SECONDS = 5.0
 
 
 class NotReady(Exception):  # noqa: N818 - the name says what happened
-    """Serving did not become ready in time.
+    """A frontend did not become ready in time.
 
     Parameters
     ----------
     name
         The frontend.
     found, expected
-        Workers registered, and workers that should be.
+        Number of registered workers, and the expected number.
     """
 
     def __init__(self, name: str, found: int, expected: int) -> None:
-        super().__init__(f"{name} is not ready in time: {found} of {expected} workers have registered")
+        super().__init__(f"{name} was not ready in time: {found} of {expected} workers are registered")
 
 
 def wait_until_ready(
     name: str, port: int, model: str, workers: int, *, deadline: float, check: Callable[[], None]
 ) -> None:
-    """Poll a frontend.
+    """Poll a frontend until its model and workers are registered.
 
     Parameters
     ----------
@@ -40,16 +40,16 @@ def wait_until_ready(
     model
         Name of the model that it must list.
     workers
-        Workers that it must know.
+        Number of workers that must be registered.
     deadline
         Reading of ``time.monotonic`` at which it must be ready.
     check
-        Raises when a process has died.
+        Raises an error if a process has died.
 
     Raises
     ------
     NotReady
-        When it is not.
+        If they are not registered in time.
     """
     while (found := registered_workers(port, model)) < workers:
         _pause(name, found, workers, deadline, check)
@@ -58,19 +58,19 @@ def wait_until_ready(
 def wait_until_forgotten(
     name: str, port: int, model: str, workers: int, *, deadline: float, check: Callable[[], None]
 ) -> None:
-    """Poll a frontend until it knows no more workers than live.
+    """Poll a frontend until it lists no more workers than are alive.
 
     Parameters
     ----------
     name, port, model, deadline, check
         As for `wait_until_ready`.
     workers
-        Workers that live.
+        Number of live workers.
 
     Raises
     ------
     NotReady
-        When it still knows dead ones.
+        If it still lists dead workers.
     """
     while (found := registered_workers(port, model)) > workers:
         _pause(name, found, workers, deadline, check)
@@ -84,7 +84,7 @@ def _pause(name: str, found: int, workers: int, deadline: float, check: Callable
 
 
 def registered_workers(port: int, model: str) -> int:
-    """Return how many workers a frontend knows; 0 while it does not list the model or does not answer.
+    """Return how many workers a frontend lists. 0 if it does not list the model or does not answer.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def registered_workers(port: int, model: str) -> int:
 
 
 def _get(port: int, path: str) -> dict[str, list[dict[str, str]]]:
-    """Return a JSON answer, empty when the frontend is not there yet."""
+    """Return a JSON response, empty if the frontend is not running yet."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_REQUEST_SECONDS)
     try:
         connection.request("GET", path)

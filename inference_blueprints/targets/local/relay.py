@@ -1,9 +1,9 @@
-"""Carries requests from listening sockets of this machine to frontends inside a network namespace.
+"""Forwards requests from listening sockets of this machine to frontends inside a network namespace.
 
-A program of its own: ``python -m inference_blueprints.targets.local.relay ROUTES``, where the routes are a
+A separate program: ``python -m inference_blueprints.targets.local.relay ROUTES``, where the routes are a
 JSON list of ``{"listener": FD, "targets": [[PORT, WEIGHT], …], "answerTokens": N, "images": LIMITS}``. A
-socket keeps the namespace in which it was made, so this process, inside the namespace, accepts on sockets
-that it was handed from outside.
+socket stays in the namespace in which it was created. So this process runs inside the namespace and accepts
+connections on sockets that it inherited from outside.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ _HOP_BY_HOP = frozenset(
         "upgrade",
     }
 )
-#: Headers about a body that is read here and sent anew.
+#: Headers about the body, which the relay reads and sends again.
 _OF_THE_BODY = frozenset({"content-length", "expect"})
-#: Headers that a client library would add and the client did not send.
+#: Headers that the client library would add although the client did not send them.
 _UNASKED = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 
 
@@ -69,9 +69,9 @@ class Route:
     targets
         Ports with their weights, which are positive.
     answer_tokens
-        Length of the answer for requests that state none.
+        Answer length for requests that state none.
     images
-        What requests may hold of images.
+        Limits on the images in requests.
     """
 
     targets: tuple[tuple[int, float], ...]
@@ -80,7 +80,7 @@ class Route:
 
 
 def turns(targets: Sequence[tuple[int, float]]) -> Iterator[int]:
-    """Give each target as many turns as its weight, spread evenly and always in the same order.
+    """Yield targets in proportion to their weights, spread evenly and always in the same order.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def turns(targets: Sequence[tuple[int, float]]) -> Iterator[int]:
     Yields
     ------
     int
-        The target whose turn it is.
+        The next target.
     """
     total = sum(weight for _, weight in targets)
     standing = dict.fromkeys((target for target, _ in targets), 0.0)
@@ -103,12 +103,12 @@ def turns(targets: Sequence[tuple[int, float]]) -> Iterator[int]:
 
 
 def passed_on(headers: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return the headers of a message that its next receiver should see.
+    """Return the headers of a message that are forwarded.
 
     Parameters
     ----------
     headers
-        As they came; a name may occur more than once.
+        The received headers. A name may occur more than once.
     """
     named = {
         word.strip().lower()
@@ -120,14 +120,14 @@ def passed_on(headers: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 async def serve(listener: socket.socket, route: Route, session: ClientSession) -> None:
-    """Begin to answer on a socket; each request goes to the target whose turn it is.
+    """Start serving on a socket. Each request goes to the next target.
 
     Parameters
     ----------
     listener
         The listening socket.
     route
-        Where its requests go.
+        Targets and limits of its requests.
     session
         For the requests to the targets.
     """
@@ -141,9 +141,9 @@ async def serve(listener: socket.socket, route: Route, session: ClientSession) -
         body = with_answer_length(request.path, body, route.answer_tokens)
         return await _forward(request, body, next(targets), session)
 
-    application = web.Application(client_max_size=0)  # no limit: that is the frontend's to set
+    application = web.Application(client_max_size=0)  # no limit: the frontend limits the size
     application.router.add_route("*", "/{path:.*}", handle)
-    # A client that goes away cancels its request, and with it the one to the frontend.
+    # If a client disconnects, its request to the frontend is cancelled too.
     runner = web.AppRunner(application, access_log=None, auto_decompress=False, handler_cancellation=True)
     await runner.setup()
     await web.SockSite(runner, listener).start()
@@ -152,7 +152,7 @@ async def serve(listener: socket.socket, route: Route, session: ClientSession) -
 async def _forward(
     request: web.Request, body: bytes, port: int, session: ClientSession
 ) -> web.StreamResponse:
-    """Ask a target, and answer what it answers."""
+    """Send a request to a target, and return its response."""
     try:
         answer = await session.request(
             request.method,
@@ -175,32 +175,32 @@ async def _forward(
 
 
 async def _carry(answer: ClientResponse, request: web.Request) -> web.StreamResponse:
-    """Send an answer on as it comes, no faster than the client takes it; say what engine it is from."""
+    """Forward a response as it arrives, at the client's pace, and add the header with the engine."""
     headers = [*passed_on(answer.headers), (ENGINE_HEADER, SIMULATED)]
     response = web.StreamResponse(status=answer.status, reason=answer.reason, headers=headers)
     await response.prepare(request)
     try:
         async for chunk in answer.content.iter_any():
             await response.write(chunk)
-    except ClientError:  # an answer that breaks off must not look complete
+    except ClientError:  # an interrupted response must not look complete
         if request.transport is not None:
             request.transport.close()
     return response
 
 
 def _bad_gateway(error: Exception) -> web.Response:
-    """Say that a frontend is not there."""
+    """Return the response for a frontend that does not answer."""
     return _error(web.HTTPBadGateway, f"the frontend does not answer: {error}", "server_error", "bad_gateway")
 
 
 def _error(kind: type[web.HTTPError], message: str, group: str, code: str) -> web.Response:
-    """Return an error in the shape of the OpenAI API's."""
+    """Return an error in the format of the OpenAI API."""
     content = {"error": {"message": message, "type": group, "param": None, "code": code}}
     return web.json_response(content, status=kind.status_code)
 
 
 async def _once(request: ClientRequest, send: ClientHandlerType) -> ClientResponse:
-    """Send a request; the client library would send some again when the connection is lost."""
+    """Send a request once. The client library would send some again if the connection is lost."""
     try:
         return await send(request)
     except (ClientOSError, ServerDisconnectedError) as error:
@@ -208,17 +208,17 @@ async def _once(request: ClientRequest, send: ClientHandlerType) -> ClientRespon
 
 
 async def main(arguments: str) -> None:
-    """Serve every route of the JSON list for ever.
+    """Serve every route until the process ends.
 
     Parameters
     ----------
     arguments
-        The list.
+        The routes as a JSON list.
     """
     async with ClientSession(
         connector=TCPConnector(limit=0),
         cookie_jar=DummyCookieJar(),
-        timeout=ClientTimeout(total=None),  # a stream may last; who waits decides for how long
+        timeout=ClientTimeout(total=None),  # a stream may take long; the client sets the timeout
         auto_decompress=False,
         skip_auto_headers=_UNASKED,
         middlewares=(_once,),

@@ -1,4 +1,4 @@
-"""Opens this machine's ports to frontends that only a namespace can reach."""
+"""Opens listening ports on this machine for frontends inside a network namespace."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from inference_blueprints.targets.local import relay
 _BACKLOG = 1024
 
 
-def open_entrance(
+def open_listeners(
     routes: Mapping[str, relay.Route], start: Callable[[Sequence[str], Sequence[int]], object]
 ) -> dict[str, int]:
-    """Listen on a free port of the loopback interface for each route, and hand the sockets to the relay.
+    """Listen on a free loopback port for each route, and pass the sockets to the relay.
 
     Parameters
     ----------

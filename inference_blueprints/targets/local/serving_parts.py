@@ -1,4 +1,4 @@
-"""Says what of local serving is real and what is simulated."""
+"""Describes which parts of local serving are real and which are simulated."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from inference_blueprints.targets.local.platform_parts import PlatformPart
 
 
 def describe(deployments: Iterable[LocalDeployment], isolation: Isolation) -> tuple[PlatformPart, ...]:
-    """Return the lines of the table of parts.
+    """Return the rows of the table of parts.
 
     Parameters
     ----------
     deployments
-        All that is served.
+        All deployments.
     isolation
-        Where its processes run.
+        The network namespace of their processes.
     """
     lines = [
         line
@@ -36,20 +36,25 @@ def _frontend(deployment: LocalDeployment) -> PlatformPart:
         return PlatformPart(
             f"Router of {deployment.plan.release}",
             "stand-in",
-            f"{deployment.frontend.replicas} of NVIDIA Dynamo's frontends, with their own stack's arguments, "
-            f"in place of {deployment.plan.stack}'s router; a relay stands for the load balancer",
+            f"{_frontends(deployment)} with Dynamo's arguments, in place of {deployment.plan.stack}'s "
+            "router; a relay replaces the load balancer",
         )
     return PlatformPart(
         f"Frontends and router of {deployment.plan.release}",
         "real",
-        f"{deployment.frontend.replicas} of NVIDIA Dynamo's own, with the plan's arguments; "
-        "a relay stands for the load balancer and takes turns by request",
+        f"{_frontends(deployment)} with the plan's arguments; a relay replaces the load balancer and "
+        "distributes requests in turn",
     )
+
+
+def _frontends(deployment: LocalDeployment) -> str:
+    count = deployment.frontend.replicas
+    return f"{count} NVIDIA Dynamo frontend{'s' if count > 1 else ''}"
 
 
 def _engines(deployment: LocalDeployment, workers: LocalWorkers) -> PlatformPart:
     processes = workers.by_process
-    shared = "a process each" if max(processes) == 1 else f"in {len(processes)} processes"
+    shared = "one process per worker" if max(processes) == 1 else f"in {len(processes)} processes"
     return PlatformPart(
         f"Engines of {deployment.plan.release}{_of_role(workers)}",
         "simulated",
@@ -67,12 +72,12 @@ def _latencies(workers: LocalWorkers) -> str:
     profile = workers.simulated.profile
     if profile is None:
         return (
-            f"latencies are the simulator's default curve and not those of {workers.accelerator.name}: "
-            "no throughput or price follows from them"
+            f"latencies are the simulator's default curve, not those of {workers.accelerator.name}: "
+            "they give no throughput or price"
         )
     return (
         f"latencies simulated for {profile.model} on {profile.tensor_parallel_size} {profile.accelerator} "
-        f"({profile.source}, {profile.date}, read within {profile.largest_error_percent:g} %)"
+        f"({profile.source}, {profile.date}, error at most {profile.largest_error_percent:g} %)"
     )
 
 
@@ -80,18 +85,18 @@ def _answers(deployment: LocalDeployment) -> PlatformPart:
     return PlatformPart(
         f"Weights and tokenizer of {deployment.plan.release}",
         "simulated",
-        "no weights: answers are random words, counted by a tokenizer of our own; "
-        f"a request without max_tokens gets {deployment.answer_tokens}, the workload's mean"
+        "no weights: answers are random words, counted by this library's tokenizer; "
+        f"a request without max_tokens gets {deployment.answer_tokens} tokens, the workload's mean"
         + _images(deployment),
     )
 
 
 def _images(deployment: LocalDeployment) -> str:
-    """Say what becomes of images, where requests may hold any."""
+    """Describe the handling of images, if requests may contain any."""
     if not deployment.images.per_request:
         return ""
     tokens = deployment.images.tokens
-    return f"; an image is fetched by nobody and counts as {tokens} words, encoding it takes no time"
+    return f"; images are not fetched, each counts as {tokens} words, and encoding takes no time"
 
 
 def _network(isolation: Isolation) -> PlatformPart:
@@ -99,7 +104,7 @@ def _network(isolation: Isolation) -> PlatformPart:
         return PlatformPart(
             "Network of the models",
             "real",
-            "a network namespace with loopback alone, relayed to 127.0.0.1",
+            "a network namespace with only a loopback interface, relayed to 127.0.0.1",
         )
     return PlatformPart(
         "Network of the models",

@@ -1,9 +1,10 @@
-"""Dynamo's mocker, which tells the frontend of its context what Dynamo's workers tell.
+"""Dynamo's mocker, with the token limits that Dynamo's workers publish.
 
-A program of its own: ``python -m inference_blueprints.targets.local.simulated_engine``, with the mocker's
-arguments. Workers of every engine publish which requests are too long, and the frontend answers those with
-400 (``dynamo/common/token_budget.py`` of 1.6.1). The mocker of that release does not, and fails at them with
-500.
+A separate program: ``python -m inference_blueprints.targets.local.simulated_engine``, with the mocker's
+arguments. Workers of every engine publish the maximum number of tokens, and the frontend answers requests
+that
+are too long with 400 (``dynamo/common/token_budget.py`` of 1.6.1). The mocker of that release publishes no
+limits, so such requests would end with 500.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 
 from dynamo.common.token_budget import TokenBudget, publish_token_budget
 
-# The module and not its names: one of them is replaced where the module itself looks it up.
+# Imports the module, not its names, because a function of it is replaced below.
 _mocker: Any = import_module("dynamo.mocker.main")
 _build_runtime_config = _mocker.build_runtime_config
 

@@ -1,4 +1,4 @@
-"""One process of workers among those of its role."""
+"""One worker process of a role."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from inference_blueprints.targets.local.local_target import LocalDeployment, Loc
 
 @dataclass(frozen=True, slots=True)
 class WorkerProcess:
-    """Workers that live and die together on this machine.
+    """Workers that share a process on this machine.
 
     Parameters
     ----------
     deployment
-        What they belong to.
+        Their deployment.
     kind
         The workers of their role.
     index
-        Which of the processes of the role it is, from 0.
+        Index of the process within its role, from 0.
     """
 
     deployment: LocalDeployment
@@ -33,15 +33,15 @@ class WorkerProcess:
 
     @property
     def role(self) -> Role:
-        """What the workers do of a request."""
+        """Role of the workers."""
         return self.kind.simulated.role
 
     @property
     def workers(self) -> int:
-        """Workers in this process."""
+        """Number of workers in this process."""
         return self.kind.by_process[self.index]
 
     @property
     def workers_of_role(self) -> int:
-        """Workers in all processes of the role."""
+        """Number of workers in all processes of the role."""
         return self.kind.simulated.replicas

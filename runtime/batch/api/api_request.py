@@ -75,12 +75,12 @@ def caller_of(event: APIGatewayProxyEvent, configuration: Configuration) -> Call
     identity = context.get("identity") or {}
     principal = authorizer.get("principal") or identity.get("userArn")
     if not principal:
-        raise ApiError(HTTPStatus.UNAUTHORIZED, "The request carries neither a token nor a signature.")
+        raise ApiError(HTTPStatus.UNAUTHORIZED, "The request has neither a token nor a signature.")
     team = configuration.team_of(principal)
     if team is None:
         raise ApiError(
             HTTPStatus.FORBIDDEN,
-            f"{principal} is in no team of {configuration.platform}.",
+            f"{principal} does not belong to a team of {configuration.platform}.",
             code="no_team",
         )
     return Caller(principal, team)
@@ -155,7 +155,7 @@ def too_large(size: int) -> ApiError:
     """Return the error for a body that exceeds the size limit."""
     return ApiError(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-        f"{size} bytes are more than the {MAX_REQUEST_BYTES} that one request may carry. Send the file in "
+        f"{size} bytes are more than the {MAX_REQUEST_BYTES} bytes that a request may have. Send the file in "
         "parts (POST /v1/uploads, which the Python client's client.uploads.upload_file_chunked does with "
         f"part_size={MAX_REQUEST_BYTES}), or leave it in S3 and submit a manifest that names it.",
         code="request_too_large",

@@ -90,5 +90,5 @@ def _arn(body: bytes) -> str:
     except ElementTree.ParseError as error:
         raise StsUnavailableError("the answer of STS cannot be read") from error
     if not arn:
-        raise StsUnavailableError("the answer of STS names nobody")
+        raise StsUnavailableError("the answer of STS contains no ARN")
     return arn

@@ -97,7 +97,7 @@ class Authorizer:
             raise UnauthorizedError("Unauthorized") from error
         team = self._configuration.team_of(arn)
         if team is None:
-            reason = f"{arn} is in no team of {self._configuration.platform}"
+            reason = f"{arn} does not belong to a team of {self._configuration.platform}"
             _logger.info("caller refused: %s", reason)
             return _policy(event, "Deny", arn, {"reason": reason})
         return _policy(event, "Allow", arn, {"principal": arn, "team": team.name})

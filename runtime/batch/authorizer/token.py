@@ -82,11 +82,11 @@ def read_token(token: str, *, region: str, now: float, least_seconds: float) -> 
     if scope["region"] != region:
         raise TokenError(f"it is signed for {scope['region']}, not {region}")
     if not values["X-Amz-Date"].startswith(scope["day"]):
-        raise TokenError("its X-Amz-Credential and X-Amz-Date name different days")
+        raise TokenError("its X-Amz-Credential and X-Amz-Date have different days")
     try:
         begin = datetime.strptime(values["X-Amz-Date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).timestamp()
     except ValueError as error:
-        raise TokenError("its X-Amz-Date is not a time") from error
+        raise TokenError("its X-Amz-Date is not a valid time") from error
     seconds = int(values["X-Amz-Expires"])
     if seconds > TOKEN_SECONDS:
         raise TokenError(f"it lasts {seconds} s, at most {TOKEN_SECONDS} s are allowed")
@@ -134,5 +134,5 @@ def _matched(name: str, value: str) -> re.Match[str]:
     """Return the match of a parameter's value with its pattern."""
     match = re.fullmatch(_PATTERNS[name], value, re.ASCII)
     if match is None:
-        raise TokenError(f"its {name} is not what it must be")
+        raise TokenError(f"its {name} is not valid")
     return match

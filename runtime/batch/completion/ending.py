@@ -105,7 +105,7 @@ class Ends:
         if now >= self._job(identifier).expires_at:
             return self._end(identifier, Ending("expired", ("finalizing",), (_TOO_LATE,)), outcome, now=now)
         message = (
-            f"{len(outcome.undone):,} shards could not be done; the output file has what is answered: "
+            f"{len(outcome.undone):,} shards could not be completed; the output file has all answers so far; "
             "redrive the job to run the rest"
         )
         error = JobError("shards_failed", message)
@@ -153,8 +153,8 @@ class Ends:
         if is_published:
             return Ending("completed", ("finalizing",))
         message = (
-            "the output file is whole, but not all of its answers are in the signal store: redrive the job "
-            "to publish the rest"
+            "the output file is complete, but some answers are missing from the signal store; redrive the "
+            "job to publish the rest"
         )
         return Ending("failed", ("finalizing",), (JobError("signals_failed", message),))
 
@@ -254,5 +254,5 @@ def _ending(job: Job, cause: str, now: int) -> Ending:
     before: tuple[JobState, ...] = ("validating", "in_progress", "finalizing")
     if now >= job.expires_at:
         return Ending("expired", before, (_TOO_LATE,))
-    message = f"the job broke off: {cause}; redrive it to run what is not done"
+    message = f"the job was interrupted: {cause}; redrive it to run the rest"
     return Ending("failed", before, (JobError("internal_error", message),))

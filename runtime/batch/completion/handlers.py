@@ -23,7 +23,7 @@ from batch.jobs.spending import Figures
 from batch.objects import Objects
 from inference_blueprints.contracts import batch_environment, batch_names
 
-#: For a job that broke off for a reason other than its own errors or its deadline.
+#: For a job that was interrupted for a reason other than its own errors or its deadline.
 _BROKEN = "internal_error"
 
 

@@ -165,7 +165,7 @@ def _snake_case(value: Any) -> Any:
 def _problems(configuration: Configuration) -> list[str]:
     """Return the problems of a document that has the right types."""
     problems = [
-        f"{what} {name} is there {number} times"
+        f"{what} {name} is listed {number} times"
         for what, names in (
             ("queue", [queue.name for queue in configuration.queues]),
             ("team", [team.name for team in configuration.teams]),
@@ -175,7 +175,7 @@ def _problems(configuration: Configuration) -> list[str]:
         if number > 1
     ]
     if not configuration.queues:
-        problems.append("there is no queue, must be one at least")
+        problems.append("there is no queue, must be at least one")
     owners: dict[str, list[str]] = {}
     for team in configuration.teams:
         for arn in team.principals:

@@ -30,7 +30,7 @@ def read_signal(
     if not name:
         return None
     if name not in signals:
-        allowed = f"one of {', '.join(signals)}" if signals else "left out: no signal is your team's"
+        allowed = f"one of {', '.join(signals)}" if signals else "left out: your team has no signal"
         fields.wrong("signal", f"got {name[:80]}, must be {allowed}")
         return None
     if endpoint not in _WITH_TEXT:

@@ -79,7 +79,7 @@ def _value(reader: Reader, array: Any) -> Any:
     try:
         return reader(array)[0]
     except UnicodeDecodeError as error:
-        return UnreadableValue(f"no text in UTF-8: {error.reason} at byte {error.start}")
+        return UnreadableValue(f"is not UTF-8 text: {error.reason} at byte {error.start}")
     except ValueError as error:
         return UnreadableValue(str(error))
 
@@ -134,7 +134,9 @@ def _nested_reader(kind: Any, name: str, levels: int) -> Reader:
     if types.is_struct(kind):
         names = [field.name for field in kind]
         if len(set(names)) < len(names):
-            raise UnsupportedTypeError(f"column {name}: has a field twice; each needs a name of its own")
+            raise UnsupportedTypeError(
+                f"column {name}: has two fields with the same name; give each a unique name"
+            )
         return partial(
             _structs,
             names=names,

@@ -165,7 +165,7 @@ class _Check:
         """Iterate over lines until too many are invalid."""
         for found in lines:
             if self._invalid == _MOST_INVALID:
-                reason = f"has {_MOST_INVALID:,} bad lines in one part of it; what follows was not read"
+                reason = f"has {_MOST_INVALID:,} invalid lines in one part of it; the rest was not read"
                 raise UnreadableInputError(reason, line=found.number)
             yield found
 
@@ -179,7 +179,7 @@ class _Check:
         for number, line in enumerate(lines, start=1):
             self._lines = number
             if line.size and line.content is None:
-                reason = f"{line.size:,} bytes; a line has {limit:,} at most"
+                reason = f"{line.size:,} bytes; a line may have at most {limit:,}"
                 yield _Found(number, 0, BadLine(None, (reason,)), "line_too_long")
             elif line.content and not line.content.isspace():
                 yield _Found(number, line.size, check(line.content, number))
@@ -195,7 +195,7 @@ class _Check:
                 continue
             size = _size(row.content)
             if size > limit:
-                reason = f"{size:,} bytes as JSON; a row has {limit:,} at most"
+                reason = f"{size:,} bytes as JSON; a row may have at most {limit:,}"
                 yield _Found(row.line, 0, BadLine(None, (reason,)), "line_too_long")
             else:
                 yield _Found(row.line, size, checks.check(row.content, self._place(row.line)))

@@ -34,7 +34,7 @@ def rows(chunks: Iterable[bytes], *, limit: int) -> Iterator[InputRow]:
     try:
         yield from _rows(reader)
     except (csv.Error, UnicodeDecodeError) as error:
-        reason = f"no comma-separated values in UTF-8: {error}; what follows was not read"
+        reason = f"is not CSV in UTF-8: {error}; the rest was not read"
         raise UnreadableInputError(reason, line=reader.line_num + 1) from error
     finally:
         csv.field_size_limit(before)
@@ -44,13 +44,15 @@ def _rows(reader: Iterator[list[str]]) -> Iterator[InputRow]:
     """Iterate over the rows after the header."""
     names = next(reader, [])
     if len(set(names)) != len(names):
-        raise UnreadableInputError("the first line names a field twice; each needs a name of its own")
+        raise UnreadableInputError(
+            "the first line has two fields with the same name; give each a unique name"
+        )
     for values in reader:
         line: int = reader.line_num  # type: ignore[attr-defined]
         if not values:
             continue
         if len(values) != len(names):
-            reason = f"has {len(values)} values; the first line names {len(names)} fields"
+            reason = f"has {len(values)} values; the first line has {len(names)} fields"
             yield InputRow(line, BadLine(None, (reason,)))
         else:
             yield InputRow(line, dict(zip(names, values, strict=True)))

@@ -107,7 +107,7 @@ def checked(custom_id: str, body: Mapping[str, Any], request: JobRequest) -> Che
     answered = output_tokens(body, default=request.default_output_tokens)
     longest = request.limits.request_tokens
     if asked + answered > longest:
-        reason = f"about {asked:,} input tokens and up to {answered:,} of output; the model takes {longest:,}"
+        reason = f"about {asked:,} input tokens and up to {answered:,} of output; the maximum is {longest:,}"
         return BadLine(custom_id, (reason,))
     beginning = next((value for kind, value in parts(body) if kind == "text"), "")
     return CheckedLine(custom_id, asked, answered, beginning[:1024], body=body)
@@ -118,7 +118,7 @@ def id_faults(custom_id: object) -> Iterator[str]:
     if not isinstance(custom_id, str) or not 1 <= len(custom_id) <= _LONGEST_ID:
         yield f"custom_id: must be a string of 1 to {_LONGEST_ID} characters; got {_shown(custom_id)}"
     elif not custom_id.isprintable():
-        yield f"custom_id: must hold printable characters alone; got {_shown(custom_id)}"
+        yield f"custom_id: must have only printable characters; got {_shown(custom_id)}"
 
 
 def _envelope_faults(line: Mapping[str, Any], request: JobRequest) -> Iterator[str]:
@@ -145,7 +145,7 @@ def _body_faults(body: object, request: JobRequest) -> Iterator[str]:
     if question == "messages":
         yield from _message_faults(asked)
     elif not asked or not isinstance(asked, str | list):
-        yield f"body.{question}: must be a text or a list of texts, not empty; got {_shown(asked)}"
+        yield f"body.{question}: must be a string or a list of strings, not empty; got {_shown(asked)}"
     for kind, value in parts(body):
         if kind == "image":
             yield from _image_faults(value)
@@ -185,7 +185,7 @@ def _image_faults(address: str) -> Iterator[str]:
     """Iterate over the problems of an image address. Engines do not load images from S3."""
     if not address.startswith("data:"):
         shown = repr(address[:200])
-        yield f"image {shown}: must be a data: URL; images in S3 go with a template and its imageFields"
+        yield f"image {shown}: must be a data: URL; for images in S3, use a template with imageFields"
 
 
 def _shown(value: object) -> str:

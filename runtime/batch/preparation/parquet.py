@@ -119,9 +119,7 @@ class ParquetReader:
                     yield answer
         except (EOFError, ConnectionError) as error:
             ending = self._stop(patience_seconds=_PATIENCE_SECONDS)
-            raise _DiedError(
-                f"cannot be read, as if it was damaged: its reader ended with {ending}"
-            ) from error
+            raise _DiedError(f"cannot be read, it may be damaged: its reader ended with {ending}") from error
 
     def _start(self) -> Connection:
         """Start the child process if necessary, and return the connection to it."""
@@ -129,7 +127,7 @@ class ParquetReader:
             return self._link
         if importlib.util.find_spec("pyarrow") is None:
             raise UnreadableInputError(
-                "Parquet is not read in this region, where AWS publishes no layer with pyarrow; write it as "
+                "Parquet is not supported in this region, where AWS has no layer with pyarrow; write it as "
                 ".jsonl or .csv"
             )
         own, others = socket.socketpair()

@@ -112,7 +112,7 @@ class ParquetFile:
         self.readers: dict[str, Reader] = {}
         for name, count in Counter(schema.names).items():
             if count > 1:
-                yield f"column {name}: is there {count} times; each needs a name of its own"
+                yield f"column {name}: occurs {count} times; give each column a unique name"
                 continue
             try:
                 self.readers[name] = reader_of(schema.field(name).type, name)
@@ -128,10 +128,10 @@ def words(error: BaseException) -> str:
 def _check_frame(read: Callable[[int, int], bytes], size: int) -> None:
     """Check the first and last bytes of the file, before the footer is read."""
     if size < len(_MAGIC) + _TAIL_BYTES:
-        raise UnreadableInputError(f"has {size} bytes, too few for a file of Parquet")
+        raise UnreadableInputError(f"has {size} bytes, too few for a Parquet file")
     head, tail = read(0, len(_MAGIC)), read(size - _TAIL_BYTES, size)
     if _ENCRYPTED in (head, tail[-len(_MAGIC) :]):
-        raise UnreadableInputError("is encrypted by Parquet; write it without, S3 encrypts what it keeps")
+        raise UnreadableInputError("uses Parquet encryption; write it without, S3 encrypts all objects")
     if (head, tail[-len(_MAGIC) :]) != (_MAGIC, _MAGIC):
         raise UnreadableInputError("does not begin and end with PAR1: it is not Parquet, or it was cut off")
     footer = int.from_bytes(tail[: -len(_MAGIC)], "little")

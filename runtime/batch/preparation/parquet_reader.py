@@ -1,14 +1,14 @@
 """The child process ``python -m batch.preparation.parquet_reader SOCKET BYTES``: rows of Parquet as JSON.
 
-Over its socket come questions: ``{"size": …}`` asks for the row groups of a file, with ``"rows_of": [start,
-end]`` for their rows. The answers are, each as often as need be,
+The parent sends requests over the socket: ``{"size": …}`` for the row groups of a file, with ``"rows_of":
+[start, end]`` for their rows. The answers are the following, each any number of times:
 
 - ``{"read": [start, end]}``, which waits for those bytes of the file;
 - ``{"row_groups": [[rows, bytes], …]}``;
-- ``{"rows": [[row, custom_id, reasons], …]}``, where a row is null that cannot be one, for those reasons;
+- ``{"rows": [[row, custom_id, reasons], …]}``, where an invalid row is null and has reasons;
 
-and at last ``{"unreadable": reason, "line": …}`` or ``{"done": true}``. The process has so many bytes of
-memory and no more.
+The last answer is ``{"unreadable": reason, "line": …}`` or ``{"done": true}``. BYTES is the memory
+limit of the process.
 """
 
 from __future__ import annotations

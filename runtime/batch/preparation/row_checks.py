@@ -91,7 +91,7 @@ class RowChecks:
         for field in self._template.image_fields:
             address = row.get(field)
             if address is None or address == "":
-                yield f"{field}: names no image; the template's imageFields are needed in each row"
+                yield f"{field}: has no image; each row needs the template's imageFields"
             elif not isinstance(address, str) or not address.startswith(tuple(prefixes)):
                 allowed = ", ".join(prefixes) or "none"
                 yield f"{field}: image {str(address)[:200]!r} must lie below the team's prefixes: {allowed}"
@@ -102,6 +102,6 @@ def _template_faults(template: RequestTemplate, endpoint: str) -> Iterator[str]:
     for fault in parameter_faults(template.parameters):
         yield f"template.parameters: {fault.removeprefix('body.')}"
     for name in sorted({"messages", *_PROMPT_FIELDS.values()} & set(template.parameters)):
-        yield f"template.parameters: {name}: is what the template makes; leave it out"
+        yield f"template.parameters: {name}: is set by the template; leave it out"
     if template.image_fields and endpoint != _CHAT:
-        yield f"template.imageFields: images are for {_CHAT} alone; got endpoint {endpoint}"
+        yield f"template.imageFields: images are allowed only for {_CHAT}; got endpoint {endpoint}"

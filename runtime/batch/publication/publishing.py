@@ -60,13 +60,13 @@ class Publisher:
         LookupError
             If the job does not publish.
         signals.store_errors.StoreError
-            If the store cannot be reached or refuses; what went before stays, and the history is not there.
+            If the store cannot be reached or refuses. Earlier writes stay, and the history is not written.
         """
         keys = JobKeys(job).part(part)
         request = JobRequest.from_json(self._objects.read(JobKeys(job).request))
         publication = request.publication
         if publication is None:
-            raise LookupError(f"{job}: it does not publish its answers")
+            raise LookupError(f"{job}: the job does not publish its answers")
         digests = PromptDigests(self._lines(keys.lines), request.template)
         answers = read_signals(self._lines(keys.output), request, publication, digests)
         tally = _Tally()

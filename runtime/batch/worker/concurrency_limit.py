@@ -210,8 +210,7 @@ class ConcurrencyLimit:
         self._round = self._limit
         if self._is_cut_by_latency:
             # Do not grow beyond the judged range. Steps are equal for all workers, while cuts are
-            # proportional. So
-            # workers that share an endpoint come to share it fairly.
+            # proportional. So workers that share an endpoint come to share it fairly.
             self._round, self._step = max(self._limit, ANSWERS), _STEP_BESIDE_OTHERS
         elif self._limit < self._ceiling - 1:
             self._step = max(1.0, (self._ceiling - self._limit) / 2)

@@ -106,7 +106,7 @@ class Images:
 
 def _names(row: Mapping[str, Any], field: str) -> list[str]:
     if field not in row:
-        raise ImageError(f"the row has no field {field}, which the template takes images from")
+        raise ImageError(f"the row has no field {field}, but the template reads images from it")
     value = row[field]
     names = value if isinstance(value, list) else [value] if value else []
     for name in names:
@@ -120,6 +120,6 @@ async def _data_url(name: str, image: OpenObject) -> str:
     if not kind.startswith("image/"):
         kind = mimetypes.guess_type(name)[0] or ""
     if not kind.startswith("image/"):
-        raise ImageError(f"image {name} is neither stored as an image nor named as one")
+        raise ImageError(f"image {name} has neither the content type nor the file name of an image")
     content = await in_thread(image.stream.read)
     return f"data:{kind};base64,{base64.b64encode(content).decode()}"

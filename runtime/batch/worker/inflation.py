@@ -22,9 +22,8 @@ ANSWERS: Final = 32
 #: Answers for learning, or the seconds after which learning ends if answers take long.
 _LEARNT_FROM: Final = 16
 _LEARNT_SECONDS: Final = 60.0
-#: Interval of learning. All workers learn at the same times, so that no worker takes another's load for that
-#: of
-#: other clients.
+#: Interval of learning. All workers learn at the same times, so that no worker mistakes the
+#: load of another worker for the load of other clients.
 _RENEWED_SECONDS: Final = 900.0
 
 _Length = tuple[int, int]

@@ -119,7 +119,7 @@ class ModelEndpoint:
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             return Failure(EndpointFault.UNAVAILABLE, f"no connection: {type(error).__name__}")
         except TimeoutError:
-            return Failure(EndpointFault.BROKEN, f"no whole answer within {seconds:.0f} s")
+            return Failure(EndpointFault.BROKEN, f"no complete answer within {seconds:.0f} s")
         except (aiohttp.ClientError, OSError) as error:
             return Failure(EndpointFault.BROKEN, f"the connection was lost: {type(error).__name__}")
 
@@ -170,7 +170,7 @@ def _judge(status: int, headers: Mapping[str, str], body: bytes) -> Answer | Fai
     if status in _SUCCESS:
         if document is None:
             return Failure(
-                EndpointFault.BROKEN, f"status {status} with {len(body)} bytes that are no JSON object"
+                EndpointFault.BROKEN, f"status {status} with {len(body)} bytes that are not a JSON object"
             )
         return Answer(status, request_id, _one_line(body, document), Usage.of_answer(document))
     if document is None:

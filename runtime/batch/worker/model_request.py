@@ -46,7 +46,7 @@ class Requests:
     Raises
     ------
     RenderingError
-        If the job's template is none, or not for the job's endpoint.
+        If the job's template is not valid, or not for the job's endpoint.
     """
 
     def __init__(self, description: JobDescription, images: Images, *, most_characters: int) -> None:
@@ -56,9 +56,9 @@ class Requests:
         if template and description.endpoint != _CHAT:
             if description.endpoint not in _PROMPT_FIELDS:
                 allowed = ", ".join([_CHAT, *_PROMPT_FIELDS])
-                raise RenderingError(f"endpoint {description.endpoint} takes no prompt; these do: {allowed}")
+                raise RenderingError(f"endpoint {description.endpoint} has no prompt; allowed are {allowed}")
             if template.image_fields:
-                raise RenderingError(f"images are for {_CHAT} alone, not for {description.endpoint}")
+                raise RenderingError(f"images are allowed only for {_CHAT}, not for {description.endpoint}")
         self._prompts = Prompts(template.text, most_characters=most_characters) if template else None
         self._fields = template.image_fields if template else ()
         self._parameters = template.parameters if template else {}

@@ -10,10 +10,10 @@ Variable                        Meaning                                         
 ``BATCH_PLATFORM``              the platform's name, another dimension of the metrics                local
 ``BATCH_IN_FLIGHT_LEAST``       requests in flight that are tried even if all are refused            4
 ``BATCH_IN_FLIGHT_START``       requests in flight at the start                                      64
-``BATCH_IN_FLIGHT_MOST``        requests in flight at most, over all shards of the process           512
+``BATCH_IN_FLIGHT_MOST``        maximum of requests in flight, over all shards of the process        512
 ``BATCH_LATENCY_PERCENT``       how much longer answers may take than with little load, before       20
                                 the limit is cut; 0 if the endpoint has no other clients
-``BATCH_SHARDS_AT_ONCE``        shards held at most: one is sent, the others end or begin            8
+``BATCH_SHARDS_AT_ONCE``        maximum of shards held: one is sent, the others end or begin         8
 ``BATCH_MEMORY_MIB``            lines that are open, in MiB; images may take as much again           256
 ``BATCH_LINE_MOST_KIB``         longest line                                                         8192
 ``BATCH_IMAGE_MOST_KIB``        largest image                                                        20480
@@ -25,7 +25,7 @@ Variable                        Meaning                                         
 ``BATCH_FLUSH_KIB``             results that are committed before that time                          4096
 ``BATCH_HEARTBEAT_SECONDS``     time between two heartbeats for a shard                           30
 ``BATCH_VISIBILITY_SECONDS``    time without a heartbeat after which another worker gets the shard   120
-``BATCH_POLL_SECONDS``          longest wait of one poll of the queue, 20 at most                    20
+``BATCH_POLL_SECONDS``          longest wait of one poll of the queue, at most 20                    20
 ``BATCH_HOLD_SECONDS``          time after which an unfinished shard is given back, to continue      39600
                                 under a new message: SQS allows a holding time of 12 hours
 ``BATCH_DRAIN_SECONDS``         time for requests in flight after SIGTERM                            60

@@ -304,13 +304,13 @@ class _PoisonError(Exception):
 def _parse(raw: RawLine) -> ShardLine:
     if raw.too_long:
         raise _PoisonError(
-            "line_too_long", "The line is longer than a worker takes.", _custom_id(raw.content)
+            "line_too_long", "The line is longer than a worker accepts.", _custom_id(raw.content)
         )
     try:
         values = orjson.loads(raw.content)
         line = ShardLine(**{**values, "ordinal": raw.ordinal})
     except (orjson.JSONDecodeError, TypeError) as error:
-        raise _PoisonError("invalid_line", "The line is no request.", _custom_id(raw.content)) from error
+        raise _PoisonError("invalid_line", "The line is not a request.", _custom_id(raw.content)) from error
     return line
 
 

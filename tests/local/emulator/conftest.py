@@ -1,4 +1,4 @@
-"""One bootstrapped emulator for all tests of this folder; each test deploys stacks of its own name."""
+"""One bootstrapped emulator for all tests of this folder. Each test deploys stacks with unique names."""
 
 import json
 import time
@@ -29,7 +29,7 @@ def client(emulator: Emulator) -> Callable[[str], Any]:
 
 @pytest.fixture(scope="session")
 def cluster(client: Callable[[str], Any]) -> str:
-    """An EKS cluster that tests of single resources share; they differ in the names of their objects."""
+    """An EKS cluster that tests of single resources share. Their objects have different names."""
     role = "arn:aws:iam::123456789012:role/cluster"
     client("eks").create_cluster(name="shared", version="1.35", roleArn=role, resourcesVpcConfig={})
     return "shared"
@@ -37,7 +37,7 @@ def cluster(client: Callable[[str], Any]) -> str:
 
 @dataclass(frozen=True)
 class StackEnd:
-    """How a stack ended, and the reasons of the resources that failed."""
+    """Final status of a stack, and the reasons of failed resources."""
 
     status: str
     reasons: tuple[str, ...]

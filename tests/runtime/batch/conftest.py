@@ -1,4 +1,4 @@
-"""AWS emulated within the process, for functions that need no server."""
+"""AWS emulated in the process, for functions that need no server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.runtime.batch import resources
 
 @pytest.fixture
 def aws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[dict[str, str]]:
-    """Table, bucket and state machine as the stack makes them; the functions' environment."""
+    """Table, bucket and state machine as in the stack, and the functions' environment."""
     for name, value in {
         "AWS_ACCESS_KEY_ID": "none",
         "AWS_SECRET_ACCESS_KEY": "none",
@@ -35,7 +35,7 @@ def aws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[dict[str, s
 
 
 def _one_at_a_time(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Let one call in after the other: a condition and its write are one in AWS, and two in the emulation."""
+    """Serialise calls, because a conditional write is atomic in AWS but not in the emulator."""
     lock = threading.RLock()
 
     def locked(*arguments: Any, **values: Any) -> Any:

@@ -43,7 +43,7 @@ def test_a_row_fills_its_template(text: str, row: dict[str, Any], prompt: str) -
     [
         ("{{ titel }}", "'titel' is undefined"),
         ("{{ title.naem }}", "naem"),
-        ("{{ title + 1 }}", "operator \\+ is for numbers"),
+        ("{{ title + 1 }}", "operator \\+ is only for numbers"),
         ("{{ 1 / 0 }}", "division by zero"),
         ("{{ title | sort | first | abs }}", "bad operand"),
     ],

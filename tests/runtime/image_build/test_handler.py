@@ -108,7 +108,7 @@ def test_a_build_that_does_not_start_fails_the_deployment_at_once(
     url, received = answers
     handle(event("Create", url, f"{project}-gone"), NO_QUESTION)
     assert received[0]["Status"] == "FAILED"
-    assert received[0]["Reason"].startswith("the build of the image did not start: ")
+    assert received[0]["Reason"].startswith("the image build did not start: ")
 
 
 class Builds:
@@ -129,8 +129,8 @@ class Builds:
     ("states", "status", "words"),
     [
         (["IN_PROGRESS", "IN_PROGRESS", "SUCCEEDED"], "SUCCESS", ""),
-        (["IN_PROGRESS", "FAILED"], "FAILED", "the build image:1 of the image ended with FAILED"),
-        (itertools.repeat("IN_PROGRESS"), "FAILED", "the build image:1 of the image takes too long"),
+        (["IN_PROGRESS", "FAILED"], "FAILED", "the image build image:1 ended with FAILED"),
+        (itertools.repeat("IN_PROGRESS"), "FAILED", "the image build image:1 takes too long"),
     ],
 )
 def test_where_it_has_to_wait_the_end_of_the_build_is_the_answer(

@@ -101,7 +101,7 @@ def test_answers_without_token_counts_are_answers_and_warned_about() -> None:
     result, _ = replay_with(["no usage", "no usage"])
     assert result.failure_reasons == {}
     assert sum(outcome.usage is None for outcome in result.outcomes) == 2
-    assert any("2 answers came without token counts" in warning for warning in result.warnings)
+    assert any("2 answers had no token counts" in warning for warning in result.warnings)
 
 
 def test_a_request_that_never_ends_is_given_up() -> None:
@@ -140,7 +140,9 @@ def test_an_endpoint_that_dies_ends_the_replay_early() -> None:
                 if progress.done == 3 and not endings:
                     endings.append(asyncio.get_running_loop().create_task(endpoint.stop()))
 
-            with pytest.raises(ReplayError, match=r"the endpoint went away after \d+ of 918 requests"):
+            with pytest.raises(
+                ReplayError, match=r"the endpoint stopped answering after \d+ of 918 requests"
+            ):
                 await replay_async(
                     endpoint.base_url,
                     "qwen",

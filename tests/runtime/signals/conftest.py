@@ -1,4 +1,4 @@
-"""Real Valkey servers: one, a cluster of two, and one behind what ElastiCache puts in front."""
+"""Real Valkey servers: one, a cluster of two, and one behind the emulated ElastiCache proxy."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from signals.connection import Address
 LOOPBACK = "127.0.0.1"
 KEY, SECRET = "AKIAIOSFODNN7EXAMPLE", "secret"
 _CONNECT = "on nopass ~signal:* -@all +cluster|slots +command +readonly +ping"
-#: What reading and writing need, and nothing more.
+#: The permissions that reading and writing need.
 RIGHTS = {"reader": f"{_CONNECT} +hget", "writer": f"{_CONNECT} +eval +evalsha +hget +hset +expireat"}
 
 
 @dataclass
 class Cache:
-    """A cache as ElastiCache has it."""
+    """A cache with the interface of ElastiCache."""
 
     server: ValkeyServer
     front: Front
     address: Address
     check: TokenCheck
-    #: Tokens that came, in their order.
+    #: Received tokens, in order.
     tokens: list[str] = field(default_factory=list)
 
     def restart(self) -> None:
-        """Kill the server and start it again, behind the same address."""
+        """Kill the server and start it again with the same address."""
         self.server.kill()
         self.start()
 
@@ -58,7 +58,7 @@ def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ValkeySe
 
 @pytest.fixture
 def server(shared_server: ValkeyServer) -> ValkeyServer:
-    """An empty server that others use after this test."""
+    """An empty server, shared with other tests."""
     with shared_server.client() as client:
         client.flushall()
     return shared_server
@@ -66,7 +66,7 @@ def server(shared_server: ValkeyServer) -> ValkeyServer:
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[ValkeyServer]]:
-    """Two servers that share the keys, and miss one another late."""
+    """Two servers that share the keys, with a long timeout between them."""
     settings = {"cluster-enabled": "yes", "cluster-node-timeout": "600000"}
     with ExitStack() as stack:
         servers = [
@@ -111,7 +111,7 @@ def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def open_cache(authority: Authority, directory: Path) -> Iterator[Cache]:
-    """Start a cache that keeps what it holds when it is killed."""
+    """Start a cache that keeps its data when it is killed."""
     tokens: list[str] = []
     check = TokenCheck("signals", {KEY: SECRET}.get)
 
@@ -145,7 +145,7 @@ def shared_cache(authority: Authority, tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.fixture
 def cache(shared_cache: Cache, credentials: None) -> Cache:
-    """An empty cache that others use after this test."""
+    """An empty cache, shared with other tests."""
     with shared_cache.server.client() as client:
         client.flushall()
     shared_cache.tokens.clear()

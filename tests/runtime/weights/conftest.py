@@ -1,4 +1,4 @@
-"""A Hub with one model a test, and S3 in this process or in an emulator."""
+"""A fake Hub with one model per test, and S3 in this process or in an emulator."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MIB = 2**20
 
 
 def _random_bytes(seed: int, size: int) -> bytes:
-    """Return bytes of which no part repeats, the same each time."""
+    """Return bytes without repetitions, always the same."""
     return random.Random(seed).randbytes(size)  # noqa: S311 - content, not a key
 
 
@@ -35,7 +35,7 @@ _numbers = itertools.count()
 
 
 class Published:
-    """A model on the fake Hub, under a name that no other test has."""
+    """A model on the fake Hub, with a unique name."""
 
     def __init__(self, hub: FakeHub, files: Mapping[str, bytes]) -> None:
         self.repository = f"acme/model-{next(_numbers)}"
@@ -58,7 +58,7 @@ def hub() -> Iterator[FakeHub]:
 
 @pytest.fixture
 def publish(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Published]:
-    """Publish a model; the Hub's client in this process asks the fake one."""
+    """Publish a model. The Hub client in this process uses the fake Hub."""
     template = hub.endpoint + "/{repo_id}/resolve/{revision}/{filename}"
     monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", hub.endpoint)
     monkeypatch.setattr(huggingface_hub.constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
@@ -82,7 +82,7 @@ def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def objects(client: Any, prefix: str) -> dict[str, bytes]:
-    """Return every object below a prefix, by what follows it."""
+    """Return every object below a prefix, by the rest of its key."""
     listed = client.list_objects_v2(Bucket=BUCKET, Prefix=prefix).get("Contents", [])
     return {
         entry["Key"].removeprefix(prefix): client.get_object(Bucket=BUCKET, Key=entry["Key"])["Body"].read()
@@ -91,6 +91,6 @@ def objects(client: Any, prefix: str) -> dict[str, bytes]:
 
 
 def unfinished(client: Any) -> list[str]:
-    """Return the keys of uploads of which S3 keeps parts."""
+    """Return the keys of incomplete uploads."""
     uploads = client.list_multipart_uploads(Bucket=BUCKET).get("Uploads", [])
     return [upload["Key"] for upload in uploads]

@@ -154,7 +154,7 @@ def test_throttling_by_s3_is_waited_for(
         (401, "RepoNotFound", "is not on the Hub, or private"),
         (404, "RepoNotFound", "is not on the Hub, or private"),
         (404, "RevisionNotFound", f"has no revision {COMMIT}"),
-        (403, "", "may not be read with this token"),
+        (403, "", "cannot be read with this token"),
     ],
 )
 @pytest.mark.parametrize("refused", ["everything", "files"])

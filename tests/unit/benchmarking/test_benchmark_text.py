@@ -121,7 +121,7 @@ def test_what_is_not_known_is_called_so(found: Benchmark) -> None:
         ("measured", "2x1 l40s", "vllm", "2", "unknown", "unknown", "unknown", "unknown"),
     )
     assert benchmark_text.latencies(failed).notes == (
-        "2 requests, 2 failures, 2 x HTTP 500; prefix cache hits: the endpoint does not say.",
+        "2 requests, 2 failures, 2 x HTTP 500; prefix cache hits: not reported by the endpoint.",
     )
     assert benchmark_text.as_dict(failed)["measured"]["keepsObjectives"] is None
 

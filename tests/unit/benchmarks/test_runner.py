@@ -102,7 +102,7 @@ def test_an_unknown_name_is_one_sentence(package, tmp_path, monkeypatch, capsys)
     monkeypatch.setattr(runner, "benchmarks", package)
     results = tmp_path / "results.json"
     assert runner.main(["--only", "fats", "--results", str(results), "--page", str(tmp_path / "page")]) == 2
-    assert capsys.readouterr().err == "benchmarks: got benchmark fats; there are broken, fast, slow\n"
+    assert capsys.readouterr().err == "benchmarks: got benchmark fats; known are broken, fast, slow\n"
     assert not results.exists()
     with pytest.raises(UnknownBenchmarkError):
         choose(discover(package), ["fats"])
@@ -111,7 +111,7 @@ def test_an_unknown_name_is_one_sentence(package, tmp_path, monkeypatch, capsys)
 def test_the_page_shows_every_figure_and_what_is_measured(run):
     run("fast")
     page = run("slow")[2]
-    assert page.startswith("# Benchmarks\n\nWritten by `make bench`")
+    assert page.startswith("# Benchmarks\n\n`make bench` writes this page")
     assert "| fast | 2 s | 4 s | 0.50 | at most 1 | yes |" in page
     assert "| slow | 9 s | 4 s | 2.25 | at most 1.5 | **no** |" in page
     assert "| slow_total | 1 MiB |  |  |  |  |" in page

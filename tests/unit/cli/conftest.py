@@ -1,4 +1,4 @@
-"""The batch API itself, over AWS in an emulation, and commands that are run against it."""
+"""The batch API with emulated AWS, and commands that use it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def stacks(monkeypatch: pytest.MonkeyPatch) -> FakeCloudFormation:
 
 @pytest.fixture
 def gateway(platform: BatchPlatform, stacks: FakeCloudFormation) -> Iterator[Gateway]:
-    """The deployed API: its stack says where it is, and its authorizer checks the tokens."""
+    """The deployed API: its address is in the stack's outputs, and its authorizer checks tokens."""
     with Sts() as sts:
         sts.knows(*SEARCH, resources.SEARCH)
         sts.knows(*NOBODY, resources.NOBODY)
@@ -80,7 +80,7 @@ def run(
     capsys: pytest.CaptureFixture[str],
     platform: BatchPlatform,
 ) -> Run:
-    """Runs a command in a folder with a blueprint that has batch, one that has none, and requests."""
+    """Runs a command in a folder with a blueprint with batch, one without batch, and requests."""
     monkeypatch.chdir(tmp_path)
     Path("chat.yaml").write_text(BLUEPRINT + BATCH, encoding="utf-8")
     Path("plain.yaml").write_text(BLUEPRINT, encoding="utf-8")

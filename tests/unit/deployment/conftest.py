@@ -1,4 +1,4 @@
-"""An account of moto's, in this process."""
+"""A moto account in this process."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Retries and polls follow one another at once."""
+    """Removes the pauses between retries and polls."""
     monkeypatch.setattr("time.sleep", lambda _seconds: None)
 
 
 @pytest.fixture
 def make_context(account: Account) -> Callable[..., DoctorContext]:
-    """Make a context out of the shipped quickstart; a function may change its spec."""
+    """Create a context from the shipped quickstart. A function may change its spec."""
 
     def make(change: Callable[[dict[str, Any]], object] | None = None) -> DoctorContext:
         document = yaml.safe_load((blueprints_directory() / "quickstart-g6e.yaml").read_text())

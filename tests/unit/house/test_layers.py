@@ -22,7 +22,7 @@ def test_one(value):
 
 
 def test_a_layer_stays_in_one_process_and_the_run_prints_its_cost(tmp_path: Path) -> None:
-    layers = {"local": ("serving", "emulator"), "templates": ("a", "b"), "unit": ("c", "d", "e", "f")}
+    layers = {"local": ("targets", "emulator"), "templates": ("a", "b"), "unit": ("c", "d", "e", "f")}
     for layer, folders in layers.items():
         for folder in folders:
             place = tmp_path / "tests" / layer / folder

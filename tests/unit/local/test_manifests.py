@@ -62,5 +62,5 @@ def test_a_custom_group_is_not_mistaken_for_a_built_in_one() -> None:
 
 
 def test_a_kubernetes_version_without_schemas_is_named() -> None:
-    with pytest.raises(UserError, match=r"Kubernetes 1\.99 has no schemas here; known are 1\.25"):
+    with pytest.raises(UserError, match=r"no schemas for Kubernetes 1\.99; known versions are 1\.25"):
         validate_manifest(GOOD, "1.99")

@@ -21,7 +21,7 @@ def _quickstart_document() -> Document:
 
 @pytest.fixture
 def make_blueprint(_quickstart_document: Document) -> Callable[..., Blueprint]:
-    """Return a maker of quickstart with changes to its one pool, model, workload or deployment."""
+    """Return a function that changes the pool, model, workload or deployment of quickstart."""
 
     def make(
         *,

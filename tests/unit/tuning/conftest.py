@@ -1,4 +1,4 @@
-"""A small platform to tune, and caches of a test's own."""
+"""A small platform to tune, and separate caches per test."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ spec:
 
 
 class Silent:
-    """Takes what a search says of its progress."""
+    """Records the progress of a search."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -63,7 +63,7 @@ def progress() -> Silent:
 
 
 class OnlyKnown(Profiles):
-    """The catalogue's profiles; nothing is recorded."""
+    """The catalogue's profiles, without recording new ones."""
 
     def record(self, wanted: Iterable[Speed], say: Say) -> dict[Speed, str]:  # noqa: ARG002 - nothing takes long
         return {

@@ -1,4 +1,4 @@
-"""Gaps of the emulator that this project closes, one module each; every module has `apply`."""
+"""Patches for gaps of the emulator, one module each. Every module has `apply`."""
 
 from collections.abc import Callable
 

@@ -1,7 +1,8 @@
 """Fails a custom resource at once when its Lambda function fails.
 
-ministack ignores the outcome of the invocation and waits for an answer that a crashed function never sends,
-an hour by default (CloudFormation does too). Here the function's error becomes the reason of the resource.
+ministack ignores the result of the invocation and waits for a response that a crashed function never sends,
+for an hour by default (as CloudFormation does). With this patch, the function's error becomes the failure
+reason of the resource.
 """
 
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ _PLAIN_EXECUTE = lambda_svc._execute_function_with_config_scope
 
 
 def _execute(function: Mapping[str, Any], event: Mapping[str, Any]) -> Any:
-    """Invoke the function, and answer for it when it was to answer and failed."""
+    """Invoke the function. If it fails, send the failure response in its place."""
     result = _PLAIN_EXECUTE(function, event)
     address = event.get("ResponseURL")
     if address and result.get("error"):
@@ -25,5 +26,5 @@ def _execute(function: Mapping[str, Any], event: Mapping[str, Any]) -> Any:
 
 
 def apply() -> None:
-    """Answer for functions that fail."""
+    """Apply the patch."""
     lambda_svc._execute_function_with_config_scope = _execute

@@ -1,7 +1,8 @@
-"""Distributed maps as Step Functions runs them.
+"""Runs distributed maps as Step Functions does.
 
-The emulator does not evaluate JSONata in what reads and selects the items of a distributed map or limits its
-concurrency, stores UpdateMapRun without effect, and applies a map's JSONata output not at all
+The emulator does not evaluate JSONata in a distributed map's item reader, item selector and concurrency
+limit,
+ignores UpdateMapRun, and does not apply a map's JSONata output
 (https://docs.aws.amazon.com/step-functions/latest/dg/state-map-distributed.html).
 """
 
@@ -15,7 +16,7 @@ from typing import Any
 
 from ministack.services import stepfunctions
 
-# Threads of a map; the emulator's own limit where a state names none.
+# Threads per map: the emulator's limit for states without one.
 _MOST_CHILDREN = 64
 _LOOK_SECONDS = 0.5
 
@@ -27,13 +28,13 @@ _limits: dict[str, int] = {}
 
 
 def apply() -> None:
-    """Replace the emulator's own."""
+    """Apply the patch."""
     stepfunctions._run_distributed_map = _run_distributed_map
     stepfunctions._run_sub_machine = _run_gated
 
 
 def _run_distributed_map(state: Mapping[str, Any], raw_input: Any, *others: Any) -> Any:
-    """Evaluate what is JSONata, give the emulator plain items, and apply the output."""
+    """Evaluate JSONata, pass plain items to the emulator, and apply the output."""
     _, iterator, execution, context = others
     if stepfunctions._state_query_language(state, context) != "JSONata":
         return _run_plain(state, raw_input, *others)
@@ -59,7 +60,7 @@ _EVALUATED = ("Assign", "ItemReader", "Items", "ItemSelector", "MaxConcurrency",
 
 
 def _items(state: Mapping[str, Any], raw_input: Any, context: Any) -> list[Any]:
-    """Return what a map is over."""
+    """Return the items of a map."""
     reader = state.get("ItemReader")
     if reader is None:
         items = stepfunctions._jsonata_state_field(state, "Items", "array", raw_input, context)
@@ -83,14 +84,14 @@ def _selected(state: Mapping[str, Any], items: list[Any], raw_input: Any, contex
 
 
 def _run_gated(states: Any, start: Any, given: Any, execution: Any, context: Any) -> Any:
-    """Run a child when its map run has room for it, whatever the limit is by then."""
+    """Run a child when its map run is below its current limit."""
     name = execution.get("mapRunArn")
     run = stepfunctions._map_runs.get(name) if name else None
     if run is None:
         return _run_sub_machine(states, start, given, execution, context)
     label = name.split("/")[-1].split(":")[0]
     with _changed:
-        # The emulator was told a limit of its own: the run shows the state's from its first child on.
+        # The emulator got another limit. From the first child on, the run shows the limit of the state.
         limit = _limits.pop(f"{run['executionArn']}/{label}", None)
         if limit is not None:
             run["maxConcurrency"] = limit

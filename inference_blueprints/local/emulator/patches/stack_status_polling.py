@@ -1,8 +1,7 @@
-"""Answers a question for a stack's status when the operation has ended, if that is soon.
+"""Delays the response to a request for a stack's status until the operation ends, up to a limit.
 
-The CDK command line asks at once and then every five seconds, which suits AWS; here a stack is ready in one
-second to fifteen, and a deployment would spend its time between two questions. No client that asks gives up
-before half a minute.
+The CDK CLI polls every five seconds. In the emulator a stack is ready after one to fifteen seconds, so a
+deployment would spend most of its time between two polls. No client times out before half a minute.
 """
 
 import asyncio
@@ -21,7 +20,7 @@ _PLAIN_HANDLER = cloudformation.handle_request
 async def _wait_for_final_status(
     method: str, path: str, headers: dict[str, str], body: bytes, query: dict[str, Any]
 ) -> tuple[int, dict[str, str], bytes]:
-    """Ask again while the answer is that an operation is in progress."""
+    """Poll while an operation is in progress."""
     deadline = time.monotonic() + _WAIT_SECONDS
     while True:
         status, answer_headers, answer = await _PLAIN_HANDLER(method, path, headers, body, query)
@@ -32,5 +31,5 @@ async def _wait_for_final_status(
 
 
 def apply() -> None:
-    """Let questions for the status of stacks wait."""
+    """Apply the patch."""
     cloudformation.handle_request = _wait_for_final_status

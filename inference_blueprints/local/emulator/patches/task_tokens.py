@@ -1,7 +1,7 @@
-"""Tasks that wait for a token: heartbeats that are missed, and executions that are stopped, end them.
+"""Ends tasks that wait for a token if heartbeats are missed or the execution is stopped.
 
-The emulator waits for ever, and goes on to take the token's heartbeats; in an execution that was stopped it
-tries tasks again, and an error makes it a failed one
+The emulator waits forever and continues to accept heartbeats. In a stopped execution it retries tasks, and an
+error changes the execution's status to failed
 (https://docs.aws.amazon.com/step-functions/latest/dg/connect-to-resource.html#connect-wait-token).
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 from ministack.services import stepfunctions
 
 _LOOK_SECONDS = 0.25
-# No error of Step Functions, so that nothing retries or catches it.
+# This is not a Step Functions error, so no retrier or catcher handles it.
 _STOPPED = "ExecutionStopped"
 _STOPPED_CAUSE = "The execution was stopped."
 
@@ -31,7 +31,7 @@ _execution: contextvars.ContextVar[Mapping[str, Any] | None] = contextvars.Conte
 
 
 def apply() -> None:
-    """Replace the emulator's own."""
+    """Apply the patch."""
     stepfunctions._error_matches = _matches
     stepfunctions._execute_task = _execute
     stepfunctions._fail_execution = _fail
@@ -39,7 +39,7 @@ def apply() -> None:
 
 
 def _execute(state: Any, raw_input: Any, execution: Any, context: Any) -> Any:
-    """Execute a task that knows its execution."""
+    """Execute a task and remember its execution."""
     token = _execution.set(execution)
     try:
         return _execute_task(state, raw_input, execution, context)
@@ -48,18 +48,18 @@ def _execute(state: Any, raw_input: Any, execution: Any, context: Any) -> Any:
 
 
 def _matches(error_equals: Any, error: str) -> bool:
-    """Return whether a retrier or a catcher is for an error."""
+    """Return whether a retrier or a catcher matches an error."""
     return error != _STOPPED and bool(_error_matches(error_equals, error))
 
 
 def _fail(execution: Any, error: str, cause: str) -> None:
-    """Let an execution fail, unless it was stopped."""
+    """Fail an execution, unless it was stopped."""
     if execution["status"] != "ABORTED":
         _fail_execution(execution, error, cause)
 
 
 def _invoke(resource: str, given: Any, token: str, state: Mapping[str, Any]) -> Any:
-    """Invoke a task and watch over it while it waits; one of an execution that was stopped is not invoked."""
+    """Invoke a task and watch it while it waits. Do not invoke tasks of stopped executions."""
     if not _is_running():
         raise stepfunctions._ExecutionError(_STOPPED, _STOPPED_CAUSE)
     ended = threading.Event()
@@ -75,7 +75,7 @@ def _invoke(resource: str, given: Any, token: str, state: Mapping[str, Any]) -> 
 
 
 def _watch(token: str, heartbeat_seconds: float | None, ended: threading.Event) -> None:
-    """End a task whose execution was stopped or that gives no sign of life."""
+    """End a task whose execution was stopped or that sends no heartbeats."""
     began = time.time()
     while not ended.wait(_LOOK_SECONDS):
         waiting = stepfunctions._task_tokens.get(token)
@@ -95,7 +95,7 @@ def _watch(token: str, heartbeat_seconds: float | None, ended: threading.Event) 
 
 
 def _is_running() -> bool:
-    """Return whether the execution of this task runs, and that of which it is a child."""
+    """Return whether the execution of this task and its parent execution are running."""
     execution = _execution.get()
     if execution is None:
         return True

@@ -1,7 +1,7 @@
-"""EKS clusters that are real Kubernetes API servers, reached by CDK's own handler with real helm and kubectl.
+"""Makes EKS clusters real Kubernetes API servers, which CDK's handler uses with real helm and kubectl.
 
-Each module closes one gap of the emulator and says which.
+Each module closes one gap of the emulator.
 """
 
-#: Resource types that are stubbed without a control plane and made with one.
+#: Resource types that are created with a control plane, and stubbed without one.
 MADE_TYPES = frozenset({"AWS::EKS::AccessEntry"})

@@ -1,6 +1,6 @@
-"""`AWS::EKS::AccessEntry`, which ministack's CloudFormation lacks and its EKS has.
+"""Adds `AWS::EKS::AccessEntry` to ministack's CloudFormation. ministack's EKS already has it.
 
-An entry counts as made when the API server knows its rights.
+An entry is complete when the API server applies its permissions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _FIRST_ERROR_STATUS = 400
 
 
 class AccessEntryHandler:
-    """Lets an IAM principal into a cluster, with the rights of its access policies and Kubernetes groups."""
+    """Gives an IAM principal access to a cluster, with its access policies and Kubernetes groups."""
 
     def create(self, request: ResourceRequest) -> Made:
         """Create the entry and attach its policies."""
@@ -43,17 +43,17 @@ class AccessEntryHandler:
         return f"{principal}|{cluster}", {"AccessEntryArn": arn}
 
     def update(self, request: ResourceRequest) -> Made:
-        """Replace the entry, which holds no state of its own."""
+        """Replace the entry, which has no state."""
         self.delete(request)
         return self.create(request)
 
     def delete(self, request: ResourceRequest) -> None:
-        """Remove the entry; its cluster may be gone already."""
+        """Remove the entry. Its cluster may be deleted already."""
         eks._delete_access_entry(request.properties["ClusterName"], request.properties["PrincipalArn"])
 
 
 def _accepted(answer: tuple[int, dict[str, str], bytes]) -> None:
-    """Fail with the words of EKS."""
+    """Raise an error with the message of EKS."""
     status, _, body = answer
     if status >= _FIRST_ERROR_STATUS:
         message: dict[str, Any] = json.loads(body)
@@ -61,5 +61,5 @@ def _accepted(answer: tuple[int, dict[str, str], bytes]) -> None:
 
 
 def register_access_entries() -> None:
-    """Let the emulator's CloudFormation make access entries."""
+    """Register access entries in the emulator's CloudFormation."""
     register(RESOURCE_TYPE, AccessEntryHandler())

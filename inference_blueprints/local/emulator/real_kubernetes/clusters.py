@@ -1,8 +1,10 @@
-"""Gives every EKS cluster a control plane of its own.
+"""Starts a control plane for each EKS cluster.
 
-ministack runs k3s in a Docker container for each cluster. Here `ControlPlane` takes the container's place:
-the same API server as on EKS, which asks ministack's webhook who the bearer of an IAM token is, and whose
-rights are those of the cluster's access entries.
+ministack runs k3s in a Docker container for each cluster. Here, `ControlPlane` replaces the container. It
+runs
+the same API server as EKS. The API server authenticates IAM tokens with ministack's webhook, and the
+cluster's
+access entries grant permissions.
 """
 
 from __future__ import annotations
@@ -28,27 +30,27 @@ _PLAIN_CREATE = provisioners._eks_cluster_create
 
 @dataclass(frozen=True)
 class Host:
-    """A control plane, as ministack sees a container.
+    """A control plane with the interface of a Docker container.
 
     Parameters
     ----------
     id
-        Name that ministack keeps.
+        Name that ministack stores.
     """
 
     id: str
     plane: ControlPlane
 
     def stop(self, timeout: float) -> None:  # noqa: ARG002 - as a Docker client calls it
-        """End it; nothing of it is worth a grace period."""
+        """End it at once, without a grace period."""
         self.plane.stop()
 
     def remove(self, **_: Any) -> None:
-        """Do nothing: its files are part of the run folder."""
+        """Do nothing. The files are part of the run folder."""
 
 
 class Hosts:
-    """The control planes of all clusters, as ministack sees a Docker daemon.
+    """The control planes of all clusters, with the interface of a Docker daemon.
 
     Parameters
     ----------
@@ -63,11 +65,11 @@ class Hosts:
 
     @property
     def containers(self) -> Hosts:
-        """Itself: the part of a Docker client that has `get`."""
+        """Return this object, which replaces the part of a Docker client with `get`."""
         return self
 
     def get(self, identifier: str) -> Host:
-        """Return one by the name that ministack keeps."""
+        """Return a control plane by the name that ministack stores."""
         return self._hosts[identifier]
 
     def of(self, cluster: str) -> Host:
@@ -80,7 +82,7 @@ class Hosts:
         Parameters
         ----------
         options
-            What a container would be run with: a name, and the port that stands for the cluster.
+            Options of the container: its name, and the port that identifies the cluster.
         webhook
             Configuration of the webhook that authenticates tokens.
         """
@@ -96,7 +98,7 @@ class Hosts:
             api_server_flags=(
                 f"--authentication-token-webhook-config-file={configuration}",
                 "--authentication-token-webhook-version=v1",
-                # An access entry that is removed must not be believed for the usual two minutes.
+                # A removed access entry must not stay cached for the default of two minutes.
                 "--authentication-token-webhook-cache-ttl=1s",
             ),
         )
@@ -111,7 +113,7 @@ class Hosts:
             host.plane.stop()
 
     def address(self, port: int) -> str:
-        """Return where the cluster that ministack knows by a port listens; nothing before it does."""
+        """Return the URL of the cluster that ministack identifies by a port. None until it listens."""
         return self._addresses.get(port, "")
 
 
@@ -120,7 +122,7 @@ def _certificate(host: Host) -> str:
 
 
 def _execute(host: Host, command: Sequence[str]) -> tuple[int, str]:
-    """Run what ministack runs inside a container: kubectl, as administrator."""
+    """Run kubectl as administrator, as ministack does inside a container."""
     _, *arguments = command
     try:
         return 0, host.plane.kubectl.run(*arguments)
@@ -133,20 +135,20 @@ def _apply_rights(host: Host, objects: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _create(logical_id: str, properties: Mapping[str, Any], stack: str) -> tuple[str, dict[str, str]]:
-    """Create a cluster and wait until its API server knows the rights of its access entries."""
+    """Create a cluster and wait until its API server applies the permissions of its access entries."""
     name, _ = _PLAIN_CREATE(logical_id, properties, stack)
     cluster = eks._clusters[name]
     while cluster["status"] != "ACTIVE":
         time.sleep(_POLL_SECONDS)
     if not cluster["_docker_id"]:
         eks._delete_cluster(name)
-        raise RuntimeError(f"the control plane of {name} did not start; the emulator's log says why")
+        raise RuntimeError(f"the control plane of {name} did not start; see the emulator's log")
     eks._reconcile_access_policy_rbac(name, get_account_id(), get_region())
     return name, provisioners._eks_cluster_attrs(cluster)
 
 
 def apply(directory: Path) -> Hosts:
-    """Let the emulator's EKS start control planes.
+    """Register control planes in the emulator's EKS.
 
     Parameters
     ----------

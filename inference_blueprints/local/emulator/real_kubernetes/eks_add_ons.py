@@ -1,6 +1,6 @@
-"""Add-ons that bring custom resource definitions: the definitions are installed, the add-on's pods are not.
+"""Installs the custom resource definitions of EKS add-ons, but not their pods.
 
-The emulator records an add-on and installs nothing; on EKS the objects that come after it find its kinds.
+The emulator only records an add-on. On EKS, later objects can use the kinds that it defines.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from inference_blueprints.local.emulator.resource_handlers.stub_table import STU
 from inference_blueprints.local.emulator.resource_handlers.stubs import StubHandler
 
 RESOURCE_TYPE = "AWS::EKS::Addon"
-#: Add-on to the API group of its definitions.
+#: API group of the definitions, per add-on.
 GROUPS: Mapping[str, str] = MappingProxyType(
     {"aws-secrets-store-csi-driver-provider": "secrets-store.csi.x-k8s.io"}
 )
@@ -29,7 +29,7 @@ class AddOnHandler(StubHandler):
         self._hosts = hosts
 
     def create(self, request: ResourceRequest) -> Made:
-        """Record the add-on, and let the API server know its kinds."""
+        """Record the add-on, and add its kinds to the API server."""
         made = super().create(request)
         group = GROUPS.get(request.properties["AddonName"])
         if group is not None:
@@ -41,5 +41,5 @@ class AddOnHandler(StubHandler):
 
 
 def register_add_ons(hosts: Hosts) -> None:
-    """Let the emulator's CloudFormation install the definitions of add-ons."""
+    """Register add-ons in the emulator's CloudFormation."""
     register(RESOURCE_TYPE, AddOnHandler(hosts))

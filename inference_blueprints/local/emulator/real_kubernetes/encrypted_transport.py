@@ -1,7 +1,7 @@
-"""Counts requests on loopback as encrypted.
+"""Treats requests on loopback as encrypted.
 
-AWS is reached by HTTPS alone, and policies such as that of the bootstrap bucket refuse anything else. The
-emulator listens on this machine's loopback interface, without TLS, and enforces IAM.
+Policies such as that of the bootstrap bucket refuse requests without TLS. The emulator listens on this
+machine's loopback interface, without TLS, and enforces IAM.
 """
 
 from ministack import app
@@ -14,5 +14,5 @@ def _pin(source_address: str, _: bool) -> None:  # noqa: FBT001 - ministack's ow
 
 
 def apply() -> None:
-    """Let every request meet ``aws:SecureTransport``."""
+    """Apply the patch: every request satisfies ``aws:SecureTransport``."""
     app.pin_request_origin = _pin

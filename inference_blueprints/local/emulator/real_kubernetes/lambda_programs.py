@@ -1,9 +1,10 @@
 """Lets a Lambda worker run the programs of its layers: aws, helm and kubectl.
 
-On AWS a layer is unpacked below ``/opt``. ministack unpacks it elsewhere, without the bits that make a file
-executable, and CDK's handler looks for its programs in ``/opt`` and then in ``PATH``; so the layers' folders
-go into ``PATH``. Besides, all workers would share ``/tmp``, where the handler writes its kubeconfig and
-manifests: each gets a folder of its own, by the handler's own variable ``TEST_OUTDIR``.
+On AWS, a layer is unpacked below ``/opt``. ministack unpacks it elsewhere, without executable permissions.
+CDK's handler looks for its programs in ``/opt`` and then in ``PATH``, so the layers' folders are added to
+``PATH``. All workers would also share ``/tmp``, where the handler writes its kubeconfig and manifests, so
+each
+worker gets its own folder through the handler's variable ``TEST_OUTDIR``.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ _PLAIN_CREDENTIALS = lambda_runtime.execution_credentials
 
 
 class LambdaPrograms:
-    """Makes the environment of Lambda workers.
+    """Creates the environment of Lambda workers.
 
     Parameters
     ----------
     directory
-        Where layers and the workers' folders go.
+        Folder for layers and the workers' folders.
     charts
-        Folder of charts that stand for registries, see `without_registries`.
+        Folder of charts that replaces registries, see `without_registries`.
     """
 
     def __init__(self, directory: Path, charts: Path) -> None:
@@ -44,9 +45,9 @@ class LambdaPrograms:
         self._charts = charts
 
     def environment(self, function: Mapping[str, Any]) -> dict[str, str]:
-        """Return what a worker's environment has of its own: credentials, and the programs of its layers."""
+        """Return the variables of one worker: credentials, and the programs of its layers."""
         credentials: dict[str, str] = _PLAIN_CREDENTIALS(function)
-        # None of a layer that AWS publishes: its packages are among this program's own.
+        # Layers that AWS publishes are left out: their packages are installed with this program.
         contents = [lambda_svc._resolve_layer_zip(layer) for layer in function.get("Layers", [])]
         layers = [self._unpacked(content) for content in contents if content is not None]
         if not layers:
@@ -64,7 +65,7 @@ class LambdaPrograms:
             "PATH": os.pathsep.join(str(folder) for folder in path),
             "HOME": str(own),
             "TEST_OUTDIR": str(own),
-            # `aws eks get-token` signs a request to this address, which the API server's webhook checks; it
+            # `aws eks get-token` signs a request to this address, and the API server's webhook checks it. It
             # sends nothing.
             "AWS_ENDPOINT_URL_STS": f"https://sts.{os.environ['MINISTACK_REGION']}.amazonaws.com",
         }
@@ -82,7 +83,7 @@ class LambdaPrograms:
         return target
 
     def _write_program(self, own: Path, name: str, layers: list[Path], interpreter: list[str]) -> None:
-        """Put a script before the program of a layer; the layer's own line names a path of AWS's machines."""
+        """Wrap a layer's program in a script, because its first line has a path that exists only on AWS."""
         found = [path for layer in layers for path in layer.glob(f"*/{name}")]
         if not found:
             return
@@ -97,14 +98,14 @@ class LambdaPrograms:
 
 
 def apply(directory: Path, charts: Path) -> None:
-    """Give workers their layers' programs.
+    """Add the programs of their layers to workers.
 
     Parameters
     ----------
     directory
-        Where layers and the workers' folders go.
+        Folder for layers and the workers' folders.
     charts
-        Folder of charts that stand for registries.
+        Folder of charts that replaces registries.
     """
     directory.mkdir(parents=True, exist_ok=True)
     lambda_runtime.execution_credentials = LambdaPrograms(directory, charts).environment

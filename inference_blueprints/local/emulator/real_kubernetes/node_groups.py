@@ -1,7 +1,6 @@
-"""Makes the nodes of managed node groups: KWOK's, in the shape that the catalogue has of their instance type.
+"""Creates KWOK nodes for managed node groups, with the capacity of their instance type in the catalogue.
 
-ministack records node groups and starts no machine. A pod that is bound to a KWOK node counts as running and
-never runs code.
+ministack only records node groups. A pod on a KWOK node has the status running, but runs no code.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from inference_blueprints.local.emulator.real_kubernetes.clusters import Hosts
 from inference_blueprints.local.emulator.resource_handlers.registry import Made, Properties
 
 RESOURCE_TYPE = "AWS::EKS::Nodegroup"
-#: Label by which EKS marks the nodes of a node group (Amazon EKS user guide, "Managed node groups").
+#: Label of the nodes of a node group on EKS (Amazon EKS user guide, "Managed node groups").
 NODE_GROUP_LABEL = "eks.amazonaws.com/nodegroup"
 _EFFECTS = {"NO_SCHEDULE": "NoSchedule", "NO_EXECUTE": "NoExecute", "PREFER_NO_SCHEDULE": "PreferNoSchedule"}
 
 
 class NodeGroups:
-    """CloudFormation's handlers of node groups, with nodes."""
+    """CloudFormation handlers that create node groups and their nodes."""
 
     def __init__(self, hosts: Hosts) -> None:
         self._hosts = hosts
@@ -44,7 +43,7 @@ class NodeGroups:
         stack: str,
         logical_id: str | None = None,
     ) -> Made:
-        """Change a node group; nodes come and go with its size."""
+        """Change a node group, and create or remove nodes to match its size."""
         name, attributes = self._plain["update"](identifier, old, new, stack, logical_id=logical_id)
         if name != identifier:
             self._remove_nodes(identifier, old["ClusterName"], keep=frozenset())
@@ -52,7 +51,7 @@ class NodeGroups:
         return name, attributes
 
     def delete(self, identifier: str, properties: Properties) -> None:
-        """Remove a node group and its nodes, unless they went with their cluster."""
+        """Remove a node group and its nodes, unless the cluster is deleted already."""
         if properties["ClusterName"] in eks._clusters:
             self._remove_nodes(identifier, properties["ClusterName"], keep=frozenset())
         self._plain["delete"](identifier, properties)
@@ -111,7 +110,7 @@ def _nodes(group: Mapping[str, Any], properties: Properties) -> list[dict[str, A
 
 
 def _instance_type(properties: Properties) -> str:
-    """Return the first type that the group names, itself or by its launch template."""
+    """Return the first instance type of the group or of its launch template."""
     if properties.get("InstanceTypes"):
         return str(properties["InstanceTypes"][0])
     template = ec2._launch_templates[properties["LaunchTemplate"]["Id"]]
@@ -132,7 +131,7 @@ def _capacity(instance_type: catalog.InstanceType) -> dict[str, str]:
 
 
 def apply(hosts: Hosts) -> None:
-    """Let node groups have nodes."""
+    """Register node groups in the emulator's CloudFormation."""
     groups = NodeGroups(hosts)
     provisioners._RESOURCE_HANDLERS[RESOURCE_TYPE] |= {
         "create": groups.create,

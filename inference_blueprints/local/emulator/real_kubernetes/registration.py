@@ -1,4 +1,4 @@
-"""Puts real control planes behind the emulator's EKS."""
+"""Registers real control planes in the emulator's EKS."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from inference_blueprints.local.emulator.real_kubernetes.registry_charts import 
 
 
 def register_real_kubernetes(directory: Path) -> None:
-    """Let EKS clusters be real, and CDK's own handler speak to them.
+    """Make EKS clusters real, and let CDK's handler access them.
 
     Parameters
     ----------
     directory
-        Where control planes, layers and charts go; it is created.
+        Folder for control planes, layers and charts. It is created.
     """
     charts = directory / "charts"
     write_charts(charts, print)

@@ -1,8 +1,8 @@
-"""The charts of registries, as folders: out of Go modules that hold them, or stand-ins of the same name.
+"""Writes third-party charts as folders, from Go modules or as stand-ins with the same name.
 
-No registry is reached by a local run. A module that is built anyway may hold its project's chart; that chart
-is installed as it is. The others are replaced by a chart that installs their custom resource definitions, so
-that whatever uses these meets a real API server; their controllers do not run.
+A local run uses no registry. If a Go module that is built anyway contains the project's chart, that chart is
+installed. The other charts are replaced by charts that install only their custom resource
+definitions; their controllers do not run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from inference_blueprints.local.control_plane import artefacts, build
 from inference_blueprints.local.control_plane.definitions import Definition, definitions
 from inference_blueprints.targets.local.platform_parts import PlatformPart
 
-# Files are installed word by word: descriptions of fields may hold what looks like a template.
+# Files are installed unchanged: field descriptions may contain text that looks like a template.
 _TEMPLATE = '{{ range $path, $_ := .Files.Glob "definitions/*.yaml" }}---\n{{ $.Files.Get $path }}\n{{ end }}'
 
 
@@ -31,13 +31,13 @@ MODULE_CHARTS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "lws": ("lws-chart", "charts/lws"),
     }
 )
-#: Parts of those charts that are left out, by chart: only a running controller could answer the calls that
-#: they send it, and no pod runs here; the server would refuse whatever they ask about.
+#: Parts of those charts that are left out, per chart. They call a running controller, but no pod runs here,
+#: so the API server would refuse every request that they handle.
 _UNANSWERED: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"kueue": ("webhook", "visibility"), "lws": ("webhook",)}
 )
-#: Chart without a module to the API groups whose definitions it brings, if it brings any. Of karpenter-crd
-#: the module has a folder, with links in place of templates, which a module's archive leaves out.
+#: Charts without a module, and the API groups of their definitions, if any. The module has a folder for
+#: karpenter-crd, but its templates are symbolic links, which a module's archive leaves out.
 STAND_INS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "karpenter-crd": frozenset({"karpenter.sh", "karpenter.k8s.aws"}),
@@ -49,7 +49,7 @@ STAND_INS: Mapping[str, frozenset[str]] = MappingProxyType(
 
 
 def write_charts(directory: Path, report: build.Report) -> None:
-    """Write a folder for every chart of a registry that a platform installs.
+    """Write a folder for each third-party chart that a platform installs.
 
     Parameters
     ----------
@@ -76,26 +76,24 @@ def write_charts(directory: Path, report: build.Report) -> None:
 
 
 def describe_charts(installed: Collection[str]) -> Iterator[PlatformPart]:
-    """Yield the lines of the table of parts about charts of registries.
+    """Yield the rows of the table of parts for third-party charts.
 
     Parameters
     ----------
     installed
-        Names of those that were installed.
+        Names of the installed charts.
     """
     real = ", ".join(sorted(set(installed) & MODULE_CHARTS.keys()))
     others = ", ".join(sorted(set(installed) - MODULE_CHARTS.keys()))
     cut = ", ".join(sorted(set(installed) & _UNANSWERED.keys()))
     if real:
-        without = f"; without what only a running controller answers: {cut}" if cut else ""
-        yield PlatformPart(
-            "Charts of others", "real", f"installed as their Go module holds them: {real}{without}"
-        )
+        without = f"; parts that need a running controller are left out of {cut}" if cut else ""
+        yield PlatformPart("Third-party charts", "real", f"installed from their Go modules: {real}{without}")
     if others:
         yield PlatformPart(
-            "Charts without a package",
+            "Third-party charts without a package",
             "stubbed",
-            f"charts of the same name bring their custom resource definitions and no controller: {others}",
+            f"replaced by charts with their custom resource definitions and no controller: {others}",
         )
 
 

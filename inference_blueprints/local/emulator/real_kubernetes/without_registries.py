@@ -1,14 +1,14 @@
-"""Answers the few commands of CDK's handler that would reach a chart registry, from a folder of charts.
+"""Answers commands of CDK's handler that would use a chart registry, from a folder of charts.
 
-A program of its own that needs the standard library alone:
-``python -I -S without_registries.py aws|helm CHARTS PROGRAM [PROGRAM …] -- ARGUMENT …`` becomes the program
-with the arguments, except that
+A separate program that needs only the standard library:
+``python -I -S without_registries.py aws|helm CHARTS PROGRAM [PROGRAM …] -- ARGUMENT …`` runs the
+program with the arguments, except that
 
-- ``aws ecr-public get-login-password`` and ``helm registry login`` have nothing to log in to,
+- ``aws ecr-public get-login-password`` and ``helm registry login`` do nothing,
 - ``helm pull oci://…/NAME --untar`` copies the folder ``CHARTS/NAME``,
 - ``helm upgrade RELEASE NAME --repo ADDRESS --version VERSION`` installs that folder.
 
-The version asked for is not looked at: a run has one version of each chart, and says which.
+The requested version is ignored, because a run has one version of each chart.
 """
 
 import os
@@ -20,7 +20,7 @@ _REGISTRY_OPTIONS = ("--repo", "--version")
 
 
 def main(name: str, charts: Path, program: list[str], arguments: list[str]) -> None:
-    """Answer the command, or become the program."""
+    """Answer the command, or run the program in this process."""
     if arguments[:2] == ["ecr-public", "get-login-password"]:
         print("none")
         return
@@ -41,12 +41,14 @@ def _found(charts: Path, name: str) -> Path:
     chart = charts / name
     if not chart.is_dir():
         known = ", ".join(sorted(path.name for path in charts.iterdir()))
-        sys.exit(f"no registry is reached here, and chart {name} is not among those of this run: {known}")
+        sys.exit(
+            f"chart {name} is not available; local runs use no registry and have only these charts: {known}"
+        )
     return chart
 
 
 def _without_registry(options: list[str]) -> list[str]:
-    """Drop the options that say where a chart is, with their values."""
+    """Remove the options for the address of a chart, with their values."""
     kept: list[str] = []
     words = iter(options)
     for word in words:

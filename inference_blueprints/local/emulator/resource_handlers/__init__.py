@@ -6,11 +6,11 @@ from inference_blueprints.local.emulator.resource_handlers.stub_table import STU
 
 
 def stubbed_resource_types() -> Mapping[str, str]:
-    """Return the resource types that are accepted and make nothing.
+    """Return the resource types that are accepted, but not created.
 
     Returns
     -------
     Mapping[str, str]
-        Type to one sentence that says what is accepted and what does not happen.
+        One sentence per type: what is accepted and what does not happen.
     """
     return {resource_type: stub.purpose for resource_type, stub in STUBS.items()}

@@ -1,7 +1,7 @@
 """CDK's `Custom::S3AutoDeleteObjects`: empties a bucket before it is deleted.
 
-CDK's function is written for Node with an AWS SDK that the Lambda runtime brings and this machine does not,
-so the handler does the same work through the emulator's S3 API.
+CDK's function needs the AWS SDK of the Lambda runtime for Node, which this machine does not have. The handler
+does the same through the emulator's S3 API.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ class EmptiedBucketHandler:
     """Empties the bucket at deletion."""
 
     def create(self, request: ResourceRequest) -> Made:
-        """Note the bucket."""
+        """Record the bucket."""
         return request.properties["BucketName"], {}
 
     update = create
 
     def delete(self, request: ResourceRequest) -> None:
-        """Delete every object and version, unless the bucket's tag that allows it has been taken back."""
+        """Delete every object and version, unless the bucket no longer has the tag that allows it."""
         storage = boto3.resource(
             "s3",
             endpoint_url=f"http://{os.environ['BIND_HOST']}:{os.environ['GATEWAY_PORT']}",
@@ -53,5 +53,5 @@ def _tags(client: Any, bucket: str) -> list[dict[str, str]]:
 
 
 def register_emptied_bucket() -> None:
-    """Let the emulator's CloudFormation empty buckets."""
+    """Register the handler in the emulator's CloudFormation."""
     register(RESOURCE_TYPE, EmptiedBucketHandler())

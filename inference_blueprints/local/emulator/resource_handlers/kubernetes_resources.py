@@ -1,7 +1,7 @@
-"""CDK's custom resources for Kubernetes, handed to a `ClusterBackend` instead of the kubectl Lambda.
+"""Passes CDK's custom resources for Kubernetes to a `ClusterBackend` instead of the kubectl Lambda.
 
 The properties are those that CDK's handler reads (aws-cdk-lib, custom-resource-handlers, aws-eks
-kubectl-handler): numbers and booleans may arrive as text.
+kubectl-handler). Numbers and booleans may be strings.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ def _cluster(properties: Properties) -> EmulatedCluster:
 
 
 class ManifestHandler:
-    """A list of objects, as ``kubectl create``, ``apply --prune`` and ``delete`` would treat it."""
+    """Handles a list of objects as ``kubectl create``, ``apply --prune`` and ``delete`` do."""
 
     def __init__(self, backend: ClusterBackend) -> None:
         self._backend = backend
 
     def create(self, request: ResourceRequest) -> Made:
-        """Create the objects; without ``Overwrite`` each must be new."""
+        """Create the objects. Without ``Overwrite``, each must be new."""
         properties = request.properties
         self._backend.apply_manifest(
             _cluster(properties),
@@ -67,7 +67,7 @@ class ManifestHandler:
         return _physical_id(request), {}
 
     def update(self, request: ResourceRequest) -> Made:
-        """Apply the new objects and prune what carries the label and is no longer named."""
+        """Apply the new objects and remove objects with the label that are no longer listed."""
         properties = request.properties
         self._backend.apply_manifest(
             _cluster(properties),
@@ -84,7 +84,7 @@ class ManifestHandler:
 
 
 class ChartHandler:
-    """A Helm release, as ``helm upgrade --install`` and ``helm uninstall`` would treat it."""
+    """Handles a Helm release as ``helm upgrade --install`` and ``helm uninstall`` do."""
 
     def __init__(self, backend: ClusterBackend) -> None:
         self._backend = backend
@@ -104,7 +104,7 @@ class ChartHandler:
 
 
 class UnsupportedHandler:
-    """Refuses a custom resource that needs a running cluster, rather than pretend."""
+    """Refuses a custom resource that needs a running cluster."""
 
     def create(self, request: ResourceRequest) -> Made:
         """Refuse."""
@@ -115,7 +115,7 @@ class UnsupportedHandler:
     update = create
 
     def delete(self, request: ResourceRequest) -> None:
-        """Do nothing, because none was ever created."""
+        """Do nothing, because none was created."""
 
 
 def _release(properties: Properties) -> ReleaseInstallation:
@@ -144,7 +144,7 @@ def _chart(properties: Properties) -> ChartArchive | ChartReference:
 
 
 def register_kubernetes(backend: ClusterBackend) -> None:
-    """Hand CDK's Kubernetes resources to a backend."""
+    """Register a backend for CDK's Kubernetes resources."""
     register(MANIFEST_TYPE, ManifestHandler(backend))
     register(CHART_TYPE, ChartHandler(backend))
     for resource_type in UNSUPPORTED_TYPES:

@@ -1,6 +1,6 @@
-"""Alarms on metric math, which the emulator refuses: recorded, and never in alarm.
+"""Records alarms on metric math, which the emulator refuses. They never go into alarm.
 
-Alarms on a single metric stay the emulator's own.
+The emulator handles alarms on a single metric.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _STUB = Stub(
 
 
 def register_math_alarms() -> None:
-    """Let the emulator's CloudFormation take alarms on metric math."""
+    """Register alarms on metric math in the emulator's CloudFormation."""
     own = dict(_RESOURCE_HANDLERS[RESOURCE_TYPE])
     stub = StubHandler(RESOURCE_TYPE, _STUB)
 

@@ -1,4 +1,4 @@
-"""Adds handlers to the emulator's CloudFormation, in the form in which it calls them."""
+"""Adds resource handlers to the emulator's CloudFormation."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ Made = tuple[str, dict[str, str]]
 
 @dataclass(frozen=True)
 class ResourceRequest:
-    """What CloudFormation asks of a resource type.
+    """A request of CloudFormation to a resource handler.
 
     Parameters
     ----------
     stack
-        Name of the stack; empty at deletion.
+        Name of the stack. Empty at deletion.
     logical_id
-        Name of the resource in the template; empty at deletion.
+        Name of the resource in the template. Empty at deletion.
     properties
-        The resource's properties, every reference resolved.
+        The resource's properties with resolved references.
     """
 
     stack: str
@@ -32,10 +32,10 @@ class ResourceRequest:
 
 
 class ResourceHandler(Protocol):
-    """What a resource type does; an exception fails the resource and its text is the reason."""
+    """Handles a resource type. An exception fails the resource, with its text as the reason."""
 
     def create(self, request: ResourceRequest) -> Made:
-        """Make the resource and return its physical id and attributes."""
+        """Create the resource and return its physical id and attributes."""
 
     def update(self, request: ResourceRequest) -> Made:
         """Change the resource to its new properties and return its physical id and attributes."""
@@ -45,12 +45,12 @@ class ResourceHandler(Protocol):
 
 
 def handled_types() -> frozenset[str]:
-    """Return every resource type that the emulator handles by now."""
+    """Return every resource type that the emulator handles."""
     return frozenset(_RESOURCE_HANDLERS)
 
 
 def register(resource_type: str, handler: ResourceHandler) -> None:
-    """Let the emulator's CloudFormation call a handler for a resource type."""
+    """Register a handler for a resource type in the emulator's CloudFormation."""
 
     def create(logical_id: str, properties: Properties, stack: str) -> Made:
         return handler.create(ResourceRequest(stack, logical_id, properties))

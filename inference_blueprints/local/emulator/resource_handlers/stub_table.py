@@ -1,4 +1,4 @@
-"""Resource types that the emulator lacks and that a deployment can do without here, as data.
+"""Resource types that the emulator lacks and that a local deployment does not need, as data.
 
 Identifiers and attributes are those of the AWS CloudFormation resource and property types reference.
 """
@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 @dataclass(frozen=True)
 class Stub:
-    """A resource type that is accepted and makes nothing.
+    """A resource type that is accepted, but not created.
 
     Parameters
     ----------
@@ -20,11 +20,11 @@ class Stub:
         One sentence for the run report: what is accepted and what does not happen.
     identifier
         The physical id (``Ref``), as a format string over the resource's properties, ``{account}``,
-        ``{region}`` and ``{unique}`` (17 hexadecimal digits that belong to this resource of this stack).
+        ``{region}`` and ``{unique}`` (17 hexadecimal digits, unique to this resource of this stack).
     attributes
-        Values of ``Fn::GetAtt``, as format strings over the same and ``{id}``, the physical id.
+        Values of ``Fn::GetAtt``, as format strings over the same values and ``{id}``, the physical id.
     required
-        Properties without which AWS refuses the resource; so does the stub.
+        Required properties. Without them AWS and the stub refuse the resource.
     """
 
     purpose: str
@@ -36,7 +36,7 @@ class Stub:
 STUBS: Mapping[str, Stub] = MappingProxyType(
     {
         "AWS::EC2::EIP": Stub(
-            "an elastic address is recorded; no address is allocated",
+            "an Elastic IP address is recorded; no address is allocated",
             "203.0.113.1",  # RFC 5737: a documentation address that is never routed
             {"AllocationId": "eipalloc-{unique}", "PublicIp": "{id}"},
         ),
@@ -68,13 +68,13 @@ STUBS: Mapping[str, Stub] = MappingProxyType(
             ("AddonName", "ClusterName"),
         ),
         "AWS::EKS::AccessEntry": Stub(
-            "an access entry is recorded; nobody is let in or kept out",
+            "an access entry is recorded; access is not enforced",
             "{PrincipalArn}|{ClusterName}",
             {"AccessEntryArn": "arn:aws:eks:{region}:{account}:access-entry/{ClusterName}/{unique}"},
             ("ClusterName", "PrincipalArn"),
         ),
         "AWS::EKS::PodIdentityAssociation": Stub(
-            "an association is recorded; no pod runs that could assume the role",
+            "an association is recorded; no pod runs and assumes the role",
             "arn:aws:eks:{region}:{account}:podidentityassociation/{ClusterName}/a-{unique}",
             {"AssociationArn": "{id}", "AssociationId": "a-{unique}"},
             ("ClusterName", "Namespace", "RoleArn", "ServiceAccount"),
@@ -98,7 +98,7 @@ STUBS: Mapping[str, Stub] = MappingProxyType(
             ("PolicyName", "PolicyType"),
         ),
         "AWS::SSM::Document": Stub(
-            "a document is recorded; no instance runs that an agent could read it on",
+            "a document is recorded; no instance with an SSM agent runs",
             "document-{unique}",
             {},
             ("Content",),

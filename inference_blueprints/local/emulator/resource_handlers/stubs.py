@@ -1,4 +1,4 @@
-"""Registers the resource types of `stub_table`: accepted, and nothing is made."""
+"""Registers the resource types of `stub_table`, which are accepted but not created."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from inference_blueprints.local.emulator.resource_handlers.stub_table import STU
 
 
 class StubHandler:
-    """Accepts a resource and makes nothing.
+    """Accepts a resource, but creates nothing.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class StubHandler:
         self._stub = stub
 
     def create(self, request: ResourceRequest) -> Made:
-        """Return the same answer whenever the same resource of the same stack is asked for."""
+        """Return the same result each time the same resource of the same stack is created."""
         missing = [name for name in self._stub.required if name not in request.properties]
         if missing:
             raise ValueError(f"{self._resource_type} {request.logical_id} lacks {', '.join(missing)}")
@@ -46,16 +46,16 @@ class StubHandler:
     update = create
 
     def delete(self, request: ResourceRequest) -> None:
-        """Do nothing, because nothing was made."""
+        """Do nothing, because nothing was created."""
 
 
 def register_stubs() -> None:
-    """Add every stub that the table names.
+    """Register every stub of the table.
 
     Raises
     ------
     RuntimeError
-        When the emulator has learnt a type itself: the stub would hide the better answer.
+        If the emulator handles one of the types itself. The stub would hide the better result.
     """
     known = sorted(set(STUBS) & handled_types())
     if known:

@@ -1,7 +1,7 @@
-"""ElastiCache serverless on this machine: a real Valkey behind encryption and tokens of IAM."""
+"""ElastiCache Serverless on this machine: a real Valkey with TLS and IAM tokens."""
 
 from typing import Final
 
 RESOURCE_TYPE: Final = "AWS::ElastiCache::ServerlessCache"
-#: Certificate of who vouches for the caches of a run, in their folder.
+#: File name of the certificate of the authority of a run's caches.
 AUTHORITY_FILE: Final = "authority.crt"

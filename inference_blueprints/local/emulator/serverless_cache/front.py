@@ -1,7 +1,8 @@
-"""What ElastiCache puts in front of Valkey: encryption, and a look at who comes.
+"""The proxy in front of Valkey: TLS and authentication, as in ElastiCache.
 
-Each connection must first say ``AUTH <user> <token>``. Whose it is, Valkey is then told as a user of its own
-without a password, so that what the users may do is Valkey's to enforce.
+Each connection must first send ``AUTH <user> <token>``. The proxy then authenticates to Valkey as a user of
+the
+same name without a password, so that Valkey enforces the permissions of the users.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ _PIECE_BYTES: Final = 2**16
 
 
 class Front:
-    """Lets those in who may, on a port that the operating system chooses; a context manager.
+    """Accepts authenticated connections on a port that the operating system chooses. A context manager.
 
     Parameters
     ----------
     certificate
-        What it is known by.
+        Its TLS certificate.
     admits
-        Whether a user with a password may come in.
+        Returns whether a user with a password is accepted.
     host
-        Address of this machine on which it listens.
+        Address on which it listens.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class Front:
         self._thread = threading.Thread(target=self._loop.run_forever, name="cache-front", daemon=True)
         self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
         self.port: int = self._listener.getsockname()[1]
-        #: Port of the Valkey behind; whoever starts it sets it.
+        #: Port of Valkey, set after Valkey has started.
         self.behind = 0
 
     def __enter__(self) -> Self:
@@ -83,7 +84,7 @@ class Front:
         assert task is not None  # noqa: S101 - a coroutine that runs is one
         self._connections[task] = writer
         try:
-            # Whoever hangs up, sends no command, or finds Valkey gone is cut off.
+            # The connection ends if the client disconnects or sends no command, or if Valkey has ended.
             with suppress(OSError, EOFError, ValueError):
                 await self._let_in(reader, writer)
         finally:
@@ -91,7 +92,7 @@ class Front:
             writer.close()
 
     async def _let_in(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Read who comes, and pass on what they say as long as they stay."""
+        """Authenticate a connection, then forward bytes until it ends."""
         words = await _command(reader)
         if len(words) != _AUTH_WORDS or words[0] != "AUTH" or not self._admits(*words[1:]):
             writer.write(_REFUSAL)
@@ -103,7 +104,7 @@ class Front:
 
 
 async def _command(reader: asyncio.StreamReader) -> list[str]:
-    """Read a command as clients send it: an array of strings, each behind its length."""
+    """Read a command: an array of strings, each with its length in front."""
     words = []
     for _ in range(int((await reader.readline())[1:])):
         length = int((await reader.readline())[1:])
@@ -112,7 +113,7 @@ async def _command(reader: asyncio.StreamReader) -> list[str]:
 
 
 async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Pass bytes on until there are no more."""
+    """Forward bytes until the end of the stream."""
     try:
         with suppress(ConnectionError):
             while piece := await reader.read(_PIECE_BYTES):

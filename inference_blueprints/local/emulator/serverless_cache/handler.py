@@ -1,4 +1,4 @@
-"""`AWS::ElastiCache::ServerlessCache`: a Valkey that answers with the rights of the template's users."""
+"""`AWS::ElastiCache::ServerlessCache`: a Valkey with the permissions of the template's users."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from inference_blueprints.local.emulator.serverless_cache.front import LOOPBACK,
 from inference_blueprints.local.emulator.serverless_cache.token_check import TokenCheck
 from inference_blueprints.local.emulator.serverless_cache.valkey_server import ValkeyServer
 
-#: Read by `signals.connection` in the functions, which have this process's environment.
+#: Read by `signals.connection` in Lambda functions, which inherit this process's environment.
 AUTHORITY_VARIABLE: Final = "SIGNALS_AUTHORITY"
 
 
@@ -29,7 +29,7 @@ class ServerlessCacheHandler:
     Parameters
     ----------
     directory
-        Where they run, and where the certificate of who vouches for them is.
+        Folder for the caches and for the certificate of their authority.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -41,13 +41,13 @@ class ServerlessCacheHandler:
         """Start a cache."""
         name = request.properties["ServerlessCacheName"]
         if name in self._running:
-            raise ValueError(f"serverless cache {name} is there already")
+            raise ValueError(f"serverless cache {name} already exists")
         if self._authority is None:
             self._authority = Authority(self._directory)
         with ExitStack() as stack:
             admission = _Admission(name, request.properties["UserGroupId"])
             front = stack.enter_context(Front(self._authority.issue(name), admission.admits))
-            # It speaks of itself as the one node of a cluster, at the address of the front.
+            # It announces itself as the single node of a cluster, at the address of the proxy.
             settings = {
                 "cluster-enabled": "yes",
                 "cluster-announce-ip": LOOPBACK,
@@ -61,11 +61,11 @@ class ServerlessCacheHandler:
         return self._made(name)
 
     def update(self, request: ResourceRequest) -> Made:
-        """Leave a cache as it is: it has no limits here, and users are looked up as they come."""
+        """Do nothing: limits are not emulated, and users are looked up at each connection."""
         return self._made(request.properties["ServerlessCacheName"])
 
     def delete(self, request: ResourceRequest) -> None:
-        """End a cache, and forget what it held."""
+        """End a cache, and delete its data."""
         _, stack = self._running.pop(request.properties["ServerlessCacheName"])
         stack.close()
 
@@ -81,18 +81,18 @@ class ServerlessCacheHandler:
 
 
 class _Admission:
-    """Says who may come in to a cache, by the users and keys that the emulator knows at that moment."""
+    """Authenticates connections to a cache with the emulator's current users and keys."""
 
     server: ValkeyServer
 
     def __init__(self, cache: str, user_group: str) -> None:
         self._tokens = TokenCheck(cache, _secret_of)
         self._user_group = user_group
-        # Account and region of the cache, which the emulator's tables are by.
+        # The emulator's tables are per account and region, so these are those of the cache.
         self._context = contextvars.copy_context()
 
     def admits(self, user: str, token: str) -> bool:
-        """Return whether a user may come in, and let Valkey know its rights."""
+        """Return whether a user is accepted, and set its permissions in Valkey."""
         return self._context.run(self._admits, user, token)
 
     def _admits(self, user: str, token: str) -> bool:
@@ -111,6 +111,6 @@ def _secret_of(key: str) -> str | None:
 
 
 def register_serverless_caches(directory: Path) -> None:
-    """Let the emulator's CloudFormation start caches."""
+    """Register caches in the emulator's CloudFormation."""
     os.environ[AUTHORITY_VARIABLE] = str(directory / AUTHORITY_FILE)
     register(RESOURCE_TYPE, ServerlessCacheHandler(directory))

@@ -1,7 +1,7 @@
-"""The check of a token of IAM.
+"""Checks IAM tokens.
 
 A token is a presigned request (https://docs.aws.amazon.com/AmazonElastiCache/latest/dg/auth-iam.html). Its
-signature is made again from the secret that belongs to its key.
+signature is computed again with the secret of its access key.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _TIME: Final = "%Y%m%dT%H%M%SZ"
 
 
 class TokenCheck:
-    """Knows the tokens of one cache.
+    """Checks the tokens of one cache.
 
     Parameters
     ----------
     cache
-        Its name, which is part of what is signed.
+        Name of the cache. It is part of the signature.
     secret_of
-        Returns the secret of an access key; None for one that is unknown.
+        Returns the secret of an access key. None for an unknown key.
     """
 
     def __init__(self, cache: str, secret_of: Callable[[str], str | None]) -> None:
@@ -35,18 +35,18 @@ class TokenCheck:
         self._secret_of = secret_of
 
     def is_valid(self, user: str, token: str) -> bool:
-        """Return whether a token is of this cache and that user, in time, and signed with a known key.
+        """Return whether a token is for this cache and user, not expired, and signed with a known key.
 
         Parameters
         ----------
         user
             User of the cache.
         token
-            What came as its password.
+            The password that the client sent.
         """
         try:
             return self._is_signed(user, dict(parse_qsl(urlsplit(f"https://{token}").query)))
-        except (KeyError, ValueError):  # a password of another kind
+        except (KeyError, ValueError):  # not a token
             return False
 
     def _is_signed(self, user: str, values: dict[str, str]) -> bool:
@@ -55,12 +55,12 @@ class TokenCheck:
         if secret is None or service != _SERVICE:
             return False
         seconds = int(values["X-Amz-Expires"])
-        # What must have been signed: another cache, user or action has another signature.
+        # The expected request. Another cache, user or action has another signature.
         query = urlencode({"Action": "connect", "User": user, "ResourceType": "ServerlessCache"})
         request = AWSRequest("GET", f"https://{self._cache}/?{query}")
         credentials = Credentials(key, secret, values.get("X-Amz-Security-Token"))
         auth = SigV4QueryAuth(credentials, service, region, expires=seconds)
-        # `add_auth` would take the time of now.
+        # `add_auth` would use the current time.
         request.context["timestamp"] = values["X-Amz-Date"]
         auth._modify_request_before_signing(request)
         expected = auth.signature(auth.string_to_sign(request, auth.canonical_request(request)), request)

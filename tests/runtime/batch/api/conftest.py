@@ -1,4 +1,4 @@
-"""The API on a loopback port, over AWS in an emulation on another."""
+"""The API on a loopback port, with emulated AWS on another port."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def emulator() -> Iterator[Emulator]:
 
 @pytest.fixture
 def environment(emulator: Emulator, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, str]:
-    """AWS as it is when a platform was just made."""
+    """Emulated AWS with a new platform."""
     for name, value in {
         "AWS_ENDPOINT_URL": emulator.endpoint,
         "AWS_ACCESS_KEY_ID": "key",
@@ -53,7 +53,7 @@ def gateway(platform: BatchPlatform) -> Iterator[Gateway]:
 
 @pytest.fixture
 def client_of(gateway: Gateway) -> Iterator[Callable[[str], OpenAI]]:
-    """The official client, unchanged, for a caller's ARN."""
+    """The official, unchanged client for a caller's ARN."""
     opened: list[OpenAI] = []
 
     def client(principal: str) -> OpenAI:
@@ -74,5 +74,5 @@ def client(client_of: Callable[[str], OpenAI]) -> OpenAI:
 
 @pytest.fixture
 def api(platform_in_process: BatchPlatform) -> Api:
-    """The function without a network, asked by team search."""
+    """The function without a network, called by team search."""
     return Api(platform_in_process)

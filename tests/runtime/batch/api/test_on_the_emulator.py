@@ -101,6 +101,6 @@ def test_the_emulators_own_account_is_no_team(address: str) -> None:
     token = batch_token(boto3.Session(), platform="chat", region=resources.REGION)
     with (
         OpenAI(base_url=address, api_key=token, max_retries=0) as client,
-        pytest.raises(PermissionDeniedError, match="root is in no team"),
+        pytest.raises(PermissionDeniedError, match="root does not belong to a team"),
     ):
         client.batches.list()

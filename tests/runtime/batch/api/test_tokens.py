@@ -88,7 +88,7 @@ def test_who_has_no_token_is_told_how_to_make_one(address: str) -> None:
 def test_who_is_in_no_team_is_told_so(address: str) -> None:
     with (
         OpenAI(base_url=address, api_key=token(NOBODY), max_retries=0) as client,
-        pytest.raises(PermissionDeniedError, match="Nobody/eve is in no team of chat"),
+        pytest.raises(PermissionDeniedError, match="Nobody/eve does not belong to a team of chat"),
     ):
         client.batches.list()
 

@@ -136,7 +136,7 @@ def test_a_caller_of_no_team_is_told_so(decide: Callable[..., dict[str, Any]], s
     answer = decide(batch_token(session("AKIAOFNOBODYXXXXXXXX", "other"), platform="chat", region=REGION))
 
     assert answer["policyDocument"]["Statement"][0]["Effect"] == "Deny"
-    assert answer["context"] == {"reason": f"{NOBODY} is in no team of chat"}
+    assert answer["context"] == {"reason": f"{NOBODY} does not belong to a team of chat"}
 
 
 def test_a_token_for_another_platform_is_refused_by_sts(

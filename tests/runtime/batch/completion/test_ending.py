@@ -175,7 +175,7 @@ def test_a_job_with_shards_undone_fails_and_keeps_what_is_done(
     assert ended.state == "failed"
     assert ended.counts == RequestCounts(30, 9, 1)
     assert ended.errors[0].code == "shards_failed"
-    assert ended.errors[0].message.startswith("2 shards could not be done")
+    assert ended.errors[0].message.startswith("2 shards could not be completed")
 
 
 def test_a_job_that_will_not_run_says_why_and_has_its_error_file(

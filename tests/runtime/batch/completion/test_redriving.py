@@ -1,4 +1,4 @@
-"""A job that broke off goes on with what is not done, as often as it is asked for, and no other job does."""
+"""A failed or expired job continues with its unfinished requests at each redrive. Other jobs do not."""
 
 from __future__ import annotations
 

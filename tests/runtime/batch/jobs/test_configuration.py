@@ -73,9 +73,12 @@ def changed(change: Callable[[dict[str, Any]], object]) -> str:
         (changed(lambda document: document["queues"][0].update(colour="red")), "colour"),
         (
             changed(lambda document: document["queues"].append(document["queues"][0])),
-            "nightly is there 2 times",
+            "nightly is listed 2 times",
         ),
-        (changed(lambda document: document["teams"].append(document["teams"][0])), "search is there 2 times"),
+        (
+            changed(lambda document: document["teams"].append(document["teams"][0])),
+            "search is listed 2 times",
+        ),
         (
             changed(lambda document: document["teams"][1]["principals"].append(ROLE)),
             "is in teams search and adverts",

@@ -74,8 +74,8 @@ def encrypted(content: pa.Table, **settings: Any) -> bytes:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"", "has 0 bytes, too few for a file of Parquet"),
-        (b"PAR1PAR1", "has 8 bytes, too few for a file of Parquet"),
+        (b"", "has 0 bytes, too few for a Parquet file"),
+        (b"PAR1PAR1", "has 8 bytes, too few for a Parquet file"),
         (b'{"name": "shoe"}\n', "does not begin and end with PAR1: it is not Parquet, or it was cut off"),
         (GOOD[:-1], "does not begin and end with PAR1"),
         (GOOD[: len(GOOD) // 2], "does not begin and end with PAR1"),
@@ -87,7 +87,7 @@ def encrypted(content: pa.Table, **settings: Any) -> bytes:
             written(compression="zstd"),
             "column name: is compressed with ZSTD; allowed are SNAPPY, GZIP",
         ),
-        (encrypted(TABLE), "is encrypted by Parquet; write it without"),
+        (encrypted(TABLE), "uses Parquet encryption; write it without"),
         (
             encrypted(TABLE, plaintext_footer=True),
             "reader ended with signal SIGABRT: what():  Cannot decrypt",
@@ -95,7 +95,7 @@ def encrypted(content: pa.Table, **settings: Any) -> bytes:
         (written(pa.table({"a": [1]}).drop_columns("a")), "has no column"),
         (
             written(pa.table([[1], [2]], names=["a", "a"])),
-            "column a: is there 2 times; each needs a name of its own",
+            "column a: occurs 2 times; give each column a unique name",
         ),
         (written(pa.table({"a": [b"x"]})), "column a: is of type binary; allowed are booleans,"),
     ],
@@ -122,7 +122,7 @@ def test_the_reader_goes_on_after_it_died(reader: ParquetReader) -> None:
         return GOOD[start:end]
 
     with pytest.raises(
-        UnreadableInputError, match=r"as if it was damaged: its reader ended with signal SIGKILL$"
+        UnreadableInputError, match=r"it may be damaged: its reader ended with signal SIGKILL$"
     ):
         reader.row_groups(read, len(GOOD))
     assert len(rows(reader, GOOD)) == 60

@@ -113,7 +113,7 @@ def test_every_bad_row_is_named_by_its_number_in_the_whole_file(monkeypatch: pyt
 def test_a_text_that_is_none_is_one_bad_row() -> None:
     texts = pa.array([b"fine", b"\xff\xfe", b"also"]).view(pa.string())
     found = prepared(pa.table({"name": texts}), replace(REQUEST, skip_invalid=True))
-    assert found.bad == [(2, "name: no text in UTF-8: invalid start byte at byte 0")]
+    assert found.bad == [(2, "name: is not UTF-8 text: invalid start byte at byte 0")]
     assert [row["name"] for row in found.rows] == ["fine", "also"]
 
 
@@ -122,7 +122,7 @@ def test_a_row_that_is_too_large_is_one_bad_row() -> None:
     found = prepared(table, replace(REQUEST, limits=JobLimits(line_bytes=2000)))
     [(line, message)] = found.bad
     assert line == 1
-    assert message.endswith(" bytes as JSON; a row has 2,000 at most")
+    assert message.endswith(" bytes as JSON; a row may have at most 2,000")
 
 
 def test_a_file_without_rows_is_an_empty_input() -> None:
@@ -141,7 +141,7 @@ def test_without_a_template_there_is_no_request() -> None:
 def test_where_pyarrow_is_missing_the_job_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parquet.importlib.util, "find_spec", lambda _: None)
     found = prepared(names(3))
-    assert "is not read in this region" in found.problems["unreadable_input"]
+    assert "is not supported in this region" in found.problems["unreadable_input"]
 
 
 def test_preparing_again_writes_the_same() -> None:

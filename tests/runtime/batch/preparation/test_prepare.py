@@ -204,7 +204,7 @@ def test_more_bad_lines_than_anybody_reads_end_the_input(s3: Any, monkeypatch: p
     prepare(s3, b"x\n" * 400, replace(REQUEST, skip_invalid=True))
     rows_of_parts = [each["error"]["line"] for each in rows(s3, KEYS.invalid)]
     assert rows_of_parts[:6] == [1, 2, 3, 4, 5, 6]
-    reason = "has 5 bad lines in one part of it; what follows was not read"
+    reason = "has 5 invalid lines in one part of it; the rest was not read"
     assert problems(s3)["unreadable_input"] == f"s3://inputs/in.jsonl: {reason}"
 
 

@@ -75,7 +75,7 @@ def test_images_count_and_answers_multiply() -> None:
         (b"[]", "must be an object with body, custom_id, method, url; got list"),
         (line(custom_id=""), "custom_id: must be a string of 1 to 512 characters"),
         (line(custom_id=7), "custom_id: must be a string of 1 to 512 characters; got 7"),
-        (line(custom_id="a\nb"), "custom_id: must hold printable characters alone"),
+        (line(custom_id="a\nb"), "custom_id: must have only printable characters"),
         (line(method="GET"), 'method: must be POST; got "GET"'),
         (line(url="/v1/embeddings"), "url: must be the job's endpoint /v1/chat/completions"),
         (line(priority=1), "priority: not a field of a request"),
@@ -89,7 +89,7 @@ def test_images_count_and_answers_multiply() -> None:
         (line(body={"messages": [{"role": 1}]}), "body.messages[0]: must be an object with a role"),
         (
             line(body={"max_tokens": 999}),
-            "about 7 input tokens and up to 999 of output; the model takes 1,000",
+            "about 7 input tokens and up to 999 of output; the maximum is 1,000",
         ),
     ],
 )
@@ -104,7 +104,7 @@ def test_engines_fetch_no_image(address: str) -> None:
     content = [{"type": "image_url", "image_url": {"url": address}}]
     [reason] = reasons(line(body={"messages": [{"role": "user", "content": content}]}))
     assert reason == (
-        f"image {address!r}: must be a data: URL; images in S3 go with a template and its imageFields"
+        f"image {address!r}: must be a data: URL; for images in S3, use a template with imageFields"
     )
 
 

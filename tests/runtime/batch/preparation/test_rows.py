@@ -67,7 +67,7 @@ def test_images_count() -> None:
     ("row", "reason"),
     [
         ({}, "template: 'name' is undefined"),
-        ({"name": "x" * 5000}, "about 1,257 input tokens and up to 7 of output; the model takes 500"),
+        ({"name": "x" * 5000}, "about 1,257 input tokens and up to 7 of output; the maximum is 500"),
         ({"name": "a", "custom_id": ""}, "custom_id: must be a string of 1 to 512 characters"),
         ({"name": "a", "custom_id": 3}, "custom_id: must be a string of 1 to 512 characters; got 3"),
     ],
@@ -90,12 +90,13 @@ def test_a_row_that_becomes_no_request_says_why(row: dict[str, Any], reason: str
         (
             RequestTemplate("x", (), {"messages": []}),
             "/v1/chat/completions",
-            "template.parameters: messages: is what the template makes; leave it out",
+            "template.parameters: messages: is set by the template; leave it out",
         ),
         (
             RequestTemplate("x", ("photo",), {}),
             "/v1/completions",
-            "template.imageFields: images are for /v1/chat/completions alone; got endpoint /v1/completions",
+            "template.imageFields: images are allowed only for /v1/chat/completions; "
+            "got endpoint /v1/completions",
         ),
     ],
 )
@@ -129,14 +130,14 @@ def test_every_row_is_read_however_it_is_quoted_and_cut(values: list[list[str]],
 @pytest.mark.parametrize(
     ("content", "line", "reason"),
     [
-        (b"a,a\n1,2\n", 1, "the first line names a field twice"),
-        (b'a\n"x"y\n', 3, "no comma-separated values in UTF-8"),
-        (b"a\n\xff\n", 1, "no comma-separated values in UTF-8"),
-        (b"a\n" + b"x" * 2000, 2, "no comma-separated values in UTF-8: field larger than field limit (1000)"),
+        (b"a,a\n1,2\n", 1, "the first line has two fields with the same name"),
+        (b'a\n"x"y\n', 3, "is not CSV in UTF-8"),
+        (b"a\n\xff\n", 1, "is not CSV in UTF-8"),
+        (b"a\n" + b"x" * 2000, 2, "is not CSV in UTF-8: field larger than field limit (1000)"),
         (
             b"a\n" + b"x" * 9000,
             2,
-            "no comma-separated values in UTF-8: a line has more than 4,000 characters",
+            "is not CSV in UTF-8: a line has more than 4,000 characters",
         ),
     ],
 )
@@ -150,7 +151,7 @@ def test_what_is_no_table_says_why(content: bytes, line: int, reason: str) -> No
 def test_a_row_with_too_few_values_is_one_bad_row() -> None:
     bad, good = rows([b"a,b\n1\n1,2\n"], limit=1000)
     assert bad.line == 2
-    assert bad.content == BadLine(None, ("has 1 values; the first line names 2 fields",))
+    assert bad.content == BadLine(None, ("has 1 values; the first line has 2 fields",))
     assert good.content == {"a": "1", "b": "2"}
 
 

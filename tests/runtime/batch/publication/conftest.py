@@ -1,4 +1,4 @@
-"""A real Valkey, and jobs whose parts are done."""
+"""A real Valkey, and jobs with finished parts."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def publisher(store: SignalWriter, objects: Objects) -> Publisher:
 
 @dataclass(frozen=True)
 class Answered:
-    """A line with what the endpoint said."""
+    """A line with the answer of the endpoint."""
 
     custom_id: str
     body: dict[str, Any]
@@ -68,14 +68,14 @@ def chat(custom_id: str, text: str | None, *, created: int = NOW, **more: Any) -
 
 
 class Jobs:
-    """Makes jobs that publish, with parts that are done."""
+    """Creates jobs that publish, with finished parts."""
 
     def __init__(self, platform: BatchPlatform, objects: Objects) -> None:
         self._platform = platform
         self._objects = objects
 
     def job(self, version: int = NOW * 1000, *, ttl_seconds: int = 10**9, signal: str = SIGNAL) -> Job:
-        """Make a job that runs; its answers are true for thirty years."""
+        """Create a running job. Its signals expire after thirty years."""
         publication = Publication(signal, version, ttl_seconds)
         job = make_job(self._platform, publication=publication)
         request = JobRequest.from_json(self._objects.read(JobKeys(job.id).request))
@@ -84,7 +84,7 @@ class Jobs:
         return self._platform.jobs.move(job.id, "in_progress", before=["validating"], now=NOW)
 
     def part(self, job: Job, name: str, answers: list[Answered]) -> None:
-        """Leave a part; answers came last line first."""
+        """Write a part with the answers in reverse order."""
         keys = JobKeys(job.id).part(name)
         lines = [
             ShardLine(ordinal, ordinal + 1, each.custom_id, 3, body={"messages": each.prompt})

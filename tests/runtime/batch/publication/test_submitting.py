@@ -75,7 +75,7 @@ def test_a_platform_without_signals_says_that_there_are_none() -> None:
     configuration = Configuration.from_json(json.dumps({**resources.CONFIGURATION, "signals": []}))
     text = json.dumps({**INPUTS, "signal": "product-captions"})
     team = configuration.teams[0]
-    with pytest.raises(InvalidError, match="signal: got product-captions, must be left out: no signal is"):
+    with pytest.raises(InvalidError, match="signal: got product-captions, must be left out: your team"):
         read_manifest(
             text, queue=configuration.queues[0], team=team, signals=configuration.signals_of(team.name)
         )

@@ -1,4 +1,4 @@
-"""Workers as processes, between an emulator of AWS and an endpoint that fails as it is told."""
+"""Workers as processes, with an AWS emulator and an endpoint that fails on request."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Worker:
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """What it logged; a line that is being written is not read yet."""
+        """The complete lines of its log."""
         whole = self.log_path.read_text().rpartition("\n")[0]
         return [json.loads(line) for line in whole.splitlines() if line.startswith("{")]
 
@@ -56,7 +56,7 @@ class Stage:
     workers: list[Worker] = field(default_factory=list)
 
     def submit(self, job: Job) -> str:
-        """Start a task for each shard; the execution ends when all have."""
+        """Start a task for each shard. The execution ends when all tasks have ended."""
         body = json.dumps({"job": job.name, "shards": list(job.shards)})
         started = self.emulator.client("stepfunctions").start_execution(
             stateMachineArn=self.machine, input=body
@@ -70,7 +70,7 @@ class Stage:
         return answer
 
     def messages(self) -> int:
-        """Return how many messages the queue has, those included that a worker holds."""
+        """Return the number of messages in the queue, including those that a worker holds."""
         attributes = self.emulator.client("sqs").get_queue_attributes(
             QueueUrl=self.queue_url,
             AttributeNames=["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"],
@@ -82,7 +82,7 @@ class Stage:
         return self.state(execution)
 
     def start(self, environment: Mapping[str, str] | None = None) -> Worker:
-        """Start a worker that is quick to notice things."""
+        """Start a worker with short intervals."""
         path = self.directory / f"worker-{len(self.workers)}.log"
         with path.open("wb") as output:
             process = subprocess.Popen(
@@ -136,7 +136,7 @@ def stage(
     batch_emulator: Emulator, fake_endpoint: FakeEndpoint, tmp_path: Path, request: pytest.FixtureRequest
 ) -> Iterator[Stage]:
     fake_endpoint.begin_anew()
-    # A queue a test: what one leaves behind is no other's.
+    # One queue per test, so that no test receives messages of another.
     name = f"shards-{abs(hash(request.node.nodeid)):x}"
     queue = batch_emulator.client("sqs").create_queue(
         QueueName=name, Attributes={"VisibilityTimeout": _QUEUE_SECONDS}
@@ -153,7 +153,7 @@ def stage(
 
 
 def _definition(queue_url: str) -> dict[str, Any]:
-    """Return the map of a job over its shards; tried again as the real one is."""
+    """Return the map of a job over its shards, with the retries of the real one."""
     send = {
         "Type": "Task",
         "Resource": "arn:aws:states:::sqs:sendMessage.waitForTaskToken",

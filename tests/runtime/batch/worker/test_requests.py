@@ -110,7 +110,7 @@ def test_a_row_without_an_image_is_text(client: Any) -> None:
         ("https://example.com/a.png", "must be an address such as s3://"),
         (7, "got 7, must be"),
         ("s3://team/ads/none.png", "NoSuchKey"),
-        ("s3://team/ads/notes", "neither stored as an image nor named as one"),
+        ("s3://team/ads/notes", "has neither the content type nor the file name of an image"),
         ("s3://team/ads/large.png", "has 1001 bytes, must have at most 1000"),
     ],
 )
@@ -153,7 +153,7 @@ def test_a_line_without_body_and_row_is_none(client: Any) -> None:
 def test_a_job_whose_template_is_none_cannot_be_begun(client: Any) -> None:
     with pytest.raises(RenderingError):
         requests(client, text="{{ open")
-    with pytest.raises(RenderingError, match="takes no prompt; these do: /v1/chat/completions, "):
+    with pytest.raises(RenderingError, match="has no prompt; allowed are /v1/chat/completions, "):
         requests(client, "/v1/responses", text="x")
-    with pytest.raises(RenderingError, match="images are for /v1/chat/completions alone"):
+    with pytest.raises(RenderingError, match="images are allowed only for /v1/chat/completions"):
         requests(client, "/v1/embeddings", text="x", image_fields=("picture",))

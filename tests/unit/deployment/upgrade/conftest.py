@@ -1,4 +1,4 @@
-"""A blueprint of a user's own, and the cluster that it became."""
+"""A user's blueprint, and its deployed cluster."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MakeCluster = Callable[..., FakeEks]
 
 
 class FakeKubectl:
-    """An API server's nodes and budgets; or one that does not answer."""
+    """Nodes and disruption budgets of an API server, or an API server that does not answer."""
 
     def __init__(self) -> None:
         self.nodes: list[dict[str, Any]] = []
@@ -47,7 +47,7 @@ def kubectl(monkeypatch: pytest.MonkeyPatch) -> FakeKubectl:
 
 @pytest.fixture
 def account(monkeypatch: pytest.MonkeyPatch) -> Account:
-    """An account of which EKS alone answers; moto would speak before."""
+    """An account in which only EKS answers, because moto would answer first."""
     for name in ("AWS_PROFILE", "AWS_ENDPOINT_URL"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "none")
@@ -58,6 +58,6 @@ def account(monkeypatch: pytest.MonkeyPatch) -> Account:
 
 @pytest.fixture
 def cluster(account: Account, kubectl: FakeKubectl, monkeypatch: pytest.MonkeyPatch) -> MakeCluster:
-    """Put a cluster into the account that proposals use."""
+    """Add a cluster to the account that proposals use."""
     monkeypatch.setattr(proposal, "Account", lambda _region: account)
     return lambda **fields: FakeEks(**fields).into(account.client("eks"))

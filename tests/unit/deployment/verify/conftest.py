@@ -1,4 +1,4 @@
-"""The shipped `p5en-disaggregated` as it should be when it is deployed: tests break one thing each."""
+"""The shipped `p5en-disaggregated` in its correct deployed state. Each test breaks one thing."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Change = Callable[[dict[str, Any]], object]
 
 @pytest.fixture
 def platform(account: Account) -> Callable[..., VerifiedPlatform]:
-    """Make the platform out of the shipped blueprint; a function may change its spec."""
+    """Create the platform from the shipped blueprint. A function may change its spec."""
 
     def make(change: Change | None = None) -> VerifiedPlatform:
         document = yaml.safe_load((blueprints_directory() / "p5en-disaggregated.yaml").read_text())
@@ -53,7 +53,7 @@ def platform(account: Account) -> Callable[..., VerifiedPlatform]:
 
 @pytest.fixture
 def cluster() -> RecordedCluster:
-    """A cluster in which nothing is wrong."""
+    """A cluster without errors."""
     efa_release = "aws-efa-k8s-device-plugin"
     return RecordedCluster(
         {

@@ -41,5 +41,5 @@ def test_the_address_is_the_emulator_s_and_the_first_role_speaks():
 
 
 def test_teams_of_users_alone_are_refused():
-    with pytest.raises(UserError, match=r"spec\.teams: no team has a role"):
+    with pytest.raises(UserError, match=r"spec\.teams: no team has an IAM role"):
         find_batch(FakeEmulator(), "mine", [team("people", f"{ACCOUNT}:user/jo")])

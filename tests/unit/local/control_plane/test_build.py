@@ -38,7 +38,7 @@ def test_a_changed_file_is_refused(lines: list[str]) -> None:
     folder = build.module_files(FILES, lines.append)
     (folder / "config" / "a.yaml").write_text("other")
 
-    with pytest.raises(UserError, match="does not hold what was built there"):
+    with pytest.raises(UserError, match="do not match the checksums"):
         build.module_files(FILES, lines.append)
 
 
@@ -46,14 +46,14 @@ def test_an_added_file_is_refused(lines: list[str]) -> None:
     folder = build.module_files(FILES, lines.append)
     (folder / "more").write_text("more")
 
-    with pytest.raises(UserError, match="does not hold what was built there"):
+    with pytest.raises(UserError, match="do not match the checksums"):
         build.module_files(FILES, lines.append)
 
 
 def test_what_matches_nothing_leaves_nothing(lines: list[str], tmp_path: Path) -> None:
     files = ModuleFiles("none", "example.org/module", "v1.2.3", ("absent/*",))
 
-    with pytest.raises(UserError, match=r"example\.org/module v1\.2\.3 holds no absent/\*"):
+    with pytest.raises(UserError, match=r"example\.org/module v1\.2\.3 contains no absent/\*"):
         build.module_files(files, lines.append)
 
     assert list((tmp_path / "cache").rglob("*none*")) == []
@@ -94,7 +94,7 @@ def test_words_that_are_gone_are_an_error(tmp_path: Path) -> None:
     words = {"main.go": ('"/etc/some"', '"some"')}
     program = Program("some", "example.org/a", "v1.0.0", "example.org/a/cmd", rewrites=words)
 
-    with pytest.raises(UserError, match=r'main\.go does not hold "/etc/some"'):
+    with pytest.raises(UserError, match=r'main\.go does not contain "/etc/some"'):
         build._rewrite(program, tmp_path / "module", tmp_path / "copied")
 
 

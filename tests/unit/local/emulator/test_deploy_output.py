@@ -11,7 +11,7 @@ def test_the_error_is_one_line_that_names_resource_reason_and_log(tmp_path: Path
     error = DeployError("cdk deploy failed with code 1", [failure], tmp_path / "log")
     assert str(error) == (
         "cdk deploy failed with code 1: x: AWS::EC2::EIP Address: the quota is reached; "
-        f"the whole output is in {tmp_path / 'log'}"
+        f"the full output is in {tmp_path / 'log'}"
     )
 
 
@@ -19,4 +19,4 @@ def test_without_a_failed_resource_the_last_line_of_the_output_is_the_cause(tmp_
     log = tmp_path / "log"
     log.write_text("x: creating CloudFormation changeset...\nTemplate format error: what is this?\n\n")
     error = DeployError("cdk deploy failed with code 1", [], log)
-    assert "code 1: Template format error: what is this?; the whole" in str(error)
+    assert "code 1: Template format error: what is this?; the full" in str(error)

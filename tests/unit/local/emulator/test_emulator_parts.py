@@ -35,8 +35,8 @@ def test_with_a_control_plane_the_api_is_real_and_the_nodes_are_not(assembly: Pa
     assert found["Nodes"][0] == "stubbed"
     assert "AWS::EKS::AccessEntry" not in found
     assert found["AWS::EC2::EIP"][0] == "stubbed"
-    assert found["Charts of others"] == ("real", "installed as their Go module holds them: karpenter")
-    assert found["Charts without a package"][1].endswith(": dynamo-platform")
+    assert found["Third-party charts"] == ("real", "installed from their Go modules: karpenter")
+    assert found["Third-party charts without a package"][1].endswith(": dynamo-platform")
 
 
 def test_a_cache_is_a_real_valkey_behind_an_emulated_proxy(assembly: Path) -> None:

@@ -99,5 +99,5 @@ def test_a_port_that_another_took_meanwhile_is_not_insisted_on(
 
 
 def test_a_wrong_setting_is_said_with_the_server_s_words(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"Valkey does not start(.|\n)*no-such-setting"):
+    with pytest.raises(UserError, match=r"Valkey did not start(.|\n)*no-such-setting"):
         ValkeyServer(tmp_path, {"no-such-setting": "1"}).start()

@@ -1,4 +1,4 @@
-"""The report of a replay, and the plan that it belongs to."""
+"""The report of a replay, and its plan."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def summary(document):
 
 @pytest.fixture(scope="session")
 def summary_of_two(document):
-    """The quickstart with a second model of one replica in a pool of its own."""
+    """The quickstart with a second model, which has one replica in another pool."""
     changed = copy.deepcopy(document)
     changed["spec"]["pools"].append({"name": "second", "instanceTypes": ["g6e.xlarge"], "nodes": {"max": 1}})
     second = copy.deepcopy(changed["spec"]["models"][0])

@@ -1,4 +1,4 @@
-"""Blueprints of which only the models' deployments matter."""
+"""Blueprints with given deployments of models."""
 
 from collections.abc import Callable
 

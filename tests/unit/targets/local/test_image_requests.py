@@ -62,11 +62,11 @@ def test_the_responses_api_spells_images_its_own_way() -> None:
         ("https://other.example.com/a.png", "https://other.example.com;"),
         ("https://images.example.com.evil.example/a.png", "images.example.com.evil.example"),
         ("https://images.example.com@evil.example/a.png", "https://evil.example;"),
-        ("https://10.0.0.1/a.png", "which are images.example.com"),
+        ("https://10.0.0.1/a.png", "from an allowed host: images.example.com"),
         ("file:///etc/passwd", "file://None"),
         ("data:text/html;base64,AAAA", "data://None"),
-        ("https://[", "cannot be read"),
-        ("", "allowed hosts"),
+        ("https://[", "is not valid"),
+        ("", "allowed host"),
     ],
 )
 def test_an_image_from_anywhere_else_is_refused(address: str, said: str) -> None:
@@ -83,7 +83,7 @@ def test_more_images_than_allowed_are_refused_across_messages() -> None:
 
 
 def test_a_model_that_reads_text_alone_says_so() -> None:
-    with pytest.raises(ImageRefusedError, match="reads text alone"):
+    with pytest.raises(ImageRefusedError, match="accepts only text"):
         with_images_as_words(_CHAT, chat(image(_WITHIN)), TEXT_ALONE)
 
 

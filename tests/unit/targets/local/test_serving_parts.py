@@ -22,9 +22,9 @@ def test_the_router_is_real_and_the_engines_are_not(deployments_of) -> None:
     }
 
 
-def test_the_stand_in_of_the_load_balancer_says_how_it_balances(deployments_of) -> None:
+def test_the_relay_distributes_requests_in_turn(deployments_of) -> None:
     detail = _parts(deployments_of(("l40s", 2)))["Frontends and router of answerer-l40s-0"].detail
-    assert "a relay stands for the load balancer and takes turns by request" in detail
+    assert "a relay replaces the load balancer and distributes requests in turn" in detail
 
 
 def test_measured_latencies_name_their_source(deployments_of) -> None:
@@ -34,14 +34,16 @@ def test_measured_latencies_name_their_source(deployments_of) -> None:
     assert "simulated for Qwen/Qwen3-8B on 1 l40s" in detail
 
 
-def test_unmeasured_latencies_say_that_nothing_follows_from_them(deployments_of) -> None:
+def test_unmeasured_latencies_give_no_throughput_or_price(deployments_of) -> None:
     detail = _parts(deployments_of(("l4", 2)))["Engines of answerer-l4-0"].detail
-    assert "default curve and not those of l4: no throughput or price" in detail
+    assert "default curve, not those of l4: they give no throughput or price" in detail
 
 
 def test_shared_processes_are_told(deployments_of) -> None:
     parts = _parts(deployments_of(("l40s", 8), ("l40s", 20)))
-    assert "8 of Dynamo's mocker for vllm, a process each" in parts["Engines of answerer-l40s-0"].detail
+    assert (
+        "8 of Dynamo's mocker for vllm, one process per worker" in parts["Engines of answerer-l40s-0"].detail
+    )
     assert "20 of Dynamo's mocker for vllm, in 8 processes" in parts["Engines of answerer-l40s-1"].detail
 
 

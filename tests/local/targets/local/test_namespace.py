@@ -11,7 +11,7 @@ from inference_blueprints.processes.child_processes import ProcessDied, ProcessG
 from inference_blueprints.targets.local import isolation as isolation_module
 from inference_blueprints.targets.local.isolation import open_isolation
 
-_ROOT = Path(__file__).parents[3]
+_ROOT = Path(__file__).parents[4]
 _AS_ROOT = ("unshare", "--user", "--map-root-user")
 _AS_USER = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
 # The kernel refuses namespaces above this limit, which counts for the wrapper's user namespace alone.

@@ -225,7 +225,7 @@ def test_workers_that_never_register_are_counted_in_the_error(
     monkeypatch.setattr(local_serving, "_READY_SECONDS", 1.0)
     with ProcessGroup() as group:
         serving = LocalServing(build_plan(quickstart()), quickstart(), tmp_path, group)
-        with pytest.raises(NotReady, match=r"frontend 1 of qwen3-8b-main .* 0 of 2 workers have registered"):
+        with pytest.raises(NotReady, match=r"frontend 1 of qwen3-8b-main .* 0 of 2 workers are registered"):
             serving.start(lambda _: None)
 
 

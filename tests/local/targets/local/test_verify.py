@@ -12,7 +12,7 @@ import yaml
 
 from inference_blueprints.resources import blueprints_directory
 from tests.local.conftest import BLUEPRINTS
-from tests.local.serving.conftest import Served
+from tests.local.targets.local.conftest import Served
 
 _DOCUMENT = yaml.safe_load((blueprints_directory() / "quickstart-g6e.yaml").read_text())
 

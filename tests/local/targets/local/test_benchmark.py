@@ -8,7 +8,7 @@ import pytest
 
 from inference_blueprints.resources import root
 from tests.local.conftest import BLUEPRINTS
-from tests.local.serving.conftest import Served
+from tests.local.targets.local.conftest import Served
 
 _TRACE = "timestamp,input,output\n0,300,20\n0.5,900,30\n1.5,40,10\n2.0,300,20\n"
 

@@ -1,4 +1,4 @@
-"""The quickstart's model, served once for all tests that leave it whole."""
+"""The quickstart's model, served once for all tests that do not break it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ def served(tmp_path_factory: pytest.TempPathFactory, quickstart: Blueprint) -> I
         (endpoint,) = serving.start(lambda _: None)
         client = openai.OpenAI(base_url=endpoint.base_url, api_key="none", max_retries=0)
         yield Served(serving, endpoint, processes, client)
-        serving.check()  # whatever the tests asked, every process still runs
+        serving.check()  # every process still runs after the tests
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ import pytest
 
 from inference_blueprints.processes.child_processes import ProcessGroup
 from inference_blueprints.targets.local.relay import Route
-from inference_blueprints.targets.local.relay_listener import open_entrance
+from inference_blueprints.targets.local.relay_listener import open_listeners
 
 _TIMEOUT = 20.0
 _CHAT = "/v1/chat/completions"
@@ -48,14 +48,14 @@ class _Relayed:
         self._resources = resources
         group = resources.enter_context(ProcessGroup(grace_seconds=1))
         self.frontends = [self._keep(socket.create_server(("127.0.0.1", 0))) for _ in weights]
-        ports = [frontend.getsockname()[1] for frontend in self.frontends]
-        ways = open_entrance(
-            {"way": Route(tuple(zip(ports, weights, strict=True)), answer_tokens=10)},
+        frontend_ports = [frontend.getsockname()[1] for frontend in self.frontends]
+        ports = open_listeners(
+            {"model": Route(tuple(zip(frontend_ports, weights, strict=True)), answer_tokens=10)},
             lambda command, sockets: group.start(
                 "relay", command, environment=os.environ, log_path=directory / "log", pass_fds=sockets
             ),
         )
-        self.address = ("127.0.0.1", ways["way"])
+        self.address = ("127.0.0.1", ports["model"])
         self._check = group.check
         self._log = directory / "log"
 
