@@ -219,7 +219,7 @@ def _copying(resources: BakingResources) -> dict[str, State]:
 
 
 def _ending() -> dict[str, State]:
-    """Always terminate the instance, and delete an incomplete snapshot."""
+    """Terminate the instance in every case, and delete an incomplete snapshot."""
     return {
         "TerminateInstance": _call(
             "ec2:terminateInstances",
