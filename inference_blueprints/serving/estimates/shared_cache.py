@@ -22,7 +22,7 @@ _BUCKET = "KV_CACHE_BUCKET"
 #: Placeholder of the bucket's name. Kubernetes replaces it in arguments.
 BUCKET_REFERENCE = f"$({_BUCKET})"
 _BYTES_PER_MEGABIT = 125_000
-# The same network card loads weights and sends answers. S3 is reached by IP, which only one card carries.
+# The same network card loads weights and sends answers. S3 is reached over IP, which only one card supports.
 _NETWORK_PART = 0.5
 
 
