@@ -57,8 +57,8 @@ def with_images(memory: MemoryEstimate, resolved: ResolvedWorkers, step_tokens: 
 
         weights    = tower, or tower / TP if devices share each of its layers,
                      minus the part that is already counted: stage * tower / TP
-        images     = max(tokens of a step, tokens of the largest image): image tokens that are encoded
-        together activation = 2 bytes * images on this device * patches per token * width of the tower * 10
+        images     = max(tokens of a step, tokens of the largest image): tokens that are encoded together
+        activation = 2 bytes * images on this device * patches per token * width of the tower * 10
                      + 2 bytes * images * values per token that enter the language model
 
     The tower is part of the published weights and of the first pipeline stage. Engines encode as many image
