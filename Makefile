@@ -27,7 +27,7 @@ run: $(READY) ## deploy a blueprint to this machine and ask its models: make run
 	@exec $(BIN)/blueprints local up "$(BLUEPRINT)"
 
 test: $(READY) ## run every layer of tests but faults, lives and the control plane
-	$(PYTEST) --numprocesses 3 --dist loadgroup
+	$(PYTEST) --numprocesses 3 --dist loadgroup --no-loadscope-reorder
 
 test-faults: $(READY) ## batch, from a file to its answers, while workers and what they talk to are killed, some minutes long
 	$(PYTEST) tests/runtime tests/local -m faults --numprocesses 2 --dist loadfile

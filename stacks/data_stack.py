@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
@@ -10,12 +11,11 @@ from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from inference_blueprints.spec.types import Batch, SignalStore, Team
-from inference_constructs.batch.batch_store import BatchStore
-from inference_constructs.signals.signal_history import SignalHistory
-from inference_constructs.storage.batch_job_table import BatchJobTable
-from inference_constructs.storage.batch_progress_table import BatchProgressTable
 from inference_constructs.storage.data_bucket import DataBucket
 from inference_constructs.storage.log_bucket import LogBucket
+
+if TYPE_CHECKING:  # only some blueprints need the services that it imports
+    from inference_constructs.batch.batch_store import BatchStore
 
 
 class DataStack(cdk.Stack):
@@ -67,6 +67,10 @@ class DataStack(cdk.Stack):
 
     def _add_batch(self, batch: Batch, teams: Sequence[Team], *, retain: bool) -> BatchStore:
         """Add the tables and bucket of batch jobs, and let teams write manifests below their prefixes."""
+        from inference_constructs.batch.batch_store import BatchStore
+        from inference_constructs.storage.batch_job_table import BatchJobTable
+        from inference_constructs.storage.batch_progress_table import BatchProgressTable
+
         bucket = DataBucket(
             self,
             "Batch",
@@ -90,6 +94,8 @@ class DataStack(cdk.Stack):
 
     def _add_signal_history(self, platform: str, signal_store: SignalStore, *, retain: bool) -> str:
         """Add the history of signals, and return the name of its bucket."""
+        from inference_constructs.signals.signal_history import SignalHistory
+
         history = SignalHistory(
             self,
             "SignalHistory",

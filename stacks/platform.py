@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import aws_cdk as cdk
 
 from inference_blueprints.catalog.tags import PLATFORM_TAG
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.spec.zones import platform_zones
-from inference_constructs.signals.signal_access import SignalAccess
 from stacks.data_stack import DataStack
 from stacks.eks.eks_stacks import EksStacks
 from stacks.network_stack import NetworkStack
 from stacks.target_stacks import Foundation, TargetStacks
 from stacks.worker_compute import WorkerCompute
+
+if TYPE_CHECKING:  # only some blueprints need the services that it imports
+    from inference_constructs.signals.signal_access import SignalAccess
 
 #: The stacks of each target, by its key in the blueprint's section ``cluster``.
 TARGETS: dict[str, type[TargetStacks]] = {"eks": EksStacks}

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 
-from inference_constructs.batch.model_worker import ModelWorker, WorkerCount
-from inference_constructs.batch.worker_image import WorkerImage
 from inference_constructs.network.gateway import Gateway
+
+if TYPE_CHECKING:  # platforms without batch need not import the services that these use
+    from inference_constructs.batch.model_worker import ModelWorker, WorkerCount
+    from inference_constructs.batch.worker_image import WorkerImage
 
 
 class WorkerCompute(ABC):

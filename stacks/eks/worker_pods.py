@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
 
 from inference_blueprints.catalog.charts import Chart
 from inference_blueprints.targets.eks.batch_worker_values import QueueScaling, batch_worker_values
 from inference_blueprints.targets.eks.chart_values import chart_values
-from inference_constructs.batch.model_worker import ModelWorker, WorkerCount
-from inference_constructs.batch.queue_scaler import QueueScaler
-from inference_constructs.batch.worker_deployment import WorkerDeployment
-from inference_constructs.batch.worker_image import WorkerImage
 from inference_constructs.eks.kubectl_access import KubectlAccess
 from inference_constructs.network.gateway import Gateway
 from stacks.worker_compute import WorkerCompute
+
+if TYPE_CHECKING:  # platforms without batch need not import the services that these use
+    from inference_constructs.batch.model_worker import ModelWorker, WorkerCount
+    from inference_constructs.batch.worker_image import WorkerImage
 
 
 class WorkerPods(WorkerCompute):
@@ -57,6 +58,9 @@ class WorkerPods(WorkerCompute):
         self, stack: cdk.Stack, workers: Sequence[ModelWorker], count: WorkerCount, image: WorkerImage
     ) -> None:
         """Add one release per model, and KEDA if the number of pods follows the queue."""
+        from inference_constructs.batch.queue_scaler import QueueScaler
+        from inference_constructs.batch.worker_deployment import WorkerDeployment
+
         stack.add_stack_dependency(self._nodes)
         cluster_name = self._access.cluster_name
         cluster = self._access.import_cluster(stack)

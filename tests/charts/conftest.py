@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import subprocess
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -61,30 +63,36 @@ def staged(tmp_path: Path) -> Callable[[str], str]:
     return lambda chart: str(stage_chart(resources.charts_directory() / chart, tmp_path))
 
 
+def helm_with_values(folder: Path, *words: str, values: Manifest) -> subprocess.CompletedProcess[str]:
+    """Run helm in a folder with values."""
+    file = folder / "values.yaml"
+    # As CDK passes them on: what PyYAML leaves without quotes, such as `y`, Helm takes for a boolean.
+    file.write_text(json.dumps(values), encoding="utf-8")
+    command = [str(helm()), *words, "--values", str(file)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+
+
 @pytest.fixture
 def run_helm(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Return a function that runs helm with values."""
-
-    def run(*words: str, values: Manifest) -> subprocess.CompletedProcess[str]:
-        file = tmp_path / "values.yaml"
-        # As CDK passes them on: what PyYAML leaves without quotes, such as `y`, Helm takes for a boolean.
-        file.write_text(json.dumps(values), encoding="utf-8")
-        command = [str(helm()), *words, "--values", str(file)]
-        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
-
-    return run
+    return partial(helm_with_values, tmp_path)
 
 
-@pytest.fixture
-def render(run_helm: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path) -> Render:
-    """Return a function that renders a chart as a release."""
+@pytest.fixture(scope="session")
+def render(tmp_path_factory: pytest.TempPathFactory) -> Render:
+    """Return a function that renders a chart as a release; the same values are rendered once in a run."""
+    folder = tmp_path_factory.mktemp("rendered")
+    known: dict[tuple[str, str, str], list[Manifest]] = {}
 
     def run(values: Manifest, release: str = "release", chart: str = "dynamo-model") -> list[Manifest]:
-        words = ("--namespace", "inference", "--kube-version", KUBERNETES_VERSION)
-        folder = stage_chart(resources.charts_directory() / chart, tmp_path)
-        result = run_helm("template", release, str(folder), *words, values=values)
-        assert result.returncode == 0, result.stderr
-        return [manifest for manifest in yaml.safe_load_all(result.stdout) if manifest]
+        key = (json.dumps(values), release, chart)
+        if key not in known:
+            words = ("--namespace", "inference", "--kube-version", KUBERNETES_VERSION)
+            staged = stage_chart(resources.charts_directory() / chart, folder)
+            result = helm_with_values(folder, "template", release, str(staged), *words, values=values)
+            assert result.returncode == 0, result.stderr
+            known[key] = [manifest for manifest in yaml.safe_load_all(result.stdout) if manifest]
+        return copy.deepcopy(known[key])
 
     return run
 

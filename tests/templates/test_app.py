@@ -14,11 +14,19 @@ from inference_blueprints.resources import root
 from tests.templates.conftest import CONTEXT
 from tests.templates.support import Templates
 
+#: Runs the app; writes the modules that it has imported to the file that MODULES names.
+_PROGRAM = """
+import atexit, os, pathlib, runpy, sys
+modules = pathlib.Path(os.environ.get("MODULES", os.devnull))
+atexit.register(lambda: modules.write_text("\\n".join(sys.modules)))
+runpy.run_path(sys.argv[1], run_name="__main__")
+"""
+
 
 def run(tmp_path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Start the app somewhere else, with an environment of its own."""
     return subprocess.run(
-        [sys.executable, str(root() / "app.py")],
+        [sys.executable, "-c", _PROGRAM, str(root() / "app.py")],
         env={"PATH": "/nonexistent", "HOME": os.environ.get("HOME", "/"), **environment},
         cwd=tmp_path,
         capture_output=True,
@@ -62,6 +70,13 @@ def test_it_needs_no_node_on_the_path_and_no_feature_flags_of_the_cli(
         CDK_OUTDIR=str(outdir),
         CDK_CONTEXT_JSON=json.dumps(CONTEXT),
         PYTHONHASHSEED="1",
+        MODULES=str(tmp_path / "modules"),
     )
     assert result.returncode == 0, result.stderr
     assert Templates(outdir).by_stack == shipped_templates.by_stack
+    imported = set((tmp_path / "modules").read_text().split())
+    assert "aws_cdk.aws_eks_v2" in imported
+    # Importing a service takes up to 0.2 s. Only some sections of a blueprint need these.
+    services = ("athena", "codebuild", "dynamodb", "ecs", "elasticache", "glue", "stepfunctions")
+    used = {f"aws_cdk.aws_{service}" for service in services} & imported
+    assert bool(used) == (shipped_name == "batch-g6e"), used

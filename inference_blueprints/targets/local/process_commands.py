@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from inference_blueprints.serving.command_line import flag_values
+from inference_blueprints.serving.command_line import command_line, flag_values
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.types import EnvironmentValue, Process, SecretValue
 from inference_blueprints.simulation.simulated_scheduler import scheduler_of
@@ -112,7 +112,17 @@ def worker_command(engine: SimulatedEngine, workers: int) -> list[str]:
     if engine.profile_file:
         options["--planner-profile-data"] = engine.profile_file
     arguments = [str(word) for option in options.items() for word in option]
+    arguments += _switches(engine)
     return [sys.executable, "-m", _ENGINE, *arguments, *_DISCOVERY]
+
+
+def _switches(engine: SimulatedEngine) -> tuple[str, ...]:
+    """Return the simulator's switch for a prefix cache that the plan's arguments switch off."""
+    off = command_line(dict([ENGINES[engine.workers.settings.engine].argument_names.without_prefix_cache]))
+    planned = engine.arguments
+    if any(planned[start : start + len(off)] == off for start in range(len(planned))):
+        return command_line(dict([_NAMES.without_prefix_cache]))
+    return ()
 
 
 def _sizes_per_rank(engine: SimulatedEngine) -> dict[str, int]:

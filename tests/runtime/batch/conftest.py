@@ -4,27 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import boto3
-import botocore.session
 import pytest
 from botocore.client import BaseClient
 from moto import mock_aws
 
 from batch.jobs.settings import BatchPlatform, read_platform
 from tests.runtime.batch import resources
-
-
-@pytest.fixture(scope="session", autouse=True)
-def models_read_once() -> Iterator[None]:
-    """Keep botocore's models of AWS's services: each session reads them anew, seconds long."""
-    plain = botocore.session.create_loader
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(botocore.session, "create_loader", cache(plain))
-        yield
 
 
 @pytest.fixture

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -81,15 +83,32 @@ PROGRESS_PROPERTIES: dict[str, Any] = {
 }
 
 
+def client(service: str) -> Any:
+    """Return a client for tests that prepare and look. Code under test makes its own.
+
+    Those of the emulation in this process are made once: that takes as long as a short test.
+    """
+    if "AWS_ENDPOINT_URL" in os.environ:
+        return boto3.client(service)
+    return _client_in_process(service)
+
+
+@cache
+def _client_in_process(service: str) -> Any:
+    secret = "none"  # noqa: S105 - the emulation takes any
+    session = boto3.Session(aws_access_key_id="none", aws_secret_access_key=secret, region_name=REGION)
+    return session.client(service)
+
+
 def create(directory: Path, configuration: dict[str, Any] = CONFIGURATION) -> dict[str, str]:
     """Make the table, the bucket and a state machine, and return the functions' environment.
 
     Queues and teams are a file of the directory, as they are one beside the functions' code.
     """
     for properties in (TABLE_PROPERTIES, PROGRESS_PROPERTIES):
-        boto3.client("dynamodb").create_table(**properties)
-    boto3.client("s3").create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
-    machine = boto3.client("stepfunctions").create_state_machine(
+        client("dynamodb").create_table(**properties)
+    client("s3").create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
+    machine = client("stepfunctions").create_state_machine(
         name="batch",
         definition='{"StartAt": "Run", "States": {"Run": {"Type": "Wait", "Seconds": 3600, "End": true}}}',
         roleArn=f"arn:aws:iam::{ACCOUNT}:role/machine",
@@ -117,9 +136,9 @@ def configuration_text() -> str:
 
 def executions(environment: dict[str, str]) -> list[dict[str, Any]]:
     """Return the name and input of every execution."""
-    client = boto3.client("stepfunctions")
-    listed = client.list_executions(stateMachineArn=environment["BATCH_STATE_MACHINE_ARN"])["executions"]
-    details = [client.describe_execution(executionArn=each["executionArn"]) for each in listed]
+    functions = client("stepfunctions")
+    listed = functions.list_executions(stateMachineArn=environment["BATCH_STATE_MACHINE_ARN"])["executions"]
+    details = [functions.describe_execution(executionArn=each["executionArn"]) for each in listed]
     return [
         {"name": each["name"], "status": each["status"], "input": json.loads(each["input"])}
         for each in details
@@ -128,11 +147,11 @@ def executions(environment: dict[str, str]) -> list[dict[str, Any]]:
 
 def read_object(key: str) -> bytes:
     """Return what an object of the batch bucket holds."""
-    content: bytes = boto3.client("s3").get_object(Bucket=BUCKET, Key=key)["Body"].read()
+    content: bytes = client("s3").get_object(Bucket=BUCKET, Key=key)["Body"].read()
     return content
 
 
 def list_keys(prefix: str) -> list[str]:
     """Return the keys of the batch bucket below a prefix."""
-    listed = boto3.client("s3").list_objects_v2(Bucket=BUCKET, Prefix=prefix).get("Contents", [])
+    listed = client("s3").list_objects_v2(Bucket=BUCKET, Prefix=prefix).get("Contents", [])
     return [entry["Key"] for entry in listed]

@@ -101,6 +101,17 @@ def test_the_simulator_reads_the_plans_arguments(
     assert engine != "sglang" or read["sglang"]["chunked_prefill_size"] == 4096
 
 
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "tensorrtLlm"])
+def test_a_prefix_cache_that_the_user_switches_off_is_not_simulated(engine: str, deployments_of) -> None:
+    workers = simulating(deployments_of(("l40s", 1))[0].workers[0], engine=engine)
+    names = ENGINES[engine].argument_names
+    sizes = dict(zip(names.counts, (777, 5, 4096, 32), strict=True))
+    for changes, cached in (({}, True), (dict([names.without_prefix_cache]), False)):
+        planned = command_line({**sizes, **changes})
+        parsed = parse_args(worker_command(engine_of(replace(workers, arguments=planned)), 1)[3:])
+        assert parsed.enable_prefix_caching is cached
+
+
 def test_blocks_in_the_nodes_memory_are_simulated_too(deployments_of) -> None:
     workers = simulating(deployments_of(("l40s", 1))[0].workers[0], host_kv_blocks=7)
     command = worker_command(engine_of(workers), 1)
