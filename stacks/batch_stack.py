@@ -1,4 +1,4 @@
-"""Batch: jobs of many requests, from their submission to their results."""
+"""Batch: jobs of many requests, from submission to results."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ class BatchStack(cdk.Stack):
     platform
         `metadata.name`.
     batch, teams, models
-        The blueprint's sections.
+        Sections of the blueprint.
     plan
         The serving plan.
     store
-        Records and objects.
+        Tables and bucket of batch jobs.
     signal_store, signals
-        The blueprint's section, and how the store is reached; None where jobs publish nothing.
+        The blueprint's section, and access to the store; None if jobs do not publish signals.
     vpc, vpc_cidr
-        Where the API is reached.
+        VPC from which the API is reachable, and its IPv4 range.
     compute
-        What runs the workers.
+        The compute of the workers.
     gateway
         The models' load balancer.
     env
@@ -147,7 +147,7 @@ class BatchStack(cdk.Stack):
     def _model_workers(
         self, platform: str, gateway: Gateway, store: BatchStore, workers: BatchWorkers
     ) -> list[ModelWorker]:
-        """Return what answers each model's shards by the model's own route."""
+        """Return a worker for each model. It sends requests to the model's route."""
         latency = workers.latency_percent
         pacing = {} if latency is None else {batch_environment.LATENCY_PERCENT: str(latency)}
         return [
@@ -174,7 +174,7 @@ class BatchStack(cdk.Stack):
 
 
 def _queue(queue: BatchQueue, model: Model, plan: ServingPlan, workers: BatchWorkers) -> dict[str, Any]:
-    """Return a queue as the functions of batch read it."""
+    """Return a queue in the format that the functions read."""
     peak = model.workload.peak_requests_per_second
     return {
         "name": queue.name,
@@ -182,12 +182,13 @@ def _queue(queue: BatchQueue, model: Model, plan: ServingPlan, workers: BatchWor
         "priority": queue.priority,
         "deadlineHours": queue.deadline_hours,
         "capacity": {
-            # At the peak, workers read and write at once. Reading or writing alone is twice as fast.
+            # At the peak, workers read and write at the same time. Doing only one of them is twice as fast.
             "inputTokensPerSecond": 2 * peak * model.workload.input_tokens,
             "outputTokensPerSecond": 2 * peak * model.workload.output_tokens,
             "usdPerMillionInputTokens": queue.rates.usd_per_million_input_tokens,
             "usdPerMillionOutputTokens": queue.rates.usd_per_million_output_tokens,
-            # Of as many workers as there may be: what has no worker yet waits in the queue and brings one.
+            # Calculated for the maximum number of workers: shards without a worker wait in the queue, which
+            # then scales out the workers.
             "places": workers.max * SHARDS_PER_WORKER,
         },
         "limits": {"requestTokens": _longest_request(plan, model)},
@@ -195,7 +196,7 @@ def _queue(queue: BatchQueue, model: Model, plan: ServingPlan, workers: BatchWor
 
 
 def _signals(store: SignalStore) -> list[dict[str, Any]]:
-    """Return the signals as the functions of batch read them."""
+    """Return the signals in the format that the functions read."""
     return [
         {"name": each.name, "team": each.team, "ttlHours": each.ttl_hours or store.ttl_hours}
         for each in store.signals
@@ -203,7 +204,7 @@ def _signals(store: SignalStore) -> list[dict[str, Any]]:
 
 
 def _longest_request(plan: ServingPlan, model: Model) -> int:
-    """Return the tokens of the longest request that every deployment of a model takes."""
+    """Return the length in tokens of the longest request that every deployment of a model accepts."""
     return min(
         process.engine.max_model_len
         for deployment in plan.model(model.name).deployments

@@ -19,16 +19,16 @@ if TYPE_CHECKING:  # only some blueprints need the services that it imports
 
 
 class DataStack(cdk.Stack):
-    """The platform's key, its buckets for weights and logs.
+    """The platform's KMS key, its buckets for weights and logs, and the tables and buckets of batch.
 
     Parameters
     ----------
     retain
         Whether the data outlives the stack.
     batch, teams
-        Queues whose jobs are kept, if there are any, and who writes manifests to them.
+        Queues of the jobs to store, if there are any, and teams that write manifests.
     platform, signal_store
-        `metadata.name`, and signals whose history is kept, if there are any.
+        `metadata.name`, and the signals whose history is stored, if there are any.
     env
         Account and region.
     """
@@ -58,7 +58,7 @@ class DataStack(cdk.Stack):
             self, "Weights", encryption_key=self.encryption_key, log_bucket=self.log_bucket, retain=retain
         )
         output = cdk.CfnOutput(self, "WeightsBucketName", value=self.weights_bucket.bucket_name)
-        # By the output's name: what other stacks allow on the bucket has to be spelled before synthesis.
+        # Imported by the output's name: other stacks need the bucket's name in their policies at synthesis.
         self.weights_bucket_name = cdk.Fn.get_stack_output(self.stack_name, output.node.id, region=env.region)
         self.batch = self._add_batch(batch, teams, retain=retain) if batch else None
         self.signal_history = (
@@ -66,7 +66,7 @@ class DataStack(cdk.Stack):
         )
 
     def _add_batch(self, batch: Batch, teams: Sequence[Team], *, retain: bool) -> BatchStore:
-        """Add where jobs are kept, and let each team write manifests below its own prefixes."""
+        """Add the tables and bucket of batch jobs, and let teams write manifests below their prefixes."""
         from inference_constructs.batch.batch_store import BatchStore
         from inference_constructs.storage.batch_job_table import BatchJobTable
         from inference_constructs.storage.batch_progress_table import BatchProgressTable
@@ -93,7 +93,7 @@ class DataStack(cdk.Stack):
         )
 
     def _add_signal_history(self, platform: str, signal_store: SignalStore, *, retain: bool) -> str:
-        """Add what keeps all values of signals, and return the name of its bucket."""
+        """Add the history of signals, and return the name of its bucket."""
         from inference_constructs.signals.signal_history import SignalHistory
 
         history = SignalHistory(

@@ -1,4 +1,4 @@
-"""Where everything runs, and how callers reach the models."""
+"""The network: the VPC, and the models' load balancer."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from inference_constructs.network.model_load_balancer import ModelLoadBalancer
 
 
 class NetworkStack(cdk.Stack):
-    """A VPC of the platform's own or the one that exists, and the models' load balancer and zone.
+    """A new or an existing VPC, and the load balancer and DNS zone of the models.
 
     Parameters
     ----------
     network
-        The blueprint's section.
+        Section of the blueprint.
     platform
-        `metadata.name`, of which the zone is named unless the section names a domain.
+        `metadata.name`. It is part of the zone's name unless the section sets a domain.
     availability_zones
-        Zones by name.
+        Names of the zones.
     log_bucket
-        Where flow and access logs go.
+        Bucket for flow and access logs.
     env
         Account and region.
     """
@@ -66,7 +66,7 @@ class NetworkStack(cdk.Stack):
     def _existing_vpc(self, existing: ExistingNetwork, availability_zones: Sequence[str]) -> ec2.IVpc:
         """Import a VPC by its IDs: synthesis makes no calls to AWS."""
         cdk.Annotations.of(self).acknowledge_warning(
-            "@aws-cdk/aws-ec2:noSubnetRouteTableId", "Nothing here adds routes to subnets that exist already."
+            "@aws-cdk/aws-ec2:noSubnetRouteTableId", "The platform adds no routes to existing subnets."
         )
         return ec2.Vpc.from_vpc_attributes(
             self,

@@ -1,4 +1,4 @@
-"""How the deployment units of a platform depend on one another."""
+"""The stacks of a platform and their dependencies."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from stacks.worker_compute import WorkerCompute
 if TYPE_CHECKING:  # only some blueprints need the services that it imports
     from inference_constructs.signals.signal_access import SignalAccess
 
-#: Key of the blueprint's section ``cluster``: the stacks that run its containers.
+#: The stacks of each target, by its key in the blueprint's section ``cluster``.
 TARGETS: dict[str, type[TargetStacks]] = {"eks": EksStacks}
 
 
 class PlatformStacks:
-    """Every stack that a blueprint asks for, in deployment order.
+    """All stacks of a blueprint, in deployment order.
 
-    What one stack needs of another is passed as a value, and CDK derives the order from that. Where only the
-    order matters (a pool needs Karpenter, a model needs pools) it is said here.
+    Values of one stack are passed to another, and CDK derives the order from these references. If only the
+    order matters (a pool needs Karpenter, a model needs pools), the dependency is added here.
 
     Parameters
     ----------
@@ -74,17 +74,17 @@ class PlatformStacks:
         self._mark_stacks()
 
     def _mark_stacks(self) -> None:
-        """Tag the stacks themselves: whoever takes the platform away knows them by that."""
+        """Tag the stacks themselves: `blueprints destroy` finds them by these tags."""
         for stack in self._app.node.children:
             if isinstance(stack, cdk.Stack):
                 stack.add_stack_tag(PLATFORM_TAG, self._name)
 
     def _id(self, stack: str) -> str:
-        """Return the name of a stack: two platforms never meet in one account."""
+        """Return the name of a stack. It is different for each platform of an account."""
         return f"{self._name}-{stack}"
 
     def _add_stores(self, data: DataStack, network: NetworkStack) -> SignalAccess | None:
-        """Add what holds signals, where there are any."""
+        """Add the signal store, if the blueprint has one."""
         if self._spec.signal_store is None or data.signal_history is None:
             return None
         from stacks.stores_stack import StoresStack
@@ -110,7 +110,7 @@ class PlatformStacks:
         signals: SignalAccess | None,
         compute: WorkerCompute,
     ) -> None:
-        """Add what runs jobs, where there are queues for them."""
+        """Add the stack that runs batch jobs, if the blueprint has queues."""
         batch = self._spec.batch
         if batch is None or data.batch is None:
             return

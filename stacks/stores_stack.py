@@ -1,4 +1,4 @@
-"""Stores that requests read, and that outlive the stack that fills them."""
+"""Stores that are read at request time, and that outlive the stack that writes them."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ class StoresStack(cdk.Stack):
     Parameters
     ----------
     signal_store
-        The blueprint's section.
+        Section of the blueprint.
     vpc, vpc_cidr
-        Where it is reached.
+        VPC from which the cache is reachable, and its IPv4 range.
     encryption_key
-        Key of what it holds.
+        KMS key of the cache.
     history_bucket_name
-        Where the history is.
+        Bucket of the history.
     retain
-        Whether a snapshot is left when the stack goes.
+        Whether a snapshot is kept when the stack is deleted.
     env
         Account and region.
     """

@@ -1,4 +1,4 @@
-"""What the stacks of a target start from, and what every target provides."""
+"""The interface of the stacks of a target, and the foundation that all targets share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stacks.worker_compute import WorkerCompute
 
 @dataclass(frozen=True, slots=True)
 class Foundation:
-    """The parts of a platform that do not depend on what runs its containers.
+    """The parts of a platform that do not depend on its target.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class Foundation:
     tags
         Tags of every resource.
     data, network
-        The stacks that hold keys and buckets, and the VPC with its load balancer.
+        The stack with keys and buckets, and the stack with the VPC and its load balancer.
     """
 
     app: cdk.App
@@ -55,16 +55,16 @@ class Foundation:
 
 
 class TargetStacks(ABC):
-    """The stacks of one target: what runs the containers of a platform.
+    """The stacks of one target. A target runs the containers of a platform.
 
-    A target is a folder of ``stacks/`` with one subclass, and a line of ``TARGETS`` in ``stacks/platform.py``
-    under its key in the blueprint's section ``cluster``. Its other half, without CDK, is a `Target` in
-    ``inference_blueprints/targets/``.
+    A target has a folder in ``stacks/`` with one subclass, and an entry of ``TARGETS`` in
+    ``stacks/platform.py`` with its key in the blueprint's section ``cluster``. Its part without CDK is a
+    `Target` in ``inference_blueprints/targets/``.
 
     Parameters
     ----------
     foundation
-        The stacks that exist already.
+        The stacks on which the target's stacks depend.
     """
 
     def __init__(self, foundation: Foundation) -> None:
@@ -72,4 +72,4 @@ class TargetStacks(ABC):
 
     @abstractmethod
     def add(self) -> WorkerCompute:
-        """Add every stack that runs models, in deployment order, and return what runs batch workers."""
+        """Add every stack that runs models, in deployment order, and return the compute of batch workers."""

@@ -1,4 +1,4 @@
-"""Where the workers of batch run."""
+"""The compute of batch workers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # platforms without batch need not import the services that t
 
 
 class WorkerCompute(ABC):
-    """Runs the workers of batch, such as pods of a cluster or tasks of a service.
+    """Runs batch workers, for example as pods of a cluster or as tasks of a service.
 
     Parameters
     ----------
@@ -35,18 +35,18 @@ class WorkerCompute(ABC):
     def add_workers(
         self, stack: cdk.Stack, workers: Sequence[ModelWorker], count: WorkerCount, image: WorkerImage
     ) -> None:
-        """Add the workers of each model, and what scales them.
+        """Add the workers of each model and their scaling.
 
         Parameters
         ----------
         stack
-            The stack of batch.
+            Stack of batch.
         workers
-            One worker for each model.
+            One worker per model.
         count
-            Minimum and maximum number of workers for each model.
+            Minimum and maximum number of workers per model.
         image
-            The image of all workers.
+            Image of all workers.
         """
 
     def _admit(self, stack: cdk.Stack, security_group_id: str) -> None:

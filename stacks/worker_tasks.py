@@ -1,4 +1,4 @@
-"""Batch workers as tasks of AWS Fargate."""
+"""Batch workers as AWS Fargate tasks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stacks.worker_compute import WorkerCompute
 
 
 class WorkerTasks(WorkerCompute):
-    """One service of Fargate tasks for each model.
+    """One ECS service of Fargate tasks per model.
 
     Parameters
     ----------
@@ -26,10 +26,10 @@ class WorkerTasks(WorkerCompute):
     ecs
         The blueprint's section ``batch.workers.ecs``.
     vpc
-        The network of the tasks.
+        VPC of the tasks.
     """
 
-    #: A service is stable only when its tasks run, and these need the image.
+    #: A service becomes stable only when its tasks run, and the tasks need the image.
     waits_for_image = True
 
     def __init__(self, gateway: Gateway, ecs: EcsBatchWorkers, vpc: ec2.IVpc) -> None:
@@ -40,7 +40,7 @@ class WorkerTasks(WorkerCompute):
     def add_workers(
         self, stack: cdk.Stack, workers: Sequence[ModelWorker], count: WorkerCount, image: WorkerImage
     ) -> None:
-        """Add one service for each model."""
+        """Add one service per model."""
         cluster = WorkerCluster(stack, "WorkerCluster", vpc=self._vpc, gateway=self._gateway)
         self._admit(stack, cluster.security_group.security_group_id)
         for worker in workers:

@@ -1,1 +1,1 @@
-"""Reusable constructs by capability; the deployment units that put them together are in `stacks`."""
+"""Reusable constructs, one package per capability. `stacks` combines them into deployment units."""

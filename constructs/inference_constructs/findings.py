@@ -1,7 +1,7 @@
-"""Acknowledged findings of cdk-nag, each with its reason next to the code that causes it.
+"""Acknowledges findings of cdk-nag. Each has its reason next to the code that causes it.
 
-Rules are those of https://github.com/cdklabs/cdk-nag/blob/main/RULES.md. A finding about IAM has the
-offending part in brackets, and each is acknowledged by itself.
+The rules are listed in https://github.com/cdklabs/cdk-nag/blob/main/RULES.md. A finding about IAM contains
+the offending part in brackets, and each part is acknowledged separately.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def acknowledge_managed_policies(scope: IConstruct, policies: Iterable[str], rea
     scope
         Construct that has the roles.
     policies
-        ARNs of the policies, as the template spells them.
+        ARNs of the policies, as in the template.
     reason
-        Why they are needed.
+        Reason why they are needed.
     """
     acknowledge(scope, {f"IAM4[Policy::{policy}]": reason for policy in policies})
 

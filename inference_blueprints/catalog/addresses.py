@@ -1,4 +1,4 @@
-"""Division of IPv4 addresses: the subnets of the network, and the addresses that nodes and pods need.
+"""IPv4 addresses: the subnets of the network, and the addresses that nodes and pods need.
 
 Sources: Amazon VPC User Guide, "Subnet CIDR blocks"; Amazon EKS User Guide, "Assign more IP addresses to
 nodes with prefixes" and "View networking requirements for VPC and subnets"; Elastic Load Balancing User
@@ -22,9 +22,8 @@ PODS_PER_NODE = 110
 #: A prefix is a /28. One free prefix is kept ready.
 ADDRESSES_PER_PREFIX = 16
 WARM_PREFIXES = 1
-#: Most pods of daemon sets with an address of their own: secrets driver and provider, device plug-in, and
-#: those
-#: of a platform team. The network plug-in, kube-proxy and the agents use the node's address.
+#: Maximum number of daemon set pods with their own address: secrets driver and provider, device plug-in, and
+#: those of a platform team. The network plug-in, kube-proxy and the agents use the node's address.
 DAEMON_PODS = 8
 
 #: AWS reserves five addresses of a subnet. EKS requires 16 free ones, and a load balancer 8.
@@ -40,7 +39,7 @@ class NodeAddresses:
     Parameters
     ----------
     pods
-        Pods with an address of their own.
+        Pods with their own address.
     prefixes
         /28 prefixes, including the one that is kept ready.
     interfaces

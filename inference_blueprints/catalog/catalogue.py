@@ -59,9 +59,9 @@ class Catalogue:
     Parameters
     ----------
     directory
-        Holds ``instance_types.csv``, ``accelerators.json``, ``models.json``, ``regions.json``,
+        Contains ``instance_types.csv``, ``accelerators.json``, ``models.json``, ``regions.json``,
         ``quotas.json``, ``service_quotas.json``, ``endpoints.json``, ``images.json``, ``nodes.json``,
-        ``parquet_layers.json``, ``prices/<region>.csv``, ``engines/<name>.json``, of its former releases
+        ``parquet_layers.json``, ``prices/<region>.csv``, ``engines/<name>.json``, for former releases
         ``engines/<name>/<version>.json``, and ``latency_profiles/<engine>/<model>/<accelerator>-tp<N>.json``.
     """
 

@@ -1,4 +1,4 @@
-"""Prepares folders of this library's charts for Helm, with their dependencies inside."""
+"""Prepares folders of this library's charts, including their dependencies, for Helm."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ _LOCAL = "file://"
 def stage_chart(chart: Path, folder: Path) -> Path:
     """Return the folder of a chart with its local dependencies.
 
-    Helm looks for dependencies in ``charts/`` of a chart. Ours are folders beside the chart, named in its
-    ``Chart.yaml`` as ``file://../<name>``. A chart with dependencies is copied, and they are copied into it.
-    A chart without any is returned unchanged.
+    Helm looks for dependencies in the folder ``charts/`` of a chart. The dependencies of this library's
+    charts are folders beside the chart, and its ``Chart.yaml`` refers to them as ``file://../<name>``. A
+    chart with dependencies is copied, and they are copied into it. A chart without dependencies is returned
+    unchanged.
 
     Parameters
     ----------

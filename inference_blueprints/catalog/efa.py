@@ -1,4 +1,4 @@
-"""Elastic Fabric Adapters: their places on an instance type, and their number per accelerator.
+"""Elastic Fabric Adapters: their network cards on an instance type, and their number per accelerator.
 
 Source: AWS, "Maximize network bandwidth on Amazon EC2 instances with multiple network cards"
 (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html).
@@ -51,7 +51,7 @@ def efa_layout(instance_type: InstanceType) -> tuple[NetworkInterface, ...]:
     Returns
     -------
     tuple[NetworkInterface, ...]
-        The primary interface first, then one EFA a card.
+        The primary interface first, then one EFA interface per card.
     """
     on_first_card = (NetworkInterface(0, 1, "efa-only"),) if first_card_has_efa(instance_type) else ()
     others = (NetworkInterface(card, 0, "efa-only") for card in range(1, instance_type.network_cards))

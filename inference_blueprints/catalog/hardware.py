@@ -26,8 +26,8 @@ class Accelerator:
     performance_system
         Name in aiconfigurator's measured operator database; None if it has no data.
     gpudirect_rdma
-        Whether the network adapter reads the device's memory directly, so that KV cache moves without the
-        host.
+        Whether the network adapter reads the device's memory directly, so that KV cache is not copied through
+        host memory.
     """
 
     name: str

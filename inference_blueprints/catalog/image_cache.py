@@ -1,4 +1,4 @@
-"""Snapshots of data volumes with container images: where they are made and how they are identified."""
+"""Snapshots of data volumes with container images: names, tags and settings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from inference_blueprints.catalog.releases import NodeImage
 
-#: Name suffix of the stack that makes the snapshots, and its outputs.
+#: Name suffix of the stack that creates the snapshots, and its outputs.
 STACK = "ImageCache"
 STATE_MACHINE_OUTPUT = "StateMachineArn"
 BOTTLEROCKET_OUTPUT = "Bottlerocket"
@@ -18,16 +18,16 @@ IMAGES_TAG = "inference-blueprints:images"
 BOTTLEROCKET_TAG = "inference-blueprints:bottlerocket"
 SNAPSHOTTER_TAG = "inference-blueprints:snapshotter"
 
-#: Software that unpacks images. Only the same one can use the images of a data volume. Bottlerocket empties a
-#: volume that another one used (https://github.com/bottlerocket-os/bottlerocket-core-kit/pull/582).
+#: Software that unpacks images. The images of a data volume can be used only with the same software.
+#: Bottlerocket empties a volume that was used with another one
+#: (https://github.com/bottlerocket-os/bottlerocket-core-kit/pull/582).
 SNAPSHOTTER = "soci"
 
 #: Bottlerocket's data volume, which holds images and logs of containers.
 DATA_DEVICE = "/dev/xvdb"
 
 #: MiB/s at which EBS initializes a new volume: the highest value that can be requested. Without it the rate
-#: is
-#: not specified, and measured rates were far lower
+#: is not specified, and measured rates were far lower
 #: (https://docs.aws.amazon.com/ebs/latest/userguide/initalize-volume.html,
 #: https://github.com/aws-samples/bottlerocket-images-cache/issues/13).
 INITIALIZATION_MIB_PER_SECOND = 300

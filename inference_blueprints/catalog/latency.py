@@ -21,14 +21,14 @@ class LatencyProfile:
     date, source
         Date and tool of the profile.
     mean_error_percent, largest_error_percent
-        Errors of reading the tables half way between their nodes, compared with the database itself. The
-        largest ones are steps of the hardware, such as a batch that needs one more wave of blocks.
+        Errors of values half way between the points of the tables, compared with the database. The largest
+        errors are at steps of the hardware, such as a batch that needs one more wave of blocks.
     prefill_isl
         Input lengths in tokens.
     prefill_ttft_ms
         Time to first token in milliseconds for each length, with one request at a time.
     decode_active_kv_tokens, decode_context_length
-        Axes of the decode plane: tokens in the KV cache of all running requests, and mean tokens of one.
+        Axes of the decode table: tokens in the KV cache of all running requests, and mean tokens per request.
     decode_itl
         Milliseconds per decode step, ``[active KV tokens][context length]``.
     """

@@ -87,7 +87,7 @@ class Endpoint:
     Parameters
     ----------
     name
-        Construct id.
+        Construct ID.
     service
         Last part of the service's name, such as ``ecr.api``.
     kind

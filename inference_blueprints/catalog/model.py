@@ -12,12 +12,12 @@ from inference_blueprints.catalog.vision import Vision
 KV_CACHE_BYTES: Mapping[str, float] = MappingProxyType(
     {"auto": 2, "bf16": 2, "bfloat16": 2, "float16": 2, "fp8": 1, "fp8_e4m3": 1, "fp8_e5m2": 1}
 )
-"""Bytes of one cached number by the engines' words for its type."""
+"""Bytes per cached value, by the engines' names of its type."""
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """An open model, as its publisher's ``config.json`` describes it.
+    """An open model, according to its publisher's ``config.json``.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class Model:
     gated
         Whether Hugging Face requires an accepted licence and a token.
     licence
-        SPDX identifier, or the publisher's name of it.
+        SPDX identifier, or the publisher's name of the licence.
     source
         Source of the architecture's numbers.
     """
@@ -82,12 +82,12 @@ class Model:
     source: str
 
     def kv_bytes_per_token(self, kv_cache_dtype: str = "auto", tensor_parallel_size: int = 1) -> float:
-        """Bytes of KV cache that one token takes on one device.
+        """Bytes of KV cache per token on one device.
 
-        Grouped-query attention stores a key and a value for each KV head; a device holds its share of the
-        heads, and at least one (vLLM replicates heads when there are fewer than devices). Latent attention
-        stores one vector, whole, on every device. Every layer counts as attending to everything: this is an
-        upper bound for models with sliding windows (gpt-oss, gemma-3), whose bounded layers hold less.
+        Grouped-query attention stores a key and a value for each KV head. A device holds its share of the
+        heads, and at least one (vLLM replicates heads if there are fewer than devices). Latent attention
+        stores one complete vector on every device. Every layer counts with full attention. For models with
+        sliding windows (gpt-oss, gemma-3) this is an upper bound, because some of their layers store less.
 
         Parameters
         ----------

@@ -11,8 +11,7 @@ POOL_LABEL = "inference-blueprints/pool"
 ACCELERATORS_LABEL = "inference-blueprints/accelerators"
 
 #: Node label of pools with EFA. EFA's device plug-in runs only there, because it keeps failing on a node
-#: whose
-#: type has EFA but that was started without it (https://github.com/aws/eks-charts/issues/1239).
+#: whose type has EFA but that was started without it (https://github.com/aws/eks-charts/issues/1239).
 EFA_LABEL = "inference-blueprints/efa"
 EFA_LABEL_VALUE = "true"
 

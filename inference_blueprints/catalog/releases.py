@@ -56,7 +56,7 @@ class Releases:
     add_ons
         Version by EKS add-on; None if EKS chooses it when the add-on is created.
     held_pools
-        Names of the pools whose nodes keep their present image.
+        Names of the pools whose nodes keep their current image.
     """
 
     bottlerocket: str
@@ -79,7 +79,7 @@ class Releases:
 
 @cache
 def shipped_releases() -> Releases:
-    """Return the default versions of this release of the library, used unless a lock says otherwise."""
+    """Return the default versions of this release of the library, which a lock may override."""
     catalogue = shipped()
     return Releases(
         bottlerocket=catalogue.bottlerocket.version,

@@ -8,7 +8,7 @@ from inference_blueprints.catalog.hardware import InstanceType
 
 
 def node_count(accelerators: int, instance_types: Sequence[InstanceType]) -> int:
-    """Return the number of nodes that a worker spans: one, or several equal nodes that it fills.
+    """Return the number of nodes that a worker uses: one, or several equal nodes that it fills.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-#: Managed node group for programs that must run before Karpenter can start nodes. The third node is for
+#: Managed node group for controllers that must run before Karpenter starts nodes. The third node is for
 #: updates.
 INSTANCE_TYPE = "m7i.xlarge"
 NODES = 2

@@ -12,7 +12,7 @@ class Vision:
     Parameters
     ----------
     weight_bytes
-        Size of both in bytes, as published. Included in ``Model.weight_bytes``.
+        Published size of both in bytes. Included in ``Model.weight_bytes``.
     hidden_size
         Size of the vector of a patch.
     patch_pixels

@@ -19,7 +19,7 @@ LINE_OVERHEAD_BYTES: Final = 1024
 #: Input and output tokens of a shard: minutes of work, so that a lost worker costs little and the last shards
 #: of a job end at about the same time.
 MAX_SHARD_TOKENS: Final = 8_000_000
-#: Most lines of a shard, regardless of their length.
+#: Maximum number of lines per shard, regardless of their length.
 MAX_SHARD_LINES: Final = 50_000
 #: Prompts of different length classes go to different shards: short prompts would wait for the prefill
 #: of long ones. These are the upper ends of the first two classes, in tokens.
@@ -35,7 +35,7 @@ OBJECTS_PER_SEGMENT: Final = 3
 
 #: Shards held by a worker. Some shards start or end while the requests of another are sent.
 SHARDS_PER_WORKER: Final = 4
-#: Most requests in flight per worker.
+#: Maximum number of requests in flight per worker.
 REQUESTS_PER_WORKER: Final = 512
 #: Longest time from a result to its commit.
 FLUSH_SECONDS: Final = 1
@@ -73,10 +73,10 @@ SCHEDULE_SECONDS: Final = 60
 #: Running jobs whose number of places changes in one run, at most. Step Functions lets an account list and
 #: update one map run per second (https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html).
 MAX_RESIZES_PER_RUN: Final = 50
-#: File or part in one request. Lambda takes an event of 6 MB, in which bytes are base64
+#: Bytes of a file or part in one request. Lambda accepts an event of 6 MB, in which bytes are base64
 #: (https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html).
 MAX_REQUEST_BYTES: Final = 4 * _MIB
-#: File that is uploaded in parts: the API joins them well within the 29 s that API Gateway waits.
+#: Bytes of a file that is uploaded in parts. The API joins them well within the 29 s that API Gateway waits.
 MAX_UPLOAD_BYTES: Final = 512 * _MIB
 #: Jobs on one page of the list.
 MAX_LISTED_JOBS: Final = 100

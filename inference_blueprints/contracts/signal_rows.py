@@ -1,6 +1,6 @@
 """The history of signals: one object per part of a job, whose rows Athena reads as a table.
 
-An object is `signals/name=<signal>/date=<day>/<job>-<part>.jsonl.gz` in a bucket of its own.
+An object is `signals/name=<signal>/date=<day>/<job>-<part>.jsonl.gz` in its own bucket.
 """
 
 from __future__ import annotations

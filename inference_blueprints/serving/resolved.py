@@ -14,7 +14,7 @@ WorkerRole = Literal["aggregated", "prefill", "decode"]
 
 
 class UnresolvedError(LookupError):
-    """The blueprint names something unknown. The blueprint's own rules report it with its position."""
+    """The blueprint refers to an unknown entry. The blueprint's own rules report it with its position."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ def _resolve(
     workers: spec.Workers,
     path: tuple[str | int, ...],
 ) -> ResolvedWorkers:
-    """Look up what the workers of one role refer to."""
+    """Look up the entries to which the workers of one role refer."""
     pools = {pool.name: pool for _, pool in usable(blueprint.spec.pools)}
     try:
         pool = pools[workers.pool]
@@ -204,5 +204,5 @@ def _common_accelerator(
     accelerators = {instance_type.accelerator for instance_type in instance_types}
     accelerator = next(iter(accelerators))
     if len(accelerators) != 1 or accelerator is None:
-        raise UnresolvedError(f"pool '{pool.name}' has no one accelerator")
+        raise UnresolvedError(f"pool '{pool.name}' does not have exactly one kind of accelerator")
     return accelerator

@@ -1,1 +1,1 @@
-"""Stacks of a platform on Amazon EKS."""
+"""The stacks of a platform on Amazon EKS."""

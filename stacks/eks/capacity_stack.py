@@ -1,4 +1,4 @@
-"""The nodes that models run on."""
+"""The nodes for models."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from stacks.eks.platform_stack import MODEL_NAMESPACE
 
 
 class CapacityStack(cdk.Stack):
-    """A Karpenter pool for each of the blueprint's, one without accelerators for the routers, and queues.
+    """A Karpenter pool for each pool of the blueprint, one without accelerators for routers, and queues.
 
     Parameters
     ----------
@@ -42,19 +42,19 @@ class CapacityStack(cdk.Stack):
     charts
         Charts by name.
     pools, queueing
-        The blueprint's sections.
+        Sections of the blueprint.
     plan
-        The models' processes, which queues leave room for.
+        The serving plan. The queues' quotas exclude the models' processes.
     image
         Image that nodes boot.
     held_images
-        The same by pool, of those that stay as they are.
+        Image by pool, for the pools that keep an earlier image.
     vpc
-        Where the nodes are.
+        VPC of the nodes.
     node_role_name
         Role of the nodes.
     subnet_ids
-        Private subnets, by id: tags could match subnets of others.
+        IDs of the private subnets. Tags could also match other subnets.
     security_group_id
         The cluster's security group, which admits its members.
     instance_tags
@@ -107,7 +107,7 @@ class CapacityStack(cdk.Stack):
     def _add_queues(
         self, queues: Sequence[QueueProperties], *, cluster: eks.ICluster, chart: Chart, cohort: str
     ) -> None:
-        """Install Kueue and its queues, which only Kueue can end: in one stack they go before it."""
+        """Install Kueue and its queues. In one stack, CloudFormation deletes the queues before Kueue."""
         kueue = HelmRelease(
             self,
             "Kueue",
@@ -129,7 +129,7 @@ class CapacityStack(cdk.Stack):
 
 
 def _system_pool(image: NodeImage) -> PoolProperties:
-    """Return where routers run that the system nodes have no room for. Names of blueprints have no dot."""
+    """Return the pool of routers that do not fit on the system nodes. Names in a blueprint have no dot."""
     return PoolProperties(
         name="inference-blueprints.system",
         instance_types=[catalog.instance_type(name) for name in system_nodes.OVERFLOW_INSTANCE_TYPES],
@@ -142,7 +142,7 @@ def _system_pool(image: NodeImage) -> PoolProperties:
 
 
 def _pool_properties(pool: Pool, image: NodeImage) -> PoolProperties:
-    """Translate a pool of the blueprint."""
+    """Convert a pool of the blueprint."""
     return PoolProperties(
         name=pool.name,
         instance_types=[catalog.instance_type(name) for name in pool.instance_types],
@@ -156,7 +156,7 @@ def _pool_properties(pool: Pool, image: NodeImage) -> PoolProperties:
         availability_zone=pool.availability_zone,
         efa=pool.efa,
         labels=pool.labels,
-        # Karpenter takes a taint without a value, and none whose value is empty.
+        # Karpenter accepts a taint without a value, but not a taint with an empty value.
         taints=[{name: word for name, word in taint.model_dump().items() if word} for taint in pool.taints],
     )
 
@@ -164,7 +164,7 @@ def _pool_properties(pool: Pool, image: NodeImage) -> PoolProperties:
 def _queues(
     kueue: Kueue, pools: Sequence[Pool], properties: Sequence[PoolProperties], plan: ServingPlan
 ) -> list[QueueProperties]:
-    """Give each pool a queue over what the models leave; only pools of one kind lend each other."""
+    """Return a queue per pool, with the capacity that models leave. Only pools of one kind lend quota."""
     quotas = {pool.name: pool_quota(pool, plan).resources for pool in pools}
     return [
         QueueProperties(
@@ -189,7 +189,7 @@ def _capacity_types(purchase: Purchase) -> list[str]:
 
 
 def _reserved(purchase: Purchase) -> ReservedInstances | None:
-    """Return which reserved capacity a way of paying means."""
+    """Return the reserved capacity of a purchase option."""
     if purchase.reservation:
         return ReservedInstances(purchase.reservation.model_dump(exclude_none=True), "default")
     if purchase.capacity_block:

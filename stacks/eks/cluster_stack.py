@@ -25,19 +25,19 @@ class ClusterStack(cdk.Stack):
     Parameters
     ----------
     eks
-        The blueprint's section.
+        Section of the blueprint.
     add_on_versions
-        Version by EKS add-on; EKS chooses it where it is None.
+        Version by EKS add-on. For None, EKS chooses the version.
     cluster_name
         `metadata.name`, a plain string.
     vpc
-        Its private subnets hold control plane and nodes.
+        VPC whose private subnets hold the control plane's interfaces and the nodes.
     load_balancer_security_group
-        Callers of the models.
+        Security group of the models' load balancer.
     model_ports
         TCP ports on which models answer, 1 to 65535.
     secrets_key
-        Key of Kubernetes secrets.
+        KMS key of Kubernetes secrets.
     secrets_in_pods
         Whether pods read secrets of Secrets Manager.
     instance_tags
@@ -92,7 +92,7 @@ class ClusterStack(cdk.Stack):
         *,
         secrets_in_pods: bool,
     ) -> None:
-        """Install daemons, then nodes, then the add-ons that need nodes."""
+        """Add daemons, then nodes, then the add-ons that need nodes."""
         policy = f"arn:{self.partition}:iam::aws:policy/AmazonEKS_CNI_Policy"
         network_plugin = PodIdentity(
             self,
@@ -103,7 +103,7 @@ class ClusterStack(cdk.Stack):
             managed_policy_arns=[policy],
         )
         acknowledge_managed_policies(
-            network_plugin, [policy], "AWS maintains what its network plug-in needs in this policy."
+            network_plugin, [policy], "AWS maintains this policy with its network plug-in's permissions."
         )
         daemons = ClusterAddOns(
             self, "Daemons", cluster_name=cluster_name, add_ons=BEFORE_NODES, versions=add_on_versions
@@ -131,7 +131,7 @@ class ClusterStack(cdk.Stack):
             later.node.add_dependency(earlier)
 
     def _admit(self, load_balancer: ec2.ISecurityGroup, ports: Iterable[int]) -> None:
-        """Let the models' load balancer reach pods, which carry the cluster's security group."""
+        """Let the models' load balancer reach pods, which have the cluster's security group."""
         for port in sorted(set(ports)):
             ec2.CfnSecurityGroupIngress(
                 self,

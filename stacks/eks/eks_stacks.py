@@ -21,10 +21,10 @@ class EksStacks(TargetStacks):
     """Control plane, controllers, pools, models and batch workers on one EKS cluster."""
 
     def add(self) -> WorkerPods:
-        """Add every stack that runs models, in deployment order, and return what runs batch workers."""
+        """Add every stack that runs models, in deployment order, and return the compute of batch workers."""
         eks = self._foundation.blueprint.spec.cluster.eks
         if eks is None:
-            raise ValueError("the blueprint does not choose `cluster.eks`")
+            raise ValueError("the blueprint has no section `cluster.eks`")
         cluster = self._add_cluster(eks)
         nodes = self._add_nodes(eks, cluster)
         self._add_models(cluster, after=nodes)
@@ -38,7 +38,7 @@ class EksStacks(TargetStacks):
         )
 
     def _add_cluster(self, eks: EksCluster) -> ClusterStack:
-        """Add the control plane with the platform's own nodes."""
+        """Add the control plane and the system nodes."""
         deployments = [
             deployment for model in self._foundation.plan.models for deployment in model.deployments
         ]
@@ -63,7 +63,7 @@ class EksStacks(TargetStacks):
         return any(isinstance(value, SecretValue) for each in environments for value in each.values())
 
     def _add_nodes(self, eks: EksCluster, cluster: ClusterStack) -> CapacityStack:
-        """Add the controllers, then the pools, which are objects of theirs."""
+        """Add the controllers, then the pools, which the controllers manage."""
         plan = self._foundation.plan
         platform = PlatformStack(
             self._foundation.app,
@@ -99,7 +99,7 @@ class EksStacks(TargetStacks):
         return capacity
 
     def _add_models(self, cluster: ClusterStack, *, after: cdk.Stack) -> None:
-        """Add one stack a model."""
+        """Add one stack per model."""
         priorities = listener_priorities([model.name for model in self._foundation.blueprint.spec.models])
         for model in self._foundation.blueprint.spec.models:
             stack = ModelStack(
@@ -117,7 +117,7 @@ class EksStacks(TargetStacks):
             stack.add_stack_dependency(after)
 
     def _add_image_cache(self, eks: EksCluster) -> None:
-        """Add what bakes snapshots, where a pool asks for one; no other stack needs it."""
+        """Add the stack that bakes snapshots, if a pool uses one. No other stack depends on it."""
         pools = [
             pool for pool in self._foundation.blueprint.spec.pools if pool.image_acceleration.ebs_snapshot
         ]

@@ -1,4 +1,4 @@
-"""Where the images of nodes are baked into snapshots."""
+"""Bakes container images into snapshots for nodes."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class ImageCacheStack(cdk.Stack):
     platform
         `metadata.name`.
     pools
-        Those of the blueprint's pools that ask for a snapshot.
+        Pools of the blueprint that use a snapshot.
     image
         Image that nodes boot.
     vpc
-        Where images are pulled.
+        VPC of the instance that pulls images.
     tags
-        Of instances, volumes and snapshots.
+        Tags of instances, volumes and snapshots.
     env
         Account and region.
     """

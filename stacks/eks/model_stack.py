@@ -1,4 +1,4 @@
-"""One model: the releases of its deployments, its route, and the permissions of its pods."""
+"""One model: its Helm releases, its route and the permissions of its pods."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from inference_constructs.serving.weights_identity import WeightsIdentity
 from inference_constructs.storage.cache_bucket import CacheBucket
 from inference_constructs.storage.weights_mirror_job import WeightsMirrorJob
 
-#: Namespace of all models, for every serving stack.
+#: Namespace of all models.
 _NAMESPACE = charts()["dynamo-model"].namespace
 _MIRROR_CHART = charts()["weights-mirror"]
 
 
 class ModelStack(cdk.Stack):
-    """A model behind one name.
+    """The stack of one model.
 
-    Nothing here waits for accelerators: whether the model answers is not CloudFormation's business.
+    The deployment does not wait for accelerators, so a complete stack does not mean that the model answers.
 
     Parameters
     ----------
@@ -42,11 +42,11 @@ class ModelStack(cdk.Stack):
     plan
         The model's part of the serving plan.
     weights
-        Where its weights come from.
+        Source of its weights.
     weights_bucket_name
-        Bucket of models that are mirrored.
+        Bucket of mirrored models.
     encryption_key
-        Key of KV cache that the model's workers share.
+        KMS key of the KV cache that the model's workers share.
     gateway
         The models' load balancer.
     priority
@@ -114,7 +114,7 @@ class ModelStack(cdk.Stack):
         weights: Weights,
         variables: Mapping[str, str],
     ) -> WeightsMirrorJob:
-        """Copy the model into the bucket; the release ends at once and the copy in its own time."""
+        """Add the Job that copies the model to the bucket. The release does not wait for the copy."""
         program = sorted((resources.runtime_directory() / "weights").glob("*.py"))
         return WeightsMirrorJob(
             self,
@@ -133,7 +133,7 @@ class ModelStack(cdk.Stack):
         )
 
     def _kv_cache(self, plan: ModelPlan, encryption_key: kms.IKey) -> CacheBucket | None:
-        """Add the bucket of KV cache that workers share: another one where blocks mean something else."""
+        """Add the bucket of the shared KV cache. A change of the block format replaces the bucket."""
         if plan.shared_kv_cache is None:
             return None
         return CacheBucket(
@@ -151,7 +151,7 @@ class ModelStack(cdk.Stack):
         variables: Mapping[str, str],
         cache: CacheBucket | None,
     ) -> WeightsIdentity:
-        """Let all pods read what they need, and share KV cache; with a mirror no token."""
+        """Let all pods read weights and secrets and share the KV cache. With a mirror they need no token."""
         mirror = plan.weights_mirror
         identity = WeightsIdentity(
             self,
@@ -164,17 +164,17 @@ class ModelStack(cdk.Stack):
         )
         if cache:
             grant = cache.grant_read_write(identity)
-            acknowledge_grants(identity, [grant], "Pods share every object of the KV cache's bucket.")
+            acknowledge_grants(identity, [grant], "Pods share all objects in the bucket of the KV cache.")
         return identity
 
 
 def _address(variables: Mapping[str, str], mirror: plans.WeightsMirrorPlan) -> str:
-    """Return the prefix of a copy and of the manifest beside it."""
+    """Return the prefix of a copied model and its manifest."""
     return f"s3://{variables['weights_bucket']}/{mirror.prefix}"
 
 
 def _backend(deployment: DeploymentPlan) -> Backend:
-    """Describe the entry point of a deployment; it takes requests in proportion to its accelerators."""
+    """Return the entry point of a deployment. Its weight is proportional to its number of accelerators."""
     entry, port = deployment.entry_point, deployment.entry_point.ports[0]
     return Backend(
         name=deployment.name,

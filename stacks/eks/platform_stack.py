@@ -1,4 +1,4 @@
-"""The controllers: what starts nodes, binds pods to the load balancer, and runs serving graphs."""
+"""The controllers: they start nodes, register pods with the load balancer, and run serving graphs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MODEL_NAMESPACE = charts()["dynamo-model"].namespace
 
 
 class PlatformStack(cdk.Stack):
-    """Charts in the order in which they need one another, and the namespace of the models.
+    """The controllers' charts, in the order of their dependencies, and the models' namespace.
 
     Parameters
     ----------
@@ -31,17 +31,17 @@ class PlatformStack(cdk.Stack):
     charts
         Charts by name.
     vpc
-        Where its load balancer is.
+        VPC of the models' load balancer.
     pools
-        The blueprint's section: some need a plug-in or a feature of Karpenter.
+        Section of the blueprint. Some pools need a device plug-in or a feature of Karpenter.
     interruption_queue_name
         Queue that Karpenter reads.
     secrets_in_pods
         Whether pods read secrets of Secrets Manager.
     inference_pools
-        Whether a model's workers are an InferencePool.
+        Whether a model uses an InferencePool.
     spanning_stacks
-        Serving stacks of workers that span nodes.
+        Serving stacks that have workers across several nodes.
     env
         Account and region.
     """
@@ -83,15 +83,15 @@ class PlatformStack(cdk.Stack):
         )
         dynamo = self._install("Dynamo", "dynamo-platform", spans_nodes="dynamo" in spanning_stacks)
         load_balancer.node.add_dependency(identity)
-        # The load balancer controller's webhooks watch what later charts create, so it goes before them.
+        # The load balancer controller's webhooks check the objects of later charts, so it is installed first.
         for earlier, later in ((definitions, karpenter), (karpenter, load_balancer), (load_balancer, dynamo)):
             later.node.add_dependency(earlier)
         if any(pool.efa for pool in pools):
             plug_in = self._install("EfaDevicePlugin", "aws-efa-k8s-device-plugin")
             plug_in.node.add_dependency(dynamo)
         if inference_pools:
-            # A model's chart cannot bring it: Helm installs what lies in `crds` with the first version of a
-            # release alone, and a release may come to llm-d later.
+            # A model's chart cannot contain the CRD: Helm installs `crds` only with the first version of a
+            # release, and an existing release may switch to llm-d later.
             definition = self._install("InferencePoolDefinition", "inference-pool-crd")
             definition.node.add_dependency(dynamo)
         if "llmD" in spanning_stacks:
@@ -116,7 +116,7 @@ class PlatformStack(cdk.Stack):
         )
 
     def _add_model_namespace(self) -> eks.KubernetesManifest:
-        """Make the models' namespace, in which a pod is ready only when the load balancer says so too."""
+        """Add the models' namespace. Its pods are ready only when their load balancer target is healthy."""
         labels = {"elbv2.k8s.aws/pod-readiness-gate-inject": "enabled"}
         return eks.KubernetesManifest(
             self,

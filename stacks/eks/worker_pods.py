@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # platforms without batch need not import the services that t
 
 
 class WorkerPods(WorkerCompute):
-    """One release of pods for each model, and KEDA where their number follows the queue.
+    """One Helm release of pods per model, and KEDA if the number of pods follows the queue.
 
     Parameters
     ----------
@@ -29,14 +29,14 @@ class WorkerPods(WorkerCompute):
     access
         The cluster.
     security_group_id
-        The cluster's security group, which its pods carry.
+        The cluster's security group, which its pods have.
     charts
         Charts by name.
     nodes
-        The stack of the nodes that run the pods.
+        Stack of the nodes that run the pods.
     """
 
-    #: A release is installed before its pods have their image.
+    #: A release can be installed before the image exists.
     waits_for_image = False
 
     def __init__(
@@ -57,7 +57,7 @@ class WorkerPods(WorkerCompute):
     def add_workers(
         self, stack: cdk.Stack, workers: Sequence[ModelWorker], count: WorkerCount, image: WorkerImage
     ) -> None:
-        """Add one release for each model, and KEDA where their number follows the queue."""
+        """Add one release per model, and KEDA if the number of pods follows the queue."""
         from inference_constructs.batch.queue_scaler import QueueScaler
         from inference_constructs.batch.worker_deployment import WorkerDeployment
 
@@ -84,7 +84,7 @@ class WorkerPods(WorkerCompute):
                 cluster_name=cluster_name,
                 cluster=cluster,
                 chart=chart,
-                # No deployment's release has a point in its name.
+                # Names of the deployments' releases contain no dot.
                 release=f"{worker.model}.batch",
                 values=batch_worker_values(
                     image=image.uri,
@@ -98,7 +98,7 @@ class WorkerPods(WorkerCompute):
 
 
 def _number(worker: ModelWorker, count: WorkerCount, region: str) -> int | QueueScaling:
-    """Return a fixed number of workers, or how they are scaled."""
+    """Return the fixed number of workers, or their scaling."""
     if not count.follows_the_queue:
         return count.most
     return QueueScaling(

@@ -124,7 +124,7 @@ def test_services_figures_are_of_the_resources_of_this_stack(batch: Templates) -
 
 def test_alarms_call_for_somebody_when_it_matters(batch: Templates) -> None:
     found = {each["AlarmDescription"]: each for each in alarms(batch)}
-    stopped = found["No job is let in: the function `schedule` does not run, or fails."]
+    stopped = found["No jobs are started: the function `schedule` does not run, or fails."]
     assert (stopped["TreatMissingData"], stopped["Threshold"]) == ("breaching", 1)
     assert stopped["ComparisonOperator"] == "LessThanThreshold"
     others = [each for each in found.values() if each is not stopped]

@@ -1,1 +1,1 @@
-"""Batch: what runs jobs, from their submission to their results."""
+"""Batch: runs jobs from submission to results."""

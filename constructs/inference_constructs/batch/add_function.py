@@ -1,4 +1,4 @@
-"""Lambda functions with a role and a log of their own."""
+"""Lambda functions, each with its own role and log group."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ def add_function(
     vpc: ec2.IVpc | None = None,
     security_groups: Sequence[ec2.ISecurityGroup] | None = None,
 ) -> lambda_.Function:
-    """Add a Lambda function in Python, with a role that may write the function's log and nothing else.
+    """Add a Lambda function in Python. Its role may only write the function's log.
 
     Parameters
     ----------
     scope, construct_id
-        Parent and construct ID; the IDs of role and log begin with it.
+        Parent and construct ID. The IDs of the role and the log group begin with the construct ID.
     code, handler
-        Its code, and the function in it that Lambda calls.
+        Code, and the Python function that Lambda calls.
     timeout_seconds, memory_mib
-        Its limits; Lambda gives processors with memory.
+        Limits. Lambda allocates CPU in proportion to memory.
     environment
-        Its environment variables.
+        Environment variables.
     layer_arns
-        Layers with packages that its code does not bring.
+        Layers with packages that the code does not contain.
     vpc, security_groups
         VPC and security groups of the function, if it runs in private subnets.
     """

@@ -1,4 +1,4 @@
-"""Runs jobs: the functions, the state machine that calls them, and what starts and ends it."""
+"""Runs batch jobs: the functions, the state machine that calls them, and its triggers."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ from inference_constructs.findings import acknowledge, acknowledge_grants, ackno
 from inference_constructs.signals.signal_access import SignalAccess
 from inference_constructs.signals.signal_publisher import SignalPublisher
 
-# Beside the functions' code, for a function's variables have 4 KB together
+# Stored with the functions' code, because all environment variables of a function share 4 KB
 # (https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html).
 _CONFIGURATION = "configuration.json"
 
 
 @dataclass(frozen=True)
 class JobSchedule:
-    """A job that comes by itself.
+    """A job that is created on a schedule.
 
     Parameters
     ----------
     name
-        Its name.
+        Name of the schedule.
     queue, team
-        Where it waits, and whose it is.
+        Queue of the job, and the team that owns it.
     cron
-        When, in UTC: the six fields of EventBridge Scheduler.
+        Times in UTC: the six fields of an EventBridge Scheduler cron expression.
     manifest
-        Manifest of the job, as the functions read it.
+        Manifest of the job, in the format that the functions read.
     """
 
     name: str
@@ -62,26 +62,26 @@ class JobSchedule:
 
 
 class BatchJobs(Construct):
-    """Jobs from their submission to their results, but for the workers.
+    """Everything that runs batch jobs except the workers.
 
     Parameters
     ----------
     platform
         `metadata.name`.
     code
-        Folders of the packages that the functions run.
+        Folders of the functions' packages.
     configuration
-        Queues and teams, as the functions read them.
+        Queues and teams, in the format that the functions read.
     models, queues
-        Names of models that have queues, and of the queues.
+        Names of the models that have queues, and names of the queues.
     data_prefixes
-        Prefixes in S3, ``s3://bucket/folder/``, that teams let the platform read.
+        S3 prefixes, ``s3://bucket/folder/``, that teams allow the platform to read.
     schedules
-        Jobs that come by themselves.
+        Jobs that are created on a schedule.
     store
-        Records and objects.
+        Tables and bucket of batch jobs.
     signals
-        Where jobs may publish their answers; None where that is nowhere.
+        Signal store to which jobs may publish their answers; None without one.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class BatchJobs(Construct):
     def _function(
         self, name: str, properties: JobFunction, environment: Mapping[str, str]
     ) -> lambda_.Function:
-        """Add a function with a role of its own."""
+        """Add a function with its own role."""
         function = add_function(
             self,
             name.capitalize(),
@@ -154,12 +154,12 @@ class BatchJobs(Construct):
         acknowledge_grants(
             cast("iam.IRole", function.role),  # add_function gives every function a role
             [*self._grant_data(function, properties), *self._grant_calls(function, properties)],
-            "The names of jobs' and teams' objects and of executions are not known at deployment.",
+            "The names of executions and of the objects of jobs and teams are not known at deployment.",
         )
         return function
 
     def _grant_data(self, function: lambda_.Function, properties: JobFunction) -> Iterator[iam.Grant]:
-        """Allow what a function does with objects and tables."""
+        """Allow the function's actions on objects and tables."""
         store = self._store
         for pattern, actions in properties.objects.items():
             yield store.grant_objects(function, pattern, *actions)
@@ -169,7 +169,7 @@ class BatchJobs(Construct):
             patterns = [f"{queue}/*" for queue in self._queue_names]
             for pattern in patterns:
                 yield store.grant_objects(function, pattern, "s3:GetObject", "s3:GetObjectVersion")
-            # The function tells a manifest that is gone from one that is forbidden.
+            # With this permission S3 answers 404 for a missing manifest, not 403.
             yield store.grant_list(function, *patterns)
         if properties.reads_inputs:
             inputs = [f"{store.bucket_arn}/{FILES_PREFIX}*", *self.input_arns]
@@ -182,7 +182,7 @@ class BatchJobs(Construct):
             yield store.grant_encrypt_decrypt(function)
 
     def _grant_calls(self, function: lambda_.Function, properties: JobFunction) -> Iterator[iam.Grant]:
-        """Allow what a function asks of Step Functions and EventBridge."""
+        """Allow the function's calls to Step Functions and EventBridge."""
         for action in properties.states:
             yield self._grant_state_machine(function, action)
         if properties.sends_events:
@@ -191,8 +191,8 @@ class BatchJobs(Construct):
     def _grant_state_machine(self, grantee: iam.IGrantable, action: str) -> iam.Grant:
         """Allow one action on the state machine, its executions or their map runs.
 
-        Not CDK's grants: `grant_task_response` allows failing and prolonging tasks as well, and
-        `grant_execution` takes an execution's ARN apart where the machine's name is enough.
+        CDK's own grants do not fit: `grant_task_response` also allows failing and prolonging tasks, and
+        `grant_execution` parses an execution's ARN although the machine's name is enough.
         """
         machine = self.state_machine
         resources = {
@@ -200,7 +200,7 @@ class BatchJobs(Construct):
             "states:StopExecution": self._part_arn(machine, "execution", ":*"),
             "states:ListMapRuns": self._part_arn(machine, "execution", ":*"),
             "states:UpdateMapRun": self._part_arn(machine, "mapRun", "/*"),
-            # A task token does not name its execution.
+            # A task token does not contain its execution.
             "states:SendTaskSuccess": machine.state_machine_arn,
         }
         return iam.Grant.add_to_principal(
@@ -217,7 +217,7 @@ class BatchJobs(Construct):
         )
 
     def _add_state_machine(self, functions: Mapping[str, lambda_.IFunction]) -> sfn.StateMachine:
-        """Add the state machine, whose children are executions of its own."""
+        """Add the state machine. Its maps run their items as child executions."""
         definition = job_definition(
             JobResources(
                 functions={name: each.function_arn for name, each in functions.items()},
@@ -239,7 +239,7 @@ class BatchJobs(Construct):
             ),
         )
         grants = [
-            # A function's own grant would also allow its versions and aliases.
+            # `Function.grant_invoke` would also allow its versions and aliases.
             iam.Grant.add_to_principal(
                 grantee=machine,
                 actions=["lambda:InvokeFunction"],
@@ -253,12 +253,12 @@ class BatchJobs(Construct):
         acknowledge(
             machine,
             {
-                "IAM5[Resource::*]": "Delivery of logs is of no resource (AWS Step Functions, Logging).",
-                "SF1": "What went wrong is logged; a history has the rest, of tens of thousands of shards.",
-                "SF2": "A job takes hours, and its work is the workers'.",
+                "IAM5[Resource::*]": "Log delivery has no resource type (AWS Step Functions, Logging).",
+                "SF1": "Errors are logged. The execution history contains the other events of each shard.",
+                "SF2": "A job takes hours, and the workers do most of its work.",
             },
         )
-        # These name the machine itself: in its role's own policy they would be a circular dependency.
+        # These statements refer to the machine: in the policy of its role they would be a dependency cycle.
         statements = [
             iam.PolicyStatement(actions=["states:StartExecution"], resources=[machine.state_machine_arn]),
             iam.PolicyStatement(
@@ -275,7 +275,7 @@ class BatchJobs(Construct):
         return machine
 
     def _add_schedules(self, schedules: Sequence[JobSchedule], function: lambda_.IFunction) -> None:
-        """Let times make jobs; one time of a schedule makes one, however often it is delivered."""
+        """Create jobs on a schedule. A scheduled time that is delivered twice creates only one job."""
         role = iam.Role(self, "SchedulesRole", assumed_by=iam.ServicePrincipal("scheduler.amazonaws.com"))
         role.add_to_policy(
             iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[function.function_arn])
@@ -300,13 +300,13 @@ class BatchJobs(Construct):
                     input=scheduler.ScheduleTargetInput.from_object(given),
                     max_event_age=cdk.Duration.hours(6),
                     retry_attempts=8,
-                    # The target's own grant would also allow the function's versions.
+                    # CDK's `LambdaInvoke` target would also allow the function's versions.
                     role=role.without_policy_updates(),
                 ),
             )
 
     def _add_triggers(self, functions: Mapping[str, lambda_.IFunction]) -> None:
-        """Let time, jobs, ends of executions and manifests call their functions."""
+        """Call functions each minute, and when a job changes, an execution ends or a manifest arrives."""
         every = events.Schedule.rate(cdk.Duration.seconds(SCHEDULE_SECONDS))
         events.Rule(self, "EveryMinute", schedule=every, targets=[_to(functions["schedule"])])
         patterns = {
@@ -339,5 +339,5 @@ class BatchJobs(Construct):
 
 
 def _to(function: lambda_.IFunction) -> targets.LambdaFunction:
-    """Return a function as the target of a rule."""
+    """Return a function as the target of an event rule."""
     return targets.LambdaFunction(function, retry_attempts=8, max_event_age=cdk.Duration.hours(6))

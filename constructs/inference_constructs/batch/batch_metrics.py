@@ -1,4 +1,4 @@
-"""Metrics of batch as the functions and workers write them, by their own names and dimensions."""
+"""Batch metrics, with the names and dimensions that the functions and workers write."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class BatchMetrics:
         self._platform = platform
 
     def metric_queue(self, name: str, queue: str) -> cloudwatch.Metric:
-        """Return a metric of a queue's jobs: the maximum of each five minutes.
+        """Return a metric of a queue's jobs: the maximum per five minutes.
 
         Parameters
         ----------
@@ -38,7 +38,7 @@ class BatchMetrics:
         return self._metric(name, "Maximum", {batch_names.QUEUE_DIMENSION: queue})
 
     def metric_workers(self, name: str, model: str, statistic: str = "Sum") -> cloudwatch.Metric:
-        """Return a metric that each of a model's workers publishes once a minute.
+        """Return a metric that each worker of a model publishes once per minute.
 
         Parameters
         ----------
@@ -112,7 +112,7 @@ class BatchMetrics:
         return self._metric(name, "Sum", {})
 
     def _metric(self, name: str, statistic: str, dimensions: Mapping[str, str]) -> cloudwatch.Metric:
-        """Return a metric of this platform; a graph names its lines by what differs."""
+        """Return a metric of this platform. CloudWatch labels a line by the dimensions that differ."""
         return cloudwatch.Metric(
             namespace=batch_names.METRIC_NAMESPACE,
             metric_name=name,

@@ -1,4 +1,4 @@
-"""The dashboard and the alarms of batch."""
+"""The dashboard and alarms of batch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from inference_constructs.batch.batch_shard_queue import BatchShardQueue
 
 _WIDTH, _HEIGHT = 12, 6
 _HOUR_SECONDS = 3600
-# Part of its time that a job may wait away before somebody looks.
+# A job that has waited longer than this percentage of the time until its deadline raises an alarm.
 _WAITED_PERCENT = 80
 _MISSING_IS_WELL = cloudwatch.TreatMissingData.NOT_BREACHING
 _MISSING_IS_BAD = cloudwatch.TreatMissingData.BREACHING
@@ -32,9 +32,9 @@ class MonitoredQueue:
     Parameters
     ----------
     name, model
-        Its name, and which model answers it.
+        Name of the queue, and of the model that answers its requests.
     deadline_hours
-        Until when its jobs must be finished.
+        Shortest deadline of its jobs, in hours after submission.
     """
 
     name: str
@@ -43,7 +43,7 @@ class MonitoredQueue:
 
 
 class BatchMonitoring(Construct):
-    """A dashboard and alarms. The alarms have no actions: whom they tell is the account's business.
+    """A dashboard and alarms. The alarms have no actions: each account decides who is notified.
 
     Parameters
     ----------
@@ -56,11 +56,11 @@ class BatchMonitoring(Construct):
     functions
         The functions by name.
     state_machine
-        Runs the jobs.
+        The state machine that runs jobs.
     shard_queues
-        Shards that wait for workers, by model.
+        The queue of shards of each model.
     api
-        The API.
+        The batch API.
     """
 
     def __init__(
@@ -96,12 +96,12 @@ class BatchMonitoring(Construct):
         cloudwatch.Dashboard(self, "Dashboard", default_interval=cdk.Duration.days(1), widgets=rows)
 
     def _add_alarms(self) -> list[cloudwatch.Alarm]:
-        """Add what somebody has to look at."""
+        """Add alarms for conditions that need an operator."""
         alarms = [
             self._alarm(
                 "SchedulerStopped",
                 self._metrics.metric_platform(batch_names.SCHEDULER_RUNS),
-                "No job is let in: the function `schedule` does not run, or fails.",
+                "No jobs are started: the function `schedule` does not run, or fails.",
                 below=1,
                 periods=2,
                 missing=_MISSING_IS_BAD,
@@ -109,22 +109,22 @@ class BatchMonitoring(Construct):
             self._alarm(
                 "JobsBroken",
                 self._metrics.metric_platform(batch_names.JOBS_BROKEN),
-                "A job failed with internal_error: something outside it broke.",
+                "A job failed with internal_error: the cause is outside the job.",
                 above=0,
             ),
         ]
         for queue in self._queues:
             metric = self._metrics.metric_queue(batch_names.WAITED_PERCENT, queue.name)
-            description = f"A job of {queue.name} has waited {_WAITED_PERCENT} % of its time away."
+            description = f"A job in {queue.name} has waited for over {_WAITED_PERCENT} % of its time."
             alarms.append(
                 self._alarm(f"Waiting-{queue.name}", metric, description, above=_WAITED_PERCENT, periods=3)
             )
         for model, shards in self._shard_queues.items():
             hours = min(queue.deadline_hours for queue in self._queues if queue.model == model)
             age = shards.metric_oldest_shard_age()
-            description = f"A shard of {model} is older than the {hours:g} h that its job may have."
+            description = f"A shard of {model} is older than its shortest deadline, {hours:g} h."
             alarms.append(self._alarm(f"Shards-{model}", age, description, above=hours * _HOUR_SECONDS))
-            description = f"Shards of {model} ended every worker that took them."
+            description = f"Shards of {model} are in the dead-letter queue: no worker completed them."
             alarms.append(self._alarm(f"Dead-{model}", shards.metric_dead_shards(), description, above=0))
         return alarms
 
@@ -139,7 +139,7 @@ class BatchMonitoring(Construct):
         periods: int = 1,
         missing: cloudwatch.TreatMissingData = _MISSING_IS_WELL,
     ) -> cloudwatch.Alarm:
-        """Add an alarm on figures above a threshold, or below one."""
+        """Add an alarm for values above or below a threshold."""
         operators = cloudwatch.ComparisonOperator
         return cloudwatch.Alarm(
             self,
@@ -155,7 +155,7 @@ class BatchMonitoring(Construct):
         )
 
     def _jobs(self) -> list[cloudwatch.IWidget]:
-        """Return jobs by what they do, and by how they ended."""
+        """Return graphs of jobs by state."""
         metrics = self._metrics
         names = [queue.name for queue in self._queues]
         return [
@@ -175,22 +175,20 @@ class BatchMonitoring(Construct):
         ]
 
     def _waiting(self) -> cloudwatch.IWidget:
-        """Return how long the oldest job waits, against its deadline."""
+        """Return a graph of the longest wait, and its share of the time until the deadline."""
         names = [queue.name for queue in self._queues]
         return _graph(
-            "Longest wait: seconds, and percent of the job's time",
+            "Longest wait, seconds (left) and % of the time until the deadline (right)",
             [self._metrics.metric_queue(batch_names.OLDEST_WAITING_SECONDS, name) for name in names],
             [self._metrics.metric_queue(batch_names.WAITED_PERCENT, name) for name in names],
         )
 
     def _money(self, teams: Sequence[str]) -> cloudwatch.IWidget:
-        """Return what ended, in dollars."""
-        return _graph(
-            "Cost of jobs that ended, USD", [self._metrics.metric_team_cost(team) for team in teams]
-        )
+        """Return a graph of the cost of ended jobs."""
+        return _graph("Cost of ended jobs, USD", [self._metrics.metric_team_cost(team) for team in teams])
 
     def _shards(self) -> list[list[cloudwatch.IWidget]]:
-        """Return what waits for workers, and what was put aside."""
+        """Return graphs of the shard queues and their dead-letter queues."""
         backlog = [
             metric
             for queue in self._shard_queues.values()
@@ -200,14 +198,14 @@ class BatchMonitoring(Construct):
         dead = [queue.metric_dead_shards() for queue in self._shard_queues.values()]
         return [
             [
-                _graph("Shards that wait and that are in work", backlog, width=8),
-                _graph("Oldest shard, seconds", ages, width=8),
-                _graph("Shards put aside", dead, width=8),
+                _graph("Shards waiting and in progress", backlog, width=8),
+                _graph("Age of the oldest shard, seconds", ages, width=8),
+                _graph("Shards in the dead-letter queue", dead, width=8),
             ]
         ]
 
     def _workers(self) -> list[cloudwatch.IWidget]:
-        """Return what workers send, have in flight and are refused, and the tokens of jobs that ended."""
+        """Return graphs of the workers' requests and errors, and of the tokens of ended jobs."""
         metrics = self._metrics
         models = list(self._shard_queues)
 
@@ -228,18 +226,18 @@ class BatchMonitoring(Construct):
             for name in (batch_names.INPUT_TOKENS, batch_names.OUTPUT_TOKENS)
         ]
         return [
-            _graph("Requests and answers a second", rates, width=6),
+            _graph("Requests and answers per second", rates, width=6),
             _graph(
-                "In flight and its limit, a worker",
+                "Requests in flight and their limit, mean per worker",
                 mean(batch_names.IN_FLIGHT, batch_names.IN_FLIGHT_LIMIT),
                 width=6,
             ),
             _graph(
-                "Refused, not reached, broken",
+                "Requests that were refused, unavailable or broken",
                 each(batch_names.REFUSED, batch_names.UNAVAILABLE, batch_names.BROKEN),
                 width=6,
             ),
-            _graph("Tokens of jobs that ended", tokens, width=6),
+            _graph("Tokens of ended jobs", tokens, width=6),
         ]
 
     def _machinery(
@@ -248,18 +246,18 @@ class BatchMonitoring(Construct):
         machine: sfn.IStateMachine,
         api: apigateway.RestApi,
     ) -> list[cloudwatch.IWidget]:
-        """Return what fails of the platform itself."""
+        """Return graphs of errors of the functions, the state machine and the API."""
         errors = [each.metric_errors(label=name) for name, each in functions.items()]
         throttles = [each.metric_throttles(label=f"{name} throttled") for name, each in functions.items()]
         return [
-            _graph("Functions' errors, and calls that were throttled", errors, throttles),
+            _graph("Function errors (left) and throttled calls (right)", errors, throttles),
             _graph(
-                "Executions that did not succeed",
+                "Unsuccessful executions",
                 [machine.metric_failed(), machine.metric_timed_out(), machine.metric_aborted()],
                 width=6,
             ),
             _graph(
-                "API",
+                "API requests and errors",
                 [api.metric_count(), api.metric_client_error(), api.metric_server_error()],
                 width=6,
             ),
@@ -273,7 +271,7 @@ def _graph(
     *,
     width: int = _WIDTH,
 ) -> cloudwatch.IWidget:
-    """Return a graph that begins at zero."""
+    """Return a graph whose axes start at zero."""
     axis = cloudwatch.YAxisProps(min=0)
     return cloudwatch.GraphWidget(
         title=title,

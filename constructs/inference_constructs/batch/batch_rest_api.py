@@ -1,4 +1,4 @@
-"""The batch API: inside the VPC, for callers who sign their requests, and for clients that bring a token."""
+"""The batch API: reachable only inside the VPC. Callers sign their requests or send a token."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from constructs import Construct
 from inference_constructs.batch.job_functions import AUTHORIZER_SECONDS
 from inference_constructs.findings import acknowledge
 
-#: Below the functions' concurrency, and far above what hundreds of teams ask: jobs are few, requests are not.
+#: Below the functions' concurrency, and far above the needs of hundreds of teams: a job has many requests.
 _REQUESTS_PER_SECOND, _REQUESTS_AT_ONCE = 100, 200
 
 
@@ -27,13 +27,13 @@ class BatchRestApi(Construct):
     Parameters
     ----------
     handler, authorizer
-        The functions that answer, and that ask who holds a token.
+        The function that answers requests, and the one that identifies the caller of a token.
     gateway_responses
-        Responses that API Gateway itself gives, by response type: ``statusCode`` and ``body``.
+        Responses of API Gateway itself, by response type: ``statusCode`` and ``body``.
     vpc
-        Where it is reached: an endpoint of API Gateway in it is the only way in.
+        VPC of the callers. The API is reachable only through an API Gateway endpoint in it.
     vpc_cidr
-        The VPC's IPv4 range.
+        IPv4 range of the VPC.
     """
 
     def __init__(
@@ -104,14 +104,14 @@ class BatchRestApi(Construct):
             self.api,
             {
                 "APIG2": "The function validates each request and reports all errors at once.",
-                "APIG3": "Nobody outside the VPC reaches it.",
-                "APIG6": "Access is logged; a log of calls needs a role that the whole account shares.",
-                "COG4": "Callers are IAM's: they sign, or bring a token that STS signed.",
+                "APIG3": "The API is not reachable from outside the VPC.",
+                "APIG6": "Access is logged. Execution logs need a role that the whole account shares.",
+                "COG4": "Callers are IAM principals: they sign requests, or send a token signed by STS.",
             },
         )
 
     def _add_endpoint(self, vpc: ec2.IVpc, cidr: str) -> ec2.InterfaceVpcEndpoint:
-        """Let the VPC reach APIs by their own names."""
+        """Add the endpoint through which the VPC reaches the API by its DNS name."""
         security_group = ec2.SecurityGroup(
             self, "Endpoint", vpc=vpc, allow_all_outbound=False, description="HTTPS from the VPC to APIs"
         )
@@ -134,7 +134,7 @@ class BatchRestApi(Construct):
         authorizer: apigateway.IAuthorizer | None = None,
         authorization_type: apigateway.AuthorizationType | None = None,
     ) -> None:
-        """Answer everything below a path."""
+        """Pass all requests below a path to the handler."""
         resource: apigateway.IResource = self.api.root
         for part in path:
             resource = resource.add_resource(part)
@@ -148,7 +148,7 @@ class BatchRestApi(Construct):
 
 
 def _policy(endpoint: ec2.IVpcEndpoint) -> iam.PolicyDocument:
-    """Let calls in that come through the endpoint; who may do what is the authorizers' business."""
+    """Return a policy that allows calls through the endpoint only. The authorizers check the caller."""
     return iam.PolicyDocument(
         statements=[
             iam.PolicyStatement(

@@ -12,7 +12,7 @@ from constructs import Construct
 
 from inference_blueprints.contracts.batch_limits import VISIBILITY_SECONDS
 
-# A shard that ends every worker that takes it moves to the dead-letter queue; its task then times out.
+# A shard that crashes each worker that receives it moves to the dead-letter queue. Its task then times out.
 _MOST_RECEIVES = 10
 _METRIC_PERIOD: Final = cdk.Duration.minutes(5)
 
@@ -71,17 +71,17 @@ class BatchShardQueue(sqs.Queue):
         return self.grant(grantee, "sqs:SendMessage")
 
     def grant_read_attributes(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow a principal to read how many shards wait, and nothing of the shards themselves.
+        """Allow a principal to read the number of shards that wait, but not the shards.
 
         Parameters
         ----------
         grantee
-            Role or pod identity of what scales the workers.
+            Role or pod identity of the autoscaler.
         """
         return self.grant(grantee, "sqs:GetQueueAttributes")
 
     def metric_oldest_shard_age(self, *, label: str | None = None) -> cloudwatch.Metric:
-        """Return the age of the oldest shard in seconds: the maximum of each five minutes.
+        """Return the age of the oldest shard in seconds: the maximum per five minutes.
 
         Parameters
         ----------
@@ -91,7 +91,7 @@ class BatchShardQueue(sqs.Queue):
         return self.metric_approximate_age_of_oldest_message(label=label, statistic="Maximum")
 
     def metric_waiting_shards(self, *, period: cdk.Duration = _METRIC_PERIOD) -> cloudwatch.Metric:
-        """Return the number of shards that wait for a worker: the maximum of each period.
+        """Return the number of shards that wait for a worker: the maximum per period.
 
         Parameters
         ----------
@@ -101,7 +101,7 @@ class BatchShardQueue(sqs.Queue):
         return self.metric_approximate_number_of_messages_visible(period=period, statistic="Maximum")
 
     def metric_shards_in_progress(self, *, period: cdk.Duration = _METRIC_PERIOD) -> cloudwatch.Metric:
-        """Return the number of shards that workers hold: the maximum of each period.
+        """Return the number of shards that workers hold: the maximum per period.
 
         Parameters
         ----------
@@ -111,5 +111,5 @@ class BatchShardQueue(sqs.Queue):
         return self.metric_approximate_number_of_messages_not_visible(period=period, statistic="Maximum")
 
     def metric_dead_shards(self) -> cloudwatch.Metric:
-        """Return the number of shards in the dead-letter queue: the maximum of each five minutes."""
+        """Return the number of shards in the dead-letter queue: the maximum per five minutes."""
         return self.dead_letters.metric_approximate_number_of_messages_visible(statistic="Maximum")

@@ -1,4 +1,4 @@
-"""The state of batch jobs, as the stacks that use it refer to it."""
+"""Access to the tables and the bucket of batch jobs from other stacks."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from inference_constructs.storage.batch_progress_table import BatchProgressTable
 
 @dataclass(frozen=True)
 class BatchStore:
-    """The tables and the bucket of batch jobs, by name, for stacks other than the one that has them.
+    """The tables and the bucket of batch jobs, by name, for stacks other than the one that creates them.
 
-    Each ``grant_*`` method allows its actions on its resource and nothing else. The grants of
-    ``dynamodb.Table`` and ``s3.Bucket`` would allow more: every index, and the bucket's own settings.
+    Each ``grant_*`` method allows only its actions on its resource. The grants of ``dynamodb.Table`` and
+    ``s3.Bucket`` would also allow every index and the settings of the bucket.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class BatchStore:
     bucket_name
         Name of the bucket of inputs and results.
     encryption_key
-        KMS key of tables and bucket; they are in its account and region.
+        KMS key of the tables and the bucket. They are in the key's account and region.
 
     Examples
     --------
@@ -55,18 +55,18 @@ class BatchStore:
         bucket: s3.IBucket,
         encryption_key: kms.IKey,
     ) -> BatchStore:
-        """Return the store that these resources are. Their names become outputs of their stack.
+        """Return the store of these resources. Their names become outputs of their stack.
 
         Parameters
         ----------
         stack
-            Stack of the resources.
+            Stack that contains the resources.
         jobs, progress
             The tables.
         bucket
             The bucket.
         encryption_key
-            Key of all three.
+            KMS key of the tables and the bucket.
         """
 
         def exported(output: str, name: str) -> str:
@@ -88,28 +88,28 @@ class BatchStore:
         return f"arn:{self._stack.partition}:s3:::{self.bucket_name}"
 
     def grant_objects(self, grantee: iam.IGrantable, key_pattern: str, *actions: str) -> iam.Grant:
-        """Allow actions on some objects of the bucket.
+        """Allow actions on objects of the bucket.
 
         Parameters
         ----------
         grantee
-            Who may act.
+            Principal that gets the permission.
         key_pattern
             Pattern of the objects' keys, such as ``jobs/*``.
         *actions
-            Actions of S3 on objects, such as ``s3:GetObject``.
+            S3 actions on objects, such as ``s3:GetObject``.
         """
         return iam.Grant.add_to_principal(
             grantee=grantee, actions=list(actions), resource_arns=[f"{self.bucket_arn}/{key_pattern}"]
         )
 
     def grant_list(self, grantee: iam.IGrantable, *key_patterns: str) -> iam.Grant:
-        """Allow listing some keys. Without it, S3 answers that a missing object is forbidden.
+        """Allow listing keys that match a pattern. Without it, S3 answers 403 for a missing object.
 
         Parameters
         ----------
         grantee
-            Who may list.
+            Principal that gets the permission.
         *key_patterns
             Patterns of the keys, such as ``jobs/*``.
         """
@@ -126,9 +126,9 @@ class BatchStore:
         Parameters
         ----------
         grantee
-            Who may act.
+            Principal that gets the permission.
         *actions
-            Actions of DynamoDB, such as ``dynamodb:GetItem``.
+            DynamoDB actions, such as ``dynamodb:GetItem``.
         """
         table = self._table_arn(self.table_name)
         return iam.Grant.add_to_principal(
@@ -143,9 +143,9 @@ class BatchStore:
         Parameters
         ----------
         grantee
-            Who may act.
+            Principal that gets the permission.
         *actions
-            Actions of DynamoDB, such as ``dynamodb:PutItem``.
+            DynamoDB actions, such as ``dynamodb:PutItem``.
         """
         return iam.Grant.add_to_principal(
             grantee=grantee,
@@ -154,22 +154,22 @@ class BatchStore:
         )
 
     def grant_decrypt(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow decrypting with the key, which reading needs.
+        """Allow decrypting with the key, which every reader needs.
 
         Parameters
         ----------
         grantee
-            Who reads.
+            Principal that reads.
         """
         return self.encryption_key.grant_decrypt(grantee)
 
     def grant_encrypt_decrypt(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow what reading and writing need of the key: ``kms:Decrypt`` and ``kms:GenerateDataKey``.
+        """Allow the key's actions that reading and writing need: ``kms:Decrypt`` and ``kms:GenerateDataKey``.
 
         Parameters
         ----------
         grantee
-            Who reads and writes.
+            Principal that reads and writes.
         """
         return self.encryption_key.grant(grantee, "kms:Decrypt", "kms:GenerateDataKey")
 

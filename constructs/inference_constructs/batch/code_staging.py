@@ -1,4 +1,4 @@
-"""Copies programs of this project, and the contracts that they import, into one folder of an asset."""
+"""Copies packages of this project, and the contracts that they import, into the folder of an asset."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _CONTRACTS = Path(contracts.__file__).parent
 
 
 def stage_packages(packages: tuple[Path, ...], directory: Path) -> None:
-    """Copy packages, `inference_blueprints.contracts` among them, so that `directory` is an import path.
+    """Copy packages and `inference_blueprints.contracts` so that `directory` can be an import path.
 
     Parameters
     ----------
     packages
-        Folders of packages. They keep their names.
+        Folders of the packages. The copies keep their names.
     directory
-        Existing folder that receives the copies.
+        Existing folder for the copies.
     """
     for package in packages:
         shutil.copytree(package, directory / package.name, ignore=shutil.ignore_patterns("__pycache__"))

@@ -1,7 +1,7 @@
-"""The code of batch's functions: the project's own, and packages of pure Python that Lambda does not bring.
+"""The code of batch's functions: the project's own, and pure Python packages that Lambda does not provide.
 
-They are copied from where this program itself has them, so their versions are those of the lock file, and
-neither a container engine nor a registry is needed to synthesise.
+The packages are copied from this virtual environment. Their versions are therefore those of the lock file,
+and synthesis needs neither a container engine nor a package registry.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from aws_cdk import aws_lambda as lambda_
 
 from inference_constructs.batch.code_staging import stage_packages
 
-#: Packages beside boto3, which Lambda brings: what they are imported as.
+#: Import names of the packages. Lambda itself provides boto3.
 _PACKAGES = ("aws_lambda_powertools", "jinja2", "markupsafe", "multipart", "typing_extensions", "valkey")
-# Compiled parts are of one Python and one processor; each of the packages works without.
+# Compiled files fit only one Python version and processor. Each of the packages works without them.
 _LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.so", "*.pyi", "*.c", "py.typed")
 
 
 @jsii.implements(cdk.ILocalBundling)
 class _Copying:
-    """Copies code and packages into the folder of the asset.
+    """Copies code and packages into the asset's folder.
 
     Parameters
     ----------
     folders
         The project's own packages.
     documents
-        Files beside them: what they hold, by name.
+        Content of additional files, by file name.
     """
 
     def __init__(self, folders: tuple[Path, ...], documents: Mapping[str, str]) -> None:
@@ -41,7 +41,7 @@ class _Copying:
         self._documents = documents
 
     def try_bundle(self, output_dir: str, *, image: Any, **_: Any) -> bool:  # noqa: ARG002 - jsii's
-        """Fill the folder."""
+        """Copy everything into the folder."""
         stage_packages(self._folders, Path(output_dir))
         for name in _PACKAGES:
             _copy_package(name, Path(output_dir))
@@ -58,13 +58,13 @@ def function_code(*folders: Path, documents: Mapping[str, str] | None = None) ->
     folders
         The project's own packages.
     documents
-        Files beside them: what they hold, by name. None of it may be known at deployment only.
+        Content of additional files, by file name. It must be known at synthesis, without CDK tokens.
     """
     return lambda_.Code.from_asset(
         str(folders[0]),
         asset_hash_type=cdk.AssetHashType.OUTPUT,
         bundling=cdk.BundlingOptions(
-            # Never pulled: what is copied needs no container.
+            # CDK requires an image but never pulls it: `try_bundle` copies the files.
             image=cdk.DockerImage.from_registry("none"),
             local=_Copying(folders, documents or {}),
         ),
@@ -72,10 +72,10 @@ def function_code(*folders: Path, documents: Mapping[str, str] | None = None) ->
 
 
 def _copy_package(name: str, directory: Path) -> None:
-    """Copy an installed package, or a module that is one file."""
+    """Copy an installed package or a single-file module."""
     specification = importlib.util.find_spec(name)
     if specification is None or specification.origin is None:
-        raise ModuleNotFoundError(f"{name} is not installed beside this program")
+        raise ModuleNotFoundError(f"{name} is not installed in this virtual environment; run `make setup`")
     origin = Path(specification.origin)
     if specification.submodule_search_locations is None:
         shutil.copy(origin, directory)

@@ -1,4 +1,4 @@
-"""The functions of batch: what each runs, and what each may do, as data."""
+"""The functions of batch as data: the handler and the permissions of each."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ from dataclasses import dataclass, field
 from inference_blueprints.contracts import batch_environment
 from inference_blueprints.contracts.batch_keys import FILES_PREFIX, JOBS_PREFIX, UPLOADS_PREFIX, JobKeys
 
-#: For how long API Gateway remembers an answer about a token; one that ends sooner is refused.
+#: Time for which API Gateway caches the result for a token. The authorizer refuses tokens that expire sooner.
 AUTHORIZER_SECONDS = 300
 
 
 @dataclass(frozen=True)
 class JobFunction:
-    """One function.
+    """One Lambda function.
 
     Parameters
     ----------
     handler
-        Function that Lambda calls, by its import path.
+        Import path of the Python function that Lambda calls.
     timeout_seconds, memory_mib
-        Its limits; Lambda gives processors with memory.
+        Limits. Lambda allocates CPU in proportion to memory.
     objects
-        Actions of S3 on keys of the batch bucket, by the key's pattern.
+        S3 actions on objects of the batch bucket, by key pattern.
     lists
-        Patterns of keys that it lists, or reads although they may be missing.
+        Patterns of keys that it lists, or that it reads and that may be missing.
     records, progress
-        Actions of DynamoDB on the table of records, and on that of how far jobs are.
+        DynamoDB actions on the table of records and on the table of job progress.
     states
-        Actions of Step Functions on executions of the state machine.
+        Step Functions actions on executions of the state machine.
     reads_inputs
-        Whether it reads what teams name: objects below their prefixes.
+        Whether it reads inputs: objects below the teams' S3 prefixes.
     reads_manifests
-        Whether it reads what teams put below their own prefixes of the batch bucket.
+        Whether it reads manifests: objects of the batch bucket below the queues' prefixes.
     sends_events
         Whether it puts events on the account's default event bus.
     reads_parquet
-        Whether it needs pyarrow, where the region has the layer that brings it.
+        Whether it uses pyarrow. The layer with pyarrow exists in some regions only.
     environment
-        Variables of its own.
+        Additional environment variables.
     """
 
     handler: str
@@ -66,12 +66,12 @@ _WRITE_LARGE = ("s3:PutObject", "s3:AbortMultipartUpload")
 _START = ("states:StartExecution",)
 _STOP = ("states:StopExecution",)
 
-#: Functions of the state machine, by the name of the state that calls them.
+#: Functions that the state machine calls, by the name of the state.
 STATE_FUNCTIONS: Mapping[str, JobFunction] = {
     "segment": JobFunction(
         "batch.preparation.handlers.segment",
         timeout_seconds=900,
-        memory_mib=1769,  # One processor, and room for the reader of Parquet.
+        memory_mib=1769,  # One vCPU, and memory for the Parquet reader.
         objects={_JOBS: ("s3:GetObject", "s3:PutObject")},
         reads_inputs=True,
         reads_parquet=True,
@@ -79,7 +79,7 @@ STATE_FUNCTIONS: Mapping[str, JobFunction] = {
     "check": JobFunction(
         "batch.preparation.handlers.check",
         timeout_seconds=900,
-        memory_mib=3538,  # Two processors: one for the reader of Parquet, which may have 2 GiB.
+        memory_mib=3538,  # Two vCPUs: one is for the Parquet reader, which may use 2 GiB.
         objects={_JOBS: ("s3:GetObject", *_WRITE_LARGE)},
         reads_inputs=True,
         reads_parquet=True,
@@ -123,11 +123,11 @@ STATE_FUNCTIONS: Mapping[str, JobFunction] = {
     ),
 }
 
-#: Functions that something else calls, by name.
+#: Functions with other callers, by name.
 OTHER_FUNCTIONS: Mapping[str, JobFunction] = {
     "schedule": JobFunction(
         "batch.scheduling.handlers.schedule",
-        # It lists what is done of every job that runs: a second and more for each of the largest.
+        # It lists the finished shards of every running job, which takes over a second for a very large job.
         timeout_seconds=300,
         objects={_JOBS: ("s3:GetObject",)},
         lists=(_JOBS,),
@@ -158,11 +158,11 @@ OTHER_FUNCTIONS: Mapping[str, JobFunction] = {
     ),
     "api": JobFunction(
         "batch.api.handler.handle",
-        timeout_seconds=29,  # API Gateway waits no longer.
+        timeout_seconds=29,  # The limit of API Gateway.
         memory_mib=1769,
         objects={
             _ANY_JOB.request: ("s3:GetObject", "s3:PutObject"),
-            # A redrive reads and writes these.
+            # For redrives.
             _ANY_JOB.plan: ("s3:GetObject",),
             _ANY_JOB.outcome: ("s3:GetObject",),
             _ANY_JOB.shards: ("s3:GetObject",),

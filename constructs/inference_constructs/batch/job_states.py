@@ -5,8 +5,8 @@ error: an event rule reports each failed execution to the function that closes j
 map processes one segment or one shard, never one request
 (https://docs.aws.amazon.com/step-functions/latest/dg/state-map-distributed.html).
 
-This is ASL and not CDK's classes, which were tried with aws-cdk-lib 2.275.0. ``SqsSendMessage`` takes one
-queue at synthesis, while a job names its model's queue when it starts. The classes also grant more than
+The definition is ASL because CDK's classes do not fit (tried with aws-cdk-lib 2.275.0). ``SqsSendMessage``
+needs the queue at synthesis, but a job's queue is known only at run time. The classes also grant more than
 this machine needs: ``LambdaInvoke`` allows every version of a function, ``S3JsonItemReader`` every object
 of the bucket, and ``DistributedMap`` redriving child executions.
 """
@@ -33,18 +33,18 @@ def _after_job(key: str) -> str:
     return key.removeprefix(JOBS_PREFIX)
 
 
-#: Keys of a job without identifier: the state machine inserts it.
+#: Keys of a job's objects, without the job's identifier. The state machine inserts it.
 _KEYS = JobKeys("")
 _SHARDS, _PUBLICATIONS = _after_job(_KEYS.shards), _after_job(_KEYS.publications)
 _BEFORE_ATTEMPT, _AFTER_ATTEMPT = _after_job(_KEYS.undone("#")).split("#")
-# A worker that says that a shard can never be done is believed the second time; another failure is tried more
-# often; and one that is gone or has no time yet always: the job's deadline ends that.
+# Maximum number of retries per error. A shard that a worker reports as impossible is retried once, other
+# failures more often. Lost workers and workers without free time are retried until the job's deadline.
 _FAILED_ATTEMPTS = 4
 _SILENT_ATTEMPTS = 100_000
-#: Parts whose answers go to the signal store at once.
+#: Parts of the results that are published to the signal store at the same time.
 _PUBLISHED_AT_ONCE = 20
-# A store that is not reached, or is restarted, is waited for: twenty minutes, until a redrive has to do it.
-# Only the first retrier that matches applies, so this is the only one.
+# Retries last twenty minutes, in which an unreachable or restarting store can recover. After that a redrive
+# is needed. Step Functions applies only the first matching retrier, so there is only this one.
 _STORE_RETRY = {
     "ErrorEquals": ["States.ALL"],
     "IntervalSeconds": 5,
@@ -69,9 +69,9 @@ class JobResources:
     ----------
     functions
         ARNs by name: ``segment``, ``check``, ``plan``, ``reject``, ``ask``, ``merge``, ``finish``, and
-        ``publish`` where jobs may publish their answers.
+        ``publish`` if jobs may publish their answers.
     bucket_name
-        The batch bucket.
+        Name of the batch bucket.
     """
 
     functions: Mapping[str, str]
@@ -99,7 +99,7 @@ def job_definition(resources: JobResources) -> dict[str, Any]:
 
 
 def _preparing(resources: JobResources) -> dict[str, State]:
-    """Check the input and cut it into shards; an attempt after the first has them already."""
+    """Check the input and split it into shards. Only the first attempt does this."""
     return {
         "ReadInput": {
             "Type": "Pass",
@@ -142,7 +142,7 @@ def _preparing(resources: JobResources) -> dict[str, State]:
             selector={"job": "{% $job %}", "segment": "{% $states.context.Map.Item.Value %}"},
             state={
                 **_invoke(resources, "check", "{% $states.input %}"),
-                # The results of all children together may have 256 KiB.
+                # The results of all children share a limit of 256 KiB.
                 "Output": {},
                 "End": True,
             },
@@ -165,7 +165,7 @@ def _preparing(resources: JobResources) -> dict[str, State]:
 
 
 def _working(resources: JobResources) -> dict[str, State]:
-    """Wait for places, then let workers do the shards."""
+    """Wait for places, then run the shards on workers."""
     return {
         "Ask": {
             "Type": "Task",
@@ -201,14 +201,14 @@ def _working(resources: JobResources) -> dict[str, State]:
                 state=_shard(),
                 following="Merge",
             ),
-            # A shard that cannot be done does not end the others; a redrive runs it.
+            # A failed shard does not stop the others. A redrive runs it again.
             "ToleratedFailurePercentage": 100,
         },
     }
 
 
 def _shard() -> State:
-    """Queue a shard for any worker, and wait for the worker's result."""
+    """Send a shard to the queue and wait for a worker's result."""
     return {
         "Type": "Task",
         "Resource": "arn:aws:states:::sqs:sendMessage.waitForTaskToken",
@@ -244,7 +244,7 @@ def _shard() -> State:
 
 
 def _ending(resources: JobResources) -> dict[str, State]:
-    """Join the results, publish them where the job asks for that, and end the job."""
+    """Merge the results, publish them if the job requests it, and end the job."""
     publishes = "publish" in resources.functions
     return {
         "Merge": _invoke(
@@ -261,7 +261,7 @@ def _ending(resources: JobResources) -> dict[str, State]:
 
 
 def _publishing(resources: JobResources) -> dict[str, State]:
-    """Bring the answers of each part of the results into the signal store."""
+    """Write the answers of each part of the results to the signal store."""
     return {
         "HasPublications": {
             "Type": "Choice",
@@ -301,7 +301,7 @@ def _map(
     state: State,
     following: str,
 ) -> State:
-    """Return a map over the lines of an object of the batch bucket, a child a line."""
+    """Return a map over the lines of an object of the batch bucket, with one child execution per line."""
     return {
         "Type": "Map",
         "Label": label,
@@ -313,7 +313,7 @@ def _map(
         "ItemSelector": dict(selector),
         "ItemProcessor": {
             "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"},
-            # A state's name is the only one of it in the whole machine.
+            # State names must be unique in the whole machine.
             "StartAt": child,
             "States": {child: state},
         },
@@ -331,7 +331,7 @@ def _invoke(
     following: str | None = None,
     assign: Mapping[str, str] | None = None,
 ) -> State:
-    """Return a call of a function; what it returns is not kept but for what is assigned."""
+    """Return a state that calls a function. Only the assigned parts of the result are kept."""
     return {
         "Type": "Task",
         "Resource": "arn:aws:states:::lambda:invoke",
@@ -343,9 +343,9 @@ def _invoke(
 
 
 def _retries() -> list[dict[str, Any]]:
-    """Return how a call of a function is tried again: often if Lambda was busy, a little if it broke off.
+    """Return the retries of a function: many if Lambda was busy, few if the function was interrupted.
 
-    Each of them can be called again after it ended anywhere.
+    Every function is idempotent, even after an interruption.
     """
     busy = {"ErrorEquals": _LAMBDA_ERRORS, "MaxAttempts": 6}
     ended = {"ErrorEquals": ["States.TaskFailed"], "MaxAttempts": 2}

@@ -1,4 +1,4 @@
-"""A worker of a model's batch queues, wherever it runs: its settings and its permissions."""
+"""A worker of a model's batch queues: its settings and permissions, for every kind of compute."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from inference_blueprints.contracts.batch_keys import JOBS_PREFIX
 from inference_constructs.batch.batch_shard_queue import BatchShardQueue
 from inference_constructs.batch.batch_store import BatchStore
 
-#: Why its policy has wildcards.
-WILDCARDS = "The names of jobs' and teams' objects are not known at deployment."
+#: Reason for the wildcards in its policy.
+WILDCARDS = "The names of the objects of jobs and teams are not known at deployment."
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class ModelWorker:
     state_machine
         State machine that waits for each shard's result.
     input_arns
-        ARN patterns of the teams' inputs in S3, each with an asterisk at its end.
+        ARN patterns of the teams' inputs in S3. Each ends in an asterisk.
     """
 
     model: str
@@ -44,7 +44,7 @@ class ModelWorker:
     input_arns: Sequence[str]
 
     def grant_run(self, grantee: iam.IGrantable) -> list[iam.Grant]:
-        """Allow everything that the worker does.
+        """Allow all actions of the worker.
 
         Parameters
         ----------
@@ -73,14 +73,14 @@ class ModelWorker:
 
 @dataclass(frozen=True)
 class WorkerCount:
-    """How many workers of a model there are.
+    """Number of workers of a model.
 
     Parameters
     ----------
     least, most
-        The number follows the queue where they differ.
+        Minimum and maximum. If they differ, the number follows the queue.
     shards
-        How many one worker holds at once.
+        Number of shards that one worker processes at the same time.
     """
 
     least: int
@@ -89,5 +89,5 @@ class WorkerCount:
 
     @property
     def follows_the_queue(self) -> bool:
-        """Whether there are more of them at one time than at another."""
+        """Whether the number of workers follows the queue."""
         return self.least < self.most

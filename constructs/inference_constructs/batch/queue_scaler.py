@@ -1,4 +1,4 @@
-"""KEDA, which scales the workers on EKS by what their queues hold."""
+"""KEDA, which scales the workers on EKS by the length of their queues."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from inference_constructs.batch.batch_shard_queue import BatchShardQueue
 from inference_constructs.eks.pod_identity import PodIdentity
 from inference_constructs.helm.release import HelmRelease
 
-#: Service account of the chart's operator, the only part that reads queues.
+#: Service account of the chart's operator. Only the operator reads queues.
 _SERVICE_ACCOUNT = "keda-operator"
 
 
 class QueueScaler(Construct):
-    """A release of KEDA, whose operator may look at these queues and at nothing else.
+    """A release of KEDA. Its operator may read the length of these queues and has no other permissions.
 
-    It is in the stack of what it scales: only its operator can end a ScaledObject, so it goes after them.
+    It is in the same stack as the workers. Only the operator can finalise a ScaledObject, so the release must
+    be deleted after the ScaledObjects.
 
     Parameters
     ----------
@@ -29,9 +30,9 @@ class QueueScaler(Construct):
     cluster
         The cluster.
     chart, values
-        KEDA's, and the values.
+        KEDA's chart and its values.
     queues
-        Queues of the workers that it scales.
+        Queues of the scaled workers.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class QueueScaler(Construct):
         )
         for queue in queues:
             queue.grant_read_attributes(identity)
-        # A pod that starts before its identity is there never gets it.
+        # A pod that starts before its identity exists never gets it.
         HelmRelease(
             self, "Release", cluster=cluster, chart=chart, values=values, wait=True, create_namespace=True
         ).node.add_dependency(identity)

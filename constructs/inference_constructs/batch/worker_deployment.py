@@ -16,7 +16,7 @@ from inference_constructs.helm.release import HelmRelease
 
 
 class WorkerDeployment(Construct):
-    """A release of the workers, and what its pods may do.
+    """A Helm release of the workers, and the permissions of its pods.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class WorkerDeployment(Construct):
     cluster
         The cluster.
     chart, release, values
-        Their chart, its release, which is its service account's name too, and its values.
+        Chart, name of the release and of its service account, and values.
     worker
         Settings and permissions of one worker.
     """

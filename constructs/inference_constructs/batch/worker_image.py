@@ -1,4 +1,4 @@
-"""The image of batch workers, built in the account: who deploys needs no container engine."""
+"""The image of batch workers. CodeBuild builds it in the account, so users need no container engine."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from inference_constructs.batch.code_staging import stage_packages
 from inference_constructs.findings import acknowledge
 
 _BUILD_MINUTES = 20
-#: As long as a function may run; a build takes about three.
+#: The longest run of a Lambda function. A build takes about three minutes.
 _WAIT_MINUTES = 15
 _KEPT_IMAGES = 10
-#: One image a content: what is there is not built again, and nothing is ever overwritten.
+#: One tag per content: an existing image is not built again, and no image is overwritten.
 _BUILD_SPECIFICATION = {
     "version": "0.2",
     "phases": {
@@ -43,7 +43,7 @@ _BUILD_SPECIFICATION = {
 
 @jsii.implements(cdk.ILocalBundling)
 class _BuildContext:
-    """Copies what the Dockerfile needs: the workers' package, the contracts and the folder ``worker``.
+    """Copies the files that the Dockerfile needs: the workers' package, the contracts and folder ``worker``.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class _BuildContext:
         self._code = code
 
     def try_bundle(self, output_dir: str, *, image: Any, **_: Any) -> bool:  # noqa: ARG002 - jsii's
-        """Fill the folder."""
+        """Copy everything into the folder."""
         directory = Path(output_dir)
         stage_packages((self._code,), directory)
         (directory / "worker").mkdir()
@@ -65,19 +65,20 @@ class _BuildContext:
 
 
 class WorkerImage(Construct):
-    """A repository, and a build that fills it when the workers' code or packages change.
+    """A repository, and a build that pushes a new image when the workers' code or packages change.
 
-    Pods ask for the image until it is there, some minutes later, so their deployment does not wait; a build
-    that fails shows in CodeBuild and in the pods, as `ImagePullBackOff`. A service of ECS gives up earlier.
+    Pods retry the pull until the image exists, a few minutes later, so their deployment does not wait. A
+    failed build is visible in CodeBuild, and in the pods as `ImagePullBackOff`. An ECS service gives up
+    earlier, so its deployment has to wait.
 
     Parameters
     ----------
     code, starter
-        Folder of the workers' package, with ``worker/Dockerfile``, and of the one that starts the build.
+        Folders of the workers' package, with ``worker/Dockerfile``, and of the package that starts the build.
     encryption_key
-        Key of the images.
+        KMS key of the images.
     wait
-        Whether deployment waits for the end of the build.
+        Whether the deployment waits until the build has finished.
     """
 
     def __init__(
@@ -107,13 +108,14 @@ class WorkerImage(Construct):
             path=str(code),
             asset_hash_type=cdk.AssetHashType.OUTPUT,
             bundling=cdk.BundlingOptions(
-                # Never pulled: the build context is copied by this program.
+                # CDK requires an image but never pulls it: `try_bundle` copies the build context.
                 image=cdk.DockerImage.from_registry("none"),
                 local=_BuildContext(code),
             ),
         )
         self.tag = source.asset_hash
-        #: Dependants are deployed after the build's start or, if the deployment waits, after its end.
+        #: Dependent resources are deployed after the build has started or, with `wait`, after it has
+        #: finished.
         self.build = self._start(self._add_project(source, encryption_key), starter, wait=wait)
 
     @property
@@ -122,7 +124,7 @@ class WorkerImage(Construct):
         return self.repository.repository_uri_for_tag(self.tag)
 
     def _add_project(self, source: s3_assets.Asset, encryption_key: kms.IKey) -> codebuild.Project:
-        """Add what builds and pushes the image."""
+        """Add the CodeBuild project that builds and pushes the image."""
         stack = cdk.Stack.of(self)
         log = logs.LogGroup(
             self,
@@ -154,10 +156,10 @@ class WorkerImage(Construct):
         )
 
     def _build_role(self, source: s3_assets.Asset, log: logs.LogGroup) -> iam.Role:
-        """Let the build read this very source, write its log, and push to this very repository."""
+        """Allow the build to read only this source, write only its log, and push only to this repository."""
         role = iam.Role(self, "BuildRole", assumed_by=iam.ServicePrincipal("codebuild.amazonaws.com"))
         ecr.AuthorizationToken.grant_read(role)
-        # The grant of the asset would allow reading every asset of every stack.
+        # `Asset.grant_read` would allow reading the assets of all stacks.
         role.add_to_policy(
             iam.PolicyStatement(
                 actions=["s3:GetObject", "s3:GetObjectVersion"],
@@ -174,7 +176,7 @@ class WorkerImage(Construct):
         return role
 
     def _start(self, project: codebuild.Project, starter: Path, *, wait: bool) -> cdk.CustomResource:
-        """Start a build on creation, and when the source changes."""
+        """Start a build at the first deployment, and when the source changes."""
         role = iam.Role(self, "StartRole", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
         log = logs.LogGroup(
             self,
@@ -183,7 +185,7 @@ class WorkerImage(Construct):
             retention=logs.RetentionDays.THREE_MONTHS,
         )
         log.grant_write(role)
-        # CodeBuild's construct has no grant for this.
+        # CDK's CodeBuild construct has no grant for this.
         role.add_to_policy(
             iam.PolicyStatement(
                 actions=["codebuild:StartBuild", *(["codebuild:BatchGetBuilds"] if wait else [])],

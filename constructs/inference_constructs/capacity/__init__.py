@@ -1,1 +1,1 @@
-"""Accelerated nodes: Karpenter's permissions and its pools."""
+"""Accelerated nodes: Karpenter's permissions, pools of nodes, and baked images."""

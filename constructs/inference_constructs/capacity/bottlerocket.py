@@ -5,8 +5,9 @@ from __future__ import annotations
 from inference_blueprints.catalog.image_cache import SNAPSHOTTER
 from inference_blueprints.catalog.releases import NodeImage
 
-#: SOCI parallel pull, for every image and without an index: several parts of a layer at once, unpacked while
-#: others still come, no layer kept twice (Bottlerocket documentation, settings.container-runtime-plugins).
+#: SOCI parallel pull, for every image and without an index. It downloads several parts of a layer at once,
+#: unpacks during the download, and keeps no compressed layers (Bottlerocket documentation,
+#: settings.container-runtime-plugins).
 PARALLEL_PULL = f"""\
 [settings.container-runtime]
 snapshotter = "{SNAPSHOTTER}"
@@ -21,10 +22,10 @@ max-concurrent-unpacks-per-image = 12
 discard-unpacked-layers = true
 """
 
-#: EFA reads and writes memory that stays where it is; a pod's default limit on that is far too small
-#: (Bottlerocket documentation, settings.oci-defaults.resource-limits). Where Bottlerocket finds EFA it would
-#: set 220 MiB a vCPU aside as huge pages (bottlerocket-core-kit, corndog), 41 GiB of a P5: no pod here can
-#: ask for them, and Karpenter, which counts them as free, would send pods to nodes that have no such memory.
+#: EFA needs locked memory, and a pod's default limit for it is far too small (Bottlerocket documentation,
+#: settings.oci-defaults.resource-limits). On nodes with EFA, Bottlerocket would reserve 220 MiB per vCPU as
+#: huge pages (bottlerocket-core-kit, corndog), 41 GiB on a P5. No pod of this library requests huge pages.
+#: Karpenter counts this memory as free and would assign pods to nodes that do not have it.
 _EFA = """\
 
 [settings.oci-defaults.resource-limits.max-locked-memory]
@@ -37,20 +38,20 @@ soft-limit = "unlimited"
 
 
 def image_parameter(image: NodeImage, architecture: str, *, nvidia: bool) -> str:
-    """Return where AWS publishes the id of an image: a parameter of Systems Manager.
+    """Return the Systems Manager parameter in which AWS publishes the ID of an image.
 
-    Karpenter's alias would follow the control plane; the parameter names the version of Kubernetes, so that
-    nodes change when their pool does (the alias stands for the same ones in Karpenter's
-    pkg/providers/amifamily/bottlerocket.go).
+    Karpenter's alias would follow the version of the control plane. The parameter contains the Kubernetes
+    version, so nodes change only when their pool does. The alias resolves to the same parameters
+    (pkg/providers/amifamily/bottlerocket.go in Karpenter).
 
     Parameters
     ----------
     image
-        Kubernetes and release.
+        Version of Kubernetes and release of Bottlerocket.
     architecture
         ``amd64`` or ``arm64``.
     nvidia
-        Whether the nodes have NVIDIA's GPUs: that variant has drivers and device plug-in on board.
+        Whether the nodes have NVIDIA GPUs. Their variant includes the drivers and the device plug-in.
     """
     variant = f"aws-k8s-{image.kubernetes}{'-nvidia' if nvidia else ''}"
     machine = "x86_64" if architecture == "amd64" else architecture
@@ -69,5 +70,5 @@ def settings(*, efa: bool = False) -> str:
 
 
 def baking_settings() -> str:
-    """Return the user data of an instance that only unpacks images; the admin container leads to the host."""
+    """Return the user data of an instance that bakes images. The admin container gives access to the host."""
     return PARALLEL_PULL + "\n[settings.host-containers.admin]\nenabled = true\n"

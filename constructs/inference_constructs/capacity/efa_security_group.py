@@ -1,4 +1,4 @@
-"""The security group with which EFA interfaces reach each other."""
+"""The security group that lets EFA interfaces reach each other."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from constructs import Construct
 
 
 class EfaSecurityGroup(ec2.CfnSecurityGroup):
-    """A security group that admits all traffic from itself and lets all traffic to itself out.
+    """A security group that allows all traffic from and to itself.
 
-    EFA needs both rules to name the group; a rule for 0.0.0.0/0 does not count
-    (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-start.html). It bears no tag of the cluster: load
-    balancers would find a second one.
+    EFA requires that both rules refer to the group. A rule for 0.0.0.0/0 is not sufficient
+    (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-start.html). The group must not have the
+    cluster's tag, because load balancer controllers accept only one tagged group per node.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ class EfaSecurityGroup(ec2.CfnSecurityGroup):
             scope,
             construct_id,
             group_description="EFA between nodes",
-            # Without a rule EC2 would add one that lets everything out; this one lets nothing.
+            # Without a rule EC2 would add one that allows all outbound traffic. This rule allows none.
             security_group_egress=[
                 ec2.CfnSecurityGroup.EgressProperty(
                     cidr_ip="255.255.255.255/32",

@@ -1,4 +1,4 @@
-"""Bakes container images into snapshots of the data volume that nodes start with."""
+"""Bakes container images into snapshots. Nodes create their data volume from such a snapshot."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ from inference_constructs.findings import acknowledge, acknowledge_managed_polic
 
 
 class ImageBaker(Construct):
-    """A state machine that starts an instance, pulls images, takes a snapshot and ends the instance.
+    """A state machine that starts an instance, pulls images, takes a snapshot and terminates the instance.
 
-    It costs nothing while it does not run. Nothing connects to the instance: it has no public address, no key
-    and no open port, and the Systems Manager document accepts only image names.
+    It costs nothing while it does not run. Nobody can connect to the instance: it has no public address, no
+    key and no open port, and the Systems Manager document accepts only image names.
 
     Parameters
     ----------
     platform
         Value of the platform's tag.
     image
-        Image that nodes boot. The variant without NVIDIA drivers bakes for both.
+        Image that nodes boot. The instance uses its variant without NVIDIA drivers, for all pools.
     architectures
         Architectures of the pools that use snapshots: ``amd64``, ``arm64``.
     vpc
-        Its first private subnet holds the instance; it reaches registries through it.
+        VPC of the instance, which is in the first private subnet and reaches the registries from there.
     tags
-        Of instances, volumes and snapshots.
+        Tags of instances, volumes and snapshots.
     """
 
     def __init__(
@@ -115,11 +115,11 @@ class ImageBaker(Construct):
         )
         acknowledge(
             self.state_machine,
-            {"SF2": "It runs once for a release of an engine, and its history tells every step."},
+            {"SF2": "It runs once per engine release, and its execution history contains every step."},
         )
 
     def _https_out(self, vpc_id: str) -> ec2.CfnSecurityGroup:
-        """Let the instance connect to registries and AWS. Nothing can connect to it."""
+        """Allow connections from the instance to registries and AWS, and none to the instance."""
         return ec2.CfnSecurityGroup(
             self,
             "SecurityGroup",
@@ -137,7 +137,7 @@ class ImageBaker(Construct):
         )
 
     def _add_instance_role(self) -> iam.CfnRole:
-        """Let the instance be managed, and fetch Bottlerocket's own containers."""
+        """Let Systems Manager manage the instance, and the instance pull Bottlerocket's host containers."""
         prefix = f"arn:{self._stack.partition}:iam::aws:policy/"
         policies = [f"{prefix}AmazonSSMManagedInstanceCore", f"{prefix}AmazonEC2ContainerRegistryPullOnly"]
         role = iam.CfnRole(
@@ -147,14 +147,14 @@ class ImageBaker(Construct):
             managed_policy_arns=policies,
         )
         acknowledge_managed_policies(
-            role, policies, "AWS maintains what its agent and Bottlerocket's host containers need in these."
+            role, policies, "AWS maintains these policies for its agent and Bottlerocket's host containers."
         )
         return role
 
     def _launch_template(
         self, architecture: str, image_parameter: str, profile: iam.CfnInstanceProfile
     ) -> ec2.CfnLaunchTemplate:
-        """Fix everything about the instance but its volumes and tags."""
+        """Define everything about the instance except its volumes and tags."""
         return ec2.CfnLaunchTemplate(
             self,
             f"LaunchTemplate-{architecture}",
@@ -180,7 +180,7 @@ class ImageBaker(Construct):
     def _add_role(
         self, platform: str, templates: Sequence[ec2.CfnLaunchTemplate], parameters: Sequence[str]
     ) -> iam.CfnRole:
-        """Let the state machine bake, and write its log."""
+        """Add the role of the state machine."""
         stack = self._stack
         scope = BakerScope(
             partition=stack.partition,
@@ -214,15 +214,15 @@ class ImageBaker(Construct):
         acknowledge_wildcards(
             role,
             baking,
-            "Instances, volumes and snapshots are not known yet: permissions to change are bound to the "
-            "launch template and to the tags of a bake, permissions to read to the region.",
+            "Instances, volumes and snapshots do not exist yet. Write permissions are limited to the launch "
+            "template and to the tags of a bake, read permissions to the region.",
         )
-        acknowledge_wildcards(role, logging, "CloudWatch's calls for the delivery of logs know no resources.")
+        acknowledge_wildcards(role, logging, "CloudWatch's actions for log delivery have no resource types.")
         return role
 
 
 def _trust(service: str) -> dict[str, object]:
-    """Return a trust policy for a service of AWS."""
+    """Return a trust policy for an AWS service."""
     return {
         "Version": "2012-10-17",
         "Statement": [{"Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole"}],

@@ -1,6 +1,6 @@
 """Permissions of the state machine that bakes images.
 
-They are IAM's JSON and not grants: each statement has conditions on tags or on the launch template.
+They are IAM JSON and not CDK grants, because each statement has conditions on tags or on the launch template.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ class BakerScope:
     Parameters
     ----------
     partition, region, account
-        Where.
+        Location of all resources.
     platform
         Value of the platform's tag.
     launch_template_arns
-        The only templates of instances.
+        The only allowed launch templates.
     instance_role_arn
-        The only role that instances get.
+        The only role that instances may have.
     document_arn
-        The only document that is run on them.
+        The only Systems Manager document that may be run on instances.
     image_parameter_arns
-        Public parameters that name the AMI.
+        Public parameters that contain the ID of the AMI.
     subnet_id, security_group_id
-        Where instances are.
+        Subnet and security group of the instances.
     """
 
     partition: str
@@ -49,12 +49,12 @@ class BakerScope:
     security_group_id: str
 
     def ec2_arn(self, kind: str, name: str = "*", *, account: str | None = None) -> str:
-        """ARN of an EC2 resource, or of all of a kind; which of them is decided by conditions."""
+        """ARN of one EC2 resource or of all resources of a kind, which conditions limit further."""
         owner = self.account if account is None else account
         return f"arn:{self.partition}:ec2:{self.region}:{owner}:{kind}/{name}"
 
     def tagged(self, source: str) -> dict[str, Any]:
-        """Condition that a resource or a request (``aws:ResourceTag``, ``aws:RequestTag``) is a bake's."""
+        """Condition that ``aws:ResourceTag`` or ``aws:RequestTag`` has the values of a bake."""
         return {
             "StringEquals": {f"{source}/{PLATFORM_TAG}": self.platform},
             "StringLike": {f"{source}/{POOL_TAG}": "*"},
@@ -62,7 +62,7 @@ class BakerScope:
 
 
 def baker_statements(scope: BakerScope) -> tuple[Statement, ...]:
-    """Return the statements: they cover the given launch templates, and resources with the bake's tags, only.
+    """Return the statements. They cover only the given launch templates and resources with a bake's tags.
 
     Parameters
     ----------
@@ -119,9 +119,9 @@ def baker_statements(scope: BakerScope) -> tuple[Statement, ...]:
 
 
 def log_delivery_statement() -> Statement:
-    """Return what a state machine needs for its log; these calls know no resources.
+    """Return the permissions for a state machine's log. These actions have no resource types.
 
-    As https://docs.aws.amazon.com/step-functions/latest/dg/cw-logs.html has it.
+    Source: https://docs.aws.amazon.com/step-functions/latest/dg/cw-logs.html.
     """
     actions = [
         "logs:CreateLogDelivery",

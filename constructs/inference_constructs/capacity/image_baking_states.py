@@ -4,8 +4,8 @@ It follows AWS's sample for Bottlerocket (https://github.com/aws-samples/bottler
 step that can fail leads to the termination of the instance. The machine has no timeout of its own, because
 a timeout would end the machine and leave the instance running. Each wait has a limit instead.
 
-This is ASL and not CDK's classes: ``CallAwsService`` grants each call without conditions, while
-``image_baker_policies`` binds them to tags and to the launch template.
+The definition is ASL because CDK's ``CallAwsService`` grants each call without conditions.
+``image_baker_policies`` limits the calls to tags and to the launch template.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from inference_blueprints.catalog.image_cache import DATA_DEVICE, IMAGES_TAG, PO
 State = dict[str, Any]
 
 _LOOK_SECONDS = 15
-#: How long the agent of a new instance may take to be there: Run Command refuses the instance until then.
+#: Time in which the agent of a new instance must register. Run Command refuses the instance until then.
 _AGENT_ATTEMPTS = 60
-#: How often an instance that stops, and a snapshot that is copied, are looked at: six hours altogether, and
-#: well below the 25,000 events of an execution.
+#: Maximum number of status checks for a stopping instance or a pending snapshot: six hours in total, and well
+#: below the limit of 25,000 events per execution.
 _MOST_LOOKS = 1440
 _CALL_ATTEMPTS = 5
 #: The volume limits the speed of unpacking (Amazon EBS User Guide, General Purpose SSD volumes).
@@ -36,11 +36,11 @@ class BakingResources:
     Parameters
     ----------
     launch_templates
-        By architecture, each as EC2 names it: ``LaunchTemplateId`` and ``Version``.
+        EC2's ``LaunchTemplateId`` and ``Version``, by architecture.
     document_name
-        Document of Systems Manager that pulls.
+        Name of the Systems Manager document that pulls images.
     tags
-        Of instance, volumes and snapshot.
+        Tags of the instance, its volumes and the snapshot.
     snapshot_tags
         Additional tags of the snapshot.
     """
@@ -52,7 +52,7 @@ class BakingResources:
 
 
 def baking_definition(resources: BakingResources) -> dict[str, Any]:
-    """Return the definition; its input is ``pool, architecture, images, imagesDigest, sizeGib``.
+    """Return the definition. Its input is ``pool, architecture, images, imagesDigest, sizeGib``.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def baking_definition(resources: BakingResources) -> dict[str, Any]:
 
 
 def _starting(resources: BakingResources) -> dict[str, State]:
-    """Start the instance; of two attempts with one token, EC2 makes one instance."""
+    """Start the instance. EC2 starts only one instance for two requests with the same token."""
     tags = _tags(resources.tags)
     return {
         "ReadInput": {
@@ -112,7 +112,7 @@ def _starting(resources: BakingResources) -> dict[str, State]:
 
 
 def _pulling(resources: BakingResources) -> dict[str, State]:
-    """Pull and unpack; Systems Manager ends the command by the times that the document gives it."""
+    """Pull and unpack the images. Systems Manager stops the command after the document's timeout."""
     return {
         "PullImages": _call(
             "ssm:sendCommand",
@@ -150,7 +150,7 @@ def _pulling(resources: BakingResources) -> dict[str, State]:
 
 
 def _stopping() -> dict[str, State]:
-    """Stop the instance, so that everything is on the volume."""
+    """Stop the instance, so that all data is written to the volume."""
     return {
         "StopInstance": _call(
             "ec2:stopInstances", {"InstanceIds": ["{% $instanceId %}"]}, then="WaitForInstance"
@@ -180,7 +180,7 @@ def _stopping() -> dict[str, State]:
 
 
 def _copying(resources: BakingResources) -> dict[str, State]:
-    """Take the snapshot, and keep the volume until it is complete."""
+    """Take the snapshot, and keep the volume until the snapshot is complete."""
     tags = _tags({**resources.tags, **resources.snapshot_tags}, {IMAGES_TAG: "{% $imagesDigest %}"})
     return {
         "TakeSnapshot": _call(
@@ -219,7 +219,7 @@ def _copying(resources: BakingResources) -> dict[str, State]:
 
 
 def _ending() -> dict[str, State]:
-    """End the instance however it went, and take an incomplete snapshot away."""
+    """Terminate the instance in every case, and delete an incomplete snapshot."""
     return {
         "TerminateInstance": _call(
             "ec2:terminateInstances",
@@ -261,7 +261,7 @@ def _call(
     on_failure: str = "TerminateInstance",
     attempts: int = _CALL_ATTEMPTS,
 ) -> State:
-    """Call an operation of AWS, again where that may help, and remember why it failed."""
+    """Call an AWS API operation with retries, and store the reason of a failure."""
     service, name = operation.split(":")
     state: State = {
         "Type": "Task",
@@ -293,7 +293,7 @@ def _call(
 
 
 def _look(what_failed: str) -> dict[str, str | int]:
-    """Count how often something was looked at, and give it up in the end."""
+    """Count the status checks, and fail when there were too many."""
     return {
         "looks": "{% $looks + 1 %}",
         "failure": f'{{% $looks < {_MOST_LOOKS} ? "" : "{what_failed}" %}}',
@@ -305,7 +305,7 @@ def _wait(then: str) -> State:
 
 
 def _choice(conditions: Mapping[str, str], *, otherwise: str) -> State:
-    """Go where the first condition that holds leads."""
+    """Go to the state of the first condition that is true."""
     choices = [{"Condition": condition, "Next": then} for condition, then in conditions.items()]
     return {"Type": "Choice", "Choices": choices, "Default": otherwise}
 
@@ -315,12 +315,12 @@ def _data_volume() -> dict[str, Any]:
 
 
 def _volume(device: str, fields: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return an encrypted volume under the account's default key, which nodes of pools have as well."""
+    """Return a volume that is encrypted with the account's default key, as the volumes of nodes are."""
     ebs = {"DeleteOnTermination": True, "Encrypted": True, "VolumeType": "gp3", **(fields or {})}
     return {"DeviceName": device, "Ebs": ebs}
 
 
 def _tags(*tags: Mapping[str, str]) -> list[dict[str, str]]:
-    """Return tags as EC2 spells them, with the pool's."""
+    """Return tags in EC2's format, including the pool's tag."""
     together = {key: value for each in tags for key, value in each.items()} | {POOL_TAG: "{% $pool %}"}
     return [{"Key": key, "Value": value} for key, value in together.items()]

@@ -1,8 +1,8 @@
 """The commands on the instance that bakes images: a Systems Manager document, schema 2.2.
 
 The agent runs in Bottlerocket's control container, which reaches the host through the admin container
-(https://github.com/bottlerocket-os/bottlerocket#exploration). Nobody can pass it a command: it takes the
-names of images, and nothing that a shell would read as more.
+(https://github.com/bottlerocket-os/bottlerocket#exploration). Callers cannot inject commands: the parameter
+accepts only image names, without characters that are special to a shell.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _TIMEOUT_SECONDS = 7200
 _PULL_ATTEMPTS = 3
 _CTR = "admin ctr --address /run/containerd/containerd.sock --namespace k8s.io"
 
-#: Image references, parted by single spaces (the grammar of distribution/reference, somewhat wider).
+#: Image references, separated by single spaces (slightly wider than the grammar of distribution/reference).
 IMAGES_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._:/@-]*( [A-Za-z0-9][A-Za-z0-9._:/@-]*)*$"
 
-#: kubelet stops first, for it would take images away that no pod uses. ``--local`` makes ctr unpack with the
-#: snapshotter that it is told, the label is how Kubernetes' side of containerd knows an image for its own,
-#: and the last line but one lets go of the compressed layers, as the nodes' own settings do.
+#: kubelet is stopped first, because it would delete images that no pod uses. With ``--local``, ctr unpacks
+#: with the given snapshotter. The label marks the image for containerd's Kubernetes plug-in. The last line
+#: but one deletes the compressed layers, as the settings of nodes do.
 _SCRIPT = f"""\
 set -eu
 admin() {{ apiclient exec admin sheltie "$@"; }}
@@ -43,7 +43,7 @@ admin sync
 
 
 def pull_document() -> dict[str, Any]:
-    """Return the document; its one parameter ``Images`` is image references parted by spaces."""
+    """Return the document. Its only parameter, ``Images``, has image references separated by spaces."""
     return {
         "schemaVersion": "2.2",
         "description": "Pulls container images onto the data volume of a Bottlerocket instance",

@@ -1,4 +1,4 @@
-"""News of nodes that AWS is about to take away."""
+"""Warnings about nodes that AWS is going to interrupt."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from constructs import Construct
 
 from inference_constructs.findings import acknowledge
 
-#: EventBridge source and detail type by construct id, as Karpenter's interruption controller reads them
+#: EventBridge source and detail type by construct ID, for Karpenter's interruption controller
 #: (https://karpenter.sh/v1.14/concepts/disruption/#interruption).
 _EVENTS = {
     "ScheduledChange": ("aws.health", "AWS Health Event"),
@@ -26,7 +26,7 @@ _RETENTION_SECONDS = 300
 
 
 class InterruptionQueue(sqs.Queue):
-    """A queue of warnings about nodes, which Karpenter answers by draining them in time."""
+    """A queue of warnings about nodes. Karpenter reads it and drains the nodes in time."""
 
     def __init__(self, scope: Construct, construct_id: str) -> None:
         super().__init__(
@@ -47,7 +47,7 @@ class InterruptionQueue(sqs.Queue):
         )
         acknowledge(
             self,
-            {"SQS3": "A warning is worthless after five minutes; there is nothing to do with a dead one."},
+            {"SQS3": "A warning is useless after five minutes, so a dead-letter queue has no purpose."},
         )
 
     def _rule(self, name: str, source: str, detail_type: str) -> events.CfnRule:

@@ -1,4 +1,4 @@
-"""A queue through which jobs get onto a pool."""
+"""A queue that admits jobs to a pool."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from inference_constructs.capacity.queue_manifests import (
 
 
 class JobQueue(eks.KubernetesManifest):
-    """A pool's ResourceFlavor, ClusterQueue and LocalQueue of Kueue, which come and go together.
+    """Kueue's ResourceFlavor, ClusterQueue and LocalQueue of one pool, created and deleted together.
 
     Parameters
     ----------
     cluster
-        Where Kueue runs.
+        Cluster that runs Kueue.
     queue
         The pool's queue.
     cohort
-        Queues that lend each other what they do not use.
+        Group of queues that lend each other unused quota.
     namespace
-        Where the jobs are.
+        Namespace of the jobs.
     """
 
     def __init__(

@@ -25,7 +25,7 @@ class KarpenterIdentity(Construct):
     Parameters
     ----------
     cluster_name
-        A plain string, for it becomes part of IAM condition keys.
+        A plain string without CDK tokens, because it becomes part of IAM condition keys.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, cluster_name: str) -> None:
@@ -54,13 +54,13 @@ class KarpenterIdentity(Construct):
             service_accounts=[SERVICE_ACCOUNT],
             managed_policy_arns=[policy.ref for policy in policies],
         )
-        # Without this entry nodes start and never join.
+        # Without this access entry nodes start but never join the cluster.
         eks.CfnAccessEntry(
             self, "Nodes", cluster_name=cluster_name, principal_arn=self.node_role.attr_arn, type="EC2_LINUX"
         )
         acknowledge_wildcards(
             self,
             chain.from_iterable(documents.values()),
-            "Nodes are not known at deployment: permissions to change are bound to the cluster's "
-            "tags, permissions to read to the region, as in Karpenter's own template.",
+            "Nodes are not known at deployment. Write permissions are limited to the cluster's tags, read "
+            "permissions to the region, as in Karpenter's own template.",
         )

@@ -1,8 +1,8 @@
-"""Karpenter's permissions, as data and not as grants: they follow Karpenter's template by statement.
+"""Karpenter's permissions as IAM statements, because they follow Karpenter's template statement by statement.
 
-After the six policies of Karpenter 1.14's getting-started template
-(https://karpenter.sh/v1.14/reference/cloudformation/): everything that changes something is bound to tags
-with the cluster's name.
+Source: the six policies of Karpenter 1.14's getting-started template
+(https://karpenter.sh/v1.14/reference/cloudformation/). Write permissions are limited to tags with the
+cluster's name.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class KarpenterScope:
     Parameters
     ----------
     partition, region, account
-        Of all resources.
+        Location of all resources.
     cluster_name
-        A plain string: it becomes part of condition keys.
+        A plain string without CDK tokens, because it becomes part of condition keys.
     node_role_arn
         ARN of the only role that Karpenter may pass to nodes.
     queue_arn
@@ -49,15 +49,15 @@ class KarpenterScope:
 
     @property
     def instance_profiles_arn(self) -> str:
-        """ARN pattern of instance profiles; which of them is decided by tags."""
+        """ARN pattern of all instance profiles, which conditions on tags limit further."""
         return f"arn:{self.partition}:iam::{self.account}:instance-profile/*"
 
     def ec2_arns(self, *kinds: str, account: str = "*") -> list[str]:
-        """ARN patterns of EC2 resources of these kinds; which of them is decided by tags."""
+        """ARN patterns of all EC2 resources of these kinds, which conditions on tags limit further."""
         return [f"arn:{self.partition}:ec2:{self.region}:{account}:{kind}/*" for kind in kinds]
 
     def owned(self, tag_source: str) -> dict[str, str]:
-        """Condition that a tag (``aws:RequestTag`` or ``aws:ResourceTag``) names this cluster as owner."""
+        """Condition that a tag (``aws:RequestTag`` or ``aws:ResourceTag``) marks this cluster as owner."""
         return {f"{tag_source}/kubernetes.io/cluster/{self.cluster_name}": "owned"}
 
 
@@ -100,7 +100,7 @@ def karpenter_policies(scope: KarpenterScope) -> dict[str, Statements]:
 
 
 def _node_lifecycle(scope: KarpenterScope) -> Statements:
-    """Start, tag and end instances that carry the cluster's tag, and nothing else."""
+    """Start, tag and terminate instances that have the cluster's tag."""
     launched = scope.ec2_arns(
         "fleet", "instance", "volume", "network-interface", "launch-template", "spot-instances-request"
     )
@@ -165,7 +165,7 @@ def _node_lifecycle(scope: KarpenterScope) -> Statements:
 
 
 def _iam_integration(scope: KarpenterScope) -> Statements:
-    """Make instance profiles of the one node role."""
+    """Create instance profiles with the node role."""
     profiles = scope.instance_profiles_arn
     resource_region = {f"aws:ResourceTag/{_REGION_TAG}": scope.region}
     requested = {
@@ -210,7 +210,7 @@ def _iam_integration(scope: KarpenterScope) -> Statements:
 
 
 def _resource_discovery(scope: KarpenterScope) -> Statements:
-    """Read what can be launched, where, and for how much."""
+    """Read instance types, their offerings and their prices."""
     reads = (
         "CapacityReservations",
         "Images",

@@ -1,4 +1,4 @@
-"""A pool of nodes that Karpenter starts and ends."""
+"""A pool of nodes that Karpenter starts and terminates."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from inference_constructs.capacity.pool_manifests import (
 
 
 class KarpenterPool(eks.KubernetesManifest):
-    """A NodePool with its EC2NodeClass, and another NodePool where nodes are kept.
+    """A NodePool with its EC2NodeClass, and a second NodePool if the pool has a minimum.
 
-    One manifest a pool and one more for what comes and goes with a minimum, for CDK does not remove an object
-    that merely vanishes from a manifest (https://github.com/aws/aws-cdk/issues/22085).
+    The second NodePool has its own manifest, because CDK does not delete an object that is only removed from
+    a manifest (https://github.com/aws/aws-cdk/issues/22085).
 
     Parameters
     ----------
     cluster
-        Where Karpenter runs.
+        Cluster that runs Karpenter.
     pool
         The pool.
     nodes
-        Properties that nodes of all pools share.
+        Properties that all nodes share.
     """
 
     def __init__(

@@ -1,9 +1,9 @@
-"""Karpenter's objects for each pool: an EC2NodeClass (a node's properties) and NodePools (choice and number).
+"""Karpenter's objects for each pool: an EC2NodeClass (properties of a node) and NodePools (types and number).
 
-A pool with nodes that are kept has two NodePools of one node class, for Karpenter cannot turn one kind into
-the other: nodes that pods ask for, and a fixed number that is there anyway.
+A pool with a minimum has two NodePools of one node class: one for the nodes that pods request, and a static
+one with a fixed number of nodes. Karpenter cannot convert one kind to the other.
 
-Fields as in Karpenter 1.14 (https://karpenter.sh/v1.14/concepts/nodepools/ and …/nodeclasses/).
+Fields are those of Karpenter 1.14 (https://karpenter.sh/v1.14/concepts/nodepools/ and …/nodeclasses/).
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from inference_constructs.capacity import bottlerocket
 
 Manifest = dict[str, Any]
 
-#: A gp3 volume gives 0.25 MiB/s an operation; 3,000 operations cost nothing
+#: A gp3 volume has 0.25 MiB/s per IOPS, and 3,000 IOPS are free of charge
 #: (https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html).
 _LEAST_GP3_OPERATIONS = 3000
 _ROOT_VOLUME_GIB = 4
-#: Device resource of the GPUs whose driver is in an image of its own.
+#: Device resource of GPUs that need a separate node image with their driver.
 _NVIDIA = "nvidia.com/gpu"
 
 
 @dataclass(frozen=True)
 class ReservedInstances:
-    """Capacity that is paid for already.
+    """Reserved EC2 capacity.
 
     Parameters
     ----------
     selector
-        Karpenter's term for it: ``id``, or ``tags``.
+        Karpenter's selector term: ``id`` or ``tags``.
     kind
         Karpenter's reservation type: ``default`` (On-Demand Capacity Reservation) or ``capacity-block``.
     """
@@ -55,29 +55,30 @@ class PoolProperties:
     name
         Name of the NodePool and its node class, and value of the pool label.
     instance_types
-        Types of one architecture and one accelerator, or none.
+        Instance types of one architecture, all with the same accelerator or all without one.
     image
         Image that nodes boot. It is pinned, because Karpenter replaces nodes whose image changes.
     capacity_types
-        Karpenter's words: ``on-demand``, ``spot``, ``reserved``; of two, spot comes first where there is any.
+        Karpenter's capacity types: ``on-demand``, ``spot``, ``reserved``. Karpenter prefers spot to
+        on-demand.
     max_nodes
-        Nodes at the most.
+        Maximum number of nodes.
     min_nodes
-        How many of them are kept whether pods need them or not.
+        Number of nodes that always run, even if no pod needs them.
     reserved
-        Which capacity is used with ``reserved``.
+        Reserved capacity, for the capacity type ``reserved``.
     availability_zone
-        The one zone of its nodes, by name; None for any.
+        Name of the only zone of its nodes; None for any zone.
     efa
         Whether nodes start with all their EFA interfaces.
     labels, taints
-        The user's own, beside the library's; taints in Kubernetes' words.
+        The user's labels and taints, in addition to the library's. Taints are in Kubernetes' format.
     disk_gib
         EBS data volume of a node in GiB.
     labelled
-        Whether nodes carry the pool label; pods without a pool run where there is none.
+        Whether nodes have the pool label. Pods that select no pool run on nodes without it.
     image_snapshot_id
-        Snapshot that the data volume is made from; None for an empty one.
+        Snapshot for the data volume; None for an empty volume.
     """
 
     name: str
@@ -97,7 +98,7 @@ class PoolProperties:
 
     @property
     def uses_instance_store(self) -> bool:
-        """Whether images lie on NVMe: every type has it, and they do not come with the EBS volume."""
+        """Whether images are stored on local NVMe: all types have it, and no snapshot is used."""
         return not self.image_snapshot_id and all(each.local_nvme_gb for each in self.instance_types)
 
 
@@ -110,9 +111,9 @@ class NodeProperties:
     role_name
         Role of the nodes.
     subnet_ids, security_group_ids
-        Where they are and what admits them.
+        Subnets and security groups of the nodes.
     efa_security_group_ids
-        Security groups that let EFA interfaces reach each other, in addition.
+        Additional security groups that let EFA interfaces reach each other.
     tags
         Tags of instances and volumes.
     """
@@ -132,7 +133,7 @@ def node_class(pool: PoolProperties, nodes: NodeProperties) -> Manifest:
     pool
         The pool.
     nodes
-        Properties that nodes of all pools share.
+        Properties that all nodes share.
     """
     groups = [*nodes.security_group_ids, *(nodes.efa_security_group_ids if pool.efa else ())]
     specification = {
@@ -168,7 +169,7 @@ def node_class(pool: PoolProperties, nodes: NodeProperties) -> Manifest:
 
 
 def node_pool(pool: PoolProperties) -> Manifest:
-    """Return the NodePool of the nodes that pods ask for.
+    """Return the NodePool of the nodes that pods request.
 
     Parameters
     ----------
@@ -179,9 +180,9 @@ def node_pool(pool: PoolProperties) -> Manifest:
 
 
 def kept_node_pool(pool: PoolProperties) -> Manifest:
-    """Return the NodePool of the nodes that always run. Karpenter accepts only a limit of nodes there.
+    """Return the NodePool of the nodes that always run. Karpenter accepts only a limit on nodes for it.
 
-    No blueprint can name a pool so that the names meet: this one has a dot.
+    Its name contains a dot, so it cannot be the name of a pool in the blueprint.
 
     Parameters
     ----------
@@ -193,7 +194,7 @@ def kept_node_pool(pool: PoolProperties) -> Manifest:
 
 
 def node_taints(pool: PoolProperties) -> list[Manifest]:
-    """Keep pods that request no accelerator off accelerated nodes, and apply the user's own taints.
+    """Return taints that keep pods without accelerators off accelerated nodes, and the user's taints.
 
     Parameters
     ----------
@@ -214,7 +215,7 @@ def node_taints(pool: PoolProperties) -> list[Manifest]:
 
 
 def _node_pool(pool: PoolProperties, name: str, specification: Manifest) -> Manifest:
-    """Return a NodePool whose nodes are the pool's."""
+    """Return a NodePool for nodes of the pool."""
     labels = _labels(pool)
     return {
         "apiVersion": "karpenter.sh/v1",
@@ -233,8 +234,8 @@ def _node_pool(pool: PoolProperties, name: str, specification: Manifest) -> Mani
                     },
                     "requirements": _requirements(pool),
                     "taints": node_taints(pool),
-                    # A node that has waited an hour for a budget goes anyway: its replacement takes minutes.
-                    # Draining starts early enough for each pod's whole grace period, in which streams end.
+                    # After an hour Karpenter drains a node even if a PodDisruptionBudget blocks that.
+                    # Draining starts early enough for each pod's full grace period, in which streams end.
                     "terminationGracePeriod": "1h",
                 },
             },
@@ -243,9 +244,9 @@ def _node_pool(pool: PoolProperties, name: str, specification: Manifest) -> Mani
 
 
 def _disruption(pool: PoolProperties) -> Manifest:
-    """Give empty nodes back soon; replace nodes in use one at a time, and never move pods to save money.
+    """Remove empty nodes soon, replace used nodes one at a time, and never move pods to save money.
 
-    Reserved capacity is paid for whether it is used or not, so its nodes stay, with their images and caches.
+    Reserved capacity costs the same when it is unused, so its nodes stay and keep their images and caches.
     """
     return {
         "budgets": [{"nodes": "100%", "reasons": ["Empty"]}, {"nodes": "1", "reasons": ["Drifted"]}],
@@ -255,7 +256,7 @@ def _disruption(pool: PoolProperties) -> Manifest:
 
 
 def _labels(pool: PoolProperties) -> dict[str, str]:
-    """Mark nodes for the pods of their pool, and for the EFA device plug-in."""
+    """Return labels for the pods of the pool and for the EFA device plug-in."""
     labels = dict(pool.labels)
     if pool.labelled:
         labels[placement.POOL_LABEL] = pool.name
@@ -265,9 +266,10 @@ def _labels(pool: PoolProperties) -> dict[str, str]:
 
 
 def _network_interfaces(pool: PoolProperties) -> Manifest:
-    """Spell the interfaces out where all types have the same ones.
+    """Return the EFA interfaces, if all instance types have the same ones.
 
-    Karpenter would give each EFA an IP address of its own; where types differ it does, for pods that ask.
+    Without them Karpenter assigns an IP address to each EFA interface, and adds EFA only for pods that
+    request it.
     """
     if not pool.efa or not efa_layouts_are_one(pool.instance_types):
         return {}
@@ -284,7 +286,7 @@ def _network_interfaces(pool: PoolProperties) -> Manifest:
 
 
 def _limits(pool: PoolProperties) -> Manifest:
-    """Bound the pool by nodes, and by accelerators, which Karpenter knows before a node has joined."""
+    """Return limits on nodes and accelerators. Karpenter counts accelerators before a node has joined."""
     accelerators = max(instance_type.accelerator_count for instance_type in pool.instance_types)
     nodes = pool.max_nodes - pool.min_nodes
     limits: Manifest = {"nodes": str(nodes)}
@@ -294,7 +296,7 @@ def _limits(pool: PoolProperties) -> Manifest:
 
 
 def _requirements(pool: PoolProperties) -> list[Manifest]:
-    """Name instance types, how they are paid for, their architecture and their zone."""
+    """Return requirements on the instance type, the capacity type, the architecture and the zone."""
     requirements = {
         "node.kubernetes.io/instance-type": [instance_type.name for instance_type in pool.instance_types],
         "karpenter.sh/capacity-type": list(pool.capacity_types),
@@ -309,19 +311,19 @@ def _requirements(pool: PoolProperties) -> list[Manifest]:
 
 
 def _image_parameter(pool: PoolProperties) -> str:
-    """Return where the id of the pool's image is."""
+    """Return the Systems Manager parameter with the ID of the pool's image."""
     nvidia = _accelerator_resource(pool) == _NVIDIA
     return bottlerocket.image_parameter(pool.image, pool.instance_types[0].architecture, nvidia=nvidia)
 
 
 def _accelerator_resource(pool: PoolProperties) -> str:
-    """Return the device resource of the pool's accelerator."""
+    """Return the Kubernetes resource name of the pool's accelerator."""
     accelerator = pool.instance_types[0].accelerator
     return accelerator.resource_name if accelerator else ""
 
 
 def _image_volume(pool: PoolProperties) -> Manifest:
-    """Return how the data volume is filled and how fast it is, where images lie on it."""
+    """Return the snapshot and the speed of the data volume, if images are stored on it."""
     if pool.uses_instance_store:
         return {}
     throughput = gp3_mib_per_second(pool.instance_types)

@@ -1,6 +1,6 @@
 """Kueue's objects for each pool: a ResourceFlavor (nodes), a ClusterQueue (quota) and a LocalQueue (entry).
 
-Fields as in Kueue 0.19 (https://kueue.sigs.k8s.io/docs/concepts/).
+Fields are those of Kueue 0.19 (https://kueue.sigs.k8s.io/docs/concepts/).
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class QueueProperties:
     pool
         Name of the pool, and of the three objects.
     taints
-        Taints of its nodes, as Kubernetes spells them. Admitted pods tolerate them.
+        Taints of its nodes in Kubernetes' format. Admitted pods tolerate them.
     quota
         Total that jobs may request from the pool: Kubernetes quantities by resource.
     lenders
-        Pools whose idle nodes this queue's jobs may run on, in the order in which they are tried.
+        Pools whose idle nodes the queue's jobs may also use, in order of preference.
     """
 
     pool: str
@@ -39,7 +39,7 @@ class QueueProperties:
 
 
 def resource_flavor(queue: QueueProperties) -> Manifest:
-    """Return what sends admitted pods to the pool's nodes and lets them stay there.
+    """Return the ResourceFlavor, which adds the pool's node selector and tolerations to admitted pods.
 
     Parameters
     ----------
@@ -57,14 +57,14 @@ def resource_flavor(queue: QueueProperties) -> Manifest:
 
 
 def cluster_queue(queue: QueueProperties, *, cohort: str, namespace: str) -> Manifest:
-    """Return the quota of a pool, which goes back to its own jobs when these need it.
+    """Return the ClusterQueue with a pool's quota. Lent quota is reclaimed when the pool's own jobs need it.
 
     Parameters
     ----------
     queue
         The pool's queue.
     cohort
-        Queues that lend each other what they do not use.
+        Group of queues that lend each other unused quota.
     namespace
         Namespace of the jobs that are admitted.
     """
@@ -91,7 +91,7 @@ def cluster_queue(queue: QueueProperties, *, cohort: str, namespace: str) -> Man
                     ],
                 }
             ],
-            # What was lent comes back before anything is borrowed; among a queue's own jobs priority decides.
+            # A queue reclaims lent quota before it borrows. Within a queue, the priority decides.
             "preemption": {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"},
             "flavorFungibility": {"whenCanBorrow": "MayStopSearch", "whenCanPreempt": "MayStopSearch"},
         },
@@ -99,14 +99,14 @@ def cluster_queue(queue: QueueProperties, *, cohort: str, namespace: str) -> Man
 
 
 def local_queue(queue: QueueProperties, *, namespace: str) -> Manifest:
-    """Return what jobs of the namespace name to be admitted to the pool.
+    """Return the LocalQueue, which jobs of the namespace refer to.
 
     Parameters
     ----------
     queue
         The pool's queue.
     namespace
-        Where the jobs are.
+        Namespace of the jobs.
     """
     metadata = {"name": queue.pool, "namespace": namespace}
     return _object("LocalQueue", metadata, {"clusterQueue": queue.pool})
@@ -117,5 +117,5 @@ def _object(kind: str, metadata: Manifest, specification: Manifest) -> Manifest:
 
 
 def _toleration(taint: Mapping[str, str]) -> Manifest:
-    """Tolerate one taint; without a value there is none to compare."""
+    """Return a toleration of one taint. It compares the value only if the taint has one."""
     return {**taint, "operator": "Equal" if "value" in taint else "Exists"}

@@ -1,1 +1,1 @@
-"""Workers that run as tasks of Amazon ECS."""
+"""Workers that run as Amazon ECS tasks."""

@@ -1,4 +1,4 @@
-"""Scaling of tasks by the backlog of their queue."""
+"""Scales tasks by the backlog of their queue."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from aws_cdk import aws_ecs as ecs
 from inference_constructs.batch.batch_shard_queue import BatchShardQueue
 from inference_constructs.batch.model_worker import WorkerCount
 
-#: A policy may have as many (Application Auto Scaling, Service quotas); CDK makes two policies of the steps.
+#: Maximum number of steps per policy (Application Auto Scaling, Service quotas). CDK splits the steps into
+#: two policies.
 _MOST_STEPS = 20
 _COOLDOWN_MINUTES = 5
 
@@ -21,8 +22,9 @@ _COOLDOWN_MINUTES = 5
 def scale_on_backlog(service: ecs.FargateService, queue: BatchShardQueue, count: WorkerCount) -> None:
     """Scale a service to the number of tasks that the messages of its queue need.
 
-    Messages in progress count like waiting ones: a worker that still has a shard is needed. The policy sets
-    the number itself and not a change, so it also scales from zero, where a target per task is undefined.
+    Messages in progress count like waiting ones, because a worker that still has a shard is needed. The
+    policy sets the exact number of tasks. It therefore also scales from zero, where a target per task is
+    undefined.
 
     Parameters
     ----------
@@ -56,7 +58,7 @@ def backlog_steps(count: WorkerCount) -> list[autoscaling.ScalingInterval]:
     """
     width = math.ceil((count.most - count.least) / (_MOST_STEPS - 1))
     numbers = [*range(count.least, count.most, width), count.most]
-    # Halfway between two numbers of messages, so that none lies on a border.
+    # Bounds are halfway between two numbers of messages, so that no number lies on a bound.
     borders = [0.0, *(number * count.shards + 0.5 for number in numbers[:-1]), None]
     return [
         autoscaling.ScalingInterval(change=number, lower=lower, upper=upper)
@@ -68,7 +70,7 @@ def _backlog(queue: BatchShardQueue) -> cloudwatch.IMetric:
     period = cdk.Duration.minutes(1)
     return cloudwatch.MathExpression(
         expression="waiting + working",
-        label="Messages that wait or are in work",
+        label="Messages waiting or in progress",
         period=period,
         using_metrics={
             "waiting": queue.metric_waiting_shards(period=period),

@@ -10,12 +10,12 @@ from inference_constructs.network.gateway import Gateway
 
 
 class WorkerCluster(ecs.Cluster):
-    """A Fargate cluster. Its tasks reach AWS and the models; nothing can connect to them.
+    """A Fargate cluster. Its tasks can reach AWS and the models, and accept no connections.
 
     Parameters
     ----------
     vpc
-        Its private subnets hold the tasks.
+        VPC whose private subnets hold the tasks.
     gateway
         The models' load balancer.
     """

@@ -18,13 +18,13 @@ from inference_constructs.findings import acknowledge, acknowledge_grants
 
 #: Longest time that Fargate allows between SIGTERM and SIGKILL (Amazon ECS API, ContainerDefinition).
 _STOP_SECONDS = 120
-#: Of it for requests in flight; the rest is for their commit and for giving shards back.
+#: Part of this time for requests in flight. The rest is for storing their results and returning shards.
 _DRAIN_SECONDS = 90
-_STATUS_FILE = "/tmp/status"  # noqa: S108 - of the container, whose only process writes it
+_STATUS_FILE = "/tmp/status"  # noqa: S108 - only one process of the container writes to its /tmp
 
 
 class WorkerService(Construct):
-    """An ECS service of batch workers without public addresses, their log and their permissions.
+    """An ECS service of batch workers without public addresses, with its log and permissions.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class WorkerService(Construct):
             retention=logs.RetentionDays.THREE_MONTHS,
         )
         execution_role = self._execution_role(repository)
-        #: The tasks, as ECS keeps them.
+        #: The ECS service.
         self.service = ecs.FargateService(
             self,
             "Service",
@@ -86,7 +86,7 @@ class WorkerService(Construct):
     def _task_definition(
         self, repository: ecr.IRepository, tag: str, execution_role: iam.Role
     ) -> ecs.FargateTaskDefinition:
-        """Describe one task."""
+        """Add the definition of a task."""
         definition = ecs.FargateTaskDefinition(
             self,
             "Task",
@@ -109,7 +109,7 @@ class WorkerService(Construct):
                 batch_environment.DRAIN_SECONDS: str(_DRAIN_SECONDS),
                 batch_environment.STATUS_FILE: _STATUS_FILE,
             },
-            # The file is written every 5 s while the process is well.
+            # A healthy process writes the file every 5 s.
             health_check=ecs.HealthCheck(
                 command=["CMD-SHELL", f'test -n "$(find {_STATUS_FILE} -newermt "-60 seconds")"'],
                 interval=cdk.Duration.seconds(30),
@@ -125,23 +125,23 @@ class WorkerService(Construct):
         container.add_mount_points(
             ecs.MountPoint(container_path="/tmp", read_only=False, source_volume="temporary")  # noqa: S108
         )
-        acknowledge(definition, {"ECS2": "Names and addresses; nothing of them is a secret."})
+        acknowledge(definition, {"ECS2": "The variables contain names and addresses, but no secrets."})
         return definition
 
     def _without_capabilities(self) -> ecs.LinuxParameters:
-        """Take every capability of the kernel away."""
+        """Drop all Linux capabilities."""
         parameters = ecs.LinuxParameters(self, "Linux", init_process_enabled=False)
         parameters.drop_capabilities(ecs.Capability.ALL)
         return parameters
 
     def _task_role(self) -> iam.IRole:
-        """Let the worker do what it does anywhere."""
+        """Add the role with the worker's permissions."""
         role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("ecs-tasks.amazonaws.com"))
         acknowledge_grants(role, self._worker.grant_run(role), WILDCARDS)
         return role
 
     def _execution_role(self, repository: ecr.IRepository) -> iam.Role:
-        """Let ECS pull this very image and write this very log."""
+        """Allow ECS to pull only this image and write only this log."""
         role = iam.Role(self, "ExecutionRole", assumed_by=iam.ServicePrincipal("ecs-tasks.amazonaws.com"))
         repository.grant_pull(role)
         self._log.grant_write(role)
@@ -153,7 +153,7 @@ class WorkerService(Construct):
 
 
 def _strategies(spot_percent: int) -> list[ecs.CapacityProviderStrategy]:
-    """Return one task that is never Spot, and a share of the others that is."""
+    """Return a strategy with one on-demand task, and a share of Spot for the other tasks."""
     on_demand = ecs.CapacityProviderStrategy(capacity_provider="FARGATE", base=1, weight=100 - spot_percent)
     if not spot_percent:
         return [on_demand]

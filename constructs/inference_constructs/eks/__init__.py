@@ -1,1 +1,1 @@
-"""The cluster, its nodes for the platform itself, and access to it from other stacks."""
+"""The EKS cluster, its system nodes, and access to it from other stacks."""

@@ -20,11 +20,11 @@ class AddOn:
     Parameters
     ----------
     construct_id, name
-        Its construct's id, and the name that EKS knows.
+        Construct ID, and the add-on's name in EKS.
     configuration
-        Values of the add-on's own schema.
+        Configuration values, in the add-on's own schema.
     outlives
-        Whether what it installed stays when the add-on is taken out; it goes with the cluster.
+        Whether its Kubernetes objects stay when the add-on is removed. They are deleted with the cluster.
     """
 
     construct_id: str
@@ -33,7 +33,8 @@ class AddOn:
     outlives: bool = False
 
 
-#: Daemons without which a node is not ready. Prefix delegation gives a node 110 pods whatever its interfaces.
+#: Daemons that a node needs to become ready. With prefix delegation every node can run 110 pods, regardless
+#: of its network interfaces.
 BEFORE_NODES = (
     AddOn(
         "VpcCni",
@@ -45,12 +46,13 @@ BEFORE_NODES = (
     AddOn("NodeMonitoringAgent", "eks-node-monitoring-agent"),
 )
 
-#: Deployments; they become active only where there are nodes.
+#: Deployments. They become active only when the cluster has nodes.
 AFTER_NODES = (AddOn("CoreDns", "coredns"), AddOn("MetricsServer", "metrics-server"))
 
-#: Secrets of Secrets Manager as Kubernetes secrets of the pods that mount them, on accelerated nodes too: the
-#: driver tolerates every taint of its own accord, its provider does not. Permissions come from `SecretSync`.
-#: It stays, because models are updated after the cluster: to give up an object, Helm has to know its kind.
+#: Provides secrets of Secrets Manager as Kubernetes secrets to the pods that mount them. The driver tolerates
+#: all taints by default, but its provider needs tolerations for accelerated nodes. `SecretSync` adds
+#: permissions. The objects outlive the add-on, because models are updated after the cluster, and Helm can
+#: delete an object only while its kind exists.
 SECRETS = AddOn(
     "Secrets",
     "aws-secrets-store-csi-driver-provider",
@@ -72,9 +74,9 @@ class ClusterAddOns(Construct):
     add_ons
         The add-ons.
     versions
-        Version by name; where it is None, EKS takes its default for the cluster's Kubernetes at creation.
+        Version by name. For None, EKS chooses its default for the cluster's Kubernetes version at creation.
     after
-        Constructs that have to exist before the add-ons.
+        Constructs that must exist before the add-ons.
     """
 
     def __init__(
@@ -93,7 +95,7 @@ class ClusterAddOns(Construct):
         self.node.add_dependency(*after)
 
     def _install(self, cluster_name: str, add_on: AddOn, version: str | None) -> None:
-        """Create one add-on; its own fields win over earlier ones, so an update never stops half-way."""
+        """Create an add-on. It overwrites conflicting fields, so that an update does not fail half-way."""
         eks.CfnAddon(
             self,
             add_on.construct_id,

@@ -35,23 +35,23 @@ _LIBRARY_POLICIES = (
 
 
 class InferenceCluster(eks.Cluster):
-    """A control plane with API authentication, encrypted secrets, all its logs, and no nodes of its own.
+    """A control plane with API authentication, encrypted secrets, all control plane logs, and no nodes.
 
-    Nobody is administrator by having created it: the handler that applies charts and manifests has an access
-    entry, people are given theirs.
+    The creator does not become administrator. The handler that applies charts and manifests has an access
+    entry. Add access entries for people.
 
     Parameters
     ----------
     cluster_name
-        A plain string, for IAM conditions cannot hold references in their keys.
+        A plain string without CDK tokens, because keys of IAM conditions cannot contain references.
     version
         Kubernetes version, such as ``1.35``.
     vpc, subnets
-        Where the control plane's network interfaces are; the handler runs there too.
+        Location of the control plane's network interfaces and of the handler.
     public_endpoint
         Whether the Kubernetes API also has a public endpoint.
     secrets_key
-        Key of Kubernetes secrets.
+        KMS key of Kubernetes secrets.
     """
 
     def __init__(
@@ -89,14 +89,14 @@ class InferenceCluster(eks.Cluster):
         )
         cdk.Annotations.of(self).acknowledge_warning(
             "@aws-cdk/aws-eks:clusterMustManuallyTagSubnet",
-            "Kubernetes creates no load balancers here, so subnets of an existing VPC need no tags for them.",
+            "Kubernetes creates no load balancers, so the subnets of an existing VPC need no tags for them.",
         )
         self._let_handler_read_charts()
         self._take_handler_logs_along()
         self._acknowledge_library(public_endpoint=public_endpoint)
 
     def _let_handler_read_charts(self) -> None:
-        """Admit the handler to every stack's charts here, so that no model's stack changes this one."""
+        """Let the handler read the charts of all stacks, so that models' stacks do not change this stack."""
         stack = cdk.Stack.of(self)
         bucket = f"cdk-{stack.synthesizer.bootstrap_qualifier}-assets-{stack.account}-{stack.region}"
         statement = {
@@ -108,10 +108,10 @@ class InferenceCluster(eks.Cluster):
         if provider is None or provider.role is None:
             raise ValueError(f"{self.node.path} has no kubectl provider")
         provider.role.add_to_principal_policy(iam.PolicyStatement.from_json(statement))
-        acknowledge_wildcards(self, [statement], "Chart assets are named by their content.")
+        acknowledge_wildcards(self, [statement], "The names of chart assets are hashes of their content.")
 
     def _take_handler_logs_along(self) -> None:
-        """Delete the handler's logs with it: aws-cdk-lib would leave them, and their cost, in the account."""
+        """Delete the handler's logs with it. By default they would stay in the account and cost money."""
         for element in self.node.find_all():
             if isinstance(element, logs.CfnLogGroup):
                 element.apply_removal_policy(cdk.RemovalPolicy.DESTROY)
@@ -128,20 +128,20 @@ class InferenceCluster(eks.Cluster):
         acknowledge_managed_policies(
             self,
             [*(f"{prefix}{policy}" for policy in _LIBRARY_POLICIES), public_registry],
-            "aws-cdk-lib attaches AWS's own policies for control plane, Lambda and charts from ECR.",
+            "aws-cdk-lib attaches AWS managed policies for the control plane, Lambda and charts from ECR.",
         )
         acknowledge(
             self,
             {
-                f"IAM5[Resource::<{handler}.Arn>:*]": "The framework invokes versions of its function.",
-                "L1": "aws-cdk-lib chooses the runtime that its handler is tested with.",
+                f"IAM5[Resource::<{handler}.Arn>:*]": "The provider framework invokes handler versions.",
+                "L1": "aws-cdk-lib chooses the runtime with which its handler is tested.",
             },
         )
         if public_endpoint:
-            acknowledge(self, {"EKS1": "The blueprint says endpointAccess: publicAndPrivate."})
+            acknowledge(self, {"EKS1": "The blueprint sets endpointAccess: publicAndPrivate."})
 
     def _logical_id(self, path: str) -> str:
-        """Return the logical id of what aws-cdk-lib makes below this construct."""
+        """Return the logical ID of a resource that aws-cdk-lib creates below this construct."""
         element: IConstruct = self
         for part in path.split("/"):
             element = element.node.find_child(part)

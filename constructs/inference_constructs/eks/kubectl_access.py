@@ -1,4 +1,4 @@
-"""Access to the cluster from other stacks: by values that outlive its resources, not by its construct."""
+"""Access to the cluster from other stacks, by plain values instead of the cluster's construct."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from constructs import Construct
 
 @dataclass(frozen=True)
 class KubectlAccess:
-    """What a stack needs to apply charts and manifests to a cluster that another stack creates.
+    """Values with which a stack applies charts and manifests to a cluster of another stack.
 
-    A construct that refers to the cluster itself would add to the cluster's stack, and so would every model.
+    A reference to the cluster's construct would add resources to the cluster's stack for each model.
 
     Parameters
     ----------
@@ -36,14 +36,14 @@ class KubectlAccess:
 
     @classmethod
     def from_cluster(cls, cluster: eks.Cluster, *, cluster_name: str) -> KubectlAccess:
-        """Return the access to a cluster that applies charts and manifests.
+        """Return the access to a cluster.
 
         Parameters
         ----------
         cluster
             The cluster.
         cluster_name
-            Its name as a plain string: stacks that refer to the construct's own name would depend on it.
+            Its name as a plain string. With the construct's name, other stacks would depend on the construct.
 
         Raises
         ------
@@ -65,7 +65,8 @@ class KubectlAccess:
         Parameters
         ----------
         scope
-            The stack that uses the cluster. Call this once per stack: the construct IDs are fixed.
+            The stack that uses the cluster. Call this only once per stack, because the construct IDs are
+            fixed.
         """
         role = iam.Role.from_role_arn(scope, "KubectlRole", self.handler_role_arn, mutable=False)
         provider = eks.KubectlProvider.from_kubectl_provider_attributes(

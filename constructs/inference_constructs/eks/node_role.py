@@ -1,4 +1,4 @@
-"""The role of nodes."""
+"""The IAM role of nodes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from inference_constructs.findings import acknowledge_managed_policies
 
 
 class NodeRole(iam.CfnRole):
-    """The role of a node: it may join the cluster and pull images.
+    """The IAM role of a node, which may join the cluster and pull images.
 
-    Pods, also those of the network plug-in, have their own permissions through Pod Identity
+    Pods, including those of the network plug-in, have their own permissions through Pod Identity
     (https://docs.aws.amazon.com/eks/latest/userguide/create-node-role.html).
     """
 
@@ -35,5 +35,5 @@ class NodeRole(iam.CfnRole):
             managed_policy_arns=policies,
         )
         acknowledge_managed_policies(
-            self, policies, "AWS maintains what a node needs of EKS and ECR in these two policies."
+            self, policies, "AWS maintains these two policies with a node's permissions for EKS and ECR."
         )

@@ -11,7 +11,7 @@ from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from constructs import Construct, IDependable
 
-#: One statement of an IAM policy document, in IAM's JSON.
+#: A statement of an IAM policy document, as JSON.
 Statement = Mapping[str, Any]
 
 _TRUST = {
@@ -28,11 +28,11 @@ _TRUST = {
 
 @jsii.implements(iam.IGrantable)
 class PodIdentity(Construct):
-    """An IAM role that the pods of some service accounts assume through EKS Pod Identity.
+    """An IAM role that the pods of service accounts assume through EKS Pod Identity.
 
-    The charts create the service accounts. The role has one inline policy: pods start after the whole role,
-    so they never run with a part of their permissions. Every ``grant_*`` method of a CDK construct takes a
-    ``PodIdentity`` and adds to that policy.
+    The charts create the service accounts. All permissions are in one inline policy of the role. Pods start
+    after the role exists, so they always have all permissions. Every ``grant_*`` method of a CDK construct
+    accepts a ``PodIdentity`` and adds to that policy.
 
     Parameters
     ----------
@@ -43,9 +43,9 @@ class PodIdentity(Construct):
     service_accounts
         Names of the service accounts.
     statements
-        Statements of the inline policy that no grant expresses, such as statements with IDs or conditions.
+        Statements of the inline policy that grants cannot express, such as statements with IDs or conditions.
     managed_policy_arns
-        ARNs of managed policies that the role has in addition.
+        ARNs of additional managed policies of the role.
 
     Examples
     --------
@@ -107,7 +107,7 @@ class PodIdentity(Construct):
         Returns
         -------
         IDependable
-            The role, which has to exist before the permission does.
+            The role, which contains the permission.
         """
         document = statement.to_statement_json()
         in_lists = {key: _listed(document[key]) for key in ("Action", "Resource")}
@@ -118,7 +118,7 @@ class PodIdentity(Construct):
 
 @jsii.implements(iam.IPrincipal)
 class _PodPrincipal:
-    """The principal of a pod identity: CDK's own roles have policies apart, which pods would not wait for."""
+    """The principal of a pod identity. CDK's roles have separate policies, for which pods would not wait."""
 
     def __init__(self, identity: PodIdentity) -> None:
         self._identity = identity
@@ -137,7 +137,7 @@ class _PodPrincipal:
 
     @property
     def principal_account(self) -> str:
-        """Account of the role: grants in the same account change the role's policy and no other."""
+        """Account of the role. Grants in the same account change only the role's policy."""
         return cdk.Stack.of(self._identity).account
 
     def add_to_principal_policy(self, statement: iam.PolicyStatement) -> iam.AddToPrincipalPolicyResult:

@@ -7,19 +7,19 @@ from typing import Any
 from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
-#: Who the EKS add-on `aws-secrets-store-csi-driver-provider` runs the driver as.
+#: Service account of the driver in the EKS add-on `aws-secrets-store-csi-driver-provider`.
 _DRIVER = {"kind": "ServiceAccount", "name": "secrets-store-csi-driver", "namespace": "aws-secrets-manager"}
 _RBAC = "rbac.authorization.k8s.io"
 _NAME = "inference-blueprints-secret-sync"
-#: The driver watches the secrets that it keeps, by their label, in all namespaces at once.
+#: The driver watches its secrets by their label, in all namespaces.
 _READ = ("get", "list", "watch")
 _WRITE = ("create", "delete", "patch", "update")
 
 
 class SecretSync(eks.KubernetesManifest):
-    """The driver's permissions: to read secrets, and to write them in one namespace.
+    """The driver's permissions to read secrets, and to write them in one namespace.
 
-    The chart has them behind `syncSecret`, which the add-on takes and does not heed
+    In the chart, `syncSecret` enables them, but the EKS add-on accepts this value and ignores it
     (https://github.com/aws/secrets-store-csi-driver-provider-aws/issues/597).
 
     Parameters
@@ -27,7 +27,7 @@ class SecretSync(eks.KubernetesManifest):
     cluster
         The cluster.
     namespace
-        Where pods mount secrets; it has to exist.
+        Namespace in which pods mount secrets. It must exist.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, cluster: eks.ICluster, namespace: str) -> None:
@@ -39,7 +39,7 @@ class SecretSync(eks.KubernetesManifest):
 
 
 def _granted(kind: str, verbs: tuple[str, ...], metadata: dict[str, str]) -> list[dict[str, Any]]:
-    """Return a role on secrets and its binding to the driver."""
+    """Return a role for secrets and its binding to the driver."""
     rule = {"apiGroups": [""], "resources": ["secrets"], "verbs": list(verbs)}
     reference = {"apiGroup": _RBAC, "kind": kind, "name": metadata["name"]}
     common = {"apiVersion": f"{_RBAC}/v1", "metadata": metadata}

@@ -1,4 +1,4 @@
-"""The nodes that the platform's own controllers run on."""
+"""The nodes for the platform's own controllers."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from inference_constructs.eks.node_role import NodeRole
 
 
 class SystemNodegroup(Construct):
-    """A small managed node group on Bottlerocket, for what must run before Karpenter can start nodes.
+    """A small managed node group on Bottlerocket, for Karpenter and controllers that must start before it.
 
     Parameters
     ----------
     cluster_name
-        Cluster that it joins.
+        Cluster that the nodes join.
     kubernetes_version
-        The cluster's; named, so that an update of the cluster is followed by one of the nodes.
+        Version of the cluster. It is set explicitly, so that an update of the cluster also updates the nodes.
     subnet_ids
         Private subnets.
     instance_type
         EC2 instance type, x86-64.
     nodes
-        How many nodes; one may be away during an update.
+        Number of nodes. One may be unavailable during an update.
     disk_gib
         Size of the data volume in GiB.
     tags
-        Tags of instances and volumes, which a node group's own tags do not reach.
+        Tags of instances and volumes. A node group's own tags do not apply to these.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class SystemNodegroup(Construct):
     def _launch_template(
         self, instance_type: str, disk_gib: int, tags: Mapping[str, str]
     ) -> ec2.CfnLaunchTemplate:
-        """Require IMDSv2 without a hop to containers, and encrypt both of Bottlerocket's volumes."""
+        """Require IMDSv2, block it for containers, and encrypt both volumes of Bottlerocket."""
         data = ec2.CfnLaunchTemplate.LaunchTemplateDataProperty
         tag_list = [cdk.CfnTag(key=key, value=value) for key, value in tags.items()]
         return ec2.CfnLaunchTemplate(
@@ -94,7 +94,7 @@ class SystemNodegroup(Construct):
 
 
 def _encrypted_volume(device: str, size_gib: int) -> ec2.CfnLaunchTemplate.BlockDeviceMappingProperty:
-    """Describe one gp3 volume."""
+    """Return an encrypted gp3 volume."""
     return ec2.CfnLaunchTemplate.BlockDeviceMappingProperty(
         device_name=device,
         ebs=ec2.CfnLaunchTemplate.EbsProperty(

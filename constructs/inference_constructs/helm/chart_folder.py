@@ -1,4 +1,4 @@
-"""The folder of a chart that is deployed as an asset."""
+"""The folder of a Helm chart that is deployed as an asset."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from inference_blueprints.catalog.charts import Chart
 
 
 def chart_folder(scope: Construct, chart: Chart) -> Path | None:
-    """Return the folder to deploy: our own chart with its dependencies, or a chart's unpacked archive.
+    """Return the folder to deploy: this library's chart with its dependencies, or an unpacked chart archive.
 
-    Copies are made in the cloud assembly: CDK's handler accepts a chart only as a zipped folder.
+    Copies are placed in the cloud assembly, because CDK's handler accepts a chart only as a zipped folder.
 
     Parameters
     ----------
     scope
-        Construct that deploys it.
+        Construct that deploys the chart.
     chart
         The chart.
 
     Returns
     -------
     Path or None
-        None for a chart that is pulled from its repository at deployment.
+        None if the chart is pulled from its repository at deployment.
     """
     stage = cdk.Stage.of(scope)
     if stage is None:
-        raise ValueError(f"{scope.node.path} is in no app")
+        raise ValueError(f"{scope.node.path} is not part of an app")
     folder = Path(stage.outdir) / "charts"
     if chart.archive is None:
         return stage_chart(chart.directory, folder) if chart.directory else None

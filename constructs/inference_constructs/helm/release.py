@@ -13,27 +13,28 @@ from constructs import Construct
 from inference_blueprints.catalog.charts import Chart
 from inference_constructs.helm.chart_folder import chart_folder
 
-#: Longer, and a release that fails sticks in pending-upgrade (https://github.com/aws/aws-cdk/issues/22257).
+#: After a longer wait, a failed release stays in pending-upgrade
+#: (https://github.com/aws/aws-cdk/issues/22257).
 _WAIT_SECONDS = 600
 
 
 class HelmRelease(eks.HelmChart):
-    """One release of a chart of the catalogue: from its repository, as fetched before, or from this library.
+    """A Helm release of a chart from its repository, from a fetched archive, or from this library.
 
     Parameters
     ----------
     cluster
-        Where it is installed.
+        Cluster in which it is installed.
     chart
         The chart, with version and namespace.
     values
-        Its values.
+        Values of the release.
     release
-        Name of the release; without it the chart's own.
+        Name of the release; None for the chart's default.
     wait
-        Whether the deployment waits until its pods are ready; never for pods that wait for accelerators.
+        Whether the deployment waits until the pods are ready. Do not wait for pods that need accelerators.
     create_namespace
-        Whether Helm makes the chart's namespace.
+        Whether Helm creates the chart's namespace.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class HelmRelease(eks.HelmChart):
             cluster=cluster,
             chart=chart.name if repository else None,
             chart_asset=s3_assets.Asset(scope, f"{construct_id}Chart", path=str(folder)) if folder else None,
-            # CDK's handler takes an OCI address whole, with the chart's name.
+            # CDK's handler expects the full OCI address, including the chart's name.
             repository=repository,
             version=chart.version if repository else None,
             namespace=chart.namespace,

@@ -1,1 +1,1 @@
-"""The VPC, its endpoints, and the way to the models."""
+"""The VPC, its endpoints, and the models' load balancer."""

@@ -1,4 +1,4 @@
-"""A VPC for a cluster whose nodes are all private."""
+"""A VPC for a cluster with private nodes only."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from inference_blueprints.catalog.addresses import PUBLIC_SUBNET_PREFIX, private
 
 
 class ClusterVpc(ec2.Vpc):
-    """Private subnets for nodes, small public ones for a NAT gateway a zone, endpoints and flow logs.
+    """A VPC with private subnets for nodes, a NAT gateway per zone in small public subnets, and endpoints.
+
+    It writes flow logs.
 
     Parameters
     ----------
     cidr
-        IPv4 range, /16 to /20; the private subnets share what the public /27s leave.
+        IPv4 range, /16 to /20. The public subnets are /27 each, and the private subnets share the rest.
     availability_zones
-        Zones by name, so that synthesis asks no account.
+        Names of the zones, so that synthesis needs no account.
     log_bucket
-        Where flow logs go.
+        Bucket for flow logs.
     """
 
     def __init__(
@@ -52,7 +54,7 @@ class ClusterVpc(ec2.Vpc):
             },
             ip_addresses=ec2.IpAddresses.cidr(cidr),
             nat_gateways=len(availability_zones),
-            # Nothing is attached to the default group; emptying it would take a Lambda function of its own.
+            # Nothing uses the default group, and removing its rules would need an additional Lambda function.
             restrict_default_security_group=False,
             subnet_configuration=[
                 ec2.SubnetConfiguration(
@@ -71,7 +73,7 @@ class ClusterVpc(ec2.Vpc):
         self._add_interface_endpoints(cidr)
 
     def _add_interface_endpoints(self, cidr: str) -> None:
-        """Put every endpoint behind one security group that admits the VPC."""
+        """Add all interface endpoints, with one security group that admits the VPC."""
         security_group = ec2.SecurityGroup(
             self,
             "Endpoints",
@@ -94,5 +96,5 @@ class ClusterVpc(ec2.Vpc):
 
 
 def _endpoints(kind: str) -> list[catalog.Endpoint]:
-    """Return the endpoints of a kind; over one, a call does not stop when a NAT gateway does."""
+    """Return the endpoints of a kind. Calls through an endpoint do not depend on a NAT gateway."""
     return [endpoint for endpoint in catalog.endpoints().values() if endpoint.kind == kind]

@@ -1,4 +1,4 @@
-"""The models' load balancer as values, for stacks that add a model to it."""
+"""The models' load balancer as plain values, for stacks that add a model to it."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Gateway:
-    """The models' load balancer, as a model's stack refers to it.
+    """The models' load balancer, for references from other stacks.
 
     Parameters
     ----------
     vpc_id
-        Where target groups are.
+        VPC of the target groups.
     listener_arn
         Listener that routes by host name.
     zone_name
-        Private zone, every name of which is an alias of the load balancer.
+        Private zone. Each name in it is an alias of the load balancer.
     scheme
         ``http`` or ``https``.
     security_group_id
-        Who may call.
+        Security group whose rules admit callers.
     """
 
     vpc_id: str

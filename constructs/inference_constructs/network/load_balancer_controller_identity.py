@@ -1,4 +1,4 @@
-"""Permissions of the AWS Load Balancer Controller: registering pods with target groups, nothing else."""
+"""Permissions of the AWS Load Balancer Controller: it may only register pods with target groups."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from inference_constructs.findings import acknowledge_wildcards
 NAMESPACE = "kube-system"
 SERVICE_ACCOUNT = "aws-load-balancer-controller"
 
-#: Reads of the controller's own policy that TargetGroupBinding takes part in; none of them knows resources
+#: Read actions of the controller's own policy for TargetGroupBindings. None of them has a resource type
 #: (https://github.com/kubernetes-sigs/aws-load-balancer-controller/blob/v3.5.0/docs/install/iam_policy.json).
 _READS = [
     "ec2:DescribeAvailabilityZones",
@@ -28,12 +28,12 @@ _READS = [
 
 
 class LoadBalancerControllerIdentity(PodIdentity):
-    """The controller's role: the load balancer itself belongs to CloudFormation.
+    """The controller's role. It excludes load balancers, because CloudFormation manages them.
 
     Parameters
     ----------
     cluster_name
-        Cluster that it runs in; it also bounds the target groups, by their tag.
+        Cluster of the controller. Its tag also limits the target groups.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, cluster_name: str) -> None:
@@ -49,13 +49,13 @@ class LoadBalancerControllerIdentity(PodIdentity):
         acknowledge_wildcards(
             self,
             statements,
-            "Describe calls know no resources; target groups come with their models and are bound by the "
+            "Describe actions have no resource types. Target groups are added with models and limited by the "
             "platform's tag.",
         )
 
 
 def _statements(stack: cdk.Stack, cluster_name: str) -> list[Statement]:
-    """Read in the region, register with target groups of the platform."""
+    """Return permissions to read in the region, and to register with target groups of the platform."""
     groups = f"arn:{stack.partition}:elasticloadbalancing:{stack.region}:{stack.account}:targetgroup/*"
     return [
         {

@@ -1,4 +1,4 @@
-"""The one way to the models: an internal load balancer with a private zone of names."""
+"""The models' entry point: an internal load balancer with a private DNS zone."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from constructs import Construct
 from inference_constructs.findings import acknowledge
 from inference_constructs.network.gateway import Gateway
 
-#: A connection may be silent this long. A prompt that waits and an answer that is not streamed send nothing
-#: until they are done, so this bounds the longest request; 4000 s is the service's own limit.
+#: Idle timeout of a connection, in seconds. A queued prompt or an answer without streaming sends nothing
+#: until it is complete, so this limits the longest request. 4000 s is the maximum of the service.
 IDLE_TIMEOUT_SECONDS = 3600
 
 _NO_SUCH_MODEL = (
@@ -25,23 +25,23 @@ _NO_SUCH_MODEL = (
 
 
 class ModelLoadBalancer(Construct):
-    """An internal Application Load Balancer, its listener, and the private zone of the models' names.
+    """An internal Application Load Balancer, its listener, and the private DNS zone of the models.
 
-    It belongs to the network and not to the cluster, so its address stays when the cluster is replaced and
-    nothing is left behind when the cluster goes.
+    It belongs to the network and not to the cluster. Its address therefore stays when the cluster is
+    replaced, and nothing is left behind when the cluster is deleted.
 
     Parameters
     ----------
     vpc, subnets
-        Where it listens; the zone is visible in the VPC.
+        Subnets of the load balancer. The zone is visible in the VPC.
     source_cidrs
-        Ranges that may call the models.
+        IPv4 ranges that may call the models.
     zone_name
         Name of the private zone.
     certificate_arn
-        ACM certificate for HTTPS; without it the listener speaks HTTP.
+        ACM certificate for HTTPS; None for HTTP.
     log_bucket
-        Where access logs go.
+        Bucket for access logs.
     """
 
     def __init__(
@@ -99,14 +99,15 @@ class ModelLoadBalancer(Construct):
         if "0.0.0.0/0" in source_cidrs:
             acknowledge(
                 self.security_group,
-                {"EC23": "The blueprint names 0.0.0.0/0, and the load balancer has no public address."},
+                {"EC23": "The blueprint allows 0.0.0.0/0, and the load balancer has no public address."},
             )
 
     def _add_names(self, vpc: ec2.IVpc, zone_name: str) -> None:
-        """Lead every name of the zone here.
+        """Make every name of the zone an alias of the load balancer.
 
-        Records of models, in their stacks, would still be there when a zone that changes its name is deleted,
-        which Route 53 refuses, and the zone would be in the way when its name comes back.
+        One record per model, in the models' stacks, would still exist when a renamed zone is deleted. Route
+        53 refuses to delete such a zone, and the old zone would later conflict with a new one of the same
+        name.
         """
         zone = route53.PrivateHostedZone(self, "Zone", vpc=vpc, zone_name=zone_name)
         route53.CfnRecordSet(
@@ -123,7 +124,7 @@ class ModelLoadBalancer(Construct):
         )
 
     def _certificates(self, arn: str | None) -> list[elbv2.IListenerCertificate] | None:
-        """Import the certificate, where there is one."""
+        """Import the certificate, if there is one."""
         if arn is None:
             return None
         certificate = acm.Certificate.from_certificate_arn(self, "Certificate", arn)

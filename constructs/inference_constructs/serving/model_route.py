@@ -1,4 +1,4 @@
-"""The way from the models' load balancer to the pods of one model."""
+"""The route from the models' load balancer to the pods of one model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from constructs import Construct
 
 from inference_constructs.network.gateway import Gateway
 
-#: Bounds of Application Load Balancers (https://docs.aws.amazon.com/elasticloadbalancing/latest/APIReference/).
+#: Limits of Application Load Balancers
+#: (https://docs.aws.amazon.com/elasticloadbalancing/latest/APIReference/).
 _LAST_PRIORITY = 50_000
 _LARGEST_WEIGHT = 999
 _LONGEST_DEREGISTRATION_SECONDS = 3600
@@ -28,15 +29,15 @@ class Backend:
     name
         Name of the deployment.
     release
-        Name of its release, unique in the namespace.
+        Name of its Helm release, unique in the namespace.
     service
         Kubernetes Service of its entry point.
     port
-        Port of Service and pods.
+        Port of the Service and its pods.
     health_path
-        Path that answers 200 when the pod may take requests.
+        Path that answers 200 when the pod can accept requests.
     weight
-        Share of the requests, in proportion to those of the other deployments.
+        Share of the requests, relative to the weights of the other deployments.
     drain_seconds
         Time for streams to end before a pod stops, in seconds.
     """
@@ -51,20 +52,21 @@ class Backend:
 
 
 class ModelRoute(Construct):
-    """A target group a deployment, and the listener's rule by host name.
+    """One target group per deployment, and the listener's rule for the model's host name.
 
     Parameters
     ----------
     cluster
-        Where TargetGroupBindings attach pods to the target groups.
+        Cluster of the TargetGroupBindings, which attach pods to the target groups.
     namespace
         Kubernetes namespace of the Services.
     host_name
-        Name under which the model is called.
+        Host name of the model.
     gateway
         The models' load balancer.
     priority
-        Priority of the rule, unique on the listener; the order is of no account, hosts are distinct.
+        Priority of the rule, unique on the listener. The order does not matter, because host names are
+        distinct.
     backends
         The deployments' entry points.
     """
@@ -85,7 +87,7 @@ class ModelRoute(Construct):
         groups = {backend.name: self._target_group(backend, gateway.vpc_id) for backend in backends}
         weights = listener_weights({backend.name: backend.weight for backend in backends})
         rule = self._rule(gateway.listener_arn, host_name, priority, groups, weights)
-        # A manifest each: CDK does not remove an object that merely vanishes from one
+        # One manifest per object: CDK does not delete an object that is only removed from a manifest
         # (https://github.com/aws/aws-cdk/issues/22085).
         for backend in backends:
             eks.KubernetesManifest(
@@ -96,7 +98,7 @@ class ModelRoute(Construct):
             ).node.add_dependency(rule)
 
     def _target_group(self, backend: Backend, vpc_id: str) -> elbv2.CfnTargetGroup:
-        """Hold the pods of one deployment; each gets time to end its streams."""
+        """Add the target group of a deployment. Its pods get time to end their streams."""
         drain = min(backend.drain_seconds, _LONGEST_DEREGISTRATION_SECONDS)
         attribute = elbv2.CfnTargetGroup.TargetGroupAttributeProperty
         return elbv2.CfnTargetGroup(
@@ -125,7 +127,7 @@ class ModelRoute(Construct):
         groups: Mapping[str, elbv2.CfnTargetGroup],
         weights: Mapping[str, int],
     ) -> elbv2.CfnListenerRule:
-        """Send requests for the host to the target groups by weight."""
+        """Add the rule that distributes the host's requests over the target groups by weight."""
         rule = elbv2.CfnListenerRule
         targets = [
             rule.TargetGroupTupleProperty(target_group_arn=group.ref, weight=weights[name])
@@ -151,7 +153,7 @@ class ModelRoute(Construct):
 
 
 def listener_priorities(names: Sequence[str]) -> dict[str, int]:
-    """Return a listener priority for each name that hardly ever depends on the other names.
+    """Return a listener priority for each name. It rarely depends on the other names.
 
     Parameters
     ----------
@@ -161,8 +163,8 @@ def listener_priorities(names: Sequence[str]) -> dict[str, int]:
     Returns
     -------
     dict
-        Distinct priorities, 1 to 50,000, from a hash of the name; where two meet, the later name in
-        alphabetical order takes the next free one.
+        Distinct priorities, 1 to 50,000, from a hash of the name. If two names have the same hash, the later
+        one in alphabetical order gets the next free priority.
     """
     taken: dict[int, str] = {}
     for name in sorted(names):
@@ -174,7 +176,7 @@ def listener_priorities(names: Sequence[str]) -> dict[str, int]:
 
 
 def listener_weights(shares: Mapping[str, int]) -> dict[str, int]:
-    """Scale shares to what a listener takes.
+    """Scale shares to the weights that a listener allows.
 
     Parameters
     ----------
@@ -191,10 +193,11 @@ def listener_weights(shares: Mapping[str, int]) -> dict[str, int]:
 
 
 def _binding(backend: Backend, namespace: str, target_group_arn: str) -> dict[str, Any]:
-    """Attach the pods of a Service to a target group; security groups are CloudFormation's business.
+    """Attach the pods of a Service to a target group. CloudFormation manages the security groups.
 
-    Its name outlives the Service's: kubectl prunes no object of a custom kind, so one with another name would
-    stay, and the controller refuses a second binding of one target group.
+    The name of the binding does not depend on the Service's name. kubectl does not prune custom resources, so
+    a renamed binding would leave the old one behind, and the controller refuses two bindings of one target
+    group.
     """
     return {
         "apiVersion": "elbv2.k8s.aws/v1beta1",

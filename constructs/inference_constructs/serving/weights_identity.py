@@ -1,7 +1,7 @@
-"""AWS permissions of a model's pods: reading its weights and its token.
+"""AWS permissions of a model's pods to read its weights and its token.
 
-The statements are IAM's JSON and not grants. The bucket, the secret and their keys belong to the user and are
-known by name only, so their conditions bind a key to one service and to named objects.
+The statements are IAM JSON and not CDK grants. The bucket, the secret and their keys belong to the user and
+are known only by name, so conditions limit the use of a key to one service and to named objects.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class WeightsIdentity(PodIdentity):
     cluster_name
         Name of the cluster, a plain string.
     namespace, service_accounts
-        Whose pods.
+        Namespace and service accounts of the pods.
     s3_prefix
-        ``s3://bucket/prefix`` of the weights, where they are in S3.
+        ``s3://bucket/prefix`` of the weights, if they are in S3.
     secret_arn
-        Secret with the token that downloads them, where they are gated.
+        Secret with the download token, if the weights are gated.
     """
 
     def __init__(
@@ -57,9 +57,9 @@ class WeightsIdentity(PodIdentity):
         acknowledge_wildcards(
             self,
             statements,
-            "Weights are many objects below one prefix, KV cache all of a bucket; the key that they and the "
-            "secret are under is their owner's choice, and is used only through S3 and Secrets Manager for "
-            "these very objects.",
+            "Weights are many objects below one prefix, and the KV cache uses a whole bucket. The owner of "
+            "the weights and the secret chooses their KMS key. It can be used only through S3 and Secrets "
+            "Manager, and only for these objects.",
         )
 
 
@@ -98,7 +98,7 @@ def bucket_and_prefix(stack: cdk.Stack, s3_prefix: str) -> tuple[str, str]:
     Parameters
     ----------
     stack
-        Stack whose partition it is in.
+        Stack that defines the partition.
     s3_prefix
         The address; the bucket may be a reference.
     """
@@ -107,12 +107,12 @@ def bucket_and_prefix(stack: cdk.Stack, s3_prefix: str) -> tuple[str, str]:
 
 
 def s3_context(bucket_arn: str, prefix: str) -> dict[str, list[str]]:
-    """Return S3's encryption context: the object, or the bucket where the bucket has a key of its own.
+    """Return S3's encryption context: the object's ARN, or the bucket's ARN if it uses an S3 Bucket Key.
 
     Parameters
     ----------
     bucket_arn, prefix
-        Whose objects.
+        Bucket and prefix of the objects.
     """
     return {"kms:EncryptionContext:aws:s3:arn": [bucket_arn, f"{bucket_arn}/{prefix}*"]}
 
@@ -147,7 +147,7 @@ def read_secret(stack: cdk.Stack, secret_arn: str) -> list[Statement]:
 def use_key(
     stack: cdk.Stack, sid: str, service: str, actions: str | list[str], context: Mapping[str, list[str]]
 ) -> Statement:
-    """Return a statement to use any key, but through one service and for named objects only.
+    """Return a statement to use any key, but only through one service and for named objects.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def use_key(
     service
         Service that uses the key, such as ``s3``.
     actions
-        Actions of KMS.
+        KMS actions.
     context
         Encryption context by condition key, with wildcards.
     """

@@ -1,1 +1,1 @@
-"""The signal store: what answers reads while a request waits, and the history of what was written."""
+"""The signal store: a cache for reads at request time, and the history of all written values."""

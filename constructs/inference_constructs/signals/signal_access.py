@@ -15,7 +15,7 @@ from inference_constructs.signals.signal_cache import SignalCache
 
 @dataclass(frozen=True)
 class SignalAccess:
-    """How programs reach the signal store: its cache, and the history of its values.
+    """Access of programs to the signal store: to its cache and to the history of its values.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class SignalAccess:
     history_bucket_name
         Name of the bucket of the history.
     encryption_key
-        KMS key of the history; cache and history are in its account and region.
+        KMS key of the history. Cache and history are in the key's account and region.
     vpc
         VPC of the cache.
     vpc_cidr
@@ -107,7 +107,7 @@ class SignalAccess:
         return self._grant_connect(grantee, self.writer)
 
     def grant_write_history(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow adding rows to the history. The key of the history is granted apart.
+        """Allow adding rows to the history. This does not include permissions for the history's key.
 
         Parameters
         ----------
@@ -122,7 +122,7 @@ class SignalAccess:
         )
 
     def _grant_connect(self, grantee: iam.IGrantable, user: str) -> iam.Grant:
-        """Allow connecting as a user: ElastiCache checks the action on the cache and on the user."""
+        """Allow connecting as a user. ElastiCache checks the action on the cache and on the user."""
         stack = cdk.Stack.of(self.encryption_key)
         return iam.Grant.add_to_principal(
             grantee=grantee,

@@ -1,7 +1,7 @@
 """The cache that holds the newest value of each signal.
 
-Constructs of CloudFormation's own level: those above it, ``aws-cdk.aws-elasticache-alpha``, may change in any
-release, and would be a package more for four resources.
+It uses CloudFormation's resources directly. The higher-level constructs, ``aws-cdk.aws-elasticache-alpha``,
+may change in any release, and would add a package for only four resources.
 """
 
 from __future__ import annotations
@@ -16,29 +16,30 @@ from constructs import Construct
 
 _ENGINE: Final = "valkey"
 _MAJOR_VERSION: Final = "8"
-# The second answers reads of whoever does not need what was written this very moment
+# The second port serves eventually consistent reads
 # (https://docs.aws.amazon.com/AmazonElastiCache/latest/dg/set-up.html).
 PORT: Final = 6379
 READER_PORT: Final = 6380
 _KEPT_SNAPSHOTS: Final = 3
-# A serverless cache has endpoints in two or three zones (CreateServerlessCache, SubnetIds).
+# Maximum number of zones with endpoints: a serverless cache has two or three (CreateServerlessCache,
+# SubnetIds).
 _MOST_SUBNETS: Final = 3
 _LONGEST_NAME: Final = 40 - len("-writer")
 
-# Commands with which a cluster client connects (`valkey.cluster.NodesManager`).
+# Commands that a cluster client needs to connect (`valkey.cluster.NodesManager`).
 _CONNECT: Final = "+cluster|slots +cluster|shards +command +hello +ping +readonly +client|setinfo"
 _READ: Final = "+hget +hgetall +hmget +exists +ttl +expiretime"
-#: What users may do, in the words of Valkey's access lists (https://valkey.io/topics/acl/). Nobody lists
-#: keys, and what a script does is checked as if its caller did it.
+#: Permissions of the users as Valkey access lists (https://valkey.io/topics/acl/). No user may list keys.
+#: Commands of a script are checked with the permissions of its caller.
 READER_ACCESS: Final = f"on ~signal:* -@all {_CONNECT} {_READ}"
 WRITER_ACCESS: Final = f"on ~signal:* -@all {_CONNECT} +eval +evalsha +hget +hset +expireat"
 
 
 class SignalCache(Construct):
-    """A serverless cache for Valkey in private subnets, with a user who reads and one who writes.
+    """A serverless Valkey cache in private subnets, with one user that reads and one that writes.
 
-    Both are users of IAM, who bring a token in place of a password. There is no third: a group of users for
-    Valkey needs no user ``default``, and takes none that has no password
+    Both users authenticate with IAM tokens instead of passwords. There is no user ``default``: a user group
+    for Valkey does not need one, and accepts none without a password
     (https://docs.aws.amazon.com/AmazonElastiCache/latest/dg/Clusters.RBAC.html).
 
     Parameters
@@ -48,11 +49,12 @@ class SignalCache(Construct):
     vpc_cidr
         IPv4 range of the VPC. The whole range may connect: IAM authenticates the users.
     encryption_key
-        Key of its data and snapshots.
+        KMS key of its data and snapshots.
     max_gb
         Maximum size of the data, in GB.
     retain
-        Whether a snapshot is left of it when it goes. It cannot stay itself, for its VPC would have to.
+        Whether a snapshot is kept when the cache is deleted. The cache itself cannot be kept, because its VPC
+        would have to stay too.
     """
 
     def __init__(
@@ -72,7 +74,7 @@ class SignalCache(Construct):
         )
         for port in (PORT, READER_PORT):
             security_group.add_ingress_rule(ec2.Peer.ipv4(vpc_cidr), ec2.Port.tcp(port))
-        # CloudFormation makes no names for these.
+        # CloudFormation does not generate names for these resources.
         self.cache_name = cdk.Names.unique_resource_name(
             self, max_length=_LONGEST_NAME, separator="-"
         ).lower()
@@ -117,7 +119,7 @@ class SignalCache(Construct):
         return self._cache.attr_endpoint_port
 
     def _add_user(self, construct_id: str, name: str, access: str) -> str:
-        """Add a user of IAM, whose identifier has to be its name, and return the reference to it."""
+        """Add an IAM user, whose ID must be equal to its name, and return the reference to it."""
         user = elasticache.CfnUser(
             self,
             construct_id,
@@ -131,6 +133,6 @@ class SignalCache(Construct):
 
 
 def _incarnation(scope: Construct) -> str:
-    """Return what tells this stack from one of the same name that was deleted before: part of its id."""
+    """Return a part of the stack's ID, which differs from that of a deleted stack of the same name."""
     identifier = cdk.Fn.select(2, cdk.Fn.split("/", cdk.Stack.of(scope).stack_id))
     return cdk.Fn.select(0, cdk.Fn.split("-", identifier))

@@ -1,4 +1,4 @@
-"""The history of the signal store: every value that was written, in S3, and readable by Athena."""
+"""The history of the signal store: all written values in S3, for queries with Athena."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _JSON: Final = "org.openx.data.jsonserde.JsonSerDe"
 
 
 class SignalHistory(Construct):
-    """A bucket, a table over it whose partitions need no crawler, and a workgroup that queries it.
+    """A bucket, a Glue table whose partitions need no crawler, and an Athena workgroup.
 
     Parameters
     ----------
@@ -33,9 +33,9 @@ class SignalHistory(Construct):
     keep_days
         Retention of rows, in days.
     encryption_key
-        Key of rows and of results of queries.
+        KMS key of rows and query results.
     log_bucket
-        Where access is logged.
+        Bucket for access logs.
     retain
         Whether the bucket outlives its stack.
     """
@@ -59,7 +59,7 @@ class SignalHistory(Construct):
         self.bucket.add_lifecycle_rule(prefix=HISTORY_PREFIX, expiration=cdk.Duration.days(keep_days))
         self.bucket.add_lifecycle_rule(prefix=_RESULTS, expiration=cdk.Duration.days(_RESULT_DAYS))
         catalog = cdk.Stack.of(self).account
-        # A hyphen would have to be quoted in every query.
+        # Without hyphens, because queries would have to quote them.
         self.database = f"{platform.replace('-', '_')}_signals"
         database = glue.CfnDatabase(
             self,
@@ -81,7 +81,7 @@ class SignalHistory(Construct):
         self._add_workgroup(encryption_key)
 
     def _table(self, signals: Sequence[str]) -> glue.CfnTable.TableInputProperty:
-        """Return a table whose partitions follow from their names."""
+        """Return a table with partition projection."""
         # https://docs.aws.amazon.com/athena/latest/ug/partition-projection.html
         bucket = f"s3://{self.bucket.bucket_name}/"
         return glue.CfnTable.TableInputProperty(
@@ -107,7 +107,7 @@ class SignalHistory(Construct):
         )
 
     def _add_workgroup(self, encryption_key: kms.IKey) -> None:
-        """Add a workgroup that encrypts all results: clients cannot override that."""
+        """Add a workgroup that encrypts all results. Clients cannot override this setting."""
         athena.CfnWorkGroup(
             self,
             "Workgroup",

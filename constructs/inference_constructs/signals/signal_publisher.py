@@ -1,4 +1,4 @@
-"""The function that brings the answers of a part of a job's results into the signal store."""
+"""The function that writes the answers of a part of a job's results to the signal store."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class SignalPublisher(Construct):
             self, "Group", vpc=signals.vpc, allow_all_outbound=False, description="From answers to signals"
         )
         security_group.add_egress_rule(ec2.Peer.ipv4(signals.vpc_cidr), ec2.Port.tcp(PORT), "Valkey")
-        # S3 is reached by the VPC's endpoint, or by its gateway; either has addresses of the internet.
+        # S3 is reached through the VPC's gateway endpoint or a NAT gateway. Both use public IP addresses.
         security_group.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(_HTTPS), "S3")
         self.function = add_function(
             self,
@@ -66,7 +66,7 @@ class SignalPublisher(Construct):
             code=code,
             handler="batch.publication.handler.handle",
             timeout_seconds=900,
-            memory_mib=1769,  # One processor.
+            memory_mib=1769,  # One vCPU.
             environment={
                 batch_environment.BUCKET: store.bucket_name,
                 "SIGNALS_CACHE": signals.cache_name,
@@ -81,9 +81,10 @@ class SignalPublisher(Construct):
         acknowledge_grants(
             cast("iam.IRole", self.function.role),  # add_function gives every function a role
             self._grant(signals, store),
-            "The names of jobs' objects and of network interfaces are not known at deployment.",
+            "The names of network interfaces and of the objects of jobs are not known at deployment.",
         )
-        # Lambda itself creates the interfaces with the function's role. The function's own code must not.
+        # Lambda creates the network interfaces with the function's role. The function's own code must not do
+        # so.
         iam.ManagedPolicy(
             self,
             "NoInterfaces",
@@ -99,7 +100,7 @@ class SignalPublisher(Construct):
         )
 
     def _grant(self, signals: SignalAccess, store: BatchStore) -> list[iam.Grant]:
-        """Allow what the function does."""
+        """Add the function's permissions."""
         function, part = self.function, _ANY_JOB.part("*")
         return [
             signals.grant_write(function),

@@ -1,1 +1,1 @@
-"""Keys and buckets."""
+"""Buckets, tables, and the job that mirrors weights."""

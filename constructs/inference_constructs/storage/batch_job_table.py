@@ -19,12 +19,12 @@ INDEXES: Final = {
 
 
 class BatchJobTable(dynamodb.TableV2):
-    """One partition key, an index by team and one by state, as the functions of batch read them.
+    """A table with one partition key, an index by team and an index by state.
 
     Parameters
     ----------
     encryption_key
-        Key of every record.
+        KMS key of every record.
     retain
         Whether the table outlives its stack.
     """
@@ -54,5 +54,5 @@ class BatchJobTable(dynamodb.TableV2):
 
 
 def _text(name: str) -> dynamodb.Attribute:
-    """Return an attribute that holds text."""
+    """Return a text attribute."""
     return dynamodb.Attribute(name=name, type=dynamodb.AttributeType.STRING)

@@ -1,4 +1,4 @@
-"""The table of how far batch jobs are."""
+"""The table of the progress of batch jobs."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from inference_blueprints.contracts import batch_names
 
 
 class BatchProgressTable(dynamodb.TableV2):
-    """An item a shard of each job, as workers write them; no backup, for how a job ended is in its record.
+    """A table with one item per shard. It needs no backup: a job's result is in the table of jobs.
 
-    Apart from the jobs' own table, so that workers may write here and nowhere else.
+    It is separate from the table of jobs, so that workers need write permissions for this table only.
 
     Parameters
     ----------
     encryption_key
-        Key of every item.
+        KMS key of every item.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, encryption_key: kms.IKey) -> None:
@@ -37,5 +37,5 @@ class BatchProgressTable(dynamodb.TableV2):
 
 
 def _text(name: str) -> dynamodb.Attribute:
-    """Return an attribute that holds text."""
+    """Return a text attribute."""
     return dynamodb.Attribute(name=name, type=dynamodb.AttributeType.STRING)

@@ -16,7 +16,7 @@ from inference_constructs.serving.weights_identity import s3_context
 
 
 class CacheBucket(s3.Bucket):
-    """A private bucket under a customer's key whose objects expire, and which goes with its stack.
+    """A private bucket under a customer managed key. Its objects expire, and it is deleted with its stack.
 
     Parameters
     ----------
@@ -48,11 +48,11 @@ class CacheBucket(s3.Bucket):
         )
         self._key = encryption_key
         acknowledge(
-            self, {"S1": "Every prompt reads and writes many objects: a log of it would outgrow the cache."}
+            self, {"S1": "Each prompt reads and writes many objects. The log would be larger than the cache."}
         )
 
     def grant_read_write(self, identity: iam.IGrantable, objects_key_pattern: Any = None) -> iam.Grant:
-        """Allow finding, reading, writing and deleting objects, and using their key for that through S3 only.
+        """Allow listing, reading, writing and deleting objects, and using their key through S3 only.
 
         The method of ``s3.Bucket`` would also allow legal holds, retention, tags and other uses of the key.
 
@@ -61,11 +61,11 @@ class CacheBucket(s3.Bucket):
         identity
             Role or pod identity that shares the cache.
         objects_key_pattern
-            Pattern of the objects' keys; None for all of them.
+            Pattern of the objects' keys; None for all objects.
         """
         stack = cdk.Stack.of(self)
         grants = [
-            # Without it, S3 answers that a missing object is forbidden.
+            # Without this permission, S3 answers 403 for a missing object.
             iam.Grant.add_to_principal(
                 grantee=identity, actions=["s3:ListBucket"], resource_arns=[self.bucket_arn]
             ),

@@ -13,7 +13,7 @@ from constructs import Construct
 
 
 class DataBucket(s3.Bucket):
-    """A private, versioned bucket under a customer's key, with access logs.
+    """A private, versioned bucket under a customer managed key, with access logs.
 
     Parameters
     ----------
@@ -59,21 +59,21 @@ class DataBucket(s3.Bucket):
         )
         self._key = encryption_key
         if sends_events:
-            # The construct's own property brings a function that writes it.
+            # CDK's own property would add a Lambda function that writes this setting.
             cast(s3.CfnBucket, self.node.default_child).add_property_override(
                 "NotificationConfiguration.EventBridgeConfiguration.EventBridgeEnabled", value=True
             )
 
     def grant_upload(self, principals: Sequence[iam.IPrincipal], *, key_patterns: Sequence[str]) -> None:
-        """Allow principals outside the platform to upload objects, and to encrypt them by uploading.
+        """Allow principals outside the platform to upload objects, and to use the key for this.
 
-        The permissions are in the policies of the bucket and of its key, which have to be in this account.
+        The permissions are in the policies of the bucket and of its key, which must be in this account.
         ``s3.Bucket.grant_put`` would also allow retention, legal holds and tags.
 
         Parameters
         ----------
         principals
-            Who may upload.
+            Principals that may upload.
         key_patterns
             Patterns of the objects' keys, such as ``nightly/*``.
         """

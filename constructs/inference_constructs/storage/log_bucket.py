@@ -1,4 +1,4 @@
-"""The bucket that access and flow logs go to."""
+"""The bucket for access and flow logs."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from inference_constructs.findings import acknowledge
 class LogBucket(s3.Bucket):
     """A bucket for logs of other resources.
 
-    Encrypted with S3's own keys: load balancers cannot write logs under a customer's key
-    (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/enable-access-logging.html).
+    It is encrypted with S3 managed keys, because load balancers cannot write logs under a customer managed
+    key (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/enable-access-logging.html).
 
     Parameters
     ----------
@@ -37,6 +37,4 @@ class LogBucket(s3.Bucket):
             removal_policy=cdk.RemovalPolicy.RETAIN if retain else cdk.RemovalPolicy.DESTROY,
             auto_delete_objects=not retain,
         )
-        acknowledge(
-            self, {"S1": "A bucket of access logs that logged its own access would never come to rest."}
-        )
+        acknowledge(self, {"S1": "A log bucket that logs its own access would create new logs without end."})

@@ -25,19 +25,19 @@ from inference_constructs.serving.weights_identity import (
 class WeightsMirrorJob(Construct):
     """A Kubernetes Job that copies a model below one prefix. The deployment does not wait for it.
 
-    A Job on nodes that are there anyway has no limit of time (Lambda ends after 15 minutes, before a large
-    model is half way), needs no image of its own, and starts again where it was.
+    A Job runs on existing nodes, has no time limit, needs no image of its own, and resumes an interrupted
+    copy. A Lambda function would end after 15 minutes, before a large model is copied.
 
     Parameters
     ----------
     cluster_name
         Name of the cluster, a plain string.
     cluster
-        Where the Job runs.
+        Cluster that runs the Job.
     chart, release, values
-        Chart of the Job, its release, which is its service account's name too, and its values.
+        Chart, name of the release and of its service account, and values.
     s3_prefix
-        ``s3://bucket/prefix`` of files and manifest; the bucket may be a reference.
+        ``s3://bucket/prefix`` of the files and the manifest; the bucket may be a reference.
     secret_arn
         Secret with the token of a gated model.
     """
@@ -73,8 +73,8 @@ class WeightsMirrorJob(Construct):
         acknowledge_wildcards(
             identity,
             statements,
-            "A model is many objects below one prefix; keys are used only through S3 and Secrets Manager for "
-            "these very objects.",
+            "A model is many objects below one prefix. KMS keys can be used only through S3 and Secrets "
+            "Manager, and only for these objects.",
         )
         HelmRelease(
             self, "Job", cluster=cluster, chart=chart, release=release, values=values
@@ -82,7 +82,7 @@ class WeightsMirrorJob(Construct):
 
 
 def _write_weights(stack: cdk.Stack, s3_prefix: str) -> list[Statement]:
-    """Return statements to write below one prefix, to abort an upload, and to delete the manifest."""
+    """Return statements to write below one prefix, to abort uploads, and to delete the manifest."""
     bucket, prefix = bucket_and_prefix(stack, s3_prefix)
     return [
         {

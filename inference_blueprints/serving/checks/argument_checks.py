@@ -60,7 +60,7 @@ def _message(name: str, value: ArgumentValue, engine: catalog.Engine, stack: Ser
 
 
 def _value_message(name: str, value: ArgumentValue, names: ArgumentNames) -> str | None:
-    """Return the problem of a value that the plan computes with; None if it has none."""
+    """Return the problem of a value that the plan uses; None if it has none."""
     if name == names.kv_cache_type and value not in names.kv_cache_types:
         return f"got {value!r}, allowed are {', '.join(names.kv_cache_types)}"
     if name in names.counts and not (isinstance(value, int) and value > 0):
@@ -77,7 +77,7 @@ def _unknown(name: str, engine: catalog.Engine) -> str:
         return f"got '{name}'; set '{name.removeprefix('no-')}: false' instead"
     close = _closest(name.lstrip("-").replace("_", "-"), tuple(engine.flags))
     hint = f"; did you mean '{close}'?" if close else ""
-    return f"got '{name}', which {engine.name} {engine.engine_version} does not know as an argument{hint}"
+    return f"got '{name}', which is not an argument of {engine.name} {engine.engine_version}{hint}"
 
 
 # A file may repeat the same mistake hundreds of times, and comparing with hundreds of flags is slow.
@@ -108,8 +108,8 @@ def _conflicts(model: spec.Model, names: ArgumentNames) -> Iterator[tuple[str, s
         if length < needed:
             yield (
                 names.length,
-                f"got {length}, the workload needs more: inputTokens {workload.input_tokens} + outputTokens "
-                f"{workload.output_tokens} = {needed} tokens; raise it or lower them",
+                f"got {length}, the workload needs {needed} tokens: inputTokens {workload.input_tokens} + "
+                f"outputTokens {workload.output_tokens}; raise '{names.length}' or lower these",
             )
         if shape and length > shape.context_length and names.stretched_context not in arguments:
             remedy = f", or stretch the position encoding with '{names.stretched_context}'"
@@ -128,6 +128,6 @@ def _conflicts(model: spec.Model, names: ArgumentNames) -> Iterator[tuple[str, s
     if model.kv_cache is not None and arguments.get(name) is value:
         yield (
             name,
-            f"got {str(value).lower()}, so nothing would be looked up in the memory of the node; remove it "
-            "or 'kvCache'",
+            f"got {str(value).lower()}, but 'kvCache' needs the prefix cache; remove this argument or "
+            "'kvCache'",
         )

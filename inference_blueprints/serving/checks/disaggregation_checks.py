@@ -67,9 +67,9 @@ def _transfer_findings(prefill: ResolvedWorkers, decode: ResolvedWorkers) -> Ite
     path = (*prefill.path, "pool")
     over = "EFA" if prefill.pool.efa and decode.pool.efa else "TCP, without EFA"
     message = (
-        f"the KV cache of {prefill.model.workload.input_tokens} tokens takes {seconds * 1000:.0f} ms over "
-        f"the workers' share of the network ({over}), out of the {limit * 1000:.0f} ms for the first token; "
-        "set efa on pools that have it, or use 'aggregated'"
+        f"the transfer of the KV cache of {prefill.model.workload.input_tokens} tokens takes "
+        f"{seconds * 1000:.0f} ms over the workers' share of the network ({over}), and the time to the first "
+        f"token may be {limit * 1000:.0f} ms; set efa on pools that support it, or use 'aggregated'"
     )
     yield Finding(path, message, "error" if seconds >= limit else "warning")
 
@@ -87,8 +87,9 @@ def _balance_findings(prefill: ResolvedWorkers, decode: ResolvedWorkers) -> Iter
         return
     needed = math.ceil(slower.workers.replicas * peak / rates[slower.role])
     message = (
-        f"{slower.role} is the bottleneck (simulated): its workers carry {rates[slower.role]:.3g} of the "
-        f"{peak:.3g} requests a second at the peak, {faster}'s {rates[faster]:.3g}; {needed} replicas would"
+        f"{slower.role} is the bottleneck (simulated): at the peak of {peak:.3g} requests per second, its "
+        f"workers serve {rates[slower.role]:.3g} and those of {faster} {rates[faster]:.3g}; set "
+        f"replicas: {needed}"
     )
     yield Finding((*slower.path, "replicas"), message, "warning")
 
@@ -100,13 +101,13 @@ def _worth_findings(prefill: ResolvedWorkers) -> Iterator[Finding]:
     path = prefill.path[:-1]
     if own < _SHORT_PROMPT_TOKENS:
         message = (
-            f"prompts bring {own} tokens that others do not share; below {_SHORT_PROMPT_TOKENS} the transfer "
-            "and the second queue usually cost more than they gain; compare with 'aggregated'"
+            f"prompts have {own} unshared tokens; below {_SHORT_PROMPT_TOKENS} the transfer and the second "
+            "queue usually cost more than they save; compare with 'aggregated'"
         )
         yield Finding(path, message, "warning")
     if not prefill.accelerator.gpudirect_rdma:
         message = (
-            f"the network does not read the memory of {prefill.accelerator.name}, so KV cache goes through "
-            "the host's; measure against 'aggregated' before paying"
+            f"the network adapter cannot read the memory of {prefill.accelerator.name}, so the KV cache is "
+            "copied through host memory; compare with 'aggregated' first"
         )
         yield Finding(path, message, "warning")

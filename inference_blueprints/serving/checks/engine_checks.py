@@ -36,7 +36,7 @@ def engine_findings(model: spec.Model, model_path: tuple[str | int, ...]) -> Ite
     for tier in _tiers(model):
         if tier not in ENGINES[engine].kv_cache_tiers:
             keeping = " or ".join(name for name, each in ENGINES.items() if tier in each.kv_cache_tiers)
-            message = f"{engine} is not set up for this tier; leave it out, or set the engine {keeping}"
+            message = f"{engine} does not support this tier here; leave it out, or set the engine {keeping}"
             yield Finding((*model_path, "kvCache", tier), message)
 
 

@@ -40,7 +40,7 @@ def host_cache_findings(
     ------
     Finding
         An error if the cache does not fit a worker's share of the node. A warning if it is smaller than the
-        accelerators' cache, or if the router does not learn its content.
+        accelerators' cache, or if the router does not see its content.
     """
     if not host_cache_mib(resolved):
         return
@@ -63,8 +63,9 @@ def _reads_events(resolved: ResolvedWorkers) -> bool:
 def _untold(resolved: ResolvedWorkers) -> str:
     """Warn that LMCache's events reach the router only if LMCache is the only connector."""
     return (
-        f"the router does not learn what '{resolved.label}' keeps beside its accelerators, because vLLM's "
-        "MultiConnector does not forward LMCache's events; with only hostMemoryGib it does"
+        f"the router does not see the KV cache that '{resolved.label}' keeps outside its accelerators, "
+        "because vLLM's MultiConnector does not forward LMCache's events; it sees the cache if only "
+        "hostMemoryGib is set"
     )
 
 
@@ -100,7 +101,7 @@ def _holds_too_little(resolved: ResolvedWorkers, sizing: Sizing) -> str | None:
     gib = host_cache_mib(resolved) // _MIB_PER_GIB
     enough = -(-2 * gib * sizing.kv_tokens // max(1, sizing.host_kv_tokens))
     return (
-        f"got {gib}, in which a worker of '{resolved.label}' keeps {sizing.host_kv_tokens} tokens: copies of "
-        f"what its accelerators hold, which is {sizing.kv_tokens}, so that next to nothing more is found; "
-        f"set {enough} for twice as many, or leave kvCache out"
+        f"got {gib}, which holds {sizing.host_kv_tokens} tokens per worker of '{resolved.label}'; its "
+        f"accelerators hold {sizing.kv_tokens} tokens, and the memory has copies of these, so it adds almost "
+        f"nothing; set {enough} to hold twice as many tokens, or leave kvCache out"
     )

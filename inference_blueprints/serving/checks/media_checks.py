@@ -26,7 +26,7 @@ def media_findings(resolved: ResolvedWorkers, sizing: Sizing) -> Iterator[Findin
         return
     message = (
         f"got {media.images_per_request} images of {media.tokens_per_image} tokens, {images} in total; with "
-        f"an answer of {answer} that is more than the {sizing.max_model_len} tokens that a worker of "
-        f"'{resolved.label}' accepts; lower one of them, or set {engine_of(resolved).argument_names.length}"
+        f"an answer of {answer}, this exceeds the {sizing.max_model_len} tokens that a worker of "
+        f"'{resolved.label}' accepts; lower one of them, or raise {engine_of(resolved).argument_names.length}"
     )
     yield Finding((*resolved.model_path, "media", "imagesPerRequest"), message)

@@ -63,9 +63,9 @@ def _tail_findings(memory: MemoryEstimate, resolved: ResolvedWorkers) -> list[Fi
     if insisted or memory.kv_tokens >= longest:
         return []
     message = (
-        f"the KV cache of a worker holds {memory.kv_tokens} tokens, so requests above that are refused, and "
-        f"this workload's may reach {longest}; raise tensorParallelSize, or set "
-        f"{engine_of(resolved).argument_names.length} knowingly"
+        f"the KV cache of a worker holds {memory.kv_tokens} tokens, so longer requests are refused, but "
+        f"requests of this workload may have {longest}; raise tensorParallelSize, or accept the limit by "
+        f"setting {engine_of(resolved).argument_names.length}"
     )
     return [Finding((*resolved.path, "tensorParallelSize"), message, "warning")]
 
@@ -79,7 +79,7 @@ def _overfull(memory: MemoryEstimate, resolved: ResolvedWorkers) -> Finding:
     needed = memory.activation_bytes + memory.reserved_bytes
     message = (
         f"got {share}, which leaves less of each {resolved.accelerator.name} than the {_gib(needed)} that "
-        f"activations, graphs and libraries take beside weights and KV cache; set at most {most:.2f}"
+        f"activations, graphs and libraries need in addition to weights and KV cache; set at most {most:.2f}"
     )
     return Finding(path, message)
 
@@ -101,10 +101,10 @@ def _does_not_fit(memory: MemoryEstimate, resolved: ResolvedWorkers) -> str:
     request = tokens * memory.kv_bytes_per_token
     overhead = memory.activation_bytes + memory.reserved_bytes
     return (
-        f"got {resolved.tensor_parallel_size}, with which {resolved.shape.name} does not fit: each "
-        f"{resolved.accelerator.name} must hold {_gib(memory.weights_bytes)} of weights, {_gib(overhead)} of "
-        f"activations and reserve and {_gib(request)} of KV cache for one request of {tokens} tokens, and "
-        f"offers {_gib(memory.total_bytes)}"
+        f"got {resolved.tensor_parallel_size}, but {resolved.shape.name} does not fit: each "
+        f"{resolved.accelerator.name} needs {_gib(memory.weights_bytes)} for weights, {_gib(overhead)} for "
+        f"activations and reserve and {_gib(request)} for the KV cache of one request of {tokens} tokens, "
+        f"and has {_gib(memory.total_bytes)}"
     )
 
 
@@ -123,12 +123,12 @@ def _remedy(resolved: ResolvedWorkers) -> str:
     ]
     if not fitting:
         return (
-            "no instance type of the catalogue holds it on one node; take several with pipelineParallelSize, "
-            "or a smaller model or weight type"
+            "it does not fit on one node of any instance type in the catalogue; use several nodes with "
+            "pipelineParallelSize, or a smaller model or weight type"
         )
-    several = ", but several may with pipelineParallelSize" if resolved.pool.efa else ""
+    several = ", but it may fit on several with pipelineParallelSize" if resolved.pool.efa else ""
     types = ", ".join(fitting[:_SUGGESTED_INSTANCE_TYPES])
-    return f"no size fits one of this pool's nodes{several}; cheapest that do: {types}"
+    return f"it does not fit on one node of this pool{several}; the cheapest types on which it fits: {types}"
 
 
 def _smallest_size(resolved: ResolvedWorkers, accelerator: catalog.Accelerator, devices: int) -> int | None:
@@ -155,12 +155,12 @@ def _workload_findings(memory: MemoryEstimate, resolved: ResolvedWorkers) -> lis
     ranks = resolved.data_parallel_size
     each = "worker" if ranks == 1 else f"of a worker's {ranks} ranks"
     enough = next((replicas for replicas, tokens in needed.items() if tokens <= memory.kv_tokens), None)
-    remedy = f"{enough} replicas would do" if enough else "lower the peak or raise tensorParallelSize"
+    remedy = f"set replicas: {enough}" if enough else "lower the peak or raise tensorParallelSize"
     message = (
         f"got {workers}, but at the peak of "
-        f"{model.workload.peak_requests_per_second:g} requests a second each {each} must hold "
-        f"{needed[workers]} tokens of KV cache (requests a second times "
-        f"{_held_seconds(resolved):.1f} s a request, by Little's law) and has room "
+        f"{model.workload.peak_requests_per_second:g} requests per second each {each} must hold "
+        f"{needed[workers]} tokens of KV cache (requests per second times "
+        f"{_held_seconds(resolved):.1f} s per request, by Little's law) and has room "
         f"for {memory.kv_tokens}; {remedy}"
     )
     return [Finding((*resolved.path, "replicas"), message)]

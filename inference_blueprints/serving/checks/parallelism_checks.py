@@ -41,8 +41,8 @@ def _stages_send_kv(resolved: ResolvedWorkers) -> str | None:
     ):
         return None
     return (
-        f"got {resolved.pipeline_parallel_size}, but {resolved.model.engine.chosen} moves KV cache of "
-        f"{resolved.role} workers only if they have one stage; raise tensorParallelSize instead, or use "
+        f"got {resolved.pipeline_parallel_size}, but {resolved.model.engine.chosen} transfers the KV cache "
+        f"of {resolved.role} workers only if they have one stage; raise tensorParallelSize instead, or use "
         "'aggregated'"
     )
 
@@ -62,7 +62,7 @@ def _ranks_are_told_apart(resolved: ResolvedWorkers) -> str | None:
         return None
     return (
         f"got {resolved.data_parallel_size}, but llm-d's precise scorer reads only the events of a worker's "
-        "first rank; set prefixScorer: approximate, or stack: {dynamo: {}}, whose router knows ranks"
+        "first rank; set prefixScorer: approximate, or stack: {dynamo: {}}, whose router supports ranks"
     )
 
 
@@ -72,7 +72,7 @@ def _ranks_take_one_device(resolved: ResolvedWorkers) -> str | None:
         return None
     return (
         f"got {resolved.data_parallel_size} with tensorParallelSize {resolved.tensor_parallel_size}, but a "
-        f"rank of {resolved.model.engine.chosen} is one device; set tensorParallelSize: 1"
+        f"rank of {resolved.model.engine.chosen} has only one device; set tensorParallelSize: 1"
     )
 
 
@@ -82,7 +82,7 @@ def _ranks_stay_on_nodes(resolved: ResolvedWorkers) -> str | None:
         return None
     return (
         f"got {resolved.data_parallel_size} ranks of {resolved.rank_accelerators} accelerators, but a node "
-        f"has {resolved.accelerators_per_node}, and each must lie on one; change tensorParallelSize or "
+        f"has {resolved.accelerators_per_node}, and a rank must fit on one; change tensorParallelSize or "
         "pipelineParallelSize"
     )
 
@@ -96,8 +96,8 @@ def _experts_divide(resolved: ResolvedWorkers) -> str | None:
     if experts % devices == 0:
         return None
     return (
-        f"got true, but {resolved.shape.name} has {experts} experts, which {devices} accelerators "
-        "(tensorParallelSize * dataParallelSize) do not divide evenly"
+        f"got true, but the {experts} experts of {resolved.shape.name} cannot be divided evenly among "
+        f"{devices} accelerators (tensorParallelSize * dataParallelSize)"
     )
 
 
@@ -107,8 +107,8 @@ def _engine_spans_nodes(resolved: ResolvedWorkers) -> str | None:
     spanning = " or ".join(name for name, each in ENGINES.items() if each.spans_nodes)
     other = f", or the engine {spanning}" if spanning else ""
     return (
-        f"a worker of {resolved.workers.accelerators} accelerators takes {resolved.nodes} nodes, and "
-        f"{resolved.model.engine.chosen} does not support that here; use fewer accelerators{other}"
+        f"a worker with {resolved.workers.accelerators} accelerators needs {resolved.nodes} nodes, but "
+        f"{resolved.model.engine.chosen} workers must fit on one; use fewer accelerators{other}"
     )
 
 
@@ -117,8 +117,8 @@ def _host_cache_is_of_one_rank(resolved: ResolvedWorkers) -> str | None:
     if not resolved.model.kv_cache or resolved.role == "decode" or of_one:
         return None
     return (
-        f"is not set up for workers of several stages, ranks or nodes, as those of '{resolved.label}' are; "
-        "leave it out, or use tensorParallelSize alone"
+        f"is not supported for workers with several stages, ranks or nodes, as in '{resolved.label}'; "
+        "leave it out, or use only tensorParallelSize"
     )
 
 
@@ -133,8 +133,8 @@ def _group_has_a_short_name(resolved: ResolvedWorkers) -> str | None:
     if len(resolved.release) <= most:
         return None
     return (
-        f"workers across nodes are named '{resolved.release}', of which {most} characters are allowed; "
-        "shorten the deployment's name or the model's"
+        f"the release name '{resolved.release}' is too long: at most {most} characters are allowed if "
+        "workers span nodes; shorten the name of the deployment or of the model"
     )
 
 
@@ -142,9 +142,10 @@ def _layers_across_nodes(resolved: ResolvedWorkers) -> str | None:
     if resolved.tensor_parallel_size <= resolved.accelerators_per_node:
         return None
     return (
-        f"got {resolved.tensor_parallel_size}, so that each layer is shared by {resolved.nodes} nodes, which "
-        f"wait for their network twice a layer; with tensorParallelSize {resolved.accelerators_per_node} and "
-        f"pipelineParallelSize {resolved.nodes} they do once a stage"
+        f"got {resolved.tensor_parallel_size}, so each layer is split over {resolved.nodes} nodes, which "
+        "wait for the network twice per layer; with "
+        f"tensorParallelSize {resolved.accelerators_per_node} and "
+        f"pipelineParallelSize {resolved.nodes} they wait once per stage"
     )
 
 

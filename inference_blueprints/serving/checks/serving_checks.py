@@ -1,4 +1,4 @@
-"""Checks, before any money is spent, that the blueprint's workers would start and serve."""
+"""Checks that the blueprint's workers would start and serve, before anything is deployed."""
 
 from __future__ import annotations
 

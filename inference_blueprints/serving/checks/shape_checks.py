@@ -28,7 +28,7 @@ def shape_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
         return
     sizes = [str(each) for each in range(1, shape.attention_heads + 1) if _splits(resolved, each)]
     allowed = f"allowed are {', '.join(sizes)}" if sizes else "lower dataParallelSize"
-    whole = "with expertParallel each has whole experts; " if shape.experts else ""
+    whole = "with expertParallel each device has whole experts; " if shape.experts else ""
     hint = whole if _heads_divide(shape, size) else ""
     message = f"got {size}, but {shape.name} has {_parts(shape, size)}; {hint}{allowed}"
     yield Finding((*resolved.path, "tensorParallelSize"), message)
@@ -54,7 +54,7 @@ def _parts(shape: catalog.Model, size: int) -> str:
     if _heads_divide(shape, size):
         layer = "experts" if shape.experts else "layers"
         return (
-            f"FP8 {layer} of width {shape.feed_forward_size}, of which each device must hold whole blocks of "
+            f"FP8 {layer} of width {shape.feed_forward_size}, and each device must hold whole blocks of "
             f"{_FP8_BLOCK}"
         )
     heads = f"{shape.attention_heads} attention heads"

@@ -1,4 +1,4 @@
-"""Checks that engines, stacks and accelerators support each other, by what their classes say."""
+"""Checks that engines, stacks and accelerators support each other, according to their classes."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def stack_runs_the_engine(spec: Spec) -> Iterator[Finding]:
         engines = tuple(STACKS[stack].frameworks)
         if engine not in engines:
             message = (
-                f"got {quote(stack)} with the engine {quote(engine)}, it runs {listing(engines)}; change the "
-                "engine, or set 'stack: {dynamo: {}}'"
+                f"got {quote(stack)} with the engine {quote(engine)}, the stack supports {listing(engines)}; "
+                "change the engine, or set 'stack: {dynamo: {}}'"
             )
             yield Finding(("spec", "models", index, "stack"), message)
 
@@ -49,9 +49,9 @@ def engine_fetches_from_allowed_hosts(spec: Spec) -> Iterator[Finding]:
         stack, engine = model.stack.chosen, model.engine.chosen
         if model.media and engine in STACKS[stack].fetching_from_any_host:
             message = (
-                f"got images with the engine {quote(engine)} on {quote(stack)}, whose workers fetch what a "
-                "request names from any public host; set 'engine: {sglang: {}}', or 'stack: {llmD: {}}' with "
-                "the engine vllm"
+                f"got images with the engine {quote(engine)} on {quote(stack)}, whose workers fetch images "
+                "from any public host that a request names; set 'engine: {sglang: {}}', or "
+                "'stack: {llmD: {}}' with the engine vllm"
             )
             yield Finding(("spec", "models", index, "media"), message)
 

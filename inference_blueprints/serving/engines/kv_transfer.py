@@ -13,8 +13,8 @@ from inference_blueprints.spec.holes import usable
 NIXL_METRICS = Port("nixl-metrics", 19090)
 #: NIXL's Prometheus exporter (``docs/telemetry.md`` and ``src/plugins/telemetry/prometheus`` of
 #: ai-dynamo/nixl). One process of a worker binds the port and reports only itself. From NIXL 1.5 on, the
-#: others
-#: continue without it. In 1.3 and 1.4 they end with an error, so only engines with 1.5 use it.
+#: other processes continue without it. In 1.3 and 1.4 they end with an error, so only engines with 1.5 use
+#: it.
 NIXL_TELEMETRY: Mapping[str, EnvironmentValue] = MappingProxyType(
     {
         "NIXL_TELEMETRY_ENABLE": "y",

@@ -28,9 +28,8 @@ _START_SECONDS = 300
 _NVME_DIRECTORY = "/cache/kv"
 # LMCache's default. It is large, because S3 bills each object written and read.
 _SHARED_CHUNK_TOKENS = 256
-# When a tier is filled to this share, the least recently used blocks are evicted (``--eviction-trigger-
-# watermark`` and
-# ``trigger_watermark``, LMCache's default).
+# When a tier is filled to this share, the least recently used blocks are evicted
+# (``--eviction-trigger-watermark`` and ``trigger_watermark``, LMCache's default).
 _FILLED = 0.8
 #: Environment of a worker. It disables LMCache's usage reports to its authors, which are on by default.
 ENVIRONMENT: Mapping[str, str] = MappingProxyType({"LMCACHE_TRACK_USAGE": "false"})

@@ -1,4 +1,4 @@
-"""Blueprint settings that replace an argument owned by the plan, as far as engines have them in common."""
+"""Blueprint settings that replace an argument owned by the plan, if several engines have the argument."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ TENSOR = "set tensorParallelSize of the deployment"
 PIPELINE = "set pipelineParallelSize of the deployment"
 DATA = "set dataParallelSize of the deployment"
 EXPERTS = "set expertParallel of the deployment"
-NODES = "a worker lies on as many nodes as its accelerators take"
-TOPOLOGY = "name the deployment's topology, aggregated or disaggregated"
-DISCOVERY = "Dynamo's operator does"
-STREAMED = "set weights.s3 for weights that are streamed"
-WRITTEN_HERE = "write its arguments here"
+NODES = "the number of nodes follows from the worker's accelerators"
+TOPOLOGY = "set the deployment's topology, aggregated or disaggregated"
+DISCOVERY = "the value comes from Dynamo's operator"
+STREAMED = "set weights.s3 to stream weights"
+WRITTEN_HERE = "write its arguments directly in 'args'"
 REMOTE_CODE = "code that comes with weights is never run; serve a model that the engine itself implements"
 MEDIA = "set media: {imagesPerRequest: …, tokensPerImage: …, allowedDomains: […]}"
 FILES = "images come within requests or from hosts, never from a worker's own files"

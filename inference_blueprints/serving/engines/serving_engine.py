@@ -19,7 +19,7 @@ from inference_blueprints.spec.types import ArgumentValue
 
 @dataclass(frozen=True, slots=True)
 class ArgumentNames:
-    """An engine's names of the arguments that the plan computes with and a user may set; without dashes.
+    """An engine's names, without dashes, of the arguments that the plan uses and a user may set.
 
     Parameters
     ----------
@@ -86,19 +86,19 @@ class TransferCounters:
 
 
 class ServingEngine(ABC):
-    """An inference engine: what it can do, and the arguments and environment of its workers.
+    """An inference engine: its features, and the arguments and environment of its workers.
 
     A subclass defines `argument_names`, `block_size`, `step_tokens` and `planned_arguments`. It overrides a
     default only where the engine differs from it.
     """
 
-    #: Manufacturer of the accelerators that the engine runs on, as the catalogue spells it.
+    #: Manufacturer of the accelerators that the engine supports, as in the catalogue.
     manufacturer: str = "nvidia"
 
     #: How the engine's workers count KV cache that moves between prefill and decode.
     transfer_counters: TransferCounters = TransferCounters()
 
-    #: Arguments that the plan sets and a user must not, each with what to set in the blueprint instead.
+    #: Arguments that only the plan may set, each with the setting to use in the blueprint instead.
     owned_arguments: Mapping[str, str] = MappingProxyType({})
 
     #: Names of the arguments whose value the engine divides among the data parallel ranks of a worker.
@@ -128,7 +128,7 @@ class ServingEngine(ABC):
     @property
     @abstractmethod
     def argument_names(self) -> ArgumentNames:
-        """The engine's names of the arguments that the plan computes with."""
+        """The engine's names of the arguments that the plan uses."""
 
     @property
     @abstractmethod
@@ -137,7 +137,7 @@ class ServingEngine(ABC):
 
     @abstractmethod
     def step_tokens(self, accelerator: Accelerator) -> int:
-        """Return the tokens of one step that the engine itself chooses for a device."""
+        """Return the engine's default number of tokens per step on a device."""
 
     @abstractmethod
     def planned_arguments(self, resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, Argument]:

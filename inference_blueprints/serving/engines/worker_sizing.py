@@ -15,12 +15,11 @@ from inference_blueprints.serving.estimates.request_estimates import longest_req
 from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers
 
-# A little below vLLM's 0.92, because the reserve in the memory estimate is an allowance and not a
+# Slightly below vLLM's 0.92, because the reserve in the memory estimate is an allowance and not a
 # measurement.
 _UTILIZATION = 0.9
 _FEWEST_SEQUENCES, _MOST_SEQUENCES = 8, 256
-# The engine gets its memory share in thousandths, rounded down. A share that divides evenly must not lose
-# one.
+# The engine gets its memory share in thousandths, rounded down. This must not reduce an exact share.
 _SHARE_STEPS, _DIGITS = 1000, 3
 
 _Number = TypeVar("_Number", int, float)

@@ -90,11 +90,11 @@ def _too_small(resolved: ResolvedWorkers) -> str | None:
         available = nvme or resolved.pool.disk.size_gib * _MIB_PER_GIB
         if needed > available:
             gib = -(-needed // _MIB_PER_GIB)
-            remedy = "take an instance type with more" if nvme else f"set its disk.sizeGib to {gib}"
+            remedy = "use an instance type with more" if nvme else f"set its disk.sizeGib to {gib}"
             return (
                 f"got pool '{resolved.pool.name}', whose {instance_type.name} has "
-                f"{available // _MIB_PER_GIB} GiB of disk; the images and what {replicas} replicas of "
-                f"a node keep take {gib} GiB; {remedy}, or stream the weights from S3"
+                f"{available // _MIB_PER_GIB} GiB of disk; the images and the files of {replicas} replicas "
+                f"per node need {gib} GiB; {remedy}, or stream the weights from S3"
             )
     return None
 
@@ -116,10 +116,10 @@ def _nvme_findings(resolved: ResolvedWorkers, section: NvmeKvCache) -> Iterator[
     without = [each.name for each in resolved.instance_types if not _nvme_mib(resolved, each)]
     if without:
         snapshot = resolved.pool.image_snapshot_id
-        why = "an image snapshot puts pods' files on EBS" if snapshot else "it has none"
+        why = "with an image snapshot, files of pods are on EBS" if snapshot else "it has no NVMe disk"
         message = (
-            f"got pool '{resolved.pool.name}', on whose {without[0]} no NVMe is left for pods: {why}; leave "
-            "nvme out, or take types with NVMe and no snapshot"
+            f"got pool '{resolved.pool.name}', whose {without[0]} has no NVMe for pods: {why}; leave nvme "
+            "out, or use types with NVMe and no snapshot"
         )
         yield Finding(path, message)
     elif cache > most or not cache:
@@ -127,10 +127,10 @@ def _nvme_findings(resolved: ResolvedWorkers, section: NvmeKvCache) -> Iterator[
             f"got {cache}, but a worker of '{resolved.label}' has {most} GiB of a node's NVMe in pool "
             f"'{resolved.pool.name}' beside images, weights and caches; "
         )
-        yield Finding(path, message + (f"set at most {most}" if most else "take types with more"))
+        yield Finding(path, message + (f"set at most {most}" if most else "use types with more"))
     elif cache <= memory:
         message = (
-            f"got {cache} behind {memory} GiB of memory, of which NVMe has a copy, so that next to nothing "
-            f"more is found; set at least {2 * memory}, or leave nvme out"
+            f"got {cache} behind {memory} GiB of memory; NVMe has a copy of the memory's content, so it adds "
+            f"almost nothing; set at least {2 * memory}, or leave nvme out"
         )
         yield Finding(path, message, "warning")

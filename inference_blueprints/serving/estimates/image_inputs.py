@@ -16,7 +16,8 @@ _NO_DOMAIN = "media.invalid"
 # From Qwen3-VL's ``preprocessor_config.json``: smaller images are scaled up.
 _LEAST_TOKENS = 64
 _BYTES_PER_NUMBER = 2
-# Numbers that a layer keeps per patch, in widths of the tower: as many as a language model's layer per token.
+# Values that a layer keeps per patch, in widths of the tower: the same as for a language model's layer per
+# token.
 _COPIES = 10
 
 
@@ -44,7 +45,7 @@ def image_pixels(resolved: ResolvedWorkers) -> Mapping[str, int]:
 
 
 def splits_by_image(resolved: ResolvedWorkers) -> bool:
-    """Return whether each device of a worker encodes whole images, which the engine must be told."""
+    """Return whether each device of a worker encodes whole images. The engine needs an argument for this."""
     vision = resolved.shape.vision
     return bool(vision and vision.splits_by_image and resolved.tensor_parallel_size > 1)
 
@@ -54,15 +55,15 @@ def with_images(memory: MemoryEstimate, resolved: ResolvedWorkers, step_tokens: 
 
     ::
 
-        weights    = tower, or tower / TP where devices share each of its layers,
-                     less what of it was counted: stage * tower / TP
-        images     = max(tokens of a step, tokens of the largest image): what an engine encodes at once
-        activation = 2 bytes * images on this device * patches a token * width of the tower * 10
-                     + 2 bytes * images * numbers that a token brings into the language model
+        weights    = tower, or tower / TP if devices share each of its layers,
+                     minus the part that is already counted: stage * tower / TP
+        images     = max(tokens of a step, tokens of the largest image): tokens that are encoded together
+        activation = 2 bytes * images on this device * patches per token * width of the tower * 10
+                     + 2 bytes * images * values per token that enter the language model
 
-    The tower is among the published weights, and lies in the first stage of layers. That engines encode as
-    many tokens of images as they compute in a step is vLLM's rule (``compute_mm_encoder_budget`` in
-    ``v1/core/encoder_cache_manager.py``); the factor of 10 is an allowance, held against no measurement.
+    The tower is part of the published weights and of the first pipeline stage. Engines encode as many image
+    tokens as they compute in a step: this is vLLM's rule (``compute_mm_encoder_budget`` in
+    ``v1/core/encoder_cache_manager.py``). The factor of 10 is an allowance that no measurement confirms.
 
     Parameters
     ----------

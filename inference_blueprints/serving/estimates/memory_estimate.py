@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from inference_blueprints.catalog import Accelerator, Model
 
 RESERVED_BYTES = 3584 * 1024**2
-"""CUDA context and graphs, logits, fragmentation: the allowance in aiconfigurator-core 0.12.0's systems."""
+"""Allowance of aiconfigurator-core 0.12.0 for the CUDA context and graphs, logits and fragmentation."""
 
 COLLECTIVE_BYTES = 392 * 1024**2
-"""Buffers of the collective library when a layer is shared: the largest figure of the same systems."""
+"""Buffers of the collective library if devices share a layer: the largest figure in aiconfigurator."""
 
-# Bytes per number of activations, and of embeddings, which checkpoints keep in BF16.
+# Bytes per value of activations, and of embeddings, which checkpoints store in BF16.
 _BYTES_PER_NUMBER = 2
 
 
@@ -78,17 +78,17 @@ def estimate_memory(
         stage      = layers / PP, rounded up, / layers
         weights    = stage * (experts / (TP * DP) + others / TP), and one embedding / TP more when PP > 1
         activation = 2 bytes * max_num_batched_tokens * attention heads * head size * (4 + 6 / TP)
-                     (twice that with experts), and what the ranks of DP send each other:
+                     (twice that with experts), plus buffers between the DP ranks:
                      2 * 2 bytes * DP * max_num_batched_tokens * hidden size when DP > 1
         reserved   = 3.5 GiB, and 392 MiB more when TP, PP or DP > 1
         KV cache   = total - weights - activation - reserved
-        KV tokens  = KV cache / (stage * KV bytes a token), see ``Model.kv_bytes_per_token``
+        KV tokens  = KV cache / (stage * KV bytes per token), see ``Model.kv_bytes_per_token``
 
-    In the activation, 4 stands for the residual stream and its copies, which every device holds whole, and 6
-    for the projections, which the devices share. What tensor parallelism replicates of the weights (norms,
-    routers, latent down-projections, KV heads when there are fewer of them than devices) is below 2 % and is
-    left to the reserve. Experts lie on all devices of a stage alike, whole or sliced. ``docs/catalogue.md``
-    has the agreement with aiconfigurator's estimates.
+    In the activation, 4 stands for the residual stream and its copies, which every device holds completely,
+    and 6 for the projections, which the devices share. The weights that tensor parallelism replicates (norms,
+    routers, latent down-projections, KV heads if there are fewer of them than devices) are below 2 % and are
+    covered by the reserve. Experts are distributed evenly over all devices of a stage, whole or sliced.
+    ``docs/catalogue.md`` compares the result with aiconfigurator's estimates.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def estimate_memory(
     data_parallel_size
         Ranks that share the experts (DP). Each rank holds everything else completely.
     gpu_memory_utilization
-        Share of the device's memory that the engine takes, above 0 and at most 1.
+        Share of the device's memory that the engine uses, above 0 and at most 1.
     kv_cache_dtype
         The engine's name of the data type of the KV cache.
 
@@ -171,7 +171,7 @@ def _weights_bytes(
 
 
 def _activation_width(model: Model, tensor_parallel_size: int, data_parallel_size: int) -> float:
-    """Return the numbers that a device keeps per token while it passes through a layer."""
+    """Return the values that a device keeps per token while the token passes through a layer."""
     width = model.attention_heads * model.head_size * (2 if model.experts else 1)
     sent = 2 * data_parallel_size * model.hidden_size if data_parallel_size > 1 else 0
     return width * (4 + 6 / tensor_parallel_size) + sent
@@ -193,8 +193,8 @@ def kv_tokens_needed(
         shared     = input_tokens * shared_prefix_ratio                        (held once for all requests)
         tokens     = shared + concurrent * (input_tokens - shared + output_tokens)
 
-    Every request counts with its whole answer, as it will hold it before it leaves. One shared prefix is
-    assumed; a workload with many of them needs more, or hits its cache less.
+    Every request counts with its complete answer, because it holds it at its end. One shared prefix is
+    assumed. A workload with many prefixes needs more tokens, or has fewer cache hits.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ _BUCKET = "KV_CACHE_BUCKET"
 #: Placeholder of the bucket's name. Kubernetes replaces it in arguments.
 BUCKET_REFERENCE = f"$({_BUCKET})"
 _BYTES_PER_MEGABIT = 125_000
-# The same network card loads weights and sends answers. S3 is reached by IP, which only one card carries.
+# The same network card loads weights and sends answers. S3 is reached over IP, which only one card supports.
 _NETWORK_PART = 0.5
 
 
@@ -33,7 +33,7 @@ def shared_cache(resolved: ResolvedWorkers) -> spec.S3KvCache | None:
 
 
 def shared_cache_environment(resolved: ResolvedWorkers) -> Mapping[str, EnvironmentValue]:
-    """Return the environment variables that tell a worker its bucket."""
+    """Return the environment variables with a worker's bucket."""
     return {_BUCKET: KvCacheBucket()} if shared_cache(resolved) else {}
 
 
@@ -73,8 +73,8 @@ def shared_cache_findings(resolved: ResolvedWorkers, kv_bytes_per_token: float) 
     weights = resolved.model.weights
     if weights.hugging_face and not weights.revision:
         message = (
-            "blocks are found by the model's name for days, so that its next commit would find those of this "
-            "one; set weights.revision"
+            "blocks are stored under the model's name for days, so its next commit would read the blocks of "
+            "this one; set weights.revision"
         )
         yield Finding(path, message)
     workload = resolved.model.workload
@@ -86,7 +86,7 @@ def shared_cache_findings(resolved: ResolvedWorkers, kv_bytes_per_token: float) 
     if written > room:
         message = (
             f"each worker of '{resolved.label}' would write {written / 1e9:.1f} GB/s at the peak "
-            f"({kv_bytes_per_token / 1000:,.0f} kB a token that is not shared), and half of its share of the "
+            f"({kv_bytes_per_token / 1000:,.0f} kB per unshared token), but half of its share of the "
             f"network is {room / 1e9:.1f} GB/s; leave shared out, or use more replicas"
         )
         yield Finding(path, message, "warning")

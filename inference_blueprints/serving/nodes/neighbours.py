@@ -1,12 +1,12 @@
 """Chooses the workers that share nodes instead of being spread, so that their pool's nodes hold all of them.
 
-The default scheduler spreads pods. Twelve workers with one accelerator go six and six to two nodes of eight,
-and a worker with four accelerators then fits on neither. EKS does not allow configuration of that scheduler,
-but a pod may prefer nodes with certain other pods: each neighbour adds its weight to a node's score, and the
-preferences of neighbours count as much as the pod's own. With the product of both sizes as weight, a node's
-score for a pod is proportional to the accelerators in use. So the scheduler takes the fullest node with
-enough room (best fit), whatever the order of arrival. That wastes nothing if sizes are powers of two, as on
-NVIDIA's types.
+The default scheduler spreads pods. Of twelve workers with one accelerator, six go to each of two nodes with
+eight, and a worker with four accelerators then fits on neither. EKS does not allow configuration of the
+scheduler, but a pod may prefer nodes with certain other pods: each neighbour adds its weight to a node's
+score, and the preferences of neighbours count as much as the pod's own. With the product of both sizes as
+weight, a node's score for a pod is proportional to the accelerators in use. So the scheduler takes the
+fullest node with enough room (best fit), in any order of arrival. That wastes nothing if sizes are powers of
+two, as on NVIDIA's types.
 
 Source: ``pkg/scheduler/framework/plugins/interpodaffinity/scoring.go`` and ``default_plugins.go`` of
 kubernetes/kubernetes 1.36: affinity weighs twice as much as the preference for the emptiest node, and scores

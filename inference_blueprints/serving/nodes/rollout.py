@@ -10,8 +10,8 @@ from inference_blueprints.serving.types import Rollout
 def rollout(resolved: ResolvedWorkers) -> Rollout:
     """Return the rollout settings: new workers start beside old ones only if the pool has spare accelerators.
 
-    At least one worker may be missing, whatever the number: a disruption budget of 0 blocks every drain, and
-    without surge a rollout could not progress.
+    At least one worker may always be missing: a disruption budget of 0 blocks every drain, and without surge
+    a rollout could not progress.
     """
     replicas = resolved.workers.replicas
     spare = _replicas_that_fit(resolved)

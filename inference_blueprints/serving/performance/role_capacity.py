@@ -50,7 +50,7 @@ ProfileFinder = Callable[[str, str, int, str], LatencyProfile | None]
 
 
 def speeds(resolved: ResolvedWorkers, find: ProfileFinder = catalog.latency_profile) -> LatencyProfile | None:
-    """Return the latency profile of workers; None if nobody has measured it.
+    """Return the latency profile of workers; None if there is none.
 
     All profiles use only tensor parallelism.
 

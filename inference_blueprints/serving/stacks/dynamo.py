@@ -47,7 +47,7 @@ _HTTP = Port("http", 8000)
 _SYSTEM = Port("system", 9090)
 _ROUTER_MODES: Mapping[str, Mapping[str, ArgumentValue]] = MappingProxyType(
     {
-        # Each of two frontends sees half of the requests, so they exchange which workers are busy.
+        # Each of the two frontends gets half of the requests, so they exchange the load of workers.
         "kvAware": {"router-mode": "kv", "router-replica-sync": True},
         "roundRobin": {"router-mode": "round-robin"},
     }
@@ -56,7 +56,7 @@ _ROUTER_MODES: Mapping[str, Mapping[str, ArgumentValue]] = MappingProxyType(
 _CLOSED = "http://127.0.0.1:9"
 # Address ranges of pods, which have addresses of the VPC.
 _POD_RANGES = ("10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16")
-# How often a stream may move to another worker after its worker dies.
+# Maximum number of times that a stream moves to another worker after its worker dies.
 _MIGRATION_LIMIT = 3
 # Dynamo's default time between unregistering a worker and stopping its endpoints.
 _UNREGISTERED_SECONDS = 5
@@ -150,9 +150,9 @@ class Dynamo(ServingStack):
 def _fetch_limits(resolved: ResolvedWorkers) -> Mapping[str, EnvironmentValue]:
     """Return proxy settings that stop a frontend from fetching the images that requests name.
 
-    It would ask any public host for the size of an image, whatever the engine may fetch (``fetch_image_dims``
-    in ``lib/llm/src/preprocessor.rs`` of ai-dynamo/dynamo; there is no switch). It still reads the model's
-    metadata over HTTP from the addresses of its workers.
+    It would request the size of an image from any public host, regardless of the engine's limits
+    (``fetch_image_dims`` in ``lib/llm/src/preprocessor.rs`` of ai-dynamo/dynamo; no option disables this). It
+    still reads the model's metadata over HTTP from the addresses of its workers.
     """
     existing = resolved.blueprint.spec.network.existing
     ranges = (*_POD_RANGES, existing.vpc_cidr) if existing else _POD_RANGES

@@ -46,8 +46,8 @@ ENTRY_POINT_RESOURCES = Resources(
 #: Time for a process to end after its streams have ended.
 EXIT_SECONDS = 25
 
-# Documented for several releases since 1.2, as experimental ("Release Artifacts", docs.nvidia.com/dynamo);
-# not found for every patch release.
+# Documented as experimental for several releases since 1.2 ("Release Artifacts", docs.nvidia.com/dynamo), but
+# not for every patch release.
 _EFA_VARIANT = "-efa"
 # Compilation, CUDA graph capture and a slow image pull, in addition to loading the weights at a modest speed.
 _STARTUP_SECONDS = 900
@@ -56,7 +56,7 @@ _STARTUP_PERIOD_SECONDS = 10
 
 
 def engine_image(resolved: ResolvedWorkers) -> str:
-    """Return the engine's image; Dynamo's operator reads the release from the tag, so a digest keeps it.
+    """Return the engine's image. A digest is added to the tag, because Dynamo's operator needs the tag.
 
     Only its variant for EFA has libfabric, on which NIXL's plug-in LIBFABRIC and NCCL's for EFA depend
     (``container/templates/aws.Dockerfile`` of ai-dynamo/dynamo; NIXL's wheels leave libfabric out).

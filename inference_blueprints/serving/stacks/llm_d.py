@@ -1,7 +1,7 @@
 """llm-d: its router on the system nodes, stock vLLM servers on the pool's nodes.
 
-The router is llm-d Router 0.11 in the form of its chart ``llm-d-router-standalone``: Envoy asks an endpoint
-picker in the same pod about each request. Flags are those of ``pkg/epp/server/options.go`` and
+The router is llm-d Router 0.11 as in its chart ``llm-d-router-standalone``: for each request, Envoy calls an
+endpoint picker in the same pod. Flags are those of ``pkg/epp/server/options.go`` and
 ``pkg/sidecar/proxy/options.go`` of llm-d/llm-d-router, and of ``vllm serve``.
 """
 
@@ -50,7 +50,7 @@ from inference_blueprints.serving.types import (
 from inference_blueprints.serving.weights_loading import mirror_release
 from inference_blueprints.spec.types import LlmDStack, PrefixScorer
 
-# Pinned by tag: no source that this library may quote has their digests.
+# Pinned by tag, because their digests are not known.
 _PICKER_IMAGE = "ghcr.io/llm-d/llm-d-router-endpoint-picker:v0.11.0"
 _DISAGGREGATION_IMAGE = "ghcr.io/llm-d/llm-d-router-disagg-sidecar:v0.11.0"
 _ENVOY_IMAGE = "docker.io/envoyproxy/envoy:distroless-v1.39.3"
@@ -64,10 +64,10 @@ _MASTER_PORT = 29501
 _PICKER = Port("ext-proc", 9002)
 _PICKER_HEALTH = Port("grpc-health", 9003)
 _PICKER_METRICS = Port("metrics", 9090)
-# With the approximate scorer a router knows only its own requests, so a second router would halve its
-# knowledge. With the precise scorer each router receives all events of the workers.
+# With the approximate scorer a router uses only its own requests, so with two routers each would see only
+# half of them. With the precise scorer each router receives all events of the workers.
 _ROUTER_REPLICAS: Mapping[str, int] = MappingProxyType({"approximate": 1, "precise": 2})
-# Time until the router has noticed that a worker is ending.
+# Time until the router detects that a worker is stopping.
 _UNLISTED_SECONDS = 5
 #: Arguments of ``dynamo.vllm`` that ``vllm serve`` does not have.
 _DYNAMO_ONLY = ("disaggregation-mode",)
@@ -89,7 +89,7 @@ class LlmD(ServingStack):
         return f"{release}-vllm"
 
     def picker(self, roles: tuple[ResolvedWorkers, ...]) -> EndpointPicker:
-        """Return how the router chooses workers."""
+        """Return the router settings for choosing workers."""
         scorer = _prefix_scorer(roles[0])
         block_size = worker_sizing(roles[0]).block_size
         if scorer == "approximate":
@@ -97,7 +97,7 @@ class LlmD(ServingStack):
         return PrecisePicker(scorer, block_size, render_process=ROLES[roles[0].role])
 
     def entry_point(self, resolved: ResolvedWorkers) -> Process:
-        """Return Envoy, with the endpoint picker that it asks as a sidecar."""
+        """Return Envoy, with the endpoint picker as a sidecar."""
         # Envoy drops its connections at SIGTERM, so it waits for the longest stream first.
         before_end = DEREGISTRATION_SECONDS + _stream_seconds(resolved)
         return Process(
@@ -164,13 +164,13 @@ class LlmD(ServingStack):
 
 
 def _prefix_scorer(resolved: ResolvedWorkers) -> PrefixScorer:
-    """Return how the model's router knows which prefixes are cached."""
+    """Return the scorer with which the model's router tracks cached prefixes."""
     section = resolved.model.stack.llm_d
     return section.prefix_scorer if section else LlmDStack().prefix_scorer
 
 
 def _endpoint_picker() -> Sidecar:
-    """Return the endpoint picker; the target adds which workers it may pick."""
+    """Return the endpoint picker. The target adds the selection of workers."""
     return Sidecar(
         name="picker",
         image=_PICKER_IMAGE,
@@ -179,7 +179,8 @@ def _endpoint_picker() -> Sidecar:
             f"--grpc-port={_PICKER.number}",
             f"--grpc-health-port={_PICKER_HEALTH.number}",
             f"--metrics-port={_PICKER_METRICS.number}",
-            # As open as the engines' metrics; authentication would need cluster-wide permissions.
+            # Without authentication, like the engines' metrics. Authentication would need cluster-wide
+            # permissions.
             "--metrics-endpoint-auth=false",
             "--enable-pprof=false",
             "--tracing=false",
@@ -243,7 +244,7 @@ def _place_of(resolved: ResolvedWorkers, *, leads: bool) -> Mapping[str, Argumen
 
 
 def _kv_events(resolved: ResolvedWorkers) -> str:
-    """Return where a worker publishes cache events, under a topic that names worker and model."""
+    """Return the settings of a worker's cache events. Their topic contains the worker and the model."""
     settings = {
         "enable_kv_cache_events": True,
         "publisher": "zmq",
@@ -279,5 +280,5 @@ def _beside(whole: Resources, sidecars: tuple[Sidecar, ...]) -> Resources:
 
 
 def _stream_seconds(resolved: ResolvedWorkers) -> int:
-    """Return how long the longest answer may stream."""
+    """Return the maximum duration of a stream, in seconds."""
     return longest_stream_seconds(resolved.model.workload, resolved.model.objectives)

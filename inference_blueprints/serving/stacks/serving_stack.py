@@ -17,7 +17,7 @@ class ServingStack(ABC):
     default only where the stack differs from it.
     """
 
-    #: Engine arguments that the stack sets and a user must not, each with the reason.
+    #: Engine arguments that only the stack may set, each with the reason.
     owned_arguments: Mapping[str, str] = MappingProxyType({})
 
     #: Owners of flags, as the catalogue names them, whose flags the stack's workers do not accept.
@@ -53,5 +53,5 @@ class ServingStack(ABC):
         return (self.entry_point(roles[0]), *map(self.workers, roles))
 
     def picker(self, roles: tuple[ResolvedWorkers, ...]) -> EndpointPicker | None:  # noqa: ARG002 -- llm-d's
-        """Return how llm-d's router chooses workers. None for a stack without that router."""
+        """Return the settings of llm-d's router. None for a stack without that router."""
         return None

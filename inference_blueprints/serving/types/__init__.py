@@ -1,7 +1,7 @@
-"""The serving plan: every process that serves a model, decided once and independent of where it runs.
+"""The serving plan: every process that serves a model, independent of the target that runs it.
 
-Chart values and local processes are rendered from these types. Discovery and addresses are left to the
-target: a process only says that it needs its own address, or that of a peer.
+Chart values and local processes are rendered from these types. The target adds discovery and addresses: the
+plan only contains placeholders for a process's own address and for the address of a peer.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What one process needs on its node, or on each of its nodes.
+    """Resources of one process on its node, or on each of its nodes.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ class Resources:
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """How a new version replaces the old one.
+    """Settings for replacing an old version with a new one.
 
     Parameters
     ----------
@@ -238,7 +238,7 @@ class Sidecar:
 class ProcessBase:
     """The part of a process that every target renders unchanged.
 
-    Fields without a default are in the values of every chart; one that has its default is left out of them.
+    Fields without a default are in the values of every chart. A field that has its default value is left out.
 
     Parameters
     ----------
@@ -258,7 +258,7 @@ class ProcessBase:
     probes
         Its health checks.
     resources
-        What it needs on its node.
+        Its resources on its node.
     architecture
         Processor architecture of the image.
     pool
@@ -274,9 +274,9 @@ class ProcessBase:
     nodes
         Number of nodes that each replica spans, with one container on each.
     follower_arguments
-        Arguments of the containers on all its nodes but the first. Empty if the target makes them.
+        Arguments of the containers on all its nodes except the first. Empty if the target sets them.
     rollout
-        How a new version replaces the old one.
+        Settings for replacing an old version with a new one.
     termination_grace_seconds
         Time for streams to end after SIGTERM, including `pre_stop_seconds`.
     pre_stop_seconds
@@ -314,7 +314,7 @@ class ProcessBase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process(ProcessBase):
-    """One kind of process of a deployment, and how many of it run.
+    """One kind of process of a deployment, and its number of replicas.
 
     Parameters
     ----------

@@ -39,11 +39,11 @@ class Rates(Section):
 
 
 class BatchLoad(Section):
-    """Expected daily load of a queue. Only `blueprints plan` uses it, to count what the load needs."""
+    """Expected daily load of a queue. Only `blueprints plan` uses it, to calculate the use of AWS quotas."""
 
     requests_per_day: int = Field(ge=1, le=10_000_000_000)
     """Requests per day, each with the mean length of the model's workload."""
-    # As many as OpenAI takes in one batch.
+    # The limit of OpenAI's Batch API.
     requests_per_job: int = Field(default=50_000, ge=1, le=50_000_000)
     """Mean number of requests per job."""
 
@@ -56,9 +56,9 @@ class BatchQueue(Section):
     model: Name
     """Name of the model that answers the jobs."""
     priority: int = Field(default=10, ge=0, le=100)
-    """Priority of jobs that set none. Higher runs first; each hour of waiting adds one."""
+    """Default priority of its jobs. Jobs with a higher priority run first; each hour of waiting adds one."""
     deadline_hours: float = Field(default=24.0, gt=0.0, le=336.0)
-    """Longest time that a job may take, in hours."""
+    """Maximum duration of a job, in hours."""
     rates: Rates
     """Prices of its jobs."""
     load: BatchLoad | None = None
@@ -66,7 +66,7 @@ class BatchQueue(Section):
 
 
 class PromptTemplate(Section):
-    """How each row of a file becomes a request."""
+    """Template that turns each row of a file into a request."""
 
     text: str = Field(min_length=1, max_length=65_536)
     """Jinja2 template of the prompt. The fields of a row are its variables."""
@@ -84,13 +84,13 @@ class Manifest(Section):
     deadline_hours: float | None = Field(default=None, gt=0.0, le=336.0)
     """Hours until the job must be finished. Without it, the value of the queue applies."""
     priority: int | None = Field(default=None, ge=0, le=100)
-    """Priority; higher runs first. Without it, the value of the queue applies."""
+    """Priority; jobs with a higher one run first. Without it, the value of the queue applies."""
     budget_usd: float | None = Field(default=None, gt=0.0)
-    """Highest cost of the job, in US dollars. Without it, only the team's monthly budget limits the cost."""
+    """Maximum cost of the job, in US dollars. Without it, only the team's monthly budget limits the cost."""
     skip_invalid: bool = False
     """Whether valid lines run even if other lines are invalid."""
     template: PromptTemplate | None = None
-    """How rows become requests. Without it, each line is a request."""
+    """Template that turns rows into requests. Without it, each line is a request."""
     signal: Name | None = None
     """Signal that stores the answers by their `custom_id`. Without it, answers are written to files only."""
 
@@ -118,7 +118,7 @@ class EcsBatchWorkers(Section):
     """Workers run as tasks on AWS Fargate and use no capacity of the cluster."""
 
     spot_percent: int = Field(default=75, ge=0, le=100)
-    """Percentage of tasks on Fargate Spot, which AWS stops at two minutes' notice. One task is not Spot."""
+    """Percentage of tasks on Fargate Spot, which AWS stops with two minutes' notice. One task is not Spot."""
 
 
 class BatchWorkers(Section):
@@ -126,11 +126,11 @@ class BatchWorkers(Section):
 
     # With 0, an idle model costs nothing, but its next job waits until a worker has started.
     min: int = Field(default=1, ge=0, le=100)
-    """Fewest workers per model, also when the queue is empty."""
+    """Minimum number of workers per model, also when the queue is empty."""
     max: int = Field(default=4, ge=1, le=100)
-    """Most workers per model. If it equals `min`, the number is fixed."""
+    """Maximum number of workers per model. If it equals `min`, the number is fixed."""
     latency_percent: int | None = Field(default=None, ge=0, le=1000)
-    """Percentage by which batch may slow down other requests. Without it, 20. Set 0 if there are none."""
+    """Percentage by which batch may slow down other requests. Without it, 20. Use 0 if there are none."""
     eks: EksBatchWorkers | None = None
     """Run workers as pods of the cluster. This is the default."""
     ecs: EcsBatchWorkers | None = None

@@ -1,4 +1,4 @@
-"""A whole blueprint file and its main section."""
+"""A blueprint file and its main section."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Spec(Section):
     """Network of the platform and access to the models."""
     cluster: Cluster
     """Cluster that runs the containers."""
-    # Each takes about 4 KB of a template of 1 MB; queues, tags and long lists of types may double that.
+    # Each pool uses about 4 KB of a template of 1 MB. Queues, tags and many instance types may double that.
     pools: list[Pool] = Field(min_length=1, max_length=100)
     """Pools of nodes with accelerators."""
     queueing: Queueing | None = None
     """Job queues on the pools, beside the models. Without it, jobs cannot use the pools."""
-    # Each is a rule of the one load balancer, which takes 100 rules.
+    # Each model is a rule of the load balancer, which supports 100 rules.
     models: list[Model] = Field(min_length=1, max_length=100)
     """Models to serve."""
     teams: list[Team] = Field(default_factory=list, max_length=200)
@@ -42,7 +42,7 @@ class Spec(Section):
 
 
 class Blueprint(Section):
-    """A whole blueprint file."""
+    """A blueprint file."""
 
     api_version: Literal["inference-blueprints/v1alpha1"]
     """Version of this format."""

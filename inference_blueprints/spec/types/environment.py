@@ -48,7 +48,7 @@ class ExistingNetwork(Section):
     """An existing VPC."""
 
     vpc_id: VpcId
-    """Id of the VPC."""
+    """ID of the VPC."""
     vpc_cidr: Cidr
     """IPv4 range of the VPC. It may call the models unless `sourceCidrs` is set."""
     private_subnet_ids: list[SubnetId] = Field(min_length=2, max_length=4)
@@ -56,7 +56,7 @@ class ExistingNetwork(Section):
 
 
 class Network(Section):
-    """Network of the platform. Without this section, a new VPC whose models answer over plain HTTP."""
+    """Network of the platform. Without this section, a new VPC in which models answer over plain HTTP."""
 
     cidr: Cidr | None = None
     """IPv4 range of the new VPC, /16 to /20. Without it, 10.0.0.0/16."""

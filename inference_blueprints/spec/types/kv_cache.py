@@ -11,7 +11,7 @@ class NvmeKvCache(Section):
     """KV cache on the node's NVMe disks. It is written as it is computed and outlives the copy in memory."""
 
     gib: int | None = Field(default=None, ge=1, le=65_536)
-    """NVMe space per worker, in GiB. Without it, the worker's whole free share of the node's NVMe."""
+    """NVMe space per worker, in GiB. Without it, all free space in the worker's share of the node's NVMe."""
 
 
 class S3KvCache(Section):
@@ -36,4 +36,4 @@ class KvCache(Section):
     nvme: NvmeKvCache | None = None
     """KV cache on the node's NVMe, behind the memory. Without it, NVMe is not used."""
     shared: SharedKvCache | None = None
-    """Store that all workers of the model share, behind the node's. Without it, nothing is shared."""
+    """Store that all workers of the model share, behind the node's tiers. Without it, nothing is shared."""

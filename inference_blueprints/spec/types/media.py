@@ -11,9 +11,9 @@ class Media(Section):
     """Images in requests. Without this section, the model reads only text."""
 
     images_per_request: int = Field(ge=1, le=1_000)
-    """Most images per request."""
-    # Qwen3-VL scales smaller images up to this many.
+    """Maximum number of images per request."""
+    # Qwen3-VL scales smaller images up to this number.
     tokens_per_image: int = Field(ge=64, le=1_000_000)
-    """Most tokens per image. Larger images are scaled down."""
+    """Maximum number of tokens per image. Larger images are scaled down."""
     allowed_domains: list[Domain] = Field(default_factory=list, max_length=100)
-    """Full names of hosts to fetch images from. Without it, images must be part of the request."""
+    """Full names of the hosts from which images are fetched. Without it, requests must contain the images."""

@@ -34,7 +34,7 @@ class Weights(Section):
     hugging_face: HuggingFaceRepository | None = None
     """Repository on the Hugging Face Hub."""
     revision: Revision | None = None
-    """Commit, branch or tag of the repository. A commit makes sure that the weights never change."""
+    """Commit, branch or tag of the repository. With a commit, the weights never change."""
     token_secret_arn: SecretArn | None = None
     """ARN of the Secrets Manager secret with the Hub token, for a gated model."""
     mirror: Mirror | None = None
@@ -42,7 +42,7 @@ class Weights(Section):
     s3: S3Prefix | None = None
     """S3 prefix with the model's files, which are streamed into the GPUs. Requires `catalog`."""
     catalog: str | None = None
-    """Entry of the model catalogue with the same shape, if the repository is not an entry itself."""
+    """Entry of the model catalogue with the same architecture, if the repository has no entry of its own."""
 
     @property
     def is_streamed(self) -> bool:
@@ -94,8 +94,8 @@ class LlmDStack(Section):
     """llm-d's router in front of standard vLLM servers."""
 
     prefix_scorer: PrefixScorer = "approximate"
-    """How the router knows the caches of workers: `approximate` uses the requests that it sent, `precise`
-    uses events of the workers."""
+    """Source of the router's data about the workers' caches: `approximate` uses the requests that it sent,
+    `precise` uses events of the workers."""
 
 
 class Stack(Choice):
@@ -108,7 +108,7 @@ class Stack(Choice):
 
 
 class KvAwareRouting(Section):
-    """Send a request to the worker that holds most of its prefix, weighed against the load."""
+    """Send a request to the worker with the best combination of cached prefix and load."""
 
 
 class RoundRobinRouting(Section):
@@ -116,7 +116,7 @@ class RoundRobinRouting(Section):
 
 
 class Routing(Choice):
-    """How requests are distributed over the workers of a deployment."""
+    """Distribution of requests over the workers of a deployment."""
 
     kv_aware: KvAwareRouting | None = None
     """Distribute by KV cache and load."""
@@ -125,7 +125,7 @@ class Routing(Choice):
 
 
 class Workload(Section):
-    """Expected requests. They size the KV cache and the local replay."""
+    """Expected requests. They determine the size of the KV cache, and the requests of the local replay."""
 
     input_tokens: int = Field(ge=1, le=10_000_000)
     """Mean prompt length in tokens, including images."""
@@ -158,7 +158,7 @@ class Workers(Section):
     pipeline_parallel_size: int = Field(default=1, ge=1, le=16)
     """Number of consecutive stages over which the layers are divided."""
     data_parallel_size: int = Field(default=1, ge=1, le=128)
-    """Number of ranks per worker. Each computes attention for its own requests; all share the experts."""
+    """Ranks per worker. Each rank computes attention for its own requests; all share the experts."""
     expert_parallel: bool = False
     """Whether each accelerator holds whole experts instead of a slice of each. For mixtures of experts."""
 
@@ -212,11 +212,11 @@ class Model(Section):
     objectives: Objectives = default({})
     """Latency objectives."""
     routing: Routing = default({"kvAware": {}})
-    """How requests are distributed over workers. Without it, KV-aware."""
+    """Distribution of requests over workers. Without it, KV-aware."""
     kv_cache: KvCache | None = None
     """KV cache outside the accelerators. Without it, only the accelerators hold KV cache."""
     media: Media | None = None
     """Images in requests. Without it, the model reads only text."""
-    # A load balancer's rule spreads requests over five target groups; the quota cannot be raised.
+    # A load balancer's rule supports five target groups, and this quota cannot be raised.
     deployments: list[Deployment] = Field(min_length=1, max_length=5)
     """Sets of workers. All of them are behind the same route."""

@@ -1,4 +1,4 @@
-"""Pools: nodes with accelerators, how they are paid for, and how many there may be."""
+"""Pools: nodes with accelerators, their purchase option and their number."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class ReservedCapacity(Choice):
     """Selection of reserved capacity. The pool never starts an instance outside it."""
 
     id: CapacityReservationId | None = None
-    """Id of one reservation, which has one instance type and one zone."""
+    """ID of one reservation, which has one instance type and one zone."""
     tags: dict[str, str] | None = Field(default=None, min_length=1, max_length=20)
     """Tags that a reservation must have. New reservations with these tags are used without a deploy."""
 
 
 class Purchase(Choice):
-    """How the pool's instances are paid for."""
+    """Purchase option of the pool's instances."""
 
     on_demand: OnDemand | None = None
     """On-demand instances."""
@@ -57,13 +57,13 @@ class NodeCount(Section):
     """Number of nodes of a pool."""
 
     min: int = Field(default=0, ge=0, le=5000)
-    """Fewest nodes, kept even if no pod needs them. With 0, the pool can become empty."""
+    """Minimum number of nodes, which run even if no pod needs them. With 0, the pool can become empty."""
     max: int = Field(ge=1, le=5000)
-    """Most nodes. Karpenter is limited to the accelerators of this many nodes."""
+    """Maximum number of nodes. It also limits the accelerators that Karpenter starts."""
 
 
 class Taint(Section):
-    """A taint that keeps other pods off the nodes. The models that name the pool tolerate it."""
+    """A taint that keeps other pods off the nodes. Models that use the pool tolerate it."""
 
     key: QualifiedName
     """Key of the taint."""
@@ -88,11 +88,11 @@ class EbsSnapshot(Section):
     """Nodes start with their images on the EBS volume. The NVMe of the instance types stays unused."""
 
     id: SnapshotId | None = None
-    """Id of the snapshot that `blueprints image-cache bake` creates. Without it, nodes pull their images."""
+    """ID of the snapshot that `blueprints image-cache bake` creates. Without it, nodes pull their images."""
 
 
 class ImageAcceleration(Choice):
-    """How a new node gets its images."""
+    """Source of a new node's images."""
 
     soci_parallel_pull: SociParallelPull | None = None
     """Pull the images from the registry, in parallel."""
@@ -108,7 +108,7 @@ class Pool(Section):
     instance_types: list[InstanceTypeName] = Field(min_length=1, max_length=50)
     """EC2 instance types. All must have the same CPU architecture and the same accelerator."""
     purchase: Purchase = default({"onDemand": {}})
-    """How the instances are paid for. Without it, on demand."""
+    """Purchase option of the instances. Without it, on demand."""
     nodes: NodeCount
     """Number of nodes."""
     availability_zone: AvailabilityZone | None = None
@@ -122,10 +122,10 @@ class Pool(Section):
     disk: Disk = default({})
     """EBS volume of the nodes."""
     image_acceleration: ImageAcceleration = default({"sociParallelPull": {}})
-    """How a new node gets its images. Without it, it pulls them in parallel."""
+    """Source of a new node's images. Without it, the node pulls them in parallel."""
 
     @property
     def image_snapshot_id(self) -> str | None:
-        """Id of the snapshot for the nodes' data volume. None if nodes pull their images."""
+        """ID of the snapshot for the nodes' data volume. None if nodes pull their images."""
         snapshot = self.image_acceleration.ebs_snapshot
         return snapshot.id if snapshot else None

@@ -55,7 +55,7 @@ class Choice(Section):
     @model_validator(mode="before")
     @classmethod
     def _exactly_one(cls, value: Any) -> Any:
-        """Refuse a section with no key or several keys; an unknown key has an error of its own."""
+        """Refuse a section with no key or several keys. An unknown key has a separate error."""
         if not isinstance(value, dict):
             return value
         names = {field.alias or name for name, field in cls.model_fields.items()} | set(cls.model_fields)
@@ -66,7 +66,7 @@ class Choice(Section):
 
     @property
     def chosen(self) -> str:
-        """The given key, as YAML spells it."""
+        """The given key, as in the YAML file."""
         [name] = [name for name in type(self).model_fields if getattr(self, name) is not None]
         return to_camel(name)
 

@@ -16,7 +16,7 @@ class ValkeyCache(Section):
 
     # Limit of ElastiCache for a serverless cache.
     max_gb: int = Field(ge=1, le=5000)
-    """Largest size, in GB. When the cache is full, the least recently used signals are evicted."""
+    """Maximum size, in GB. When the cache is full, the least recently used signals are evicted."""
 
 
 class Signal(Section):
@@ -25,7 +25,7 @@ class Signal(Section):
     name: Name
     """Name of the signal. It is part of the keys."""
     team: Name
-    """Name of the team whose jobs write the signal. Everyone with permission to read the store reads it."""
+    """Name of the team whose jobs write the signal. Everyone with read access to the store can read it."""
     ttl_hours: float | None = Field(default=None, gt=0.0, le=_MOST_TTL_HOURS)
     """Hours after which a value expires. Without it, the value of the store applies."""
 
@@ -38,7 +38,7 @@ class SignalStore(Section):
     ttl_hours: float = Field(default=_TTL_HOURS, gt=0.0, le=_MOST_TTL_HOURS)
     """Hours after which a value expires."""
     history_days: int = Field(default=365, ge=1, le=3650)
-    """Days for which S3 keeps every written value. Athena can query it."""
+    """Days for which S3 keeps every written value, for queries with Athena."""
     # The names are in the environment variables of the batch functions, which hold 4 KB in total.
     signals: list[Signal] = Field(min_length=1, max_length=20)
     """Signals that jobs may write."""

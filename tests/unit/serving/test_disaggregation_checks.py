@@ -118,7 +118,7 @@ def test_the_bottleneck_is_named_with_what_would_do(disaggregated: Make) -> None
     assert finding.path == (*PLACE, "prefill", "replicas")
     assert finding.severity == "warning"
     assert finding.message.startswith("prefill is the bottleneck (simulated)")
-    replicas = int(finding.message.rsplit("; ", 1)[1].split()[0])
+    replicas = int(finding.message.rpartition("; set replicas: ")[2])
     assert list(serving_findings(disaggregated(prefill={"replicas": replicas}))) == []
     assert list(serving_findings(disaggregated(prefill={"replicas": replicas - 1})))
 
@@ -133,7 +133,7 @@ def test_decode_is_held_against_the_time_per_token(disaggregated: Make) -> None:
 def test_short_prompts_are_doubted(disaggregated: Make) -> None:
     finding = _one(disaggregated(workload={"inputTokens": 3000, "sharedPrefixRatio": 0.8}))
     assert (finding.path, finding.severity) == (PLACE, "warning")
-    assert finding.message.startswith("prompts bring 600 tokens")
+    assert finding.message.startswith("prompts have 600 unshared tokens")
 
 
 def test_g6e_is_doubted_with_the_reason(disaggregated: Make) -> None:
@@ -143,7 +143,7 @@ def test_g6e_is_doubted_with_the_reason(disaggregated: Make) -> None:
         workload={"peakRequestsPerSecond": 1.0},
     )
     assert any(
-        "through the host's" in each.message and "l40s" in each.message
+        "through host memory" in each.message and "l40s" in each.message
         for each in serving_findings(blueprint)
     )
 

@@ -85,7 +85,7 @@ def test_a_node_without_nvme_is_no_place_for_it(make_blueprint: Make) -> None:
     )
     [finding] = of_nvme(blueprint)
     assert finding.severity == "error"
-    assert "on whose g5g.8xlarge no NVMe is left for pods: it has none" in finding.message
+    assert "whose g5g.8xlarge has no NVMe for pods: it has no NVMe disk" in finding.message
 
 
 def test_a_snapshot_of_images_takes_the_nvme_from_pods(make_blueprint: Make) -> None:
@@ -93,4 +93,4 @@ def test_a_snapshot_of_images_takes_the_nvme_from_pods(make_blueprint: Make) -> 
     document["spec"]["pools"][0]["imageAcceleration"] = {"ebsSnapshot": {"id": "snap-0123456789abcdef0"}}
     document["spec"]["pools"][0]["disk"] = {"sizeGib": 500}
     [finding] = of_nvme(Blueprint.model_validate(document))
-    assert "an image snapshot puts pods' files on EBS" in finding.message
+    assert "with an image snapshot, files of pods are on EBS" in finding.message

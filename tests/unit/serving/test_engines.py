@@ -237,12 +237,12 @@ def found(blueprint: Blueprint) -> list[Finding]:
             "the plan sets 'trust-remote-code' itself; code that comes with",
         ),
         ("sglang", "tp-size", 2, "the plan sets 'tp-size' itself; set tensorParallelSize"),
-        ("sglang", "max-model-len", 8192, "got 'max-model-len', which sglang 0.5.21 does not know"),
+        ("sglang", "max-model-len", 8192, "got 'max-model-len', which is not an argument of sglang 0.5.21"),
         (
             "sglang",
             "context-length",
             2048,
-            "got 2048, the workload needs more: inputTokens 3000 + outputTokens",
+            "got 2048, the workload needs 3200 tokens: inputTokens 3000 + outputTokens",
         ),
         ("sglang", "context-length", 50_000, "got 50000, but the context of Qwen/Qwen3-8B is 40960"),
         ("sglang", "page-size", 0, "got 0, must be a whole number above 0"),
@@ -265,7 +265,7 @@ def found(blueprint: Blueprint) -> list[Finding]:
             "tensorrtLlm",
             "trtllm.trust_remote_code",
             "true",
-            "got 'trtllm.trust_remote_code', which tensorrtLlm",
+            "got 'trtllm.trust_remote_code', which is not an argument of tensorrtLlm",
         ),
         (
             "tensorrtLlm",
@@ -273,7 +273,7 @@ def found(blueprint: Blueprint) -> list[Finding]:
             50_000,
             "got 50000, but the context of Qwen/Qwen3-8B is 40960; lower it",
         ),
-        ("tensorrtLlm", "max-seq-len", 2048, "got 2048, the workload needs more"),
+        ("tensorrtLlm", "max-seq-len", 2048, "got 2048, the workload needs 3200 tokens"),
         ("tensorrtLlm", "free-gpu-memory-fraction", 0, "got 0, must be a number above 0 and at most 1"),
         ("tensorrtLlm", "trtllm.kv_cache_config.dtype", "fp8_e4m3", "got 'fp8_e4m3', allowed are auto, fp8"),
         (

@@ -162,4 +162,4 @@ def test_a_cache_in_which_nothing_is_looked_up_is_refused(make_blueprint: Make) 
     routing = {"roundRobin": {}}
     [finding] = serving_findings(with_cache(make_blueprint, 44, engine=engine, routing=routing))
     assert finding.path == ("spec", "models", 0, "engine", "vllm", "args", "enable-prefix-caching")
-    assert finding.message.startswith("got false, so nothing would be looked up in the memory of the node")
+    assert finding.message.startswith("got false, but 'kvCache' needs the prefix cache")

@@ -144,4 +144,5 @@ def test_a_cache_that_the_router_does_not_learn_of_is_a_warning(
         if each.path == ("spec", "models", 0, "kvCache")
     ]
     assert [each.severity for each in found] == expected
-    assert all("the router does not learn what 'main/prefill' keeps" in each.message for each in found)
+    unseen = "the router does not see the KV cache that 'main/prefill' keeps"
+    assert all(unseen in each.message for each in found)

@@ -75,29 +75,31 @@ def test_what_fits_is_let_through(split: Make, sizes: dict[str, Any], engine: st
             MIXTURE,
             {"tensorParallelSize": 1, "dataParallelSize": 3, "expertParallel": True},
             "expertParallel",
-            "got true, but Qwen/Qwen3-235B-A22B-FP8 has 128 experts, which 3 accelerators "
-            "(tensorParallelSize * dataParallelSize) do not divide evenly",
+            "got true, but the 128 experts of Qwen/Qwen3-235B-A22B-FP8 cannot be divided evenly among 3 "
+            "accelerators (tensorParallelSize * dataParallelSize)",
         ),
         (
             MIXTURE,
             {"tensorParallelSize": 8},
             "tensorParallelSize",
-            "got 8, but Qwen/Qwen3-235B-A22B-FP8 has FP8 experts of width 1536, of which each device must "
-            "hold whole blocks of 128; with expertParallel each has whole experts; allowed are 1, 2, 4",
+            "got 8, but Qwen/Qwen3-235B-A22B-FP8 has FP8 experts of width 1536, and each device must "
+            "hold whole blocks of 128; with expertParallel each device has whole experts; allowed are "
+            "1, 2, 4",
         ),
         (
             MIXTURE,
             {"tensorParallelSize": 2, "dataParallelSize": 4},
             "tensorParallelSize",
-            "got 2, but Qwen/Qwen3-235B-A22B-FP8 has FP8 experts of width 1536, of which each device must "
-            "hold whole blocks of 128; with expertParallel each has whole experts; allowed are 1",
+            "got 2, but Qwen/Qwen3-235B-A22B-FP8 has FP8 experts of width 1536, and each device must "
+            "hold whole blocks of 128; with expertParallel each device has whole experts; allowed are 1",
         ),
         (
             MIXTURE,
             {"tensorParallelSize": 1, "dataParallelSize": 8},
             "tensorParallelSize",
-            "got 1, but Qwen/Qwen3-235B-A22B-FP8 has FP8 experts of width 1536, of which each device must "
-            "hold whole blocks of 128; with expertParallel each has whole experts; lower dataParallelSize",
+            "got 1, but Qwen/Qwen3-235B-A22B-FP8 has FP8 experts of width 1536, and each device must "
+            "hold whole blocks of 128; with expertParallel each device has whole experts; lower "
+            "dataParallelSize",
         ),
     ],
 )
@@ -112,7 +114,7 @@ def test_ranks_of_tensorrt_llm_are_single_devices(split: Make) -> None:
     sizes = {"tensorParallelSize": 2, "dataParallelSize": 4, "expertParallel": True}
     finding = one(split(aggregated=sizes, engine={"tensorrtLlm": {}}))
     assert finding.path == (*PLACE, "aggregated", "dataParallelSize")
-    assert finding.message.endswith("a rank of tensorrtLlm is one device; set tensorParallelSize: 1")
+    assert finding.message.endswith("a rank of tensorrtLlm has only one device; set tensorParallelSize: 1")
 
 
 def test_the_precise_scorer_knows_of_one_rank(split: Make) -> None:
@@ -126,7 +128,7 @@ def test_kv_cache_beside_the_accelerators_is_of_one_rank(split: Make) -> None:
     sizes = {"tensorParallelSize": 4, "pipelineParallelSize": 2}
     finding = one(split(aggregated=sizes, kvCache={"hostMemoryGib": 400}))
     assert finding.path == ("spec", "models", 0, "kvCache")
-    assert finding.message.startswith("is not set up for workers of several stages, ranks or nodes")
+    assert finding.message.startswith("is not supported for workers with several stages, ranks or nodes")
 
 
 @pytest.mark.parametrize(("role", "refused"), [("prefill", True), ("decode", False)])
@@ -155,7 +157,7 @@ def test_stages_between_the_roles_are_the_engines_business(engine: str, role: st
         return
     [finding] = found
     assert finding.path == (*PLACE, "disaggregated", role, "pipelineParallelSize")
-    assert f"{engine} moves KV cache of {role} workers only if they have one stage" in finding.message
+    assert f"{engine} transfers the KV cache of {role} workers only if they have one stage" in finding.message
 
 
 ACROSS = {"tensorParallelSize": 8, "pipelineParallelSize": 2}
@@ -183,7 +185,7 @@ def test_a_worker_may_span_nodes(across: Make, engine: str, sizes: dict[str, Any
 def test_tensorrt_llm_stays_on_a_node(across: Make) -> None:
     finding = one(across(engine={"tensorrtLlm": {}}))
     assert finding.message == (
-        "a worker of 16 accelerators takes 2 nodes, and tensorrtLlm does not support that here; use fewer "
+        "a worker with 16 accelerators needs 2 nodes, but tensorrtLlm workers must fit on one; use fewer "
         "accelerators, or the engine vllm or sglang"
     )
 
@@ -192,7 +194,7 @@ def test_a_layer_across_nodes_is_warned_of(across: Make) -> None:
     finding = one(across(aggregated={"tensorParallelSize": 16}))
     assert (finding.path[-1], finding.severity) == ("tensorParallelSize", "warning")
     assert finding.message.endswith(
-        "with tensorParallelSize 8 and pipelineParallelSize 2 they do once a stage"
+        "with tensorParallelSize 8 and pipelineParallelSize 2 they wait once per stage"
     )
 
 
@@ -200,7 +202,7 @@ def test_a_rank_stays_on_a_node(across: Make) -> None:
     sizes = {"tensorParallelSize": 16, "dataParallelSize": 2, "expertParallel": True}
     finding = one(across(aggregated=sizes, nodes=8))
     assert finding.message == (
-        "got 2 ranks of 16 accelerators, but a node has 8, and each must lie on one; change "
+        "got 2 ranks of 16 accelerators, but a node has 8, and a rank must fit on one; change "
         "tensorParallelSize or pipelineParallelSize"
     )
 
@@ -208,8 +210,8 @@ def test_a_rank_stays_on_a_node(across: Make) -> None:
 def test_grove_names_pods_by_graph_group_and_clique(across: Make) -> None:
     name = "m" * 25  # and `-main`
     assert one(across(name=name)).message == (
-        f"workers across nodes are named '{name}-main', of which 29 characters are allowed; shorten the "
-        "deployment's name or the model's"
+        f"the release name '{name}-main' is too long: at most 29 characters are allowed if workers span "
+        "nodes; shorten the name of the deployment or of the model"
     )
     assert list(serving_findings(across(name=name[1:]))) == []
     assert list(serving_findings(across(name=name, stack={"llmD": {}}))) == []
@@ -226,6 +228,7 @@ def test_a_model_too_large_for_a_node_is_told_of_several(across: Make) -> None:
     assert "several may" not in one(blueprint).message, "over TCP none does"
     spec = blueprint.spec.model_copy(update={"pools": [pool]})
     with_efa = blueprint.model_copy(update={"spec": spec})
-    assert "no size fits one of this pool's nodes, but several may with pipelineParallelSize;" in (
-        one(with_efa).message
+    assert (
+        "it does not fit on one node of this pool, but it may fit on several with pipelineParallelSize;"
+        in (one(with_efa).message)
     )

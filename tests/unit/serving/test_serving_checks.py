@@ -16,7 +16,7 @@ Make = Callable[..., Blueprint]
 
 ARGUMENTS = ("spec", "models", 0, "engine", "vllm", "args")
 WORKERS = ("spec", "models", 0, "deployments", 0, "aggregated")
-UNKNOWN = f"which vllm {catalog.engine('vllm').engine_version} does not know as an argument"
+UNKNOWN = f"which is not an argument of vllm {catalog.engine('vllm').engine_version}"
 
 
 def only(found: list[Finding]) -> Finding:
@@ -127,10 +127,10 @@ def test_a_model_larger_than_its_accelerator_is_refused_with_the_sum_and_a_remed
 ) -> None:
     finding = only(serving_findings(make_blueprint(weights={"huggingFace": "Qwen/Qwen3-32B"})))
     assert finding.path == (*WORKERS, "tensorParallelSize")
-    assert "61.0 GiB of weights" in finding.message
-    assert "offers 40.5 GiB" in finding.message or "offers 40.2 GiB" in finding.message
-    assert "of KV cache for one request of 3200 tokens" in finding.message
-    assert "cheapest that do: " in finding.message
+    assert "61.0 GiB for weights" in finding.message
+    assert "has 40.5 GiB" in finding.message or "has 40.2 GiB" in finding.message
+    assert "for the KV cache of one request of 3200 tokens" in finding.message
+    assert "cheapest types on which it fits: " in finding.message
 
 
 def test_the_remedy_is_a_size_where_the_nodes_have_the_accelerators(make_blueprint: Make) -> None:
@@ -146,7 +146,7 @@ def test_the_remedy_is_a_size_where_the_nodes_have_the_accelerators(make_bluepri
 def test_every_instance_type_that_is_suggested_would_do(make_blueprint: Make) -> None:
     weights = {"huggingFace": "Qwen/Qwen3-32B"}
     message = only(serving_findings(make_blueprint(weights=weights))).message
-    suggestions = message.split("cheapest that do: ")[1].split(", ")
+    suggestions = message.split("cheapest types on which it fits: ")[1].split(", ")
     assert len(suggestions) == 3
     for suggestion in suggestions:
         instance_type, size = suggestion.split(" with ")
@@ -165,7 +165,7 @@ def test_a_cache_that_cuts_long_requests_off_is_a_warning(make_blueprint: Make) 
     args = {"gpu-memory-utilization": 0.5}
     [finding] = serving_findings(make_blueprint(workload=workload, engine={"vllm": {"args": args}}))
     assert finding.severity == "warning"
-    assert "may reach 33792" in finding.message
+    assert "may have 33792" in finding.message
     args["max-model-len"] = 16_384
     assert list(serving_findings(make_blueprint(workload=workload, engine={"vllm": {"args": args}}))) == []
 
@@ -182,7 +182,7 @@ def test_a_workload_beyond_the_cache_is_refused_with_a_number_of_replicas_that_w
     finding = only(serving_findings(make_blueprint(workload={"peakRequestsPerSecond": 30.0})))
     assert finding.path == (*WORKERS, "replicas")
     assert "by Little's law" in finding.message
-    enough = int(finding.message.rpartition("; ")[2].split(" replicas")[0])
+    enough = int(finding.message.rpartition("; set replicas: ")[2])
     mended = make_blueprint(
         nodes=enough, workload={"peakRequestsPerSecond": 30.0}, aggregated={"replicas": enough}
     )

@@ -136,4 +136,4 @@ def test_more_than_the_network_carries_is_doubted(make_blueprint: Make) -> None:
     assert found(10_500) == []
     [finding] = found(10_700)
     assert finding.severity == "warning"
-    assert "would write 1.6 GB/s at the peak (147 kB a token that is not shared)" in finding.message
+    assert "would write 1.6 GB/s at the peak (147 kB per unshared token)" in finding.message
