@@ -135,4 +135,7 @@ def test_from_no_snapshot_to_one_that_is_current_and_back(platform: Platform) ->
 def test_a_shipped_blueprint_is_not_written(platform: Platform) -> None:
     refused = platform.run("image-cache", "bake", "quickstart-g6e", "--write")
     assert refused.returncode == 1
-    assert "comes with the library and is not written; copy it with `blueprints init" in refused.stderr
+    assert (
+        "got --write for a shipped blueprint, which is not changed; copy it with `blueprints init"
+        in refused.stderr
+    )

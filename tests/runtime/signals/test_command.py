@@ -91,7 +91,7 @@ def test_what_is_missing_is_said_beside_what_is_there(get: Callable[..., Ran]) -
     ran = get("captions", "shoe-2", "shoe-1", "--output", "json")
     assert ran.code == 1
     assert [(record["key"], record["value"]) for record in json.loads(ran.out)] == [("shoe-1", SIGNAL.value)]
-    assert ran.err == "shoe-2: has no value, or none that is still true\n"
+    assert ran.err == "shoe-2: has no value, or its value has expired\n"
 
 
 def test_a_tunnel_leads_to_the_store(
