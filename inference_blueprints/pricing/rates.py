@@ -152,7 +152,7 @@ def _text_problems(document: Document, name: str, meaning: str) -> Iterator[Prob
         return
     value = document.value((name,))
     if value is not INVALID and not (isinstance(value, str) and value.strip()):
-        yield document.problem((name,), f"got {quote(value)}, expected a text: {meaning}")
+        yield document.problem((name,), f"got {quote(value)}, expected text: {meaning}")
 
 
 def _rate_problems(document: Document) -> Iterator[Problem]:

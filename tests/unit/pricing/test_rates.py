@@ -57,7 +57,7 @@ def test_a_sound_file(tmp_path):
         (
             '"2026-11-21"',
             "2026",
-            "3:7: date: got 2026, expected a text: when they were agreed or read, in quotes",
+            "3:7: date: got 2026, expected text: when they were agreed or read, in quotes",
         ),
         (
             "g6e.2xlarge",
