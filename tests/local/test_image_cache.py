@@ -128,7 +128,7 @@ def test_from_no_snapshot_to_one_that_is_current_and_back(platform: Platform) ->
     assert (current["state"], current["snapshot_id"]) == ("current", snapshot)
 
     said = platform.succeed("destroy", file, "--yes")
-    assert f"snapshot {snapshot}: deleting, for no stack owns it" in said
+    assert f"snapshot {snapshot}: deleting, because no stack owns it" in said
     assert platform.snapshots() == []
 
 

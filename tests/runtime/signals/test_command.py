@@ -144,7 +144,7 @@ def test_a_reader_that_breaks_is_no_answer(
             "chat-Stores: is not deployed in us-west-2; run `blueprints deploy`",
         ),
         (("captions", "x"), "plain.yaml", "chat: has no signal store; add spec.signalStore"),
-        (("caption", "x"), "chat.yaml", "got signal caption; the blueprint's signals are captions"),
+        (("caption", "x"), "chat.yaml", "got signal caption; allowed are captions"),
         (("captions", "x", "--address", "here"), "chat.yaml", "got --address here; allowed is HOST:PORT"),
     ],
 )

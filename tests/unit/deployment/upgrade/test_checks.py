@@ -181,7 +181,7 @@ def test_an_api_server_out_of_reach_is_unknown(
     cluster()
     kubectl.failure = "dial tcp 10.0.0.7:443: i/o timeout"
     [unknown] = seen(proposed(file), "unknown")
-    assert unknown.startswith("nodes and disruption budgets: could not be looked at: dial tcp")
+    assert unknown.startswith("nodes and disruption budgets: could not be checked: dial tcp")
 
 
 def test_credentials_of_another_account(file: Path, cluster: MakeCluster) -> None:

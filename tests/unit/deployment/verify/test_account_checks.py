@@ -143,5 +143,8 @@ def test_an_add_on_that_is_degraded_says_why(
 def test_no_cluster_at_all_hides_no_other_check(here: VerifiedPlatform) -> None:
     found = {each.check: each for each in run_checks(ACCOUNT_CHECKS, here)}
     assert found["control plane"].severity == "unknown"
-    assert f"there is no cluster {NAME} in account 123456789012, us-west-2" in found["control plane"].message
+    assert (
+        f"the cluster {NAME} does not exist in account 123456789012, us-west-2"
+        in found["control plane"].message
+    )
     assert {"stacks", "add-ons"} <= set(found)

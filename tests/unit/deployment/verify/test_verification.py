@@ -231,7 +231,7 @@ def test_kubectl_that_gives_up_says_why() -> None:
 def test_kubectl_that_opens_nothing_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(port_forwarding, "OPENING_SECONDS", 0.5)
     program = Program("thinking", stays=True)
-    with pytest.raises(KubectlFailed, match="no port was opened"), forwarded(program, "n", "p", 1):
+    with pytest.raises(KubectlFailed, match="the port was not opened"), forwarded(program, "n", "p", 1):
         pass
     assert program.process is not None
     assert program.process.returncode is not None
