@@ -134,7 +134,7 @@ def _print(found: Tuning, output: Output) -> None:
     console = Console()
     table = tuning_text.ranking(found)
     console.print(Text(tuning_text.title(found), style="bold"))
-    console.print(Text(f"to be kept: {tuning_text.objective(found)}"))
+    console.print(Text(f"objectives: {tuning_text.objective(found)}"))
     if table.rows:
         console.print(terminal_table(table, console.width))
     for line in (

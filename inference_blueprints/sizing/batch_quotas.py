@@ -1,7 +1,7 @@
-"""What days of batch take of the services' quotas.
+"""Use of AWS service quotas by batch.
 
-Rates are means over the day, to which the design holds jobs by its places; what may come at once is counted
-so. Where a figure depends on what is not known, it is the most that it can be.
+Rates are means over the day, because the number of places limits the jobs. Load that can come at once is
+counted as such. If a figure depends on unknown values, it is the maximum.
 """
 
 from __future__ import annotations
@@ -17,33 +17,32 @@ from inference_blueprints.figures import ServiceQuotaUse
 from inference_blueprints.sizing.batch_day import SECONDS_A_DAY, BatchDay
 
 _SECONDS_AN_HOUR: Final = 3600
-#: A processor checks 20,000 short requests a second, or 99 MiB of long ones, as measured; half of that
-#: is counted on.
+#: A processor checks 20,000 short requests per second, or 99 MiB of long ones (measured). The plan uses half.
 _CHECKED_LINES_A_SECOND: Final = 10_000
 _CHECKED_BYTES_A_SECOND: Final = 49 * 2**20
-#: Results that a function joins, each byte read and written; assumed, for nothing is promised of its network.
+#: Results that a function joins, each byte read and written. Assumed: AWS documents no network bandwidth.
 _JOINED_BYTES_A_SECOND: Final = 37 * 2**20
 _WRITES_A_JOB: Final = 10
 _UNITS_A_WRITE: Final = 6
 #: Half a unit reads 4 KB of an index; a record has 2 KB.
 _UNITS_A_RECORD: Final = 0.25
-#: A unit reads 4 KB as they are now; what is said of a shard has 200 bytes.
+#: A unit reads 4 KB consistently; the state of a shard has 200 bytes.
 _UNITS_A_SHARD: Final = 0.05
 _REQUESTS_A_JOB: Final = 10
 _INVOCATIONS_A_JOB: Final = 4
-#: A script of three commands, and each KB that travels.
+#: A script of three commands, and each transferred KB.
 _ECPUS_A_SCRIPT: Final = 3
 _BYTES_AN_ECPU: Final = 1024
 _BYTES_BESIDE_A_SIGNAL: Final = 300
 
 
 def service_quota_uses(days: Sequence[BatchDay], region: str) -> tuple[ServiceQuotaUse, ...]:
-    """Return what days take of each quota, in the order of the services.
+    """Return the use of each quota, in the order of the services.
 
     Parameters
     ----------
     days
-        Of all queues of a platform; none take nothing.
+        The days of all queues of a platform.
     """
     if not days:
         return ()
@@ -70,23 +69,23 @@ def hard_limits(uses: Iterable[ServiceQuotaUse]) -> list[ServiceQuotaUse]:
     Parameters
     ----------
     uses
-        What is taken of each quota.
+        The use of each quota.
     """
     return [use for use in uses if use.is_exceeded and not use.adjustable]
 
 
 def refuse_exceeded(uses: Iterable[ServiceQuotaUse]) -> None:
-    """Refuse days that take more of a quota than AWS will ever give.
+    """Refuse a batch load that exceeds a quota that AWS does not raise.
 
     Parameters
     ----------
     uses
-        What is taken of each quota.
+        The use of each quota.
 
     Raises
     ------
     UserError
-        If one is exceeded that AWS does not raise: names each of them.
+        If such a quota is exceeded; the message names each.
     """
     exceeded = hard_limits(uses)
     if exceeded:
@@ -95,13 +94,13 @@ def refuse_exceeded(uses: Iterable[ServiceQuotaUse]) -> None:
             for use in exceeded
         )
         raise UserError(
-            f"batch's day does not fit quotas that AWS does not raise: {named}; let jobs be smaller or "
-            "requests fewer under spec.batch.queues[].load, or share them among platforms"
+            f"the batch load exceeds quotas that AWS does not raise: {named}; reduce the job size or the "
+            "requests in spec.batch.queues[].load, or split the load over several platforms"
         )
 
 
 def _uses(days: Sequence[BatchDay]) -> Iterator[tuple[str, float, str]]:
-    """Yield each quota's name, what is taken of it, and what was counted."""
+    """Yield each quota's name, its use, and what is counted."""
     yield from _orchestration(days)
     yield from _task_calls(days)
     yield from _functions(days)
@@ -121,18 +120,18 @@ def _orchestration(days: Sequence[BatchDay]) -> Iterator[tuple[str, float, str]]
     yield (
         "states.openMapRuns",
         sum(day.running_jobs for day in days) + _preparing(days),
-        "jobs that run, at the most one a place, and jobs that are checked",
+        "running jobs, at most one per place, and jobs that are checked",
     )
     yield "states.mapConcurrency", max(day.places for day in days), "shards in work, of one job"
     yield (
         "states.childStarts",
         max(day.shards for day in days) / SECONDS_A_DAY,
-        "shards of one queue; its first ones wait for 100 a second",
+        "shards of one queue; the first ones wait for 100 per second",
     )
     yield (
         "states.historyEvents",
         max(map(_events, days)),
-        "a shard that no worker takes until the deadline: 4 events each "
+        "a shard that no worker takes until the deadline: 4 events per "
         f"{limits.TASK_HEARTBEAT_SECONDS + limits.MAX_TASK_RETRY_SECONDS} s",
     )
     yield (
@@ -144,7 +143,7 @@ def _orchestration(days: Sequence[BatchDay]) -> Iterator[tuple[str, float, str]]
         "states.transitions",
         (sum(day.jobs for day in days) * limits.STATES_PER_JOB + children * limits.STATES_PER_CHILD)
         / SECONDS_A_DAY,
-        f"{limits.STATES_PER_JOB} a job, {limits.STATES_PER_CHILD} a segment or shard",
+        f"{limits.STATES_PER_JOB} per job, {limits.STATES_PER_CHILD} per segment or shard",
     )
     yield (
         "states.startExecution",
@@ -154,22 +153,22 @@ def _orchestration(days: Sequence[BatchDay]) -> Iterator[tuple[str, float, str]]
 
 
 def _task_calls(days: Sequence[BatchDay]) -> Iterator[tuple[str, float, str]]:
-    """Yield what workers and the scheduler tell Step Functions."""
+    """Yield the calls of workers and the scheduler to Step Functions."""
     shards = sum(day.shards for day in days)
     yield (
         "states.sendTaskSuccess",
         (shards + sum(day.jobs for day in days)) / SECONDS_A_DAY,
-        "one a shard, one a job",
+        "one per shard, one per job",
     )
     yield (
         "states.sendTaskHeartbeat",
         _places(days) / limits.WORKER_HEARTBEAT_SECONDS + shards / SECONDS_A_DAY,
-        f"one each {limits.WORKER_HEARTBEAT_SECONDS} s of a shard in work, and as it is taken",
+        f"one per {limits.WORKER_HEARTBEAT_SECONDS} s of a shard in work, and one when it is taken",
     )
     yield (
         "states.updateMapRun",
         min(sum(day.running_jobs for day in days), limits.MAX_RESIZES_PER_RUN) / limits.SCHEDULE_SECONDS,
-        f"running jobs whose places change, {limits.MAX_RESIZES_PER_RUN} a minute at the most",
+        f"running jobs whose places change, at most {limits.MAX_RESIZES_PER_RUN} per minute",
     )
     yield "sqs.inFlight", max(day.places for day in days), "shards in work, of one model"
 
@@ -182,7 +181,7 @@ def _functions(days: Sequence[BatchDay]) -> Iterator[tuple[str, float, str]]:
     yield (
         "lambda.concurrency",
         (checking + publishing + joining) / SECONDS_A_DAY + _preparing(days) * limits.MAX_CONCURRENT_SEGMENTS,
-        f"{limits.MAX_CONCURRENT_SEGMENTS} for each job that is checked, and the mean of what else is called",
+        f"{limits.MAX_CONCURRENT_SEGMENTS} per job that is checked, and the mean of all other calls",
     )
     yield (
         "lambda.timeout",
@@ -199,10 +198,10 @@ def _objects(days: Sequence[BatchDay]) -> Iterator[tuple[str, float, str]]:
     yield (
         "s3.writes",
         commits + ends + segments,
-        f"a commit each {limits.FLUSH_SECONDS:.0f} s of a shard in work, ends of shards, what checks write",
+        f"a commit per {limits.FLUSH_SECONDS:.0f} s of a shard in work, ends of shards, writes of checks",
     )
     yield "s3.reads", 2 * commits + ends + segments, "each commit twice, shards, their ends and segments once"
-    yield "s3.parts", max(day.shards_of_a_job for day in days), "results of a job: a part a shard"
+    yield "s3.parts", max(day.shards_of_a_job for day in days), "results of a job: one part per shard"
 
 
 def _records_and_requests(days: Sequence[BatchDay]) -> Iterator[tuple[str, float, str]]:
@@ -215,33 +214,33 @@ def _records_and_requests(days: Sequence[BatchDay]) -> Iterator[tuple[str, float
         (jobs * _WRITES_A_JOB / SECONDS_A_DAY + running / limits.SCHEDULE_SECONDS) * _UNITS_A_WRITE
         + _places(days) / limits.WORKER_HEARTBEAT_SECONDS
         + shards / SECONDS_A_DAY,
-        f"{_WRITES_A_JOB} writes a job, one a minute while it runs, one each "
+        f"{_WRITES_A_JOB} writes per job, one per minute while it runs, one per "
         f"{limits.WORKER_HEARTBEAT_SECONDS} s of a shard in work, as if all were in one partition",
     )
     yield (
         "dynamodb.reads",
         jobs * _UNITS_A_RECORD + max(day.shards_of_a_job for day in days) * _UNITS_A_SHARD,
-        "a look at all jobs of a day and one at how far a job's shards are, in one second",
+        "a list of all jobs of a day and a look at a job's shards, in one second",
     )
     uploads = sum(day.requests * day.line_bytes for day in days) / limits.MAX_REQUEST_BYTES
     yield (
         "apigateway.requests",
         (uploads + jobs * _REQUESTS_A_JOB) / SECONDS_A_DAY + running / limits.SCHEDULE_SECONDS,
-        "all input sent in parts of 4 MiB, 10 requests a job, and a look a minute while it runs",
+        "all input sent in parts of 4 MiB, 10 requests per job, and one per minute while it runs",
     )
     yield (
         "events.invocations",
         jobs * _INVOCATIONS_A_JOB / SECONDS_A_DAY + 1 / limits.SCHEDULE_SECONDS,
-        f"{_INVOCATIONS_A_JOB} a job, and the scheduler's",
+        f"{_INVOCATIONS_A_JOB} per job, and the scheduler's",
     )
 
 
 def _signals(days: Sequence[BatchDay]) -> Iterator[tuple[str, float, str]]:
-    """Yield what the signal store takes, if every answer is published."""
+    """Yield the load of the signal store, if every answer is published."""
     if not days:
         return
     used = sum(day.requests_per_second * _ecpus(day) for day in days)
-    basis = f"a write an answer: {_ECPUS_A_SCRIPT} for its script, and 1 each KB"
+    basis = f"one write per answer: {_ECPUS_A_SCRIPT} for its script, and 1 per KB"
     yield "elasticache.emptyEcpu", used, basis
     yield "elasticache.ecpu", used, basis
 
@@ -266,7 +265,7 @@ def _preparing(days: Sequence[BatchDay]) -> int:
 
 
 def _events(day: BatchDay) -> int:
-    """Return the events of a shard that nobody takes until its job's deadline."""
+    """Return the events of a shard that no worker takes until its job's deadline."""
     silence = limits.TASK_HEARTBEAT_SECONDS + limits.MAX_TASK_RETRY_SECONDS
     silences = math.ceil(day.deadline_hours * _SECONDS_AN_HOUR / silence)
     return limits.EVENTS_PER_CHILD + silences * limits.EVENTS_PER_TASK_TIMEOUT

@@ -39,7 +39,7 @@ def workers_needed(workers: SimulatedWorkers, demand: Demand, limits: LatencyLim
     workers
         The role; how many workers it has is of no account. Without speeds, nothing could.
     limits
-        What is to be kept.
+        The objectives.
     """
     profile, means = workers.profile, demand.means
     at_once = _at_once(workers, demand)

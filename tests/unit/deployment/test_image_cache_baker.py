@@ -191,7 +191,9 @@ def test_without_the_stack_there_is_nothing_to_bake_with(
     account: Account, cloudformation: FakeCloudFormation
 ) -> None:
     cloudformation.stack = None
-    with pytest.raises(UserError, match=r"the stack try-ImageCache, .* run `blueprints deploy a\.yaml` first"):
+    with pytest.raises(
+        UserError, match=r"the stack try-ImageCache, .* run `blueprints deploy a\.yaml` first"
+    ):
         baker(account)
 
 

@@ -112,7 +112,7 @@ def test_a_quota_is_enough_when_it_is_just_reached(name: str, monkeypatch: pytes
     if quotas[name].adjustable:
         refuse_exceeded(below)
     else:
-        with pytest.raises(UserError, match="does not fit quotas that AWS does not raise") as refusal:
+        with pytest.raises(UserError, match="exceeds quotas that AWS does not raise") as refusal:
             refuse_exceeded(below)
         assert f"{quotas[name].service}, {quotas[name].quota}: " in str(refusal.value)
 
