@@ -186,7 +186,7 @@ def limits_of(model: Model) -> LatencyLimits:
 
 
 def answer_seconds(model: Model, means: Workload) -> float:
-    """Return how long a mean request may take within the objectives."""
+    """Return the maximum duration of a mean request within the objectives."""
     return prefill_seconds(model.objectives) + decode_seconds(means, model.objectives)
 
 
@@ -219,7 +219,7 @@ def busiest(requests: Sequence[RecordedRequest], number: int = _MOST_REQUESTS) -
     requests
         In the order of arrival.
     number
-        How many at the most.
+        Maximum number.
     """
     number = min(number, len(requests))
     starts = range(len(requests) - number + 1)

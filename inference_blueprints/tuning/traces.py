@@ -73,7 +73,7 @@ class UserTrace:
         Parameters
         ----------
         tokens
-            Of prompt and answer together, at the most.
+            Maximum tokens of prompt and answer together.
 
         Raises
         ------
