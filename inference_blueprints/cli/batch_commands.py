@@ -45,7 +45,7 @@ def register(root: typer.Typer) -> None:
 
 
 def token(name_or_path: NameOrPath, output: OutputOption = Output.TEXT) -> None:
-    """Print a token for the platform's batch API; OpenAI clients use it as `api_key`."""
+    """Print a token for the batch API. OpenAI clients use it as `api_key`."""
     import boto3
 
     from inference_blueprints.contracts.batch_limits import TOKEN_SECONDS
@@ -83,7 +83,7 @@ def submit(
     output: OutputOption = Output.TEXT,
     address: Address = None,
 ) -> None:
-    """Upload a file and create a job from it; prints the job's ID."""
+    """Upload a file and create a job from it. Prints the job's ID."""
     from inference_blueprints.deployment.batch.submission import JobSubmission
     from inference_blueprints.deployment.batch.submission import submit as submit_file
 
@@ -146,7 +146,7 @@ def watch(
     output: OutputOption = Output.TEXT,
     address: Address = None,
 ) -> None:
-    """Follow a job until it ends; the exit code is 1 unless it is completed."""
+    """Follow a job until it ends. The exit code is 1 unless it is completed."""
     _watch(_api(name_or_path, address), job, output)
 
 
@@ -206,7 +206,7 @@ def cost(
     output: OutputOption = Output.TEXT,
     address: Address = None,
 ) -> None:
-    """Show the cost of your team's jobs in a month, by model and queue, and the remaining budget."""
+    """Show your team's cost in a month and the remaining budget. Rows are per model and queue."""
     from inference_blueprints.deployment.batch.team_costs import costs_of
 
     costs = costs_of(_api(name_or_path, address), month)

@@ -80,7 +80,7 @@ def benchmark(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="With --job: only print the manifest.")] = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Load-test a live endpoint with the blueprint's workload or your trace; compare it with `tune`."""
+    """Load-test a live endpoint. The requests follow the blueprint's workload or your own trace."""
     from inference_blueprints.benchmarking import benchmark_text
     from inference_blueprints.benchmarking.benchmark import benchmark as run
     from inference_blueprints.benchmarking.benchmark import prepare

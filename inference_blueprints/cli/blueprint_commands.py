@@ -79,7 +79,7 @@ def init(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write; it must not exist yet.")],
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Copy a shipped blueprint to FILE, with its JSON Schema so that editors can complete and check it."""
+    """Copy a shipped blueprint to a new file. Its JSON Schema is copied too, for completion in editors."""
     from inference_blueprints.resources import blueprints_directory, schema_path
     from inference_blueprints.spec.shipped import find
 
@@ -103,7 +103,7 @@ def validate(
     ],
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Check blueprints and show all errors; the exit code is 1 if there are any."""
+    """Check blueprints and show all errors. The exit code is 1 if there are any."""
     from inference_blueprints.loading import load_blueprint
 
     errors: list[Problem] = []
@@ -145,7 +145,7 @@ def plan(
     ] = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Show what a blueprint deploys and costs: nodes, memory, prices, quotas, cold start, IP addresses."""
+    """Show what a blueprint deploys, needs and costs."""
     from inference_blueprints.planning.summary import as_dict, summarise
     from inference_blueprints.pricing.rates import load_rates
     from inference_blueprints.serving.plan import build_plan

@@ -42,7 +42,7 @@ def fetch(
     ] = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Download the charts that a platform installs, so that its deployment needs no chart repository."""
+    """Download the charts of a platform. Its deployment then needs no chart repository."""
     from inference_blueprints.deployment.versions.chart_archives import fetch as fetch_archives
     from inference_blueprints.deployment.versions.locking import own_file
     from inference_blueprints.spec.lock.adjacent_files import CHARTS_FOLDER

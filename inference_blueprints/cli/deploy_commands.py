@@ -54,7 +54,7 @@ def synth(
     ),
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Write the CloudFormation templates of a blueprint; needs no AWS account."""
+    """Write a blueprint's CloudFormation templates. This needs no AWS account."""
     from inference_blueprints.synthesis import synthesise
 
     load(name_or_path)
@@ -67,7 +67,7 @@ def synth(
 
 
 def bootstrap(name_or_path: NameOrPath, cdk_arguments: CdkArguments = None, output: CdkOutput = None) -> None:
-    """Prepare the blueprint's account and region for the CDK; run it once, before the first `deploy`."""
+    """Prepare the blueprint's account and region for the CDK. Run it once, before the first `deploy`."""
     reader, words = _reader(output, cdk_arguments)
     command = _cdk("bootstrap", name_or_path, words)
     _demand_success(
@@ -78,7 +78,7 @@ def bootstrap(name_or_path: NameOrPath, cdk_arguments: CdkArguments = None, outp
 
 
 def deploy(name_or_path: NameOrPath, cdk_arguments: CdkArguments = None, output: CdkOutput = None) -> None:
-    """Deploy all stacks of a blueprint with the pinned CDK CLI and your current AWS credentials."""
+    """Deploy all stacks of a blueprint. This uses the pinned CDK CLI and your current AWS credentials."""
     from rich.console import Console
 
     from inference_blueprints.deployment.cloudformation.cdk_deploy import deploy as deploy_stacks
@@ -116,7 +116,7 @@ def _deployed(name_or_path: str, outputs: dict[str, Any], lock: Path | None) -> 
 
 
 def diff(name_or_path: NameOrPath, cdk_arguments: CdkArguments = None, output: CdkOutput = None) -> None:
-    """Show what `deploy` would change; with --fail the exit code is 1 if there are changes."""
+    """Show what `deploy` would change. With --fail, the exit code is 1 if there are changes."""
     reader, words = _reader(output, cdk_arguments)
     command = _cdk("diff", name_or_path, words)
     code = (_print_diff if reader is Output.JSON else _run)(command, name_or_path)

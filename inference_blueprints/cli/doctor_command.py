@@ -21,7 +21,7 @@ def register(app: typer.Typer) -> None:
 
 
 def doctor(name_or_path: NameOrPath, output: OutputOption = Output.TEXT) -> None:
-    """Check the account before a deployment; the exit code is 1 if the deployment would fail."""
+    """Check the account before a deployment. The exit code is 1 if the deployment would fail."""
     from inference_blueprints.deployment.aws.account import Account
     from inference_blueprints.deployment.doctor.doctor_checks import check_environment
     from inference_blueprints.deployment.doctor.doctor_context import DoctorContext

@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from inference_blueprints.deployment.image_cache.snapshot_baker import Baked
     from inference_blueprints.deployment.image_cache.wanted_snapshot import WantedSnapshot
 
-app = typer.Typer(
-    help="Make EBS snapshots with container images, for pools with `ebsSnapshot`.", no_args_is_help=True
-)
+app = typer.Typer(help="Make EBS snapshots with container images.", no_args_is_help=True)
 
 
 def register(root: typer.Typer) -> None:
@@ -42,7 +40,7 @@ def bake(
     write: Write = False,  # noqa: FBT002 - an option
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Pull the images of each pool on an EC2 instance of the account, and take a snapshot of them."""
+    """Bake the images of each pool into a snapshot. An EC2 instance of the account pulls them."""
     from inference_blueprints.deployment.image_cache.snapshot_baker import Baker
     from inference_blueprints.spec.shipped import shipped
 
@@ -71,7 +69,7 @@ def bake(
 
 @app.command()
 def status(name_or_path: NameOrPath, output: OutputOption = Output.TEXT) -> None:
-    """Show whether the snapshots contain the images of the plan; the exit code is 1 if one does not."""
+    """Show whether snapshots have the images of the plan. The exit code is 1 if one does not."""
     from dataclasses import asdict
     from datetime import UTC, datetime
 

@@ -19,7 +19,7 @@ from inference_blueprints.cli.signal_commands import KeysArgument, SignalArgumen
 from inference_blueprints.errors import UserError
 
 app = typer.Typer(
-    help="Run a platform on this machine: emulated AWS, real router, simulated engines.",
+    help="Run a platform on this machine. AWS is emulated, engines are simulated.",
     no_args_is_help=True,
 )
 
@@ -53,7 +53,7 @@ def up(
     run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Deploy a blueprint to an AWS emulator, serve its models, replay a public trace and print a report."""
+    """Deploy to an AWS emulator, serve the models, replay a trace. At the end, print a report."""
     import sys
 
     from rich.console import Console
@@ -86,7 +86,7 @@ def up(
 
 @app.command()
 def down(run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY, output: OutputOption = Output.TEXT) -> None:
-    """Stop the platform that `local up` keeps running in another terminal."""
+    """Stop the platform that `local up` keeps running."""
     from inference_blueprints.local import run_state
 
     stopped = run_state.stop(run_directory)
@@ -98,7 +98,7 @@ def down(run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY, output: OutputOpti
 
 @app.command()
 def status(run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY, output: OutputOption = Output.TEXT) -> None:
-    """Show the running platform and the addresses of its models; the exit code is 1 if nothing is running."""
+    """Show the running platform. The exit code is 1 if nothing is running."""
     from dataclasses import asdict
 
     from inference_blueprints.local import run_state
@@ -122,7 +122,7 @@ def status(run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY, output: OutputOp
 
 @app.command()
 def token(run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY, output: OutputOption = Output.TEXT) -> None:
-    """Print a token for the batch API of the running platform; it is valid for 15 minutes."""
+    """Print a token for the running platform's batch API. It is valid for 15 minutes."""
     from inference_blueprints.contracts.batch_limits import TOKEN_SECONDS
     from inference_blueprints.local import run_state
     from inference_blueprints.local.batch.api_listener import local_token
@@ -146,7 +146,7 @@ def signals(
     run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Print the newest values of keys from the signal store of the running platform."""
+    """Print the newest values of keys from the running signal store."""
     from inference_blueprints.deployment.signals.read_signals import read_signals
     from inference_blueprints.local import run_state
 
@@ -167,7 +167,7 @@ def replay(
     run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Replay the trace again, scaled to a blueprint's workloads, on the running platform."""
+    """Replay the trace again on the running platform. It is scaled to a blueprint's workloads."""
     from inference_blueprints.local import run_state
     from inference_blueprints.local.run import replay_again
 

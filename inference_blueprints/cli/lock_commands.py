@@ -32,7 +32,7 @@ def lock(
     ] = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Pin versions of charts, images, node AMIs and Kubernetes in a lock next to FILE; existing pins stay."""
+    """Pin a blueprint's versions in a lock next to FILE. Existing pins stay."""
     from inference_blueprints.deployment.versions.locking import keep_lock, own_file, running_lock
     from inference_blueprints.spec.lock.differences import differences
     from inference_blueprints.spec.lock.lock import lock_path

@@ -38,7 +38,7 @@ def destroy(
     yes: Yes = False,  # noqa: FBT002 - an option
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Delete the platform, beginning with models and nodes, and check that nothing billable is left."""
+    """Delete a platform and check that nothing billable is left."""
     target = _target(name_or_path, output)
     stacks = [stack.name for stack in target.removal.stacks()]
     target.say(f"stacks of {target.platform}: {', '.join(stacks) or 'none'}")
@@ -55,7 +55,7 @@ def prune(
     yes: Yes = False,  # noqa: FBT002 - an option
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Delete the platform's stacks that are no longer in the blueprint."""
+    """Delete stacks that are no longer in the blueprint."""
     target = _target(name_or_path, output)
     unnamed = target.removal.unnamed_stacks()
     if not unnamed:

@@ -44,7 +44,7 @@ def get(
         ),
     ] = None,
 ) -> None:
-    """Print the newest values of keys; the exit code is 1 if a key has no value or an expired one."""
+    """Print the newest values of keys. The exit code is 1 if a key has no value or an expired one."""
     from inference_blueprints.deployment.aws.account import Account
     from inference_blueprints.deployment.cloudformation.deployed_stacks import stack_outputs
     from inference_blueprints.deployment.signals.read_signals import read_signals

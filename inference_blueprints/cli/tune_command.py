@@ -62,7 +62,7 @@ def tune(
     ] = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Find the cheapest configuration of a model that meets its objectives, by simulated replay."""
+    """Find the cheapest configuration that meets the objectives. All figures come from simulated replays."""
     demand_replay()
     from inference_blueprints.deployment.versions.locking import own_file
     from inference_blueprints.pricing.rates import load_rates

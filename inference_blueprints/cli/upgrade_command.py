@@ -37,7 +37,7 @@ def upgrade(
     pools: Annotated[
         str,
         typer.Option(
-            "--pools", metavar="NAME,...", help="Pools whose nodes are upgraded; the others are not."
+            "--pools", metavar="NAME,...", help="Upgrade only the nodes of these pools. Default: all."
         ),
     ] = "",
     apply: Annotated[  # noqa: FBT002 - an option
@@ -45,7 +45,7 @@ def upgrade(
     ] = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Show what this release and a new Kubernetes version would change, and check for obstacles."""
+    """Show and check an upgrade to this release. --to also changes the Kubernetes version."""
     from inference_blueprints.deployment.upgrade.proposal import propose
     from inference_blueprints.deployment.upgrade.upgrade_checks import check_upgrade
 

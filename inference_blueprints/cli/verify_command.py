@@ -36,7 +36,7 @@ def verify(
     ] = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Check a deployed platform: stacks, nodes, charts, workers, answers; the exit code is 1 on errors."""
+    """Check a deployed platform. The exit code is 1 if a check finds an error."""
     from inference_blueprints.deployment.verify import verification
 
     blueprint = load(name_or_path).blueprint
