@@ -29,7 +29,7 @@ def own_file(name_or_path: str) -> Path:
     if is_shipped(path):
         name = path.stem
         raise UserError(
-            f"{name}: shipped blueprints have no lock; copy it to your own file with "
+            f"{name}: is a shipped blueprint, which is not changed; copy it to your own file with "
             f"`blueprints init {name} my-platform.yaml`"
         )
     return path
