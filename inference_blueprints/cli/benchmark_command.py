@@ -38,44 +38,49 @@ def register(app: typer.Typer) -> None:
 
 
 def benchmark(
-    url: Annotated[str, typer.Argument(metavar="URL", help="The endpoint, such as http://127.0.0.1:8000.")],
+    url: Annotated[
+        str, typer.Argument(metavar="URL", help="Address of the endpoint, such as http://127.0.0.1:8000.")
+    ],
     *,
     blueprint: Annotated[
         str,
         typer.Option(
-            "--blueprint", metavar="NAME_OR_PATH", help="What serves there: workload, objectives and price."
+            "--blueprint", metavar="NAME_OR_PATH", help="Blueprint with workload, objectives and prices."
         ),
     ],
     model: ModelOption = None,
     trace: TraceOption = None,
     seconds: Annotated[
-        float, typer.Option("--seconds", min=1.0, max=3600.0, help="How long requests arrive at the most.")
+        float, typer.Option("--seconds", min=1.0, max=3600.0, help="Maximum time to send requests.")
     ] = 60.0,
     requests: Annotated[
-        int, typer.Option("--requests", min=2, max=10_000, help="How many requests at the most.")
+        int, typer.Option("--requests", min=2, max=10_000, help="Maximum number of requests.")
     ] = 2000,
     against: Annotated[
         Path | None,
-        typer.Option("--against", metavar="FILE", help="What tune --output json printed, for a row beside."),
+        typer.Option("--against", metavar="FILE", help="Output of `tune --output json` to compare with."),
     ] = None,
     api_key_env: Annotated[
         str | None,
-        typer.Option("--api-key-env", metavar="NAME", help="Environment variable with the endpoint's key."),
+        typer.Option(
+            "--api-key-env", metavar="NAME", help="Environment variable that has the endpoint's key."
+        ),
     ] = None,
     ca_file: Annotated[
         Path | None,
-        typer.Option("--ca-file", metavar="FILE", help="Certificates, in PEM form, of a private authority."),
+        typer.Option("--ca-file", metavar="FILE", help="Certificates of a private authority, in PEM format."),
     ] = None,
-    job: Annotated[bool, typer.Option("--job", help="Ask from within the platform's cluster.")] = False,
-    image: Annotated[
-        str | None, typer.Option("--image", metavar="IMAGE", help="With --job: a copy of aiperf's image.")
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="With --job: print the manifest and do nothing.")
+    job: Annotated[
+        bool, typer.Option("--job", help="Send requests from a Job in the platform's cluster.")
     ] = False,
+    image: Annotated[
+        str | None,
+        typer.Option("--image", metavar="IMAGE", help="With --job: your copy of the aiperf image."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="With --job: only print the manifest.")] = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Ask a live endpoint as the workload or a trace of yours does; the columns are those of tune."""
+    """Load-test a live endpoint. The requests follow the blueprint's workload or your own trace."""
     from inference_blueprints.benchmarking import benchmark_text
     from inference_blueprints.benchmarking.benchmark import benchmark as run
     from inference_blueprints.benchmarking.benchmark import prepare
@@ -84,7 +89,8 @@ def benchmark(
     from inference_blueprints.serving.plan import build_plan
 
     if not job and (image or dry_run):
-        raise UserError(f"{'--image' if image else '--dry-run'} goes with --job")
+        option = "--image" if image else "--dry-run"
+        raise UserError(f"got {option} without --job; add --job, or remove {option}")
     loaded = load(blueprint)
     index = model_index(loaded, model)
     section, plan = loaded.blueprint.spec.models[index], build_plan(loaded.blueprint).models[index]
@@ -127,7 +133,7 @@ def _local_load_generator(plan: ModelPlan, access: Access) -> Iterator[LoadGener
 def _cluster_load_generator(
     blueprint: Blueprint, plan: ModelPlan, access: Access, image: str | None
 ) -> Iterator[ClusterLoadGenerator]:
-    """Ask by a Job; the token for the cluster lies in a folder of its own for as long."""
+    """Send requests from a Job; the cluster's token is in a temporary folder until the end."""
     from inference_blueprints.benchmarking.cluster_job import ClusterLoadGenerator
     from inference_blueprints.benchmarking.job_objects import IMAGE
     from inference_blueprints.deployment.aws.account import Account
@@ -147,7 +153,7 @@ def _cluster_load_generator(
 def _print_manifest(
     url: str, plan: ModelPlan, questions: Questions, access: Access, image: str | None
 ) -> None:
-    """Print what a Job would be made of, but for the key, as if a word were a token."""
+    """Print the Job's manifest without the key, with prompts of one word per token."""
     import yaml
 
     from inference_blueprints.benchmarking.benchmark import TokenCounts, endpoint, load_test
@@ -157,7 +163,7 @@ def _print_manifest(
     asked = load_test(endpoint(url), plan.name, questions, TokenCounts(1.0, 0))
     manifests = objects(asked, models_namespace(plan.deployments[0]), image or IMAGE, access)
     print(yaml.safe_dump_all(manifests, sort_keys=False), end="")
-    _say("the key is left out, and the prompts have as many words as they would have tokens")
+    _say("this manifest has no key, and its prompts have one word per token; a real run counts tokens")
 
 
 def _print(title: str, tables: Sequence[TextTable]) -> None:

@@ -52,11 +52,11 @@ def show(
     name_or_path: NameOrPath,
     picture: Annotated[
         Path | None,
-        typer.Option("--picture", help="Write an SVG of what the blueprint builds.", metavar="FILE.svg"),
+        typer.Option("--picture", help="Write a picture of the platform, as SVG.", metavar="FILE.svg"),
     ] = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Print a blueprint: as it is written, or with --output json as it is understood, defaults included."""
+    """Print a blueprint; --output json includes all defaults."""
     loaded = load(name_or_path)
     if picture is not None:
         from inference_blueprints.picture.picture import picture as draw
@@ -79,14 +79,14 @@ def init(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write; it must not exist yet.")],
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Copy a shipped blueprint to FILE, with its JSON Schema so that editors can complete and check it."""
+    """Copy a shipped blueprint to a new file. Its JSON Schema is copied too, for completion in editors."""
     from inference_blueprints.resources import blueprints_directory, schema_path
     from inference_blueprints.spec.shipped import find
 
     source = find(name)
     if file.exists():
-        raise UserError(f"{file}: exists already; name another file, or remove it first")
-    # The same relative place as in the library, so that the file's `$schema` line needs no change.
+        raise UserError(f"{file}: already exists; choose another file, or remove it first")
+    # The same relative path as in the library, so that the file's `$schema` line needs no change.
     schema_copy = file.parent / schema_path().relative_to(blueprints_directory())
     write_file(schema_copy, schema_path().read_text(encoding="utf-8"))
     write_file(file, source.read_text(encoding="utf-8"))
@@ -103,7 +103,7 @@ def validate(
     ],
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Check blueprints; every error of every file is shown, and the exit code is 1 if there is any."""
+    """Check blueprints and show all errors. The exit code is 1 if there are any."""
     from inference_blueprints.loading import load_blueprint
 
     errors: list[Problem] = []
@@ -135,15 +135,17 @@ def plan(
     name_or_path: NameOrPath,
     rates: Annotated[
         Path | None,
-        typer.Option("--rates", help="Your own prices, spot and reserved too.", metavar="FILE.yaml"),
+        typer.Option(
+            "--rates", help="Your own prices, also for spot and reserved capacity.", metavar="FILE.yaml"
+        ),
     ] = None,
     page: Annotated[
         Path | None,
-        typer.Option("--page", help="Write the plan with its picture as a page.", metavar="FILE.html"),
+        typer.Option("--page", help="Write the plan and its picture as an HTML page.", metavar="FILE.html"),
     ] = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Show what a blueprint starts, needs and costs: nodes, memory, prices, quotas, cold start, addresses."""
+    """Show what a blueprint deploys, needs and costs."""
     from inference_blueprints.planning.summary import as_dict, summarise
     from inference_blueprints.pricing.rates import load_rates
     from inference_blueprints.serving.plan import build_plan
@@ -193,24 +195,24 @@ def load(name_or_path: str) -> LoadedBlueprint:
 
 
 def model_index(loaded: LoadedBlueprint, name: str | None) -> int:
-    """Return the place of the model that is meant in the blueprint's list.
+    """Return the index of a model in the blueprint's list.
 
     Parameters
     ----------
     name
-        Of the model; None where there is one alone.
+        Name of the model. None if the blueprint has exactly one.
 
     Raises
     ------
     UserError
-        If there is none of the name, or several and no name.
+        If no model has this name, or if there are several models and no name is given.
     """
     names = [model.name for model in loaded.blueprint.spec.models]
     if name is None and len(names) == 1:
         return 0
     if name not in names:
         got = "--model is missing" if name is None else f"got --model {name}"
-        raise UserError(f"{loaded.file}: {got}; its models are {', '.join(names)}")
+        raise UserError(f"{loaded.file}: {got}; allowed are {', '.join(names)}")
     return names.index(name)
 
 
@@ -220,12 +222,12 @@ def write_file(path: Path, text: str) -> None:
     Parameters
     ----------
     text
-        What it is to hold.
+        Content of the file.
 
     Raises
     ------
     UserError
-        If it cannot be written.
+        If the file cannot be written.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Commands about the charts of others: charts fetch."""
+"""Commands about third-party Helm charts: charts fetch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from inference_blueprints.deployment.versions.chart_archives import Archive
     from inference_blueprints.loading import LoadedBlueprint
 
-app = typer.Typer(help="Charts of other projects, kept beside a blueprint.", no_args_is_help=True)
+app = typer.Typer(help="Keep third-party Helm charts next to a blueprint.", no_args_is_help=True)
 
 
 def register(root: typer.Typer) -> None:
@@ -27,7 +27,7 @@ def register(root: typer.Typer) -> None:
 
 @app.callback()
 def charts() -> None:
-    """Charts of other projects, kept beside a blueprint."""
+    """Keep third-party Helm charts next to a blueprint."""
 
 
 @app.command()
@@ -35,16 +35,14 @@ def fetch(
     file: OwnFile,
     to: Annotated[
         Path | None,
-        typer.Option(
-            "--to", metavar="FOLDER", help="Another folder than `charts` beside FILE, to be carried."
-        ),
+        typer.Option("--to", metavar="FOLDER", help="Folder for the charts. Default: `charts` next to FILE."),
     ] = None,
     record: Annotated[  # noqa: FBT002 - an option
-        bool, typer.Option("--record", help="Pin in the lock what is fetched, where no digest is known.")
+        bool, typer.Option("--record", help="Pin the digests of the downloaded charts in the lock.")
     ] = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Download the charts that a platform installs, so that its deployment needs no repository of charts."""
+    """Download the charts of a platform. Its deployment then needs no chart repository."""
     from inference_blueprints.deployment.versions.chart_archives import fetch as fetch_archives
     from inference_blueprints.deployment.versions.locking import own_file
     from inference_blueprints.spec.lock.adjacent_files import CHARTS_FOLDER

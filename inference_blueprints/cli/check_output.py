@@ -1,4 +1,4 @@
-"""How commands show what checks see."""
+"""Prints the results of checks."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 
 def show(results: Iterator[CheckResult], output: Output) -> None:
-    """Print each result as it comes, or all as JSON at the end; errors make the exit code 1.
+    """Print each result immediately, or all as JSON at the end; the exit code is 1 if one is an error.
 
     Parameters
     ----------
     results
-        What checks see, computed while it is shown.
+        Results of checks; each check runs when its result is printed.
 
     Raises
     ------
     typer.Exit
-        With code 1 if any is an error.
+        With code 1 if a result is an error.
     """
     seen = []
     for result in results:

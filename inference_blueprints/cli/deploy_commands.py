@@ -1,4 +1,4 @@
-"""Commands that turn a blueprint into CloudFormation and bring it to an account."""
+"""Commands that turn a blueprint into CloudFormation and deploy it: synth, bootstrap, deploy, diff."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CdkOutput = Annotated[
         "--output",
         "-o",
         metavar="text|json|FOLDER",
-        help="text for people, json for machines; any other value is the CDK's folder for templates.",
+        help="Format of the output; any other value is the CDK's folder for templates.",
     ),
 ]
 _STACKS_THAT_DIFFER = re.compile(r"Number of stacks with differences: (\d+)")
@@ -54,7 +54,7 @@ def synth(
     ),
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Write the CloudFormation templates of a blueprint; no account is needed."""
+    """Write a blueprint's CloudFormation templates. This needs no AWS account."""
     from inference_blueprints.synthesis import synthesise
 
     load(name_or_path)
@@ -67,7 +67,7 @@ def synth(
 
 
 def bootstrap(name_or_path: NameOrPath, cdk_arguments: CdkArguments = None, output: CdkOutput = None) -> None:
-    """Prepare the account and region of a blueprint for the CDK, once before the first `deploy`."""
+    """Prepare the blueprint's account and region for the CDK. Run it once, before the first `deploy`."""
     reader, words = _reader(output, cdk_arguments)
     command = _cdk("bootstrap", name_or_path, words)
     _demand_success(
@@ -78,7 +78,7 @@ def bootstrap(name_or_path: NameOrPath, cdk_arguments: CdkArguments = None, outp
 
 
 def deploy(name_or_path: NameOrPath, cdk_arguments: CdkArguments = None, output: CdkOutput = None) -> None:
-    """Deploy all stacks of a blueprint with the pinned CDK CLI and the environment's credentials."""
+    """Deploy all stacks of a blueprint. This uses the pinned CDK CLI and your current AWS credentials."""
     from rich.console import Console
 
     from inference_blueprints.deployment.cloudformation.cdk_deploy import deploy as deploy_stacks
@@ -103,7 +103,7 @@ def deploy(name_or_path: NameOrPath, cdk_arguments: CdkArguments = None, output:
 
 
 def _deployed(name_or_path: str, outputs: dict[str, Any], lock: Path | None) -> dict[str, Any]:
-    """Return the document of a deployment: `outputs` are the CDK's, by stack and by name."""
+    """Return the JSON document of a deployment; `outputs` has the CDK's outputs by stack and by name."""
     from inference_blueprints.loading import load_blueprint
 
     blueprint = load_blueprint(name_or_path).blueprint
@@ -116,7 +116,7 @@ def _deployed(name_or_path: str, outputs: dict[str, Any], lock: Path | None) -> 
 
 
 def diff(name_or_path: NameOrPath, cdk_arguments: CdkArguments = None, output: CdkOutput = None) -> None:
-    """Show what `deploy` would change; with --fail the exit code is 1 if there are changes."""
+    """Show what `deploy` would change. With --fail, the exit code is 1 if there are changes."""
     reader, words = _reader(output, cdk_arguments)
     command = _cdk("diff", name_or_path, words)
     code = (_print_diff if reader is Output.JSON else _run)(command, name_or_path)
@@ -142,14 +142,14 @@ def _print_diff(command: Sequence[str], name_or_path: str) -> int:
     if counted is None:
         raise UserError(
             f"cdk diff ended with exit code {result.returncode} before it compared all stacks; "
-            "its messages above say why"
+            "the reason is in its messages above"
         )
     print_json({"stacksWithDifferences": int(counted[1]), "text": result.stdout})
     return result.returncode
 
 
 def _reader(output: str | None, cdk_arguments: Sequence[str] | None) -> tuple[Output, list[str]]:
-    """Return who reads the output, and the CDK's arguments, which have an `--output` of their own."""
+    """Return the output format and the arguments for the CDK, which has its own option `--output`."""
     words = list(cdk_arguments or [])
     if output is None or output in set(Output):
         return Output(output or Output.TEXT), words
@@ -157,7 +157,7 @@ def _reader(output: str | None, cdk_arguments: Sequence[str] | None) -> tuple[Ou
 
 
 def _keep_lock(name_or_path: str) -> Path | None:
-    """Pin versions, so that a later deployment is the same; return the lock if it was written."""
+    """Pin versions, so that a later deployment uses the same ones; return the lock if it was written."""
     from inference_blueprints.deployment.versions.locking import is_shipped, keep_lock
     from inference_blueprints.spec.lock.lock import lock_path
     from inference_blueprints.spec.shipped import find
@@ -167,7 +167,7 @@ def _keep_lock(name_or_path: str) -> Path | None:
 
 
 def _cdk(command: str, name_or_path: str, arguments: Sequence[str]) -> list[str]:
-    """Return the command line of a CDK command for a blueprint that can be loaded."""
+    """Check the blueprint, and return the command line of a CDK command for it."""
     from inference_blueprints.synthesis import app_command
     from inference_blueprints.tools import cdk
 
@@ -185,4 +185,4 @@ def _run(command: Sequence[str], name_or_path: str, stdout: Any = None) -> int:
 
 def _demand_success(command: str, code: int) -> None:
     if code:
-        raise UserError(f"cdk {command} ended with exit code {code}; its messages above say why")
+        raise UserError(f"cdk {command} ended with exit code {code}; the reason is in its messages above")

@@ -1,4 +1,4 @@
-"""The command that looks at an account before a deployment: doctor."""
+"""The command that checks an account before a deployment: doctor."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def register(app: typer.Typer) -> None:
 
 
 def doctor(name_or_path: NameOrPath, output: OutputOption = Output.TEXT) -> None:
-    """Look at the account before a deployment; the exit code is 1 if anything would break it."""
+    """Check the account before a deployment. The exit code is 1 if the deployment would fail."""
     from inference_blueprints.deployment.aws.account import Account
     from inference_blueprints.deployment.doctor.doctor_checks import check_environment
     from inference_blueprints.deployment.doctor.doctor_context import DoctorContext

@@ -1,4 +1,4 @@
-"""Commands about snapshots of images: image-cache bake, image-cache status."""
+"""Commands about snapshots with container images: image-cache bake, image-cache status."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from inference_blueprints.deployment.image_cache.snapshot_baker import Baked
     from inference_blueprints.deployment.image_cache.wanted_snapshot import WantedSnapshot
 
-app = typer.Typer(
-    help="Snapshots of the data volume with images on it, for pools that ask for them.", no_args_is_help=True
-)
+app = typer.Typer(help="Make EBS snapshots with container images.", no_args_is_help=True)
 
 
 def register(root: typer.Typer) -> None:
@@ -29,9 +27,10 @@ def register(root: typer.Typer) -> None:
 
 
 Pools = Annotated[
-    list[str] | None, typer.Option("--pool", help="A pool that is meant; without it all that ask for one.")
+    list[str] | None,
+    typer.Option("--pool", help="Only this pool; repeatable. Default: all pools with `ebsSnapshot`."),
 ]
-Write = Annotated[bool, typer.Option("--write", help="Write the ids into the blueprint, and nothing else.")]
+Write = Annotated[bool, typer.Option("--write", help="Write the snapshot IDs into the blueprint.")]
 
 
 @app.command()
@@ -41,19 +40,19 @@ def bake(
     write: Write = False,  # noqa: FBT002 - an option
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Pull the images of pools on an instance of the account, and take a snapshot of them."""
+    """Bake the images of each pool into a snapshot. An EC2 instance of the account pulls them."""
     from inference_blueprints.deployment.image_cache.snapshot_baker import Baker
     from inference_blueprints.spec.shipped import shipped
 
     if write and name_or_path in shipped():
         raise UserError(
-            f"{name_or_path} comes with the library and is not written; copy it with `blueprints init "
-            f"{name_or_path} FILE`"
+            f"{name_or_path}: got --write for a shipped blueprint, which is not changed; copy it with "
+            f"`blueprints init {name_or_path} FILE`, and bake for FILE"
         )
     platform, account, wanted = _wanted(name_or_path, pools or [])
     if not wanted:
         raise UserError(
-            "no pool asks for a snapshot; write `imageAcceleration: {ebsSnapshot: {}}` to one and deploy"
+            "no pool has `ebsSnapshot`; add `imageAcceleration: {ebsSnapshot: {}}` to a pool and deploy"
         )
     baker = Baker(account, platform, blueprint=name_or_path)
     baked = []
@@ -63,14 +62,14 @@ def bake(
             if write and each.snapshot_id:
                 _write_id(Path(name_or_path), each.pool, each.snapshot_id)
     except KeyboardInterrupt:
-        _say("the bakes go on without this command; run it again to follow them")
+        _say("the bakes continue without this command; run it again to follow them")
         raise
     _report(baked, name_or_path, written=write, output=output)
 
 
 @app.command()
 def status(name_or_path: NameOrPath, output: OutputOption = Output.TEXT) -> None:
-    """Say whether snapshots hold what the plan needs; the exit code is 1 if one does not."""
+    """Show whether snapshots have the images of the plan. The exit code is 1 if one does not."""
     from dataclasses import asdict
     from datetime import UTC, datetime
 
@@ -83,7 +82,7 @@ def status(name_or_path: NameOrPath, output: OutputOption = Output.TEXT) -> None
     if output is Output.JSON:
         print_json([asdict(each) for each in found])
     elif not found:
-        print("no pool asks for a snapshot")
+        print("no pool has `ebsSnapshot`")
     else:
         for each in found:
             print(each)
@@ -92,7 +91,7 @@ def status(name_or_path: NameOrPath, output: OutputOption = Output.TEXT) -> None
 
 
 def _wanted(name_or_path: str, pools: list[str]) -> tuple[str, Account, list[WantedSnapshot]]:
-    """Return the platform's name, the account that the blueprint means, and what is wanted there."""
+    """Return the platform's name, its account and the snapshots that its pools need."""
     from inference_blueprints.deployment.aws.account import Account
     from inference_blueprints.deployment.image_cache.wanted_snapshot import wanted_snapshots
     from inference_blueprints.serving.plan import build_plan
@@ -107,7 +106,7 @@ def _wanted(name_or_path: str, pools: list[str]) -> tuple[str, Account, list[Wan
 
 
 def _write_id(path: Path, pool: str, snapshot_id: str) -> None:
-    """Write a snapshot's id into the file, byte for byte as it was elsewhere."""
+    """Write a snapshot's ID into the file and leave every other byte unchanged."""
     from inference_blueprints.spec.text_edit import with_snapshot
 
     try:
@@ -115,12 +114,12 @@ def _write_id(path: Path, pool: str, snapshot_id: str) -> None:
         path.write_bytes(with_snapshot(text, str(path), pool, snapshot_id).encode())
     except OSError as error:
         raise UserError(
-            f"{path}: cannot be written: {error.strerror}; write `id: {snapshot_id}` to pool '{pool}' by hand"
+            f"{path}: cannot be written: {error.strerror}; add `id: {snapshot_id}` to pool '{pool}' by hand"
         ) from error
 
 
 def _report(baked: list[Baked], name_or_path: str, *, written: bool, output: Output) -> None:
-    """Say what to write where, or that it is written, and what failed."""
+    """Print the snapshot IDs, where to write them or that they are written, and the failures."""
     from dataclasses import asdict
 
     if output is Output.JSON:
@@ -130,7 +129,7 @@ def _report(baked: list[Baked], name_or_path: str, *, written: bool, output: Out
             if each.snapshot_id:
                 print(f"{each.pool}: imageAcceleration: {{ebsSnapshot: {{id: {each.snapshot_id}}}}}")
         if any(each.snapshot_id for each in baked):
-            place = f"written to {name_or_path}" if written else f"write that to {name_or_path}"
+            place = f"written to {name_or_path}" if written else f"add this to {name_or_path}"
             print(f"{place}; then run `blueprints deploy {name_or_path}`")
     failed = [f"{each.pool}: {each.failure}" for each in baked if each.snapshot_id is None]
     for line in failed:
@@ -140,5 +139,5 @@ def _report(baked: list[Baked], name_or_path: str, *, written: bool, output: Out
 
 
 def _say(line: str) -> None:
-    """Show progress and failures beside the result, which a machine may read."""
+    """Print progress and failures on standard error, so that standard output holds the result only."""
     print(line, file=sys.stderr, flush=True)

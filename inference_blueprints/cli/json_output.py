@@ -1,4 +1,4 @@
-"""Standard output for machines: one JSON document per command."""
+"""Standard output of `--output json`: one JSON document per command."""
 
 from __future__ import annotations
 

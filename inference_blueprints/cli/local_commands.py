@@ -1,4 +1,4 @@
-"""Commands of the platform on this machine: local up, down, status, token, signals, replay."""
+"""Commands for a platform on this machine: local up, down, status, token, signals, replay."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from inference_blueprints.cli.signal_commands import KeysArgument, SignalArgumen
 from inference_blueprints.errors import UserError
 
 app = typer.Typer(
-    help="The platform on this machine: emulated AWS, real router, simulated engines.", no_args_is_help=True
+    help="Run a platform on this machine. AWS is emulated, engines are simulated.",
+    no_args_is_help=True,
 )
 
 
@@ -28,13 +29,13 @@ def register(root: typer.Typer) -> None:
     root.add_typer(app, name="local")
 
 
-Seconds = Annotated[float | None, typer.Option("--seconds", min=1.0, help="How long requests arrive.")]
+Seconds = Annotated[float | None, typer.Option("--seconds", min=1.0, help="How long to send requests.")]
 
 ControlPlane = Annotated[
     bool,
     typer.Option(
         "--control-plane",
-        help="Deploy to a real Kubernetes API server with fake nodes; the first time builds it.",
+        help="Deploy to a real Kubernetes API server with fake nodes; the first run builds it.",
     ),
 ]
 
@@ -45,14 +46,14 @@ def up(
     *,
     keep: Annotated[
         bool | None,
-        typer.Option("--keep/--no-keep", help="Stay up until Ctrl-C; without either, only in a terminal."),
+        typer.Option("--keep/--no-keep", help="Keep running until Ctrl-C. Default: only in a terminal."),
     ] = None,
     seconds: Seconds = None,
     control_plane: ControlPlane = False,
     run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Deploy a blueprint to an AWS emulator, serve its models, replay a public trace and report."""
+    """Deploy to an AWS emulator, serve the models, replay a trace. At the end, print a report."""
     import sys
 
     from rich.console import Console
@@ -85,7 +86,7 @@ def up(
 
 @app.command()
 def down(run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY, output: OutputOption = Output.TEXT) -> None:
-    """Stop what `local up` keeps running in another terminal."""
+    """Stop the platform that `local up` keeps running."""
     from inference_blueprints.local import run_state
 
     stopped = run_state.stop(run_directory)
@@ -97,7 +98,7 @@ def down(run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY, output: OutputOpti
 
 @app.command()
 def status(run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY, output: OutputOption = Output.TEXT) -> None:
-    """Say what runs, and where its models answer; the exit code is 1 if nothing does."""
+    """Show the running platform. The exit code is 1 if nothing is running."""
     from dataclasses import asdict
 
     from inference_blueprints.local import run_state
@@ -121,7 +122,7 @@ def status(run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY, output: OutputOp
 
 @app.command()
 def token(run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY, output: OutputOption = Output.TEXT) -> None:
-    """Print a token for the batch API of what `local up` keeps running; it lasts fifteen minutes."""
+    """Print a token for the running platform's batch API. It is valid for 15 minutes."""
     from inference_blueprints.contracts.batch_limits import TOKEN_SECONDS
     from inference_blueprints.local import run_state
     from inference_blueprints.local.batch.api_listener import local_token
@@ -129,8 +130,7 @@ def token(run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY, output: OutputOpt
     state = run_state.live_state(run_directory)
     if state is None or state.batch is None:
         raise UserError(
-            f"{run_directory}: no batch API answers there; "
-            "start one with: blueprints local up batch-g6e --keep"
+            f"{run_directory}: no batch API is running; start one with: blueprints local up batch-g6e --keep"
         )
     signed = local_token(state.batch)
     if output is Output.JSON:
@@ -146,14 +146,14 @@ def signals(
     run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Print the newest values of keys from the signal store of what `local up` keeps running."""
+    """Print the newest values of keys from the running signal store."""
     from inference_blueprints.deployment.signals.read_signals import read_signals
     from inference_blueprints.local import run_state
 
     state = run_state.live_state(run_directory)
     if state is None or state.signals is None:
         raise UserError(
-            f"{run_directory}: no signal store answers there; "
+            f"{run_directory}: no signal store is running; "
             "start one with: blueprints local up batch-g6e --keep"
         )
     store = state.signals
@@ -167,14 +167,14 @@ def replay(
     run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Replay the trace again, scaled to a blueprint's workloads, against what `local up` keeps running."""
+    """Replay the trace again on the running platform. It is scaled to a blueprint's workloads."""
     from inference_blueprints.local import run_state
     from inference_blueprints.local.run import replay_again
 
     state = run_state.live_state(run_directory)
     if state is None or state.phase != "ready":
         raise UserError(
-            f"{run_directory}: nothing runs there; start it with: blueprints local up {name_or_path} --keep"
+            f"{run_directory}: nothing is running; start it with: blueprints local up {name_or_path} --keep"
         )
     from rich.console import Console
 

@@ -1,4 +1,4 @@
-"""Commands about the lock of a blueprint."""
+"""The command that pins versions: lock."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from inference_blueprints.cli.blueprint_commands import load
 from inference_blueprints.cli.json_output import print_json
 from inference_blueprints.cli.options import Output, OutputOption
 
-OwnFile = Annotated[str, typer.Argument(metavar="FILE", help="YAML file of a blueprint of yours.")]
+OwnFile = Annotated[str, typer.Argument(metavar="FILE", help="YAML file of your own blueprint.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -28,11 +28,11 @@ def register(app: typer.Typer) -> None:
 def lock(
     file: OwnFile,
     check: Annotated[  # noqa: FBT002 - an option
-        bool, typer.Option("--check", help="Write nothing; the exit code is 1 if something is not pinned.")
+        bool, typer.Option("--check", help="Write nothing; the exit code is 1 if a version is not pinned.")
     ] = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Pin charts, images, the nodes' system and Kubernetes beside FILE; what is pinned stays as it is."""
+    """Pin a blueprint's versions in a lock next to FILE. Existing pins stay."""
     from inference_blueprints.deployment.versions.locking import keep_lock, own_file, running_lock
     from inference_blueprints.spec.lock.differences import differences
     from inference_blueprints.spec.lock.lock import lock_path
@@ -54,9 +54,9 @@ def lock(
     for change in changes:
         print(f"{change.part}: {change.new or 'no longer used'}")
     if not changes:
-        print(f"{lock_path(path)}: pins everything that is known")
+        print(f"{lock_path(path)}: every known version is pinned")
     elif check:
-        print(f"{lock_path(path)}: does not pin what is listed above; run `blueprints lock {file}`")
+        print(f"{lock_path(path)}: the versions above are not pinned; run `blueprints lock {file}`")
         raise typer.Exit(1)
     else:
         print(f"wrote {lock_path(path)}")

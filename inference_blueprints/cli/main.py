@@ -1,4 +1,4 @@
-"""The command `blueprints`: its groups, and the one place where errors become lines and exit codes.
+"""The command `blueprints`: finds the module of a command, and turns errors into lines and exit codes.
 
 Only the module of the command is imported, and commands import what they need when they run, so that
 `blueprints validate` answers in a fraction of a second.
@@ -61,11 +61,11 @@ def command_line(command: str | None = None) -> typer.Typer:
 
 
 def _describe() -> None:
-    """One YAML file to an LLM inference platform on AWS."""
+    """Build an LLM inference platform on AWS from one YAML file."""
 
 
 def main() -> None:
-    """Run the command line; an error that the user can mend is one line on standard error and exit code 1."""
+    """Run the command line; an error that the user can fix is one line on standard error and exit code 1."""
     # pydantic would read the metadata of every installed package to look for plugins; the library has none.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     try:
@@ -76,7 +76,7 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
-        # The reader has gone (`blueprints list | head`): nothing is left to say, at exit neither.
+        # The reader closed the pipe (`blueprints list | head`). Print nothing more, also not at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
 

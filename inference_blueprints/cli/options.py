@@ -12,7 +12,7 @@ import typer
 
 
 class Output(StrEnum):
-    """Who reads the output."""
+    """Format of the output."""
 
     TEXT = "text"
     JSON = "json"
@@ -21,14 +21,17 @@ class Output(StrEnum):
 NameOrPath = Annotated[
     str, typer.Argument(metavar="NAME_OR_PATH", help="Name of a shipped blueprint, or path of a YAML file.")
 ]
-OutputOption = Annotated[Output, typer.Option("--output", "-o", help="text for people, json for machines.")]
+OutputOption = Annotated[Output, typer.Option("--output", "-o", help="Format of the output.")]
 ModelOption = Annotated[
-    str | None, typer.Option("--model", metavar="NAME", help="Which model, where there are several.")
+    str | None,
+    typer.Option("--model", metavar="NAME", help="Name of the model; needed if the blueprint has several."),
 ]
 TraceOption = Annotated[
     Path | None,
     typer.Option(
-        "--trace", metavar="FILE", help="Requests of yours: Mooncake's .jsonl, or .csv; also with .gz."
+        "--trace",
+        metavar="FILE",
+        help="Your own recorded requests: Mooncake .jsonl or .csv, also gzipped (.gz).",
     ),
 ]
 RunDirectory = Annotated[

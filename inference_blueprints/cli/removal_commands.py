@@ -1,4 +1,4 @@
-"""Commands that take stacks away: destroy, prune."""
+"""Commands that delete stacks: destroy, prune."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from inference_blueprints.deployment.removal.platform_removal import Removal
     from inference_blueprints.deployment.removal.stack_deletion import Retained
 
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -38,13 +38,13 @@ def destroy(
     yes: Yes = False,  # noqa: FBT002 - an option
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Delete the platform, models and nodes first, and check that nothing billable is left."""
+    """Delete a platform and check that nothing billable is left."""
     target = _target(name_or_path, output)
     stacks = [stack.name for stack in target.removal.stacks()]
     target.say(f"stacks of {target.platform}: {', '.join(stacks) or 'none'}")
     target.confirm(
         yes,
-        f"To delete them and everything that they run, type the platform's name ({target.platform})",
+        f"To delete these stacks and everything in them, type the platform's name ({target.platform})",
     )
     target.report(stacks, target.removal.destroy())
     target.say(f"{target.platform}: nothing billable is left")
@@ -55,23 +55,23 @@ def prune(
     yes: Yes = False,  # noqa: FBT002 - an option
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Delete the stacks of this platform that the blueprint no longer names."""
+    """Delete stacks that are no longer in the blueprint."""
     target = _target(name_or_path, output)
     unnamed = target.removal.unnamed_stacks()
     if not unnamed:
-        target.say(f"{target.platform}: the blueprint names every stack; nothing to delete")
+        target.say(f"{target.platform}: every stack is in the blueprint; nothing to delete")
         target.report([], [])
         return
     names = [stack.name for stack in unnamed]
-    target.say(f"the blueprint no longer names: {', '.join(names)}")
-    target.confirm(yes, f"To delete them, type the platform's name ({target.platform})")
+    target.say(f"no longer in the blueprint: {', '.join(names)}")
+    target.confirm(yes, f"To delete these stacks, type the platform's name ({target.platform})")
     target.report(names, target.removal.prune(unnamed))
     target.say(f"{target.platform}: deleted {', '.join(names)}")
 
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """A platform in an account, and how to talk to the person who deletes it."""
+    """A platform in an account, and the output for the person who deletes it."""
 
     platform: str
     account: str
@@ -88,10 +88,10 @@ class _Target:
             return
         if not sys.stdin.isatty():
             raise UserError(
-                "nothing was deleted: there is no terminal to ask at; add --yes to delete without asking"
+                "nothing was deleted: no terminal to ask for confirmation; add --yes to delete without it"
             )
         if typer.prompt(question, err=self.output is Output.JSON) != self.platform:
-            raise UserError("nothing was deleted: the name is a different one")
+            raise UserError("nothing was deleted: the typed name is not the platform's name")
 
     def report(self, deleted: Sequence[str], retained: Sequence[Retained]) -> None:
         """Report the deleted stacks, and the data that the blueprint's dataRemoval keeps."""
@@ -114,7 +114,7 @@ class _Target:
 
 
 def _target(name_or_path: str, output: Output) -> _Target:
-    """Return the platform that the blueprint describes, in the account that it names."""
+    """Return the blueprint's platform in the blueprint's account."""
     from inference_blueprints.deployment.aws.account import Account
     from inference_blueprints.deployment.removal.platform_removal import Removal
 
@@ -129,7 +129,7 @@ def _target(name_or_path: str, output: Output) -> _Target:
 
 
 def _say(line: str, output: Output) -> None:
-    """Print a line; on standard error where standard output is JSON."""
+    """Print a line, on standard error if standard output is JSON."""
     if output is Output.JSON:
         print_progress(line)
     else:

@@ -16,7 +16,7 @@ from inference_blueprints.errors import UserError
 if TYPE_CHECKING:
     from inference_blueprints.deployment.signals.read_signals import Record
 
-app = typer.Typer(help="What models said of things, readable while a request waits.", no_args_is_help=True)
+app = typer.Typer(help="Read signals: answers of batch jobs, stored by key.", no_args_is_help=True)
 
 
 def register(root: typer.Typer) -> None:
@@ -25,7 +25,9 @@ def register(root: typer.Typer) -> None:
 
 
 SignalArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of a signal.")]
-KeysArgument = Annotated[list[str], typer.Argument(metavar="KEY", help="Keys, such as a product's.")]
+KeysArgument = Annotated[
+    list[str], typer.Argument(metavar="KEY", help="Keys of the signal, such as product IDs.")
+]
 
 
 @app.command()
@@ -38,11 +40,11 @@ def get(
     address: Annotated[
         str | None,
         typer.Option(
-            "--address", metavar="HOST:PORT", help="Another way to the store, such as a tunnel's end."
+            "--address", metavar="HOST:PORT", help="Other address of the store, for example of a tunnel."
         ),
     ] = None,
 ) -> None:
-    """Print the newest values of keys; the exit code is 1 if one has none that is still true."""
+    """Print the newest values of keys. The exit code is 1 if a key has no value or an expired one."""
     from inference_blueprints.deployment.aws.account import Account
     from inference_blueprints.deployment.cloudformation.deployed_stacks import stack_outputs
     from inference_blueprints.deployment.signals.read_signals import read_signals
@@ -67,12 +69,12 @@ def get(
 
 
 def show_signals(found: Mapping[str, Record], keys: Sequence[str], output: Output) -> None:
-    """Print signals, and end with 1 if one is missing.
+    """Print signals; the exit code is 1 if one is missing.
 
     Parameters
     ----------
     keys
-        What was asked for.
+        The requested keys.
 
     Raises
     ------
@@ -86,13 +88,13 @@ def show_signals(found: Mapping[str, Record], keys: Sequence[str], output: Outpu
         for record in found.values():
             _print_record(record)
     for key in missing:
-        print(f"{key}: has no value, or none that is still true", file=sys.stderr)
+        print(f"{key}: has no value, or its value has expired", file=sys.stderr)
     if missing:
         raise typer.Exit(1)
 
 
 def _print_record(record: Record) -> None:
-    """Print a signal for people."""
+    """Print a signal as text."""
     rows = {
         "value": record["value"],
         "model": record["model"],

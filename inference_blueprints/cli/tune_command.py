@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from inference_blueprints.tuning.tune import Tuning
 
 
-#: Its wheels declare pins that no registry can satisfy; these are what the replay needs of them.
+#: Dynamo's wheels pin dependencies that no registry has. The replay needs only these.
 _DYNAMO = "ai-dynamo==1.6.1 ai-dynamo-runtime==1.6.1"
 _DYNAMO_NEEDS = "numpy msgspec packaging"
 
@@ -41,25 +41,28 @@ def tune(
     model: ModelOption = None,
     trace: TraceOption = None,
     gpus: Annotated[
-        int | None, typer.Option("--gpus", min=1, metavar="N", help="Accelerators at the most.")
+        int | None, typer.Option("--gpus", min=1, metavar="N", help="Maximum number of accelerators.")
     ] = None,
     engine: Annotated[
-        list[str] | None, typer.Option("--engine", help="An engine to look at; without it, all that suit.")
+        list[str] | None,
+        typer.Option("--engine", help="Only this engine; repeatable. Default: all suitable ones."),
     ] = None,
     rates: Annotated[
         Path | None,
-        typer.Option("--rates", help="Your own prices, spot and reserved too.", metavar="FILE.yaml"),
+        typer.Option(
+            "--rates", help="Your own prices, also for spot and reserved capacity.", metavar="FILE.yaml"
+        ),
     ] = None,
     write: Annotated[
         bool, typer.Option("--write", help="Write the best configuration into the blueprint.")
     ] = False,
     page: Annotated[
         Path | None,
-        typer.Option("--page", help="Write table and plots as a page.", metavar="FILE.html"),
+        typer.Option("--page", help="Write the table and plots as an HTML page.", metavar="FILE.html"),
     ] = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Find the configuration of a model that costs least within its objectives, by simulated replay."""
+    """Find the cheapest configuration that meets the objectives. All figures come from simulated replays."""
     demand_replay()
     from inference_blueprints.deployment.versions.locking import own_file
     from inference_blueprints.pricing.rates import load_rates
@@ -92,7 +95,7 @@ def tune(
 
 
 def demand_replay() -> None:
-    """Make sure that Dynamo's replay is installed.
+    """Check that Dynamo's replay is installed.
 
     Raises
     ------
@@ -101,13 +104,13 @@ def demand_replay() -> None:
     """
     if any(find_spec(name) is None for name in ("dynamo", "numpy", "msgspec", "packaging")):
         raise UserError(
-            "Dynamo's replay is not installed: `make setup` does it in a clone; beside an installed library "
-            f"`pip install --no-deps {_DYNAMO}` and `pip install {_DYNAMO_NEEDS}` do"
+            "Dynamo's replay is not installed; in a clone run `make setup`; with an installed library run "
+            f"`pip install --no-deps {_DYNAMO}` and `pip install {_DYNAMO_NEEDS}`"
         )
 
 
 def _engines(names: list[str]) -> list[str]:
-    """Return the engines that are meant."""
+    """Return the names of engines if all are known."""
     from inference_blueprints.serving.engines import ENGINES
 
     unknown = [name for name in names if name not in ENGINES]
@@ -117,7 +120,7 @@ def _engines(names: list[str]) -> list[str]:
 
 
 def _print(found: Tuning, output: Output) -> None:
-    """Print what was found, for people or for machines."""
+    """Print the result."""
     from inference_blueprints.tuning import tuning_text
 
     if output is Output.JSON:
@@ -131,7 +134,7 @@ def _print(found: Tuning, output: Output) -> None:
     console = Console()
     table = tuning_text.ranking(found)
     console.print(Text(tuning_text.title(found), style="bold"))
-    console.print(Text(f"to be kept: {tuning_text.objective(found)}"))
+    console.print(Text(f"objectives: {tuning_text.objective(found)}"))
     if table.rows:
         console.print(terminal_table(table, console.width))
     for line in (
@@ -162,6 +165,6 @@ def _write(loaded: LoadedBlueprint, file: str, found: Tuning) -> None:
         candidate.shape.engine,
     )
     said = (
-        f"wrote {file}; next: blueprints plan {file}" if changed else f"{file} has that configuration already"
+        f"wrote {file}; next: blueprints plan {file}" if changed else f"{file} already has this configuration"
     )
     print(said, file=sys.stderr)

@@ -1,4 +1,4 @@
-"""The command that brings a platform to newer releases: upgrade."""
+"""The command that moves a platform to newer releases: upgrade."""
 
 from __future__ import annotations
 
@@ -32,18 +32,20 @@ def upgrade(
     file: OwnFile,
     to: Annotated[
         str | None,
-        typer.Option("--to", metavar="VERSION", help="Kubernetes, such as 1.36; without it, as it is."),
+        typer.Option("--to", metavar="VERSION", help="Kubernetes version, such as 1.36. Default: no change."),
     ] = None,
     pools: Annotated[
         str,
-        typer.Option("--pools", metavar="NAME,...", help="Pools whose nodes follow; the others are held."),
+        typer.Option(
+            "--pools", metavar="NAME,...", help="Upgrade only the nodes of these pools. Default: all."
+        ),
     ] = "",
     apply: Annotated[  # noqa: FBT002 - an option
-        bool, typer.Option("--apply", help="Write blueprint and lock, unless a check finds an error.")
+        bool, typer.Option("--apply", help="Write the blueprint and its lock, unless a check fails.")
     ] = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Show what this release and a new Kubernetes would change, and look for what stands against it."""
+    """Show and check an upgrade to this release. --to also changes the Kubernetes version."""
     from inference_blueprints.deployment.upgrade.proposal import propose
     from inference_blueprints.deployment.upgrade.upgrade_checks import check_upgrade
 
@@ -57,7 +59,7 @@ def upgrade(
     if failed and output is Output.JSON:
         raise typer.Exit(1)
     if failed:
-        raise UserError("nothing was written: mend the errors above, and run the command again")
+        raise UserError("nothing was written; fix the errors above, and run the command again")
     if apply:
         proposal.write()
     if output is Output.TEXT:
@@ -65,14 +67,14 @@ def upgrade(
 
 
 def _print(proposal: Proposal, results: list[CheckResult]) -> None:
-    """Print what changes as a table, then what was looked at, then the order of a deployment."""
+    """Print a table of changes, then the results of the checks, then the steps of the deployment."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
 
     from inference_blueprints.deployment.upgrade.upgrade_steps import steps
 
-    table = Table("", "now", "then", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table("component", "now", "after the upgrade", box=box.SIMPLE_HEAD, pad_edge=False)
     for change in proposal.changes:
         table.add_row(change.part, change.old or "not pinned", change.new or "not pinned")
     if proposal.changes:
@@ -95,12 +97,12 @@ def _print_json(proposal: Proposal, results: list[CheckResult]) -> None:
 
 
 def _print_next(file: str, proposal: Proposal, *, written: bool) -> None:
-    """Say what to do now."""
+    """Print the next step."""
     from inference_blueprints.spec.lock.lock import lock_path
 
     if written:
         print(f"wrote {proposal.path} and {lock_path(proposal.path)}; next: blueprints deploy {file}")
     elif proposal.changes:
-        print("nothing was written; the same command with --apply writes it, then deploy")
+        print("nothing was written; run the same command with --apply, then deploy")
     else:
-        print("everything is as this release has it")
+        print("nothing to upgrade: everything has the versions of this release")

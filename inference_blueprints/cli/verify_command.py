@@ -1,4 +1,4 @@
-"""The command that looks at a platform after a deployment: verify."""
+"""The command that checks a platform after a deployment: verify."""
 
 from __future__ import annotations
 
@@ -27,14 +27,16 @@ def verify(
     name_or_path: NameOrPath,
     endpoint: Annotated[
         str | None,
-        typer.Option("--endpoint", metavar="URL", help="Ask this endpoint alone, such as one of local up."),
+        typer.Option(
+            "--endpoint", metavar="URL", help="Check only this endpoint, such as one of `local up`."
+        ),
     ] = None,
     model: Annotated[
-        str | None, typer.Option("--model", help="The model behind --endpoint, where there are several.")
+        str | None, typer.Option("--model", help="Model behind --endpoint, if the blueprint has several.")
     ] = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Look at what was deployed: stacks, nodes, charts, workers, answers; the exit code is 1 on errors."""
+    """Check a deployed platform. The exit code is 1 if a check finds an error."""
     from inference_blueprints.deployment.verify import verification
 
     blueprint = load(name_or_path).blueprint
@@ -42,5 +44,7 @@ def verify(
         show(iter(verification.verify_endpoint(blueprint, model, endpoint)), output)
         return
     if model is not None:
-        raise UserError("--model goes with --endpoint; without it every model is asked")
+        raise UserError(
+            "got --model without --endpoint; add --endpoint, or remove --model to check every model"
+        )
     show(verification.verify(blueprint, name_or_path), output)

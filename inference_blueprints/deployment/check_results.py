@@ -1,6 +1,6 @@
-"""What checks of something that is deployed, or is to be, say: a line each, whoever looked.
+"""Results of checks of an account or a platform, one line per result.
 
-A check that cannot look hides no other.
+A check that fails does not prevent the others.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ Severity = Literal["ok", "unknown", "warning", "error"]
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One line of an examination.
+    """One result of a check.
 
     Parameters
     ----------
     check
-        What was looked at, such as ``quotas``.
+        Name of the check, such as ``quotas``.
     severity
-        ``error`` breaks a deployment or keeps models from answering; ``warning`` is doubtful; ``unknown``
-        could not be looked at; ``ok`` is as it should be.
+        ``error`` breaks a deployment or prevents models from answering; ``warning`` may be a problem;
+        ``unknown`` could not be checked; ``ok`` is right.
     command
-        What mends it; None where nothing has to, or no command can.
+        Command that fixes it; None if nothing needs a fix, or no command can fix it.
     """
 
     check: str
@@ -40,8 +40,8 @@ class CheckResult:
 
     def __str__(self) -> str:
         """Return severity, check, message and command on one line."""
-        mend = f"; mend it with: {self.command}" if self.command else ""
-        return f"{self.severity:7}  {self.check}: {self.message}{mend}"
+        advice = f"; run: {self.command}" if self.command else ""
+        return f"{self.severity:7}  {self.check}: {self.message}{advice}"
 
 
 Subject = TypeVar("Subject")
@@ -49,19 +49,19 @@ Checks = Mapping[str, Callable[[Subject], Iterator[CheckResult]]]
 
 
 def run_checks(checks: Checks[Subject], subject: Subject) -> Iterator[CheckResult]:
-    """Iterate over what all checks see; one that is refused or fails says so and hides no other.
+    """Iterate over the results of all checks; a check that fails has a result and does not stop the others.
 
     Parameters
     ----------
     checks
-        By the name that their results carry, in the order in which they are shown.
+        Checks by the name in their results, in the order of the output.
     subject
-        What they look at.
+        The checked object.
     """
     for name, check in checks.items():
         try:
             yield from check(subject)
         except (ClientError, BotoCoreError) as error:
-            yield CheckResult(name, "unknown", f"could not be looked at: {described(error)}")
+            yield CheckResult(name, "unknown", f"could not be checked: {described(error)}")
         except (KubectlFailed, UserError) as error:
-            yield CheckResult(name, "unknown", f"could not be looked at: {' '.join(str(error).split())}")
+            yield CheckResult(name, "unknown", f"could not be checked: {' '.join(str(error).split())}")

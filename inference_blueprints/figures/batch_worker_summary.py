@@ -1,4 +1,4 @@
-"""Workers of batch in figures."""
+"""Figures of batch workers."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class BatchWorkersSummary:
     models
         How many models have workers.
     workers_min, workers_max
-        Of all models together.
+        Numbers over all models.
     usd_per_hour_min, usd_per_hour_max
-        On demand; None where they run on nodes that are there anyway.
+        On-demand prices; None if they run on nodes that exist anyway.
     """
 
     place: str

@@ -1,4 +1,4 @@
-"""Pools, processes and what they need, in figures."""
+"""Figures of pools, processes, memory and cold starts."""
 
 from __future__ import annotations
 
@@ -8,26 +8,24 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class PoolSummary:
-    """One pool: what it may hold and what the plan takes of it.
+    """One pool: its limits and its use by the plan.
 
     Parameters
     ----------
     instance_types
-        EC2 instance types it may hold.
+        Allowed EC2 instance types.
     purchase
-        How its nodes are paid for, in the blueprint's word: ``onDemand`` or ``spot``.
+        Purchase option, with the blueprint's key, such as ``onDemand`` or ``spot``.
     reckoned_instance_type
-        The type that the used nodes are reckoned with: the cheapest that holds every worker. None when no
-        node is used.
+        Type assumed for the used nodes: the cheapest that fits every worker. None if no node is used.
     accelerator
-        Kind of device, such as ``l40s``; None when it has none.
+        Kind of device, such as ``l40s``; None if it has none.
     nodes_used, nodes_max
-        Nodes that the plan's workers fill or that are kept, and the most that the blueprint allows.
+        Nodes that the plan's workers use or that are kept, and the maximum of the blueprint.
     accelerators_used, accelerators_max
-        Devices that workers hold, and devices at ``nodes_max`` nodes of the largest type.
+        Devices that workers use, and devices of ``nodes_max`` nodes of the largest type.
     usd_per_hour_used, usd_per_hour_max
-        As the pool pays, for the used nodes and for ``nodes_max`` nodes of the dearest type; None when
-        unknown.
+        Price of the used nodes, and of ``nodes_max`` nodes of the most expensive type; None if unknown.
     """
 
     name: str
@@ -50,11 +48,11 @@ class ProcessSummary:
     Parameters
     ----------
     model, deployment, name
-        What it belongs to and its name there.
+        Its model, deployment and name.
     accelerators, nodes
-        Devices that each holds, and nodes that it spans.
+        Devices and nodes per replica.
     pool
-        Pool whose nodes it runs on; None for the system nodes.
+        Pool on which it runs; None for the system nodes.
     """
 
     model: str
@@ -69,27 +67,27 @@ class ProcessSummary:
 
 @dataclass(frozen=True, slots=True)
 class MemorySummary:
-    """How one worker fills the memory of each of its devices.
+    """Use of device memory by one worker.
 
     Parameters
     ----------
     model, deployment
-        Whose worker; where prefill and decode have workers of their own, as ``deployment/role``.
+        The worker's deployment; ``deployment/role`` if it is disaggregated.
     accelerator_bytes
         Memory of one device.
     weights_bytes, activation_bytes, reserved_bytes, kv_cache_bytes
-        Its parts on one device, in bytes; what the engine is not allowed to use is in none of them.
+        Parts of it in bytes, without the part that the engine may not use.
     kv_bytes_per_token
-        What a token takes of it on one device.
+        KV cache of a token on one device.
     kv_cache_tokens
-        Tokens that the worker's KV cache holds.
+        Capacity of the worker's KV cache in tokens.
     host_kv_tokens, nvme_kv_tokens
-        Tokens of it that the worker keeps in the memory of its node, and on its NVMe.
+        Capacity in host memory and on NVMe, in tokens.
     shared_kv_usd
-        US dollars for a million tokens of it in S3, until they expire; None where none are kept there.
+        US dollars per million tokens in S3, until they expire; None if S3 is not used.
     concurrent_requests
-        Requests of the stated mean length that run at once: bounded by the KV cache and by the sequences that
-        the engine is set to.
+        Requests of the stated mean length that run at once, limited by the KV cache and by the engine's
+        maximum number of sequences.
     """
 
     model: str
@@ -109,16 +107,16 @@ class MemorySummary:
 
 @dataclass(frozen=True, slots=True)
 class PodFit:
-    """How many workers of a deployment one node holds, and what stops the next.
+    """Workers of a deployment per node, and the limiting resource.
 
     Parameters
     ----------
     pool, model, deployment, instance_type
-        Which worker on which type.
+        The worker and the type.
     limited_by
         ``devices``, ``vCPUs``, ``memory``, ``EFA interfaces`` or ``pods``.
     stranded_devices
-        Devices of a node that are left without a worker for the lack of something else.
+        Devices of a node that stay idle because another resource is used up.
     """
 
     pool: str
@@ -132,26 +130,26 @@ class PodFit:
 
 @dataclass(frozen=True, slots=True)
 class ColdStart:
-    """The least time from a waiting worker to its weights in memory, on a new node of a pool.
+    """Minimum time from a waiting worker to its weights in memory, on a new node of a pool.
 
     Parameters
     ----------
     pool, model, deployment, instance_type
-        Which worker, on the type that the pool is reckoned with.
+        The worker, and the assumed type of the pool.
     workers_on_the_node
         Workers that start at once and share the node's network and disk.
     launch_seconds
-        From the request to a node that is ready; None: unknown.
+        Time from the request to a ready node; None if unknown.
     image_bytes, image_seconds
-        What the node fetches for the image; None: unknown.
+        Size and time of the image; None if unknown.
     image_seconds_per_gb
-        What each GB of the image takes.
+        Time per GB of the image.
     image_from
-        Where the image comes from: ``registry``, compressed, or an EBS ``snapshot``, unpacked.
+        Source of the image: ``registry``, compressed, or an EBS ``snapshot``, unpacked.
     weights_bytes, weights_seconds
-        What the node's workers load together.
+        Size and time of the weights of all workers of the node.
     weights_from
-        Where from, and what limits it.
+        Source of the weights, and the limiting resource.
     """
 
     pool: str
@@ -170,9 +168,9 @@ class ColdStart:
 
     @property
     def dominated_by(self) -> str:
-        """The longest known step, and from which size on an unknown image would be longer."""
+        """The longest known step, and the image size above which an unknown image would take longer."""
         if self.image_seconds is not None:
             return "image" if self.image_seconds > self.weights_seconds else "weights"
         most = self.weights_seconds / self.image_seconds_per_gb
         form = " unpacked" if self.image_from == "snapshot" else ""
-        return f"weights, unless the image is over {most:.1f} GB{form}"
+        return f"weights, unless the image is larger than {most:.1f} GB{form}"

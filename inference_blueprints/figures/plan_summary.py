@@ -1,4 +1,4 @@
-"""All that `blueprints plan` tells, together."""
+"""All results of `blueprints plan`."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from inference_blueprints.figures.quota_use import AddressUse, QuotaNeed, Servic
 
 @dataclass(frozen=True, slots=True)
 class PlanSummary:
-    """All that `blueprints plan` prints.
+    """All results of `blueprints plan`.
 
     Parameters
     ----------
     pools, processes, memory
         In the blueprint's order.
     prices
-        Where the prices come from.
+        Source of the prices.
     token_prices
-        Of the deployments with a latency profile.
+        Token prices of the deployments with a latency profile.
     without_profile
         Deployments without one, as ``model/deployment``.
     batch_days
-        Of the queues that declare a load, in the blueprint's order.
+        Days of the queues that declare a load, in the blueprint's order.
     service_quotas
-        What those take of the services' quotas; empty where none declares a load.
+        Use of service quotas by these queues; empty if none declares a load.
     signal_store
-        What it costs; None without one.
+        Price of the signal store; None if there is none.
     batch_workers
-        What they ask for and cost; None without batch.
+        Resources and price of the batch workers; None without batch.
     """
 
     name: str

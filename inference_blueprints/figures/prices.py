@@ -1,4 +1,4 @@
-"""What it costs, in figures."""
+"""Prices in the plan."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class PriceNote:
-    """Where the prices come from and what they leave out.
+    """Source of the prices, and costs that are not included.
 
     Parameters
     ----------
     region, date, source
-        Of the price table.
+        Origin of the price table.
     blueprint_region
-        Where the platform is deployed.
+        Region of the platform.
     not_included
-        What is billed beside the pools' nodes.
+        Costs besides the pools' nodes.
     rates
-        What the user's own rates file says of itself; empty without one.
+        Source and date of the user's own rates; empty without a rates file.
     """
 
     region: str
@@ -30,7 +30,7 @@ class PriceNote:
 
     @property
     def note(self) -> str:
-        """One sentence on what the prices are and whether they hold where the platform is deployed."""
+        """The source of the prices, and whether they are for the platform's region."""
         rates = f"Your rates take precedence: {self.rates}. " if self.rates else ""
         facts = f"{rates}On-demand prices of {self.region}, {self.date}, from {self.source}."
         if self.region == self.blueprint_region:
@@ -40,14 +40,14 @@ class PriceNote:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """The pools together.
+    """Totals of all pools.
 
     Parameters
     ----------
     nodes_used, nodes_max, accelerators_used, accelerators_max
         Sums over the pools.
     usd_per_hour_used, usd_per_hour_max
-        Sums over the pools whose price is known; None where none is.
+        Sums over the pools whose price is known; None if no price is known.
     without_used, without_max
         Pools whose price is unknown, left out of the respective sum.
     """
@@ -64,14 +64,14 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class SignalStorePrice:
-    """What the signal store costs.
+    """Price of the signal store.
 
     Parameters
     ----------
     max_gb
-        What it may hold.
+        Maximum size.
     usd_per_hour_min, usd_per_hour_max
-        While it holds nothing, and all that it may.
+        Price while it is empty, and while it is full.
     """
 
     max_gb: int
@@ -82,12 +82,12 @@ class SignalStorePrice:
 
 @dataclass(frozen=True, slots=True)
 class TokenPrice:
-    """What a million tokens of a deployment cost at its share of the stated peak; simulated.
+    """Simulated price of a million tokens of a deployment, at its share of the stated peak.
 
     Parameters
     ----------
     requests_per_second
-        What is served: the deployment's share of the peak, or what its workers carry when that is less.
+        Served rate: the deployment's share of the peak, or the capacity of its workers if that is less.
     peak_requests_per_second
         The share of the peak, by workers.
     concurrent_requests

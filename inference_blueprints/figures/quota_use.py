@@ -31,22 +31,22 @@ class QuotaNeed:
 
 @dataclass(frozen=True, slots=True)
 class ServiceQuotaUse:
-    """What batch takes of one quota of a service.
+    """Use of one service quota by batch.
 
     Parameters
     ----------
     name
-        The catalogue's word for the quota.
+        Key of the quota in the catalogue.
     service, quota_name, unit
-        Whose it is, its name there, and what it counts.
+        Service, AWS's name of the quota, and its unit.
     basis
-        What of the design and the load is counted.
+        What is counted.
     used, quota
-        How much is taken at the most, and how much there is by default in the region.
+        Maximum use, and the default quota of the region.
     adjustable
-        Whether AWS raises it when asked.
+        Whether AWS raises it on request.
     code
-        In Service Quotas; empty where none is known.
+        Code in Service Quotas; empty if unknown.
     """
 
     name: str
@@ -66,26 +66,26 @@ class ServiceQuotaUse:
 
     @property
     def is_exceeded(self) -> bool:
-        """Whether more is taken than there is."""
+        """Whether the use is above the quota."""
         return self.used > self.quota
 
 
 @dataclass(frozen=True, slots=True)
 class PoolAddresses:
-    """What a pool takes of the network's IPv4 addresses.
+    """Use of the network's IPv4 addresses by a pool.
 
     Parameters
     ----------
     pool
         Whose nodes; the platform's own are ``system nodes``.
     pods, prefixes, interfaces
-        Of one node: pods with an address, /28 prefixes with the one kept ready, interfaces with an address.
+        Per node: pods with an address, /28 prefixes including a spare one, interfaces with an address.
     addresses_per_node
-        Of one node, altogether.
+        Addresses per node in total.
     nodes_max
-        Nodes at the most.
+        Maximum number of nodes.
     nodes_in_a_subnet
-        Nodes of this pool that one zone's subnet has room for beside nothing else.
+        Nodes of this pool that fit one zone's subnet if it is otherwise empty.
     """
 
     pool: str
@@ -104,13 +104,13 @@ class AddressUse:
     Parameters
     ----------
     cidr, zones
-        What is divided among how many zones.
+        The range, and the number of zones that share it.
     addresses_in_a_zone
-        Left for nodes in a zone; for an existing VPC, whose subnets are unknown, its share of the range.
+        Addresses for nodes per zone; in an existing VPC, whose subnets are unknown, its share of the range.
     is_exact
         Whether the subnets are known.
     needed, available
-        For every node that may run, and in all zones.
+        Addresses of the maximum number of nodes, and available addresses in all zones.
     """
 
     cidr: str

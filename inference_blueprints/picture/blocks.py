@@ -152,7 +152,7 @@ def grid(blocks: Sequence[Block], *, columns: int, gap: float = 12) -> VerticalS
     Parameters
     ----------
     columns
-        Columns at the most; fewer when there are fewer blocks.
+        Maximum columns; fewer if there are fewer blocks.
     gap
         Pixels between rows and columns.
     """

@@ -74,7 +74,7 @@ def flows(scene: Scene) -> list[Flow]:
                 "frontends",
                 "column",
                 ("frontends", 0.75),
-                "Workers tell the routers which blocks of the KV cache they hold.",
+                "Workers report the blocks in their KV cache to the routers.",
                 dashed=True,
             )
         )
@@ -92,27 +92,27 @@ def flows(scene: Scene) -> list[Flow]:
 
 
 def _routing_sentence(scene: Scene) -> str:
-    """Say how requests find their worker."""
+    """Return how requests get to a worker."""
     by_cache = "the worker that holds most of its prefix in the KV cache, weighed against its load"
     if not scene.is_round_robin:
         found = f"The router sends each request to {by_cache}; tokens stream back the same way."
     elif not scene.is_kv_aware:
         found = "The router sends requests to the workers in turn; tokens stream back the same way."
     else:
-        found = f"The router sends each request to {by_cache}, or in turn, as the model's routing says."
+        found = f"The router sends each request to {by_cache}, or in turn, depending on the model's routing."
     if not scene.kv_transfers:
         return found
     networks = " or ".join(_NETWORKS[each] for each in scene.kv_transfers)
     return (
-        f"{found} Where prefill and decode are apart, a prefill worker computes the prompt, and its KV cache "
-        f"goes over {networks} to the decode worker that writes the answer."
+        f"{found} With disaggregated serving, a prefill worker computes the prompt, and its KV cache goes "
+        f"over {networks} to the decode worker that generates the answer."
     )
 
 
 def _supply(scene: Scene) -> list[Flow]:
     """Return how weights and images arrive and how the platform is deployed."""
     way_out = "gateway" if scene.has_own_vpc else "pools"
-    through = "through the NAT gateways" if scene.has_own_vpc else "through the VPC's own way out"
+    through = "through the NAT gateways" if scene.has_own_vpc else "through the VPC's internet access"
     weights = "weights from the Hugging Face Hub and " if scene.uses_hugging_face else ""
     arrows = [
         Flow(

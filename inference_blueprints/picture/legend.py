@@ -1,4 +1,4 @@
-"""What the signs of the picture mean."""
+"""The legend of the picture."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _COLOUR = "#0072b2"
 
 @dataclass(frozen=True, slots=True)
 class Legend:
-    """One line with every sign that has no words of its own.
+    """One line with every sign that has no text.
 
     Parameters
     ----------
     decodes
-        Whether there are workers that only write answers.
+        Whether there are decode workers.
     """
 
     decodes: bool = False
@@ -44,8 +44,8 @@ class Legend:
             (requests + 44, "requests"),
             (control + 44, "supply and control"),
             (held + 24, "accelerator, in its model's colour"),
-            (free + 24, "one that no worker holds"),
+            (free + 24, "free accelerator"),
         ]
         if self.decodes:
-            meanings.append((decode + 24, "one that decodes"))
+            meanings.append((decode + 24, "decode accelerator"))
         canvas.shapes += [Text(x, y + 4, meaning, SMALL, colour=MUTED) for x, meaning in meanings]

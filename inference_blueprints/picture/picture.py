@@ -1,4 +1,4 @@
-"""The picture of what a blueprint builds, drawn from the blueprint and its serving plan alone."""
+"""Draws the platform of a blueprint from the blueprint and its serving plan."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _GROUP = Style("#49525c", fill="#fafbfc", dashes="5 4")
 
 
 def picture(blueprint: Blueprint, plan: ServingPlan) -> str:
-    """Draw what a blueprint builds.
+    """Draw the platform of a blueprint.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def picture(blueprint: Blueprint, plan: ServingPlan) -> str:
         canvas.shapes,
         width=WIDTH,
         height=height,
-        title=f"What the blueprint {scene.title} builds",
+        title=f"Platform of the blueprint {scene.title}",
         description=f"{scene.subtitle}. {sentences}",
     )
 
@@ -163,7 +163,7 @@ def _entrance(scene: Scene) -> Block:
     lines = (port, f"from {scene.sources}")
     cards = [
         Card("Internal Application Load Balancer", lines, glyphs.LOAD_BALANCER, "balancer"),
-        Card("Private zone", (scene.zone, "a name for each model"), glyphs.PRIVATE_ZONE),
+        Card("Private zone", (scene.zone, "one name per model"), glyphs.PRIVATE_ZONE),
     ]
     if scene.has_own_vpc:
         cards.append(_endpoints())
@@ -173,7 +173,7 @@ def _entrance(scene: Scene) -> Block:
 def _endpoints() -> Card:
     """Return how private nodes reach AWS."""
     kinds = [endpoint.kind for endpoint in catalog.endpoints().values()]
-    lines = (f"{kinds.count('interface')} interfaces and S3", "AWS without internet")
+    lines = (f"{kinds.count('interface')} interfaces and S3", "access without internet")
     return Card("VPC endpoints", lines, glyphs.ENDPOINT)
 
 

@@ -1,1 +1,1 @@
-"""What a blueprint costs, whether it fits, and what it looks like."""
+"""Plans a blueprint: figures, tables, notes and the plan page."""

@@ -1,4 +1,4 @@
-"""How each deployment's workers fill the memory of their devices."""
+"""Use of device memory by each deployment's workers."""
 
 from __future__ import annotations
 

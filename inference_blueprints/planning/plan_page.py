@@ -24,11 +24,11 @@ def plan_page(
     Parameters
     ----------
     blueprint, plan
-        What the picture shows.
+        The content of the picture.
     summary
-        The same in figures.
+        Figures of the plan.
     warnings
-        Of the blueprint, one line each.
+        Warnings about the blueprint, one line each.
 
     Returns
     -------
@@ -42,7 +42,7 @@ def plan_page(
         warnings=warnings,
         # As an image, the picture keeps its own styles, and the page's do not reach into it.
         picture=f"data:image/svg+xml;base64,{svg}",
-        description=f"What the blueprint {summary.name} builds; the tables below have its figures",
+        description=f"Platform of the blueprint {summary.name}; the tables below have its figures",
         tables=plan_tables(summary),
         notes=plan_notes(summary),
     )

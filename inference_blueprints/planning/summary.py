@@ -1,4 +1,4 @@
-"""From a blueprint and its serving plan to the figures that a person decides on."""
+"""Computes the figures of a plan from a blueprint and its serving plan."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _PRICE_DECIMALS = 5
 
 
 def summarise(blueprint: Blueprint, plan: ServingPlan, rates: CustomRates | None = None) -> PlanSummary:
-    """Sum up what a blueprint starts, needs and costs.
+    """Summarise nodes, memory, prices and limits of a blueprint.
 
     Parameters
     ----------
     plan
         The serving plan computed from it.
     rates
-        The user's own; without them, what is not on demand has no known price.
+        The user's own rates; without them, only on-demand prices are known.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What the workers of batch ask for and, on AWS Fargate, cost.
+"""Resources of batch workers, and their price on AWS Fargate.
 
 Prices of us-east-1, Linux on x86 (https://aws.amazon.com/fargate/pricing/, 2026-06). Those of Fargate Spot
 change and are lower.
@@ -15,7 +15,7 @@ USD_PER_GIB_HOUR = 0.004445
 
 
 def batch_worker_price(batch: Batch | None) -> BatchWorkersSummary | None:
-    """Return what workers ask for and cost; None where there are none."""
+    """Return the resources and the price of batch workers; None if there are none."""
     if batch is None:
         return None
     models = len({queue.model for queue in batch.queues})

@@ -1,4 +1,4 @@
-"""Which part of the nodes' price serves some models."""
+"""Share of some deployments in the price of the nodes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ def share_of(
     pools: Sequence[PoolSummary],
     processes: Sequence[ProcessSummary],
 ) -> tuple[int, float | None]:
-    """Return devices and US dollars an hour of some deployments.
+    """Return devices and US dollars per hour of some deployments.
 
-    A pool's used nodes are paid for by the deployments in it, each by its devices.
+    The price of a pool's used nodes is split among its deployments in proportion to their devices.
 
     Parameters
     ----------
@@ -24,8 +24,7 @@ def share_of(
     Returns
     -------
     tuple of int and float or None
-        Devices that their workers hold, and their share of the used nodes' price; None where a pool's price
-        is unknown.
+        Devices of their workers, and their share of the used nodes' price; None if a pool's price is unknown.
     """
     held = {
         pool.name: sum(

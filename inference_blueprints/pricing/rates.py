@@ -1,4 +1,4 @@
-"""What nodes cost: the catalogue's prices on demand, and the rates of a user's own file before them."""
+"""Prices of nodes: the rates of the user's own file, else the catalogue's on-demand prices."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _ON_DEMAND = "onDemand"
 _CURRENCY = "USD"
 _TEXTS = {
     "currency": "always USD",
-    "region": "the AWS region that the rates hold for",
-    "date": "when they were agreed or read, in quotes",
-    "source": "whose they are, such as a contract",
+    "region": "the AWS region of the rates",
+    "date": "the date of the rates, in quotes",
+    "source": "the source of the rates, such as a contract",
 }
 _RATES = "usdPerHour"
 _FILE = FileKind(
     noun="rates file",
     first_key="currency",
-    when_missing="docs/planning.md has one to start from",
-    when_empty="docs/planning.md has one to start from",
+    when_missing="copy the example in docs/planning.md",
+    when_empty="copy the example in docs/planning.md",
 )
 
 
@@ -41,9 +41,9 @@ class CustomRates:
     Parameters
     ----------
     region, date, source
-        What the file says of itself.
+        Description of the rates in the file.
     usd_per_hour
-        Instance type and purchase, such as ``("g6e.2xlarge", "spot")``, to US dollars an hour.
+        US dollars per hour by instance type and purchase, such as ``("g6e.2xlarge", "spot")``.
     """
 
     region: str
@@ -54,27 +54,27 @@ class CustomRates:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """What is known of prices for one plan.
+    """Known prices for one plan.
 
     Parameters
     ----------
     table
-        On demand, of the blueprint's region or of the reference region.
+        On-demand prices of the blueprint's region or of the reference region.
     rates
-        The user's own, which come first; None without a file.
+        The user's own rates, which take precedence; None without a file.
     """
 
     table: PriceTable
     rates: CustomRates | None = field(default=None)
 
     def usd_per_hour(self, instance_type: str, purchase: str) -> float | None:
-        """Return the price of a type paid for in a way; None when unknown."""
+        """Return the price of an instance type with a purchase option; None if unknown."""
         if self.rates and (instance_type, purchase) in self.rates.usd_per_hour:
             return self.rates.usd_per_hour[instance_type, purchase]
         return self.table.usd_per_hour.get(instance_type) if purchase == _ON_DEMAND else None
 
     def types_of(self, pool: Pool) -> list[InstanceType]:
-        """Return a pool's types, each with its price as the pool pays for it."""
+        """Return a pool's types, each with its price for the pool's purchase option."""
         purchase = pool.purchase.chosen
         return [
             replace(catalog.instance_type(name), usd_per_hour=self.usd_per_hour(name, purchase))
@@ -83,12 +83,12 @@ class Prices:
 
 
 def prices_for(region: str, rates: CustomRates | None = None) -> Prices:
-    """Return what is known of prices in a region.
+    """Return the known prices in a region.
 
     Parameters
     ----------
     region
-        Where the blueprint deploys to.
+        Region of the blueprint.
     """
     return Prices(catalog.prices(region), rates)
 
@@ -101,7 +101,7 @@ def load_rates(path: Path, region: str) -> CustomRates:
     path
         The file, in the format of docs/planning.md.
     region
-        Where the blueprint deploys to, which the file has to be for.
+        Region of the blueprint, for which the rates must be.
 
     Raises
     ------
@@ -126,7 +126,7 @@ def load_rates(path: Path, region: str) -> CustomRates:
 
 
 def _problems(document: Document, region: str) -> Iterator[Problem]:
-    """Yield what is wrong with the file, less what its text alone was reported for."""
+    """Yield the errors of the file, without those of its YAML text."""
     children = document.root.children
     names = [*_TEXTS, _RATES]
     for name in children:
@@ -152,7 +152,7 @@ def _text_problems(document: Document, name: str, meaning: str) -> Iterator[Prob
         return
     value = document.value((name,))
     if value is not INVALID and not (isinstance(value, str) and value.strip()):
-        yield document.problem((name,), f"got {quote(value)}, expected a text: {meaning}")
+        yield document.problem((name,), f"got {quote(value)}, expected text: {meaning}")
 
 
 def _rate_problems(document: Document) -> Iterator[Problem]:
@@ -169,7 +169,7 @@ def _rate_problems(document: Document) -> Iterator[Problem]:
     for name, child in node.children.items():
         if name not in known:
             hint = suggestion(str(name), known)
-            message = f"is an instance type that the catalogue does not have{hint}"
+            message = f"this instance type is not in the catalogue{hint}"
             yield document.problem((_RATES, name), message, at_key=True)
         if isinstance(child.value, dict) and child.value:
             yield from _purchase_problems(document, str(name))
@@ -182,11 +182,10 @@ def _purchase_problems(document: Document, instance_type: str) -> Iterator[Probl
     path = (_RATES, instance_type)
     for name, child in document.node(path).children.items():
         if name not in purchases:
-            message = (
-                f"is an unknown way to pay, {allowed('key', purchases)}{suggestion(str(name), purchases)}"
-            )
+            hint = suggestion(str(name), purchases)
+            message = f"is an unknown purchase option, {allowed('key', purchases)}{hint}"
             yield document.problem((*path, name), message, at_key=True)
         rate = child.value
         is_number = isinstance(rate, int | float) and not isinstance(rate, bool)
         if rate is not INVALID and not (is_number and math.isfinite(rate) and rate > 0):
-            yield document.problem((*path, name), f"got {quote(rate)}, expected US dollars an hour above 0")
+            yield document.problem((*path, name), f"got {quote(rate)}, expected US dollars per hour above 0")

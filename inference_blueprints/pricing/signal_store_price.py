@@ -1,7 +1,7 @@
-"""What it costs to keep signals in ElastiCache serverless for Valkey.
+"""Price of the signal store in ElastiCache serverless for Valkey.
 
-Prices of us-east-1 (https://aws.amazon.com/elasticache/pricing/, 2026-06): data by the hour, 100 MB of it at
-the least, and processing units, of which a read or a write takes one for each KB.
+Prices of us-east-1 (https://aws.amazon.com/elasticache/pricing/, 2026-06): data per hour, at least 100 MB,
+and processing units. A read or a write uses one unit per KB.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _LEAST_GB = 0.1
 
 
 def signal_store_price(store: SignalStore | None) -> SignalStorePrice | None:
-    """Return what a store costs; None where there is none."""
+    """Return the price of a store; None if there is none."""
     if store is None:
         return None
     return SignalStorePrice(

@@ -1,4 +1,4 @@
-"""A day of a queue: how many jobs, segments and shards it is, at the most that the design makes of it."""
+"""Batch load of a queue per day: maximum numbers of jobs, segments and shards."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from inference_blueprints.figures import BatchDaySummary
 from inference_blueprints.spec.types import Batch, Model
 
 SECONDS_A_DAY: Final = 86_400
-#: What a line of an input has beside its prompt, and a row of the results beside its answer.
+#: Bytes of an input line besides its prompt, and of a result row besides its answer.
 _BYTES_BESIDE_A_PROMPT: Final = 300
 _BYTES_BESIDE_AN_ANSWER: Final = 700
 
@@ -24,17 +24,17 @@ class BatchDay:
     Parameters
     ----------
     queue, model
-        Where its jobs wait, and who answers them.
+        The queue, and the model that answers its jobs.
     requests, requests_per_job
-        Of the day, and of each of its jobs.
+        Requests per day and per job.
     input_tokens, output_tokens
-        Of a request, in the mean.
+        Mean tokens per request.
     deadline_hours
-        Hours that a job may take.
+        Maximum hours of a job.
     workers
-        Of the model, at the most.
+        Maximum number of workers of the model.
     publishes
-        Whether answers may go to the signal store.
+        Whether answers can go to the signal store.
     """
 
     queue: str
@@ -59,17 +59,17 @@ class BatchDay:
 
     @property
     def line_bytes(self) -> int:
-        """Bytes of a line of the input, in the mean."""
+        """Mean bytes of an input line."""
         return self.input_tokens * limits.BYTES_PER_TOKEN + _BYTES_BESIDE_A_PROMPT
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of a row of the results, in the mean."""
+        """Mean bytes of a result row."""
         return self.output_tokens * limits.BYTES_PER_TOKEN + _BYTES_BESIDE_AN_ANSWER
 
     @property
     def lines_of_a_segment(self) -> int:
-        """Lines of a segment, at the most."""
+        """Maximum lines of a segment."""
         return min(self.requests_per_job, math.ceil(limits.SEGMENT_BYTES / self.line_bytes))
 
     @property
@@ -79,7 +79,7 @@ class BatchDay:
 
     @property
     def shards_of_a_job(self) -> int:
-        """Shards of a job, at the most: each run of a segment's lines may end in one of each length."""
+        """Maximum shards of a job: each run of a segment's lines can end in one shard per length class."""
         lines = self.lines_of_a_segment
         runs = math.ceil(lines * (self.line_bytes + limits.LINE_OVERHEAD_BYTES) / limits.LINE_BUFFER_BYTES)
         tokens = lines * (self.input_tokens + self.output_tokens)
@@ -93,7 +93,7 @@ class BatchDay:
 
     @property
     def shards(self) -> int:
-        """Shards of the day, at the most."""
+        """Maximum shards of the day."""
         return self.jobs * self.shards_of_a_job
 
     @property
@@ -103,7 +103,7 @@ class BatchDay:
 
     @property
     def running_jobs(self) -> int:
-        """Jobs that run at once, at the most: each has a place."""
+        """Maximum jobs that run at once: each has a place."""
         return min(self.jobs, self.places)
 
 
@@ -134,7 +134,7 @@ def batch_days(batch: Batch, models: Sequence[Model], *, publishes: bool) -> tup
 
 
 def summarise_days(days: Sequence[BatchDay]) -> tuple[BatchDaySummary, ...]:
-    """Return what a plan shows of days."""
+    """Return the figures of the days for the plan."""
     rates = {
         model: sum(day.requests_per_second for day in days if day.model == model)
         for model in {day.model for day in days}

@@ -1,4 +1,4 @@
-"""How long a new node takes until its workers have their weights, at the least: bytes over its limits."""
+"""Minimum time until the workers of a new node have their weights: bytes divided by bandwidth."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _GB = 1e9
 
 
 def cold_start(resolved: ResolvedWorkers, process: Process, nodes: Sequence[PackedNode]) -> ColdStart:
-    """Return the least time of a deployment's workers on a new node.
+    """Return the minimum time of a deployment's workers on a new node.
 
     Every worker of the node loads its own copy of the weights, all over one network and one disk. IP has one
     network card of a node's, for the others carry EFA alone. Streamed weights touch no disk. AWS publishes
@@ -67,7 +67,7 @@ def cold_start(resolved: ResolvedWorkers, process: Process, nodes: Sequence[Pack
 
 
 def _image_bytes(reference: str, *, unpacked: bool = False) -> int | None:
-    """Return an image's size as it comes from the registry, or as it lies on a disk; None: unknown."""
+    """Return the size of an image, compressed or unpacked; None if unknown."""
     image = catalog.images().get(reference.partition("@")[0])
     if image is None:
         return None
@@ -75,7 +75,7 @@ def _image_bytes(reference: str, *, unpacked: bool = False) -> int | None:
 
 
 def _disk_bytes_per_second(kind: InstanceType, resolved: ResolvedWorkers) -> int | None:
-    """Return what the EBS volume takes; None where the pool's images and weights lie on NVMe."""
+    """Return the bandwidth of the EBS volume; None if images and weights are on NVMe."""
     has_nvme = all(each.local_nvme_gb for each in resolved.instance_types)
     if has_nvme and not resolved.pool.image_snapshot_id:
         return None

@@ -1,8 +1,8 @@
-"""YAML text into a document.
+"""Parses YAML text into a document.
 
 Only the events of PyYAML's parser are used: its own composer ends the process on deep nesting and keeps the
-last of duplicate keys silently. What is read is plain data: one document, no tags, no merge keys; aliases are
-followed as long as the whole stays small.
+last of duplicate keys silently. Only plain data is accepted: one document without tags and merge keys.
+Aliases are followed while the document stays small.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ def parse(text: str, file: str, kind: FileKind = BLUEPRINT) -> Document:
     file
         Its name in messages.
     kind
-        What it is meant to be.
+        Expected kind of the file.
 
     Raises
     ------
     BlueprintError
-        If the text is no YAML, empty, no mapping, too deep or too large to go on with.
+        If the text is not valid YAML, is empty, is not a mapping, or is nested too deep or too large.
     """
     composer = _Composer(text, file, kind)
     try:
@@ -64,7 +64,7 @@ class _Composer:
         self._count = 0
 
     def root(self) -> Node:
-        """Compose the root and see that nothing follows it."""
+        """Compose the root and check that nothing follows it."""
         self._event()
         if self._next_is(yaml.StreamEndEvent):
             message = f"is empty; {self._kind.when_empty}"
@@ -102,7 +102,7 @@ class _Composer:
         opening = cast("yaml.ScalarEvent | yaml.CollectionStartEvent", event)
         if opening.tag is not None:
             node = self._invalid(
-                start, path, f"got the tag {quote(opening.tag)}; tags are not read, remove it"
+                start, path, f"got the tag {quote(opening.tag)}; tags are not supported, remove it"
             )
         if opening.anchor is not None:
             self._anchors[opening.anchor] = node, self._count - count
@@ -111,14 +111,14 @@ class _Composer:
     def _alias(self, anchor: str, start: Position, path: Path) -> Node:
         """Return the anchored node, placed where the alias stands."""
         if anchor not in self._anchors:
-            message = f"got the alias {quote('*' + anchor)}, no finished value before it has that anchor"
+            message = f"got the alias {quote('*' + anchor)}, no complete value before it has this anchor"
             return self._invalid(start, path, message)
         node, count = self._anchors[anchor]
         self._add_to_count(count, start, path)
         return replace(node, start=start)
 
     def _scalar(self, event: yaml.ScalarEvent, start: Position, path: Path) -> Node:
-        """Compose a text, number or truth value."""
+        """Compose text, a number or a truth value."""
         if not event.implicit[0]:
             return Node(event.value, start)
         try:
@@ -156,16 +156,16 @@ class _Composer:
             elif key is not None:
                 children[key] = child
         self._event()
-        # What a merge key would have added is unknown, so nothing is said of the rest.
+        # The keys that a merge key would add are unknown, so the rest is not checked.
         value = INVALID if is_merged else {key: child.value for key, child in children.items()}
         return Node(value, start, children=children)
 
     def _key(self, event: yaml.Event, path: Path) -> str | None:
-        """Return a mapping's key; None for one that is no text, which is reported."""
+        """Return a mapping's key; None if it is not text, which is reported."""
         position = _position(event)
         if not isinstance(event, yaml.ScalarEvent):
             self._compose(event, path)
-            self._report(position, path, "got a key that is no text; write `key: value`")
+            self._report(position, path, "got a key that is not text; write `key: value`")
             return None
         key = str(event.value)
         fault = f"tag {quote(event.tag)}; tags are not read, remove it" if event.tag else ""
@@ -176,16 +176,14 @@ class _Composer:
         return None if fault and key != "<<" else key
 
     def _add_to_count(self, nodes: int, start: Position, path: Path) -> None:
-        """Stop at a document that is too large, which aliases within aliases make out of a few lines."""
+        """Stop at a document that is too large; a few lines with aliases in aliases can be enough."""
         self._count += nodes
         if self._count > MAXIMUM_NODES:
-            message = (
-                f"comes after {MAXIMUM_NODES} values, the most that is read, aliases written out; use fewer"
-            )
+            message = f"comes after {MAXIMUM_NODES} values, the maximum with aliases written out; use fewer"
             self._stop(start, path, message)
 
     def _invalid(self, start: Position, path: Path, message: str) -> Node:
-        """Report a value and return what stands for it."""
+        """Report a value and return a node that marks it as invalid."""
         self._report(start, path, message)
         return Node(INVALID, start)
 
@@ -206,7 +204,7 @@ class _Composer:
 
 
 def _position(event: yaml.Event) -> Position:
-    """Return where an event begins; the parser always says."""
+    """Return where an event begins."""
     mark = cast("yaml.Mark", event.start_mark)
     return Position(mark.line + 1, mark.column + 1)
 
@@ -216,24 +214,24 @@ def _line(node: Node) -> int:
 
 
 def _plain_key_fault(key: str) -> str:
-    """Return what is wrong with an unquoted key; empty when YAML reads it as text."""
+    """Return the fault of an unquoted key; empty if YAML reads it as text."""
     if key == "<<":
-        return "merge key '<<'; merge keys are not read, write the keys out"
+        return "merge key '<<'; merge keys are not supported, write the keys out"
     try:
         is_text = isinstance(resolve(key), str)
     except AmbiguousScalarError as error:
         return f"key {quote(key)}, {error}"
-    return "" if is_text else f"key {quote(key)}, which is no text in YAML; quote it"
+    return "" if is_text else f"key {quote(key)}, which is not text in YAML; quote it"
 
 
 def _syntax_problem(error: yaml.YAMLError, text: str, file: str) -> Problem:
-    """Return what YAML's own parser refused."""
+    """Return the problem of a syntax error."""
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
-        return Problem(file, 0, 0, "", f"is no YAML: {quote(str(error))}")
+        return Problem(file, 0, 0, "", f"is not valid YAML: {quote(str(error))}")
     mark = error.problem_mark
     lines = text.splitlines()
     indentation = lines[mark.line][: mark.column + 1] if mark.line < len(lines) else ""
-    message = " ".join(part for part in ("is no YAML:", error.problem, error.context) if part)
+    message = " ".join(part for part in ("is not valid YAML:", error.problem, error.context) if part)
     if indentation.endswith("\t") and not indentation.strip():
-        message = "got a tab in the indentation; YAML takes spaces only"
+        message = "got a tab in the indentation; YAML allows only spaces"
     return Problem(file, mark.line + 1, mark.column + 1, "", message)

@@ -1,4 +1,4 @@
-"""Plain values that remember where they stood in their file."""
+"""Plain values with their positions in the file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from inference_blueprints.spec.wording import Path, path_text
 
 
 class _Invalid:
-    """Stands for a value that has been reported already; no type accepts it."""
+    """Marks a value that has already been reported; no type accepts it."""
 
 
 INVALID = _Invalid()
@@ -26,16 +26,16 @@ class Position(NamedTuple):
 
 
 class FileKind(NamedTuple):
-    """What a file is, for messages about the whole of it.
+    """Kind of a file, for messages about the file.
 
     Parameters
     ----------
     noun
         Such as ``blueprint``.
     first_key
-        Key that it begins with.
+        The key at the beginning.
     when_missing, when_empty
-        What to do when there is none, or nothing in it.
+        What to do if the file is missing or empty.
     """
 
     noun: str
@@ -47,14 +47,14 @@ class FileKind(NamedTuple):
 BLUEPRINT = FileKind(
     noun="blueprint",
     first_key="apiVersion",
-    when_missing="`blueprints list` shows the shipped ones",
-    when_empty="`blueprints init` copies a blueprint to start from",
+    when_missing="check the path, or use a shipped blueprint (`blueprints list`)",
+    when_empty="copy a shipped blueprint with `blueprints init`",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A value of the file and where it stands.
+    """A value and its position in the file.
 
     Parameters
     ----------
@@ -63,11 +63,11 @@ class Node:
     start
         Where the value begins.
     text
-        A plain scalar as it was written; None for anything else.
+        A plain scalar as written; None for anything else.
     children
         Nodes by key or index.
     key
-        Where its key stands; None for list items and the root.
+        Position of its key; None for list items and the root.
     """
 
     value: Any
@@ -85,16 +85,16 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A file as values with places.
+    """A file as values with positions.
 
     Parameters
     ----------
     file
-        Its name in messages.
+        Name of the file in messages.
     root
-        The whole.
+        The root value.
     problems
-        What was found wrong below the level of types; a value that cannot be used is ``INVALID`` in its node.
+        Errors of the YAML text; the node of a value that cannot be used holds ``INVALID``.
     """
 
     file: str
@@ -111,7 +111,7 @@ class Document:
         return node
 
     def value(self, path: Path, default: Any = None) -> Any:
-        """Return the value at a path, or the default where the file has none."""
+        """Return the value at a path, or the default if the file has none."""
         node = self.root
         for part in path:
             if part not in node.children:
@@ -120,11 +120,11 @@ class Document:
         return node.value
 
     def problem(self, path: Path, message: str, *, at_key: bool = False) -> Problem:
-        """Tie a message to the place of a path, or of its closest ancestor in the file."""
+        """Return a problem at a path, or at its closest ancestor in the file."""
         node = self.node(path)
         place = node.key if at_key and node.key else node.place
         return Problem(self.file, place.line, place.column, path_text(path), message)
 
     def tie(self, finding: Finding) -> Problem:
-        """Tie what a rule found to its place."""
+        """Return a finding as a problem with its position in the file."""
         return replace(self.problem(finding.path, finding.message), severity=finding.severity)

@@ -1,6 +1,6 @@
-"""The forms that texts of a blueprint take, and how a message describes them.
+"""The formats of texts in a blueprint, and their descriptions in messages.
 
-The patterns keep to what JSON Schema, Rust's and Python's regular expressions understand alike.
+The patterns have the same meaning in JSON Schema and in Rust's and Python's regular expressions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ CIDR = r"^[0-9]{1,3}(\.[0-9]{1,3}){3}/[0-9]{1,2}$"
 INSTANCE_TYPE = r"^[a-z0-9-]+\.[a-z0-9-]+$"
 VPC_ID = r"^vpc-[0-9a-f]{8}([0-9a-f]{9})?$"
 SUBNET_ID = r"^subnet-[0-9a-f]{8}([0-9a-f]{9})?$"
-#: With the six characters that Secrets Manager adds to the name: IAM compares the whole ARN.
+#: Includes the six characters that Secrets Manager adds to the name: IAM compares the full ARN.
 SECRET_ARN = r"^arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]+-[A-Za-z0-9]{6}$"  # noqa: S105 (a pattern)
 CERTIFICATE_ARN = r"^arn:aws[a-z-]*:acm:[a-z0-9-]+:[0-9]{12}:certificate/[A-Za-z0-9-]+$"
 DOMAIN = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)+$"
@@ -36,7 +36,7 @@ S3_FOLDER = r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/([A-Za-z0-9!_.*'()/-]*/)?$"
 S3_OBJECT = r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/[A-Za-z0-9!_.*'(){}/-]*\.(jsonl|csv|parquet)$"
 #: The six fields of https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html.
 CRON_EXPRESSION = r"^[0-9*,/-]+ [0-9*,/-]+ [0-9*,/?LW-]+ [0-9A-Z*,/-]+ [0-9A-Z*,/?L#-]+ [0-9*,/-]+$"
-#: No session and no root: a role or a user lasts.
+#: Only roles and users, which last; no sessions and no root.
 PRINCIPAL_ARN = r"^arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/[A-Za-z0-9+=,.@_/-]{1,576}$"
 
 #: Description of each form, for messages and the reference.
@@ -50,7 +50,7 @@ DESCRIPTIONS: Mapping[str, str] = MappingProxyType(
         INSTANCE_TYPE: "an EC2 instance type such as g6e.2xlarge",
         VPC_ID: "the id of a VPC such as vpc-0a1b2c3d",
         SUBNET_ID: "the id of a subnet such as subnet-0a1b2c3d",
-        SECRET_ARN: "the whole ARN of a secret, arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME-AbCdEf",
+        SECRET_ARN: "the full ARN of a secret, arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME-AbCdEf",
         CERTIFICATE_ARN: "the ARN of a certificate, arn:aws:acm:REGION:ACCOUNT:certificate/ID",
         DOMAIN: "a domain in lower case such as models.example.com",
         CAPACITY_RESERVATION_ID: "the id of a capacity reservation or block such as cr-0a1b2c3d",
@@ -61,7 +61,7 @@ DESCRIPTIONS: Mapping[str, str] = MappingProxyType(
         HUGGING_FACE_REPOSITORY: "a Hugging Face repository, ORGANISATION/MODEL",
         REVISION: "a commit, branch or tag of the repository",
         S3_PREFIX: "an S3 prefix such as s3://bucket/folder/",
-        S3_FOLDER: "an S3 prefix with a slash at its end such as s3://bucket/folder/",
+        S3_FOLDER: "an S3 prefix that ends with a slash such as s3://bucket/folder/",
         S3_OBJECT: "an S3 object such as s3://bucket/folder/{date}.jsonl, or .csv or .parquet",
         CRON_EXPRESSION: "six fields in quotes such as '0 6 * * ? *'",
         PRINCIPAL_ARN: "the ARN of an IAM role or user such as arn:aws:iam::111122223333:role/ads",

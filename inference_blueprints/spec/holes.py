@@ -1,4 +1,4 @@
-"""Blueprints with holes: whatever does not fit the types is a hole, and checks work around it."""
+"""Blueprints with holes: a value that does not fit the types is a hole, and checks work around it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Builds as much of a blueprint as fits the types, with holes for the rest."""
+"""Builds a blueprint from the values that fit the types, with holes for the others."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from inference_blueprints.spec.wording import Path
 
 
 def incomplete_blueprint(document: Document, faults: Collection[Path]) -> Blueprint:
-    """Build a blueprint of a document in which something does not fit the types.
+    """Build a blueprint from a document with values that do not fit the types.
 
     Parameters
     ----------
     document
         The whole document.
     faults
-        The places of the document where something does not fit.
+        The paths of the values that do not fit.
 
     Returns
     -------
@@ -32,7 +32,7 @@ def incomplete_blueprint(document: Document, faults: Collection[Path]) -> Bluepr
 
 
 class _Builder:
-    """Builds sections; paths are places in the document, places are those in the blueprint."""
+    """Builds sections. Paths refer to the document, places to the blueprint."""
 
     def __init__(self, document: Document, faults: Collection[Path]) -> None:
         self._document = document
@@ -40,7 +40,7 @@ class _Builder:
         self._above = {path[:length] for path in faults for length in range(len(path))}
 
     def section(self, kind: type[Section], path: Path, place: Place) -> Any:
-        """Return a section, or a hole where the section as a whole does not fit."""
+        """Return a section, or a hole if the section itself does not fit."""
         value = self._document.value(path, default={})
         if not self._is_touched(path):
             return kind.model_validate(value, by_alias=True, by_name=False)
@@ -55,7 +55,7 @@ class _Builder:
         )
 
     def _value(self, key: Key, path: Path, place: Place) -> Any:
-        """Return what a key holds."""
+        """Return the value of a key."""
         value = self._document.value(path)
         if value is None and not self._is_touched(path):
             return _absent(key)
@@ -66,7 +66,7 @@ class _Builder:
         return [self._item(key, (*path, index), (*place, index)) for index in range(len(value))]
 
     def _item(self, key: Key, path: Path, place: Place) -> Any:
-        """Return a section, or a value that has no parts which could fit on their own."""
+        """Return a section, or a value that has no separate parts."""
         if key.child:
             return self.section(key.child, path, place)
         return Hole(place) if self._is_touched(path) else self._document.value(path)
@@ -81,6 +81,6 @@ class _Builder:
 
 
 def _absent(key: Key) -> Any:
-    """Return what an optional key means when it is not there."""
+    """Return the value of an optional key that is not given."""
     default = key.field.get_default(call_default_factory=True)
     return key.child.model_validate(default) if key.child and isinstance(default, dict) else default

@@ -1,4 +1,4 @@
-"""The blueprints that come with the library, and how a user names one."""
+"""The blueprints that are shipped with the library, and how a user selects one."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def shipped() -> Mapping[str, Path]:
 
 
 def find(name_or_path: str) -> Path:
-    """Return the file that a user means by a shipped name or a path.
+    """Return the file for a shipped name or a path.
 
     Parameters
     ----------
     name_or_path
-        A shipped name such as ``quickstart-g6e``; or a path, which has a separator or a YAML suffix or leads
-        somewhere. A path is not opened here.
+        A shipped name such as ``quickstart-g6e``; or a path, which has a separator or a YAML suffix, or
+        exists. A path is not opened here.
 
     Raises
     ------
@@ -46,13 +46,13 @@ def find(name_or_path: str) -> Path:
 
 
 def _as_seen(path: Path) -> Path:
-    """Shorten the path of a file below the working directory, as messages show it."""
+    """Return the path relative to the working directory if it is below it, as messages show it."""
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def describe(path: Path) -> str:
-    """Return what a blueprint says of itself: the first comment that is not for the editor."""
+    """Return a blueprint's description: its first comment that is not for the editor."""
     for line in path.read_text(encoding="utf-8").splitlines():
         words = line.removeprefix("#").strip()
         if not line.startswith("#"):

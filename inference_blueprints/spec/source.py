@@ -1,4 +1,4 @@
-"""Reads the file of a blueprint, whatever a user may have named."""
+"""Reads the text of a blueprint file, and reports files that cannot be used."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def read(path: Path, file: str, kind: FileKind = BLUEPRINT) -> str:
     file
         Its name in messages.
     kind
-        What it is meant to be.
+        Expected kind of the file.
 
     Raises
     ------
@@ -47,10 +47,10 @@ def read(path: Path, file: str, kind: FileKind = BLUEPRINT) -> str:
 
 
 def _read_bytes(path: Path, file: str, kind: FileKind) -> bytes:
-    """Read at most one byte more than is allowed."""
+    """Read the file, at most one byte more than is allowed."""
     try:
         if path.exists() and not path.is_file():
-            got = "a directory" if path.is_dir() else "no regular file"
+            got = "a directory" if path.is_dir() else "not a regular file"
             raise _failure(file, f"is {got}; name the YAML file of a {kind.noun}")
         with path.open("rb") as stream:
             content = stream.read(MAXIMUM_BYTES + 1)
@@ -60,7 +60,7 @@ def _read_bytes(path: Path, file: str, kind: FileKind) -> bytes:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise _failure(file, f"cannot be read: {reason}") from error
     if len(content) > MAXIMUM_BYTES:
-        raise _failure(file, f"is over 1 MiB, the most that is read; a {kind.noun} has a few kilobytes")
+        raise _failure(file, f"is larger than 1 MiB, which is the maximum; a {kind.noun} has a few kilobytes")
     return content
 
 

@@ -1,4 +1,4 @@
-"""What the types say about themselves: the keys of each section, their kinds, words and defaults."""
+"""Describes the types: the keys of each section with their kinds, descriptions and defaults."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Key:
     Parameters
     ----------
     name
-        As YAML spells it.
+        Name in YAML.
     section
         The section that has the key.
     field
-        What pydantic knows of it.
+        Pydantic's field.
     attribute
-        Its name in Python.
+        Name in Python.
     """
 
     name: str
@@ -39,17 +39,17 @@ class Key:
 
     @property
     def description(self) -> str:
-        """The words below the attribute in the types."""
+        """The docstring of the attribute."""
         return descriptions(self.section)[self.attribute]
 
     @property
     def required(self) -> bool:
-        """Whether a file has to name it."""
+        """Whether the key must be in a file."""
         return self.field.is_required()
 
     @property
     def child(self) -> type[Section] | None:
-        """The section that the key holds, or that each of its list's items is."""
+        """The section in the key, or in each item of the key's list."""
         kind = _innermost(self.field.annotation)
         return kind if inspect.isclass(kind) and issubclass(kind, Section) else None
 
@@ -60,7 +60,7 @@ class Key:
 
     @property
     def literals(self) -> tuple[str, ...]:
-        """The words that are allowed, where the type lists them."""
+        """The allowed words, if the type lists them."""
         kind = _without_none(self.field.annotation)
         return get_args(kind) if get_origin(kind) is Literal else ()
 
@@ -75,7 +75,7 @@ def keys(section: type[Section]) -> Mapping[str, Key]:
 
 
 def section_at(path: Path) -> type[Section] | None:
-    """Return the section that a path of the document leads to; None where there is none."""
+    """Return the section at a path of the document; None if there is none."""
     section: type[Section] | None = Blueprint
     for part in path:
         if isinstance(part, int):
@@ -86,7 +86,7 @@ def section_at(path: Path) -> type[Section] | None:
 
 
 def key_at(path: Path) -> Key | None:
-    """Return the key that a path, less its list indexes, ends with; None where the types have no such key."""
+    """Return the key at the end of a path without its list indexes; None if the types do not have it."""
     names = [part for part in path if isinstance(part, str)]
     section = section_at(tuple(names[:-1])) if names else None
     return keys(section).get(names[-1]) if section else None
@@ -112,7 +112,7 @@ def walk(
 def descriptions(section: type[Section]) -> Mapping[str, str]:
     """Return the text below each attribute of a section and of those that it extends, on one line.
 
-    Read from the source when asked for: pydantic reading it would double the time to import the types.
+    Read from the source on demand: if pydantic read it, importing the types would take twice as long.
     """
     return {
         statement.target.id: " ".join(inspect.cleandoc(words.value.value).split())
@@ -130,7 +130,7 @@ def descriptions(section: type[Section]) -> Mapping[str, str]:
 
 
 def is_choice(section: type[Section]) -> bool:
-    """Return whether exactly one key of the section is to be given."""
+    """Return whether exactly one key of the section must be given."""
     return issubclass(section, Choice)
 
 

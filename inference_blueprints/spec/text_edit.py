@@ -1,4 +1,4 @@
-"""Changes one value in a blueprint's text and leaves everything else as it is, comments too."""
+"""Changes one value in a blueprint's text and nothing else; comments stay."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def with_snapshot(text: str, file: str, pool: str, snapshot_id: str) -> str:
 
 
 def _with_value(text: str, document: Document, path: Path, value: _Value, remedy: str) -> str:
-    """Return the text with another value at a path, which has one; quotes around a text stay."""
+    """Return the text with another value at a path that has a value; quotes stay."""
     node = _node(yaml.compose(text, Loader=yaml.SafeLoader), path)
     start, end = node.start_mark.index, node.end_mark.index
     style = node.style if isinstance(node, yaml.ScalarNode) and node.style in ("'", '"') else ""
@@ -81,7 +81,7 @@ def _with_value(text: str, document: Document, path: Path, value: _Value, remedy
 
 
 def _node(root: Any, path: Path) -> Any:
-    """Return PyYAML's node at a path; of a key given twice the first counts, as in `composer`."""
+    """Return PyYAML's node at a path; if a key is given twice, the first counts, as in `composer`."""
     node = root
     for part in path:
         if isinstance(part, int):

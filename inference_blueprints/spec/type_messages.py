@@ -1,4 +1,4 @@
-"""The types' errors in a user's words: what was got, what is allowed, what to do."""
+"""Turns type errors into messages: what was found, what is allowed, what to do."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def message(node: Node, path: Path, detail: ErrorDetails) -> str:
     Parameters
     ----------
     node
-        What stands at the place of the error, or its closest ancestor.
+        The node at the place of the error, or its closest ancestor.
     path
-        The place.
+        Place of the error.
     detail
-        Pydantic's own account.
+        Pydantic's description of the error.
     """
     return _MESSAGES.get(detail["type"], _other)(node, path, detail)
 
@@ -60,14 +60,14 @@ def _wrong_kind(needed: str) -> _Describe:
 
 
 def _text(node: Node, path: Path, detail: ErrorDetails) -> str:
-    """Tell a text from a value that may be a number too: pydantic names each kind after the place."""
-    needed = "a text, a number, true or false" if len(detail["loc"]) > len(path) else "a text"
+    """Return the message for a value that must be text; pydantic adds the kind to the place of a union."""
+    needed = "text, a number, true or false" if len(detail["loc"]) > len(path) else "text"
     return _wrong_kind(needed)(node, path, detail)
 
 
 def _remedy(node: Node, needed: str) -> str:
-    """Return what to write instead, where that is plain."""
-    if needed == "a text" and node.text is not None:
+    """Return what to write instead, if that is clear."""
+    if needed == "text" and node.text is not None:
         reading = (
             ""
             if str(node.value) == node.text or isinstance(node.value, bool)
@@ -126,12 +126,12 @@ def _one_of(_node: Node, path: Path, detail: ErrorDetails) -> str:
 
 
 def _other(node: Node, _path: Path, detail: ErrorDetails) -> str:
-    """Pass on pydantic's own words for what has none here."""
+    """Return pydantic's message for errors without an entry here."""
     return f"got {_got(node)}: {detail['msg']}"
 
 
 def _got(node: Node) -> str:
-    """Return a value as the file has it."""
+    """Return a value as written in the file."""
     return (
         quote(node.value)
         if node.text is None

@@ -23,11 +23,11 @@ class Validation:
     Parameters
     ----------
     blueprint
-        The blueprint; where something does not fit the types it has holes.
+        The blueprint, with holes in place of values that do not fit the types.
     is_complete
-        Whether it has none.
+        Whether the blueprint has no holes.
     problems
-        One error for each value that does not fit, without those that the document has reported itself.
+        One error per value that does not fit, without values that the document has already reported.
     """
 
     blueprint: Blueprint
@@ -51,19 +51,20 @@ def validate(document: Document) -> Validation:
 
 
 def other_version(document: Document) -> Problem | None:
-    """Return the problem of a blueprint for another release, of which nothing else can be said."""
+    """Return the problem of a blueprint for another release, which cannot be checked further."""
     version = document.root.value.get("apiVersion") if isinstance(document.root.value, dict) else None
     group = API_VERSION.split("/")[0] + "/"
     if not isinstance(version, str) or not version.startswith(group) or version == API_VERSION:
         return None
     message = (
-        f"got {quote(version)}, this release reads '{API_VERSION}'; use the release that the file is for"
+        f"got {quote(version)}, this release supports '{API_VERSION}'; use the release for which it was "
+        "written"
     )
     return document.problem(("apiVersion",), message)
 
 
 def _path(document: Document, detail: ErrorDetails) -> Path:
-    """Return where in the document an error is: pydantic's place less its names of union members."""
+    """Return the place of an error in the document: pydantic's place without names of union members."""
     place = detail["loc"]
     if detail["type"] == "missing":
         return place
@@ -74,7 +75,7 @@ def _path(document: Document, detail: ErrorDetails) -> Path:
 
 
 def _problems(document: Document, details: Iterable[ErrorDetails]) -> Iterable[Problem]:
-    """Yield one problem a place, leaving out what the document's own problems explain."""
+    """Yield one problem per place, without values that the document has already reported."""
     seen: set[Path] = set()
     for detail in details:
         path = _path(document, detail)

@@ -1,4 +1,4 @@
-"""How messages say what was got, what is allowed and what was probably meant."""
+"""Wording of messages: values that were found, allowed values and suggestions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Path = tuple[str | int, ...]
 
 
 def quote(value: object) -> str:
-    """Return a value as the user would write it, on one line and never long."""
+    """Return a value as the user would write it, on one short line."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -73,7 +73,7 @@ def allowed(noun: str, values: Collection[str]) -> str:
 
 
 def duplicates(values: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """Yield index and value of whatever occurred before."""
+    """Yield index and value of each value that occurred before."""
     seen: set[str] = set()
     for index, value in enumerate(values):
         if value in seen:

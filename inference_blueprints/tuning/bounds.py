@@ -1,4 +1,4 @@
-"""How few workers of a role could serve a demand at all, by arithmetic: what is below is not replayed."""
+"""Minimum workers of a role for a demand, by arithmetic; fewer workers are not replayed."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class Need:
 
 
 def workers_needed(workers: SimulatedWorkers, demand: Demand, limits: LatencyLimits) -> Need | None:
-    """Return how many workers of a role keep the objectives; None where no number could.
+    """Return the number of workers of a role that meet the objectives; None if no number does.
 
     Parameters
     ----------
     workers
         The role; how many workers it has is of no account. Without speeds, nothing could.
     limits
-        What is to be kept.
+        The objectives.
     """
     profile, means = workers.profile, demand.means
     at_once = _at_once(workers, demand)
@@ -59,7 +59,7 @@ def workers_needed(workers: SimulatedWorkers, demand: Demand, limits: LatencyLim
         each = best_within(profile, means, token_ms, at_once, decodes_only=apart).requests_per_second
         limit_ms = max(limits.time_per_output_token_p90_ms, alone.time_per_output_token_ms)
         alike = best_within(profile, means, limit_ms, at_once, decodes_only=apart).requests_per_second
-    # Requests may still wait when the last has come, for as long as the first token may take.
+    # After the last arrival, requests may still wait for as long as the objective of the first token allows.
     tail = 1.0 + limits.time_to_first_token_p90_ms / _MS / demand.seconds
     rate = means.peak_requests_per_second
     least = max(1, math.ceil(rate / (each * OPTIMISM * tail)))
@@ -67,7 +67,7 @@ def workers_needed(workers: SimulatedWorkers, demand: Demand, limits: LatencyLim
 
 
 def _at_once(workers: SimulatedWorkers, demand: Demand) -> int:
-    """Return how many mean requests a worker holds at once beside one copy of what they share."""
+    """Return how many mean requests a worker holds at once, with one copy of their shared prefix."""
     settings, means = workers.settings, demand.means
     own_tokens = settings.kv_blocks * settings.block_size - means.input_tokens * means.shared_prefix_ratio
     return min(settings.max_num_seqs, int(own_tokens // unique_tokens(means)))

@@ -1,4 +1,4 @@
-"""What may serve a model: engine, topology, pools, tensor parallel sizes, and how many workers."""
+"""Possible configurations of a model: engine, topology, pools, tensor parallel sizes, numbers of workers."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _EXACT = 32
 
 @dataclass(frozen=True, slots=True, order=True)
 class RoleShape:
-    """Workers of one role, however many.
+    """Workers of one role, without their number.
 
     Parameters
     ----------
     pool
-        Pool whose nodes they run on.
+        Pool of the workers.
     """
 
     pool: str
@@ -42,9 +42,9 @@ class WorkerShape:
     Parameters
     ----------
     engine
-        The blueprint's word for the engine.
+        The blueprint's key of the engine.
     roles
-        One that does both, or prefill and decode.
+        One role for both phases, or prefill and decode.
     """
 
     engine: str
@@ -57,7 +57,7 @@ class WorkerShape:
 
     @property
     def topology(self) -> str:
-        """The blueprint's word for it."""
+        """The blueprint's key of the topology."""
         return "aggregated" if self.is_aggregated else "disaggregated"
 
 
@@ -68,9 +68,9 @@ class TuningCandidate:
     Parameters
     ----------
     shape
-        What its workers are.
+        Shape of its workers.
     replicas
-        How many there are of each role.
+        Number of workers per role.
     """
 
     shape: WorkerShape

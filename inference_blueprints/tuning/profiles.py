@@ -1,4 +1,4 @@
-"""How fast workers are: the catalogue's latency profiles, and those that aiconfigurator records once."""
+"""Speeds of workers: the catalogue's latency profiles, and those that aiconfigurator records once."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Speed:
     engine: str
 
     def __str__(self) -> str:
-        """Return it in words."""
+        """Return model, accelerators and engine as text."""
         return f"{self.model} on {self.tensor_parallel_size} x {self.accelerator} ({self.engine})"
 
 
@@ -91,7 +91,7 @@ class Profiles:
             return reasons
         program = tools.uv()
         if program is None:
-            reason = "it can be recorded, but the program uv is not installed"
+            reason = "recording it needs the program uv, which is not installed"
             return reasons | dict.fromkeys(possible, reason)
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             failures = pool.map(lambda speed: self._record(program, speed, say), possible)
@@ -100,7 +100,7 @@ class Profiles:
 
     def _record(self, program: Path, speed: Speed, say: Say) -> str:
         """Run the recording program; return why it failed, or nothing."""
-        say(f"recording the speed of {speed}, once; about 20 seconds, and more for the very first")
+        say(f"recording the speed of {speed}, once; about 20 seconds, longer the first time")
         self.directory.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=self.directory, prefix=".recording-") as draft:
             command = [str(program), "run", "--no-project", "--script", str(root() / _SCRIPT)]
@@ -111,7 +111,7 @@ class Profiles:
                     command, capture_output=True, text=True, check=False, timeout=_LONGEST_SECONDS
                 )
             except subprocess.TimeoutExpired:
-                return f"recording it took over {_LONGEST_SECONDS} seconds"
+                return f"recording it took more than {_LONGEST_SECONDS} seconds"
             files = list(Path(draft).rglob("*.json"))
             if result.returncode or len(files) != 1:
                 return f"it cannot be recorded: {_last_line(result.stderr)}"
@@ -130,4 +130,4 @@ def _without_data(speed: Speed) -> str:
 
 def _last_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else "it said nothing"
+    return lines[-1] if lines else "no error message"

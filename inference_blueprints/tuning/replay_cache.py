@@ -1,4 +1,4 @@
-"""Keeps what was replayed, by all that it depends on: a search that was broken off goes on from there."""
+"""Caches replays by their inputs, so that an interrupted search continues where it stopped."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from inference_blueprints.tuning.replayed_workload import Demand, Router, Series
 
 @dataclass(frozen=True, slots=True)
 class ReplayCache:
-    """Replays in a folder, a file each."""
+    """Replays in a folder, one file each."""
 
     directory: Path = field(default_factory=lambda: cache_directory() / "tuning" / "replays")
 
@@ -41,7 +41,7 @@ class ReplayCache:
         except FileNotFoundError:
             return None
         except (ValueError, TypeError, KeyError, OSError) as error:
-            raise UserError(f"{path}: is no replay that was kept here: {error}; remove it") from error
+            raise UserError(f"{path}: is not a cached replay: {error}; remove it") from error
 
     def put(self, key: str, result: SimulatedReplay) -> None:
         """Keep a replay; nobody ever sees half of its file.
@@ -64,7 +64,7 @@ class ReplayCache:
             Path(draft.name).replace(path)
         except OSError as error:
             raise UserError(
-                f"{path.parent}: cannot be written: {error.strerror}; name another folder by XDG_CACHE_HOME"
+                f"{path.parent}: cannot be written: {error.strerror}; set XDG_CACHE_HOME to another folder"
             ) from error
 
     def _path(self, key: str) -> Path:
@@ -75,7 +75,7 @@ _LATENCIES = ("time_to_first_token", "time_per_output_token", "end_to_end")
 
 
 def demand_digest(demand: Demand) -> str:
-    """Return what stands for a demand in keys."""
+    """Return the digest of a demand for keys."""
     return _digest(demand.content)
 
 
@@ -102,7 +102,7 @@ def replay_key(workers: Sequence[SimulatedWorkers], demand: str, router: Router,
 
 @cache
 def _simulation_digest() -> str:
-    """Return what stands for the code that tells the simulated engine of workers."""
+    """Return the digest of the code that configures the simulated engine."""
     files = sorted(Path(offline_replay.__file__).parent.glob("*.py"))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 

@@ -1,4 +1,4 @@
-"""What is asked of a configuration and what it has to keep: the stated workload, or a recorded trace."""
+"""The replayed requests, from the stated workload or a recorded trace, and the objectives."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Series:
 
 
 class Demand(Protocol):
-    """What is asked, and how often it is to be replayed."""
+    """The requests and the number of replays."""
 
     @property
     def means(self) -> Workload:
@@ -171,12 +171,12 @@ def _series(first: int, last: int) -> tuple[Series, ...]:
 
 
 def router_of(model: Model) -> Router:
-    """Return how the blueprint's routing is called by the replay."""
+    """Return the replay's name of the blueprint's routing."""
     return "kv_router" if model.routing.chosen == "kvAware" else "round_robin"
 
 
 def limits_of(model: Model) -> LatencyLimits:
-    """Return the objectives to keep; where the blueprint states none, those that its checks assume."""
+    """Return the objectives; if the blueprint states none, the defaults of its checks."""
     return LatencyLimits(
         time_to_first_token_p90_ms=prefill_seconds(model.objectives) * _MS,
         time_per_output_token_p90_ms=decode_seconds(model.workload, model.objectives)
@@ -186,7 +186,7 @@ def limits_of(model: Model) -> LatencyLimits:
 
 
 def answer_seconds(model: Model, means: Workload) -> float:
-    """Return how long a mean request may take within the objectives."""
+    """Return the maximum duration of a mean request within the objectives."""
     return prefill_seconds(model.objectives) + decode_seconds(means, model.objectives)
 
 
@@ -219,7 +219,7 @@ def busiest(requests: Sequence[RecordedRequest], number: int = _MOST_REQUESTS) -
     requests
         In the order of arrival.
     number
-        How many at the most.
+        Maximum number.
     """
     number = min(number, len(requests))
     starts = range(len(requests) - number + 1)
@@ -253,7 +253,7 @@ def recorded_workload(requests: Sequence[RecordedRequest], block_tokens: int) ->
     if seconds * _MOST_A_SECOND < len(requests):
         raise UserError(
             f"{len(requests):,} requests of the trace in a row arrive within {seconds:g} seconds; at most "
-            f"{_MOST_A_SECOND:,} a second are allowed: are its times in another unit?"
+            f"{_MOST_A_SECOND:,} per second are allowed; check the unit of its times"
         )
     tokens = sum(request.input_tokens for request in requests)
     seen: set[int] = set()

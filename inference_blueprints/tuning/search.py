@@ -1,4 +1,4 @@
-"""The cheapest configuration that keeps the objectives: branch and bound over shapes.
+"""Finds the cheapest configuration that meets the objectives, with branch and bound over shapes.
 
 More workers never hurt, and cost more. So a shape whose fewest possible workers cost no less than the best
 configuration found is left out without a replay, and one that misses the objectives with all the workers
@@ -24,12 +24,12 @@ _GRID = counts(40_000)
 
 @dataclass(frozen=True, slots=True)
 class Bounded:
-    """A shape with the fewest workers of each role that could do.
+    """A shape with the minimum number of workers per role.
 
     Parameters
     ----------
     needs
-        By arithmetic, a role each.
+        Minimum workers per role, by arithmetic.
     """
 
     shape: WorkerShape
@@ -37,7 +37,7 @@ class Bounded:
 
     @property
     def corner(self) -> TuningCandidate:
-        """Its cheapest configuration that could do."""
+        """Its cheapest possible configuration."""
         return TuningCandidate(
             self.shape, tuple(_GRID[bisect_left(_GRID, need.least)] for need in self.needs)
         )
@@ -45,12 +45,12 @@ class Bounded:
 
 @dataclass(slots=True)
 class Search:
-    """Looks for the cheapest.
+    """Searches the cheapest configuration.
 
     Parameters
     ----------
     on_shape
-        Told of each shape when it is done with.
+        Called with each shape after its search.
     """
 
     evaluator: Evaluator
@@ -59,7 +59,7 @@ class Search:
     left_out: list[Bounded] = field(default_factory=list, init=False)
 
     def run(self, shapes: Sequence[Bounded]) -> TuningCandidate | None:
-        """Return the cheapest configuration that keeps the objectives; None when there is none.
+        """Return the cheapest configuration that meets the objectives; None if there is none.
 
         Parameters
         ----------
@@ -78,7 +78,7 @@ class Search:
         return self.best
 
     def _look_at(self, bounded: Bounded) -> None:
-        """Search one shape from its fewest workers on."""
+        """Search one shape, beginning with the minimum workers."""
         corner = bounded.corner
         roles = range(len(corner.replicas))
         plenty = TuningCandidate(corner.shape, tuple(self._most(corner, role) for role in roles))
@@ -88,13 +88,13 @@ class Search:
         self._climb(TuningCandidate(corner.shape, fewest))
 
     def _most(self, corner: TuningCandidate, role: int) -> int:
-        """Return the most workers of a role that are worth it beside the fewest of the other."""
+        """Return the maximum useful workers of a role with the minimum of the other role."""
         low, high = _rung(corner, role), len(_GRID)
         beyond = _first(low + 1, high, low, lambda count: not self._is_worth_it(_with(corner, role, count)))
         return _GRID[beyond - 1]
 
     def _fewest(self, bounded: Bounded, plenty: TuningCandidate, role: int) -> int:
-        """Return the fewest workers of a role that keep the objectives beside plenty of the other."""
+        """Return the minimum workers of a role that meet the objectives with plenty of the other role."""
         low, high = _rung(bounded.corner, role), _rung(plenty, role)
         likely = bisect_left(_GRID, bounded.needs[role].likely)
         return _GRID[
@@ -116,7 +116,7 @@ class Search:
                 seen.add(larger)
 
     def _is_worth_it(self, candidate: TuningCandidate) -> bool:
-        """Whether there is room for a configuration and it is cheaper than the best found."""
+        """Whether a configuration fits the pools and is cheaper than the best one so far."""
         costing = self.evaluator.costing
         if not costing.has_room(candidate):
             return False
@@ -141,7 +141,7 @@ def _first(low: int, high: int, likely: int, holds: Callable[[int], bool]) -> in
 
 
 def _rung(candidate: TuningCandidate, role: int) -> int:
-    """Return the place of a number of workers in the grid."""
+    """Return the index of a number of workers in the grid."""
     return bisect_right(_GRID, candidate.replicas[role]) - 1
 
 

@@ -19,9 +19,9 @@ class ShownProgress:
     Parameters
     ----------
     bar
-        What is drawn; nothing where standard error is no terminal.
+        The bar; hidden if standard error is not a terminal.
     task
-        The bar's one line.
+        The only line of the bar.
     """
 
     bar: Progress
@@ -32,11 +32,11 @@ class ShownProgress:
         self.bar.console.print(line, markup=False, highlight=False)
 
     def shapes(self, total: int) -> None:
-        """Say how many shapes there are to look at."""
+        """Set the number of shapes to search."""
         self.bar.update(self.task, total=total)
 
     def replaying(self, candidate: TuningCandidate) -> None:
-        """Say what is being replayed."""
+        """Show the configuration that is being replayed."""
         workers = " + ".join(
             f"{count}x{role.tensor_parallel_size} {role.pool}"
             for count, role in zip(candidate.replicas, candidate.shape.roles, strict=True)
@@ -44,7 +44,7 @@ class ShownProgress:
         self.bar.update(self.task, description=f"replaying {workers} ({candidate.shape.engine})")
 
     def looked_at(self, shape: WorkerShape) -> None:  # noqa: ARG002 - the search says which
-        """Say that a shape is done with."""
+        """Count a shape as searched."""
         self.bar.advance(self.task)
 
 
@@ -55,7 +55,7 @@ def shown_progress() -> Iterator[ShownProgress]:
     Yields
     ------
     ShownProgress
-        To be told.
+        Receiver of the progress.
     """
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())

@@ -1,4 +1,4 @@
-"""Traces of a user's own: Mooncake's JSON lines, or CSV with time, prompt and answer lengths."""
+"""Reads a user's trace: Mooncake's JSON lines, or CSV with time, prompt length and answer length."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class UserTrace:
         Parameters
         ----------
         tokens
-            Of prompt and answer together, at the most.
+            Maximum tokens of prompt and answer together.
 
         Raises
         ------
@@ -83,15 +83,15 @@ class UserTrace:
         kept = tuple(each for each in self.requests if each.tokens <= tokens)
         if len({each.arrival_seconds for each in kept}) < _FEWEST_TIMES:
             raise UserError(
-                f"{self.name}: {len(kept):,} of its {len(self.requests):,} requests fit {tokens:,} tokens, "
-                "which workers accept by the workload section; two at different times are needed: state "
-                "its lengths there"
+                f"{self.name}: {len(kept):,} of its {len(self.requests):,} requests fit the {tokens:,} "
+                "tokens that workers accept according to the workload section; at least two at different "
+                "times are needed; set the trace's lengths in the workload section"
             )
         return replace(self, requests=kept, longest=tokens, too_long=len(self.requests) - len(kept))
 
 
 class _FaultError(ValueError):
-    """What is wrong with one line."""
+    """Error of one line."""
 
 
 def read_trace(path: Path) -> UserTrace:
@@ -114,19 +114,19 @@ def read_trace(path: Path) -> UserTrace:
     readers: dict[str, Callable[[str, str], list[RecordedRequest]]] = {".jsonl": _json_lines, ".csv": _csv}
     if kind[0] not in readers:
         raise UserError(
-            f"{path}: got a file that ends in {path.suffix or 'nothing'!r}; a trace ends in .jsonl "
-            "(Mooncake) or .csv (timestamp,input,output), compressed in .jsonl.gz or .csv.gz"
+            f"{path}: got a file name that ends with {path.suffix or 'nothing'!r}; allowed are .jsonl "
+            "(Mooncake), .csv (timestamp,input,output), and compressed .jsonl.gz or .csv.gz"
         )
     requests = readers[kind[0]](_text(path), str(path))
     ordered = sorted(requests, key=lambda request: request.arrival_seconds)
     times = len({request.arrival_seconds for request in requests})
     if times == 1:
-        raise UserError(f"{path}: all requests are of one time, which says nothing of their rate")
+        raise UserError(f"{path}: all requests have the same time, so their rate is unknown; add their times")
     days = (ordered[-1].arrival_seconds - ordered[0].arrival_seconds) / _SECONDS_A_DAY
     if days > _MOST_DAYS:
         raise UserError(
             f"{path}: its times span {days:,.0f} days, at most {_MOST_DAYS:.0f} are allowed; numbers are "
-            "milliseconds in .jsonl and seconds in .csv, and all of a file are numbers or all dates"
+            "milliseconds in .jsonl and seconds in .csv; a file must have only numbers or only dates"
         )
     rounded = len(requests) / times >= _ROUNDED
     return UserTrace(
@@ -165,7 +165,7 @@ def _csv(text: str, file: str) -> list[RecordedRequest]:
     missing = [figure for figure, place in places.items() if place is None]
     if missing:
         got = f"got the columns {', '.join(header) or 'none'}, {' and '.join(missing)} missing"
-        message = f"{got}; the first line is `timestamp,input,output`: seconds or dates, and tokens"
+        message = f"{got}; the first line must be `timestamp,input,output`: seconds or dates, and tokens"
         raise BlueprintError([Problem(file, 1, 1, "", message)])
     blocks = count()
 
@@ -189,13 +189,13 @@ def _rows(text: str, file: str) -> Iterator[tuple[int, list[str]]]:
     try:
         yield from ((rows.line_num, row) for row in rows if any(cell.strip() for cell in row))
     except csv.Error as error:
-        raise BlueprintError([Problem(file, rows.line_num, 1, "", f"is no CSV: {error}")]) from error
+        raise BlueprintError([Problem(file, rows.line_num, 1, "", f"is not valid CSV: {error}")]) from error
 
 
 def _each(
     lines: Sequence[tuple[int, Any]], read: Callable[[Any], RecordedRequest], file: str
 ) -> list[RecordedRequest]:
-    """Read every line, or raise with what is wrong with the first of those that are."""
+    """Read every line, or raise with the first errors."""
     requests, problems = [], []
     for number, line in lines:
         try:
@@ -203,10 +203,10 @@ def _each(
         except _FaultError as fault:
             problems.append(Problem(file, number, 1, "", str(fault)))
     if len(problems) > _MOST_PROBLEMS:
-        more = f"{len(problems) - _MOST_PROBLEMS} more lines are wrong"
+        more = f"{len(problems) - _MOST_PROBLEMS} more lines have errors"
         problems = [*problems[:_MOST_PROBLEMS], Problem(file, problems[_MOST_PROBLEMS].line, 1, "", more)]
     if not problems and not requests:
-        problems = [Problem(file, 0, 0, "", "holds no request; give one a line")]
+        problems = [Problem(file, 0, 0, "", "has no requests; write one per line")]
     if problems:
         raise BlueprintError(problems)
     return requests
@@ -216,21 +216,21 @@ def _mooncake(line: str) -> RecordedRequest:
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise _FaultError(f"is no JSON: {error}") from error
+        raise _FaultError(f"is not valid JSON: {error}") from error
     names = ("timestamp", "input_length", "output_length", "hash_ids")
     missing = [name for name in names if not isinstance(record, dict) or name not in record]
     if missing:
         raise _FaultError(
-            f"{', '.join(missing)} missing; Mooncake's form is one object of {', '.join(names)}"
+            f"{', '.join(missing)} missing; each line must be an object with {', '.join(names)}"
         )
     tokens = _tokens("input_length", record["input_length"], _MOST_INPUT)
     ids = record["hash_ids"]
     if not isinstance(ids, list) or not all(map(_is_block_id, ids)):
-        raise _FaultError("got hash_ids that are no list of whole numbers from 0 on")
+        raise _FaultError("got invalid hash_ids, expected a list of whole numbers of at least 0")
     needed = -(-tokens // BLOCK_TOKENS)
     if len(ids) != needed:
         raise _FaultError(
-            f"got {len(ids)} hash_ids, {tokens} tokens have {needed} blocks of {BLOCK_TOKENS} tokens"
+            f"got {len(ids)} hash_ids, {tokens} tokens need {needed}, one per {BLOCK_TOKENS} tokens"
         )
     output = _tokens("output_length", record["output_length"], _MOST_OUTPUT)
     return RecordedRequest(_seconds(record["timestamp"], 1 / _MS), tokens, output, tuple(ids))
@@ -255,11 +255,12 @@ def _seconds(value: Any, unit: float) -> float:
     seconds = _date(value) if number is None else number * unit
     if seconds is None or not seconds >= 0:
         raise _FaultError(
-            f"got timestamp {_shown(value)}, expected a number from 0 on, or a date with a time"
+            f"got timestamp {_shown(value)}, expected a number of at least 0, or a date with a time"
         )
     if seconds >= _LATEST:
         raise _FaultError(
-            f"got timestamp {_shown(value)}, which is no time in {'seconds' if unit == 1 else 'milliseconds'}"
+            f"got timestamp {_shown(value)}, which is not a time in "
+            f"{'seconds' if unit == 1 else 'milliseconds'}"
         )
     return seconds
 

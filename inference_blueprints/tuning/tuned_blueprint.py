@@ -109,7 +109,7 @@ def with_deployment(text: str, file: str, model: str, deployment: Deployment, en
 
 
 def _deployment_edits(node: Any, section: dict[str, Any], text: str) -> Iterator[_Edit]:
-    """Yield new values where the old deployment has the same keys, else the whole list anew."""
+    """Yield new values if the old deployment has the same keys, else a new list."""
     only = node.value[0] if len(node.value) == 1 else None
     if only is not None and _keys(only) == _value_keys(section):
         yield from _scalar_edits(only, section)
@@ -120,7 +120,7 @@ def _deployment_edits(node: Any, section: dict[str, Any], text: str) -> Iterator
 
 
 def _scalar_edits(node: Any, value: Any) -> Iterator[_Edit]:
-    """Yield an edit for each scalar below a mapping that is to change."""
+    """Yield an edit for each scalar below a mapping that changes."""
     for key, child in node.value:
         wanted = value[key.value]
         if isinstance(wanted, dict):
@@ -130,7 +130,7 @@ def _scalar_edits(node: Any, value: Any) -> Iterator[_Edit]:
 
 
 def _engine_edits(item: Any, engine: str, text: str) -> Iterator[_Edit]:
-    """Yield what names the engine, where it is not the one of the text."""
+    """Yield an edit for the engine if it changes."""
     named = next((value for key, value in item.value if key.value == "engine"), None)
     value = f"{{{engine}: {{}}}}"
     if named is None and engine != _DEFAULT_ENGINE:
@@ -145,7 +145,7 @@ _DEFAULT_ENGINE = "vllm"
 
 
 def _list(node: Any, section: dict[str, Any], comments: list[str], text: str) -> str:
-    """Return the list of one deployment as the old one was written: in one line, or in lines of their own."""
+    """Return the list of one deployment in the style of the old one: on one line, or on several."""
     line = _newline(text) + " " * int(node.start_mark.column)
     above: str = "".join(comment + line for comment in comments)
     if node.flow_style:
@@ -161,7 +161,7 @@ def _list(node: Any, section: dict[str, Any], comments: list[str], text: str) ->
 
 
 def _flow(value: Any) -> str:
-    """Write a value in one line."""
+    """Write a value on one line."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key}: {_flow(each)}" for key, each in value.items()) + "}"
     if isinstance(value, list):
@@ -170,7 +170,7 @@ def _flow(value: Any) -> str:
 
 
 def _plain(value: str | int) -> str:
-    """Write a number, or a name: in quotes where YAML would read it as something else."""
+    """Write a number or a name, with quotes if YAML would read it as something else."""
     if isinstance(value, str) and yaml.safe_load(value) != value:
         return f'"{value}"'
     return str(value)
@@ -187,7 +187,7 @@ def _comments(text: str, start: int, end: int) -> list[str]:
 
 
 def _end(node: Any) -> int:
-    """Return where a node ends; that of a block includes the comments behind it, so its last part counts."""
+    """Return the end of a node. A block node includes the comments after it, so its last part counts."""
     if isinstance(node, yaml.ScalarNode) or node.flow_style or not node.value:
         return int(node.end_mark.index)
     last = node.value[-1]
@@ -202,7 +202,7 @@ def _item(text: str, model: str) -> Any:
 
 
 def _child(mapping: Any, key: str) -> Any:
-    """Return the node below a key; the loader has seen that it is there."""
+    """Return the node below a key, which exists in a loaded blueprint."""
     [node] = [value for name, value in mapping.value if name.value == key]
     return node
 
@@ -224,12 +224,12 @@ def _newline(text: str) -> str:
 
 
 def _section(deployment: Deployment) -> dict[str, Any]:
-    """Return a deployment as the file says it."""
+    """Return a deployment in the form of the file."""
     return deployment.model_dump(mode="json", by_alias=True, exclude_defaults=True)
 
 
 def _expected(text: str, file: str, model: str, section: dict[str, Any], engine: str) -> Any:
-    """Return the document as it has to be read afterwards."""
+    """Return the document that the changed text must have."""
     document = copy.deepcopy(_value(text, file))
     for each in document["spec"]["models"]:
         if each["name"] == model:
@@ -244,7 +244,7 @@ def _value(text: str, file: str) -> Any:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Write the file beside its place and put it there at once, with the same permissions."""
+    """Replace the file atomically, with the same permissions."""
     with NamedTemporaryFile("wb", dir=path.parent, prefix=f".{path.name}-", delete=False) as draft:
         draft.write(text.encode())
     try:

@@ -141,7 +141,7 @@ def put_archives(file: Path) -> dict[str, bytes]:
 
 def test_record_pins_what_is_there_and_loading_checks_it(file: Path) -> None:
     archives = put_archives(file)
-    assert sum("no digest is known" in str(each) for each in load_blueprint(str(file)).warnings) == len(
+    assert sum("no digest is pinned" in str(each) for each in load_blueprint(str(file)).warnings) == len(
         archives
     )
     command = [str(Path(sys.executable).parent / "blueprints"), "charts", "fetch", str(file), "--record"]
@@ -157,7 +157,7 @@ def test_record_pins_what_is_there_and_loading_checks_it(file: Path) -> None:
 
     changed = file.parent / "charts" / f"karpenter-{loaded.lock.charts['karpenter'].version}.tgz"
     changed.write_bytes(b"something else")
-    with pytest.raises(BlueprintError, match=rf"{changed}: its digest is .* is pinned; remove it and run"):
+    with pytest.raises(BlueprintError, match=rf"{changed}: got digest .* is pinned; remove the file and run"):
         load_blueprint(str(file))
 
 

@@ -145,7 +145,7 @@ def test_a_stranger_an_onlooker_and_a_closed_port(
     }
     onlooker = look_in(platform, _Impersonating(control_plane.kubectl))
     assert f"{IDENTITY} has no access entry" in answers["stranger"].message
-    assert f"{IDENTITY} may not read the cluster" in onlooker.message
+    assert f"{IDENTITY} has no permission to read the cluster" in onlooker.message
     assert "it is private and cannot be reached from here" in answers["closed"].message
     assert {each.severity for each in (*answers.values(), onlooker)} == {"error"}
     assert look_in(platform, control_plane.kubectl).severity == "ok"

@@ -352,7 +352,7 @@ def test_without_signals_nothing_is_read(tmp_path: Path) -> None:
     command = [str(BLUEPRINTS), "local", "signals", "x", "y", "--run-directory", str(tmp_path)]
     refused = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert "no signal store answers there" in refused.stderr
+    assert "no signal store is running" in refused.stderr
 
 
 def test_without_batch_there_is_no_token(tmp_path: Path) -> None:
@@ -363,7 +363,7 @@ def test_without_batch_there_is_no_token(tmp_path: Path) -> None:
         check=False,
     )
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert "no batch API answers there" in refused.stderr
+    assert "no batch API is running" in refused.stderr
 
 
 def test_the_parts_say_how_real_batch_is(up: Up) -> None:

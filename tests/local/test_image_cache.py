@@ -128,11 +128,14 @@ def test_from_no_snapshot_to_one_that_is_current_and_back(platform: Platform) ->
     assert (current["state"], current["snapshot_id"]) == ("current", snapshot)
 
     said = platform.succeed("destroy", file, "--yes")
-    assert f"snapshot {snapshot}: deleting, for no stack owns it" in said
+    assert f"snapshot {snapshot}: deleting, because no stack owns it" in said
     assert platform.snapshots() == []
 
 
 def test_a_shipped_blueprint_is_not_written(platform: Platform) -> None:
     refused = platform.run("image-cache", "bake", "quickstart-g6e", "--write")
     assert refused.returncode == 1
-    assert "comes with the library and is not written; copy it with `blueprints init" in refused.stderr
+    assert (
+        "got --write for a shipped blueprint, which is not changed; copy it with `blueprints init"
+        in refused.stderr
+    )

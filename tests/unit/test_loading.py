@@ -66,7 +66,10 @@ def test_an_empty_name() -> None:
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
-    assert refusal(tmp_path / "none.yaml") == ": does not exist; `blueprints list` shows the shipped ones"
+    assert (
+        refusal(tmp_path / "none.yaml")
+        == ": does not exist; check the path, or use a shipped blueprint (`blueprints list`)"
+    )
 
 
 def test_a_missing_folder(tmp_path: Path) -> None:
@@ -84,7 +87,7 @@ def test_a_directory(tmp_path: Path) -> None:
 
 def test_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.yaml")
-    assert refusal(tmp_path / "pipe.yaml") == ": is no regular file; name the YAML file of a blueprint"
+    assert refusal(tmp_path / "pipe.yaml") == ": is not a regular file; name the YAML file of a blueprint"
 
 
 def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,14 +107,14 @@ def test_a_name_that_no_file_can_have(tmp_path: Path) -> None:
 
 def test_an_empty_file(tmp_path: Path) -> None:
     (tmp_path / "own.yaml").touch()
-    assert refusal(tmp_path / "own.yaml") == ": is empty; `blueprints init` copies a blueprint to start from"
+    assert refusal(tmp_path / "own.yaml") == ": is empty; copy a shipped blueprint with `blueprints init`"
 
 
 def test_ten_megabytes_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "own.yaml"
     file.write_bytes(RIGHT + b"# filler\n" * 1_200_000)
     monkeypatch.setattr("inference_blueprints.spec.composer.parse", None)
-    assert refusal(file) == ": is over 1 MiB, the most that is read; a blueprint has a few kilobytes"
+    assert refusal(file) == ": is larger than 1 MiB, which is the maximum; a blueprint has a few kilobytes"
 
 
 def test_bytes_that_are_not_utf_8(tmp_path: Path) -> None:

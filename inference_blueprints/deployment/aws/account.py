@@ -59,33 +59,33 @@ class Account:
             return str(self.client("sts").get_caller_identity()["Account"])
 
     def demand(self, expected: str | None) -> None:
-        """Make sure that this is the blueprint's account.
+        """Check that this is the blueprint's account.
 
         Parameters
         ----------
         expected
-            ``environment.account``; None where the blueprint is bound to no account.
+            ``environment.account``; None if the blueprint allows any account.
 
         Raises
         ------
         UserError
-            If it is another one.
+            If it is another account.
         """
         if expected and self.number != expected:
             raise UserError(
-                f"the credentials are of account {self.number}, the blueprint names {expected}; "
-                "sign in to that one, or change environment.account"
+                f"got credentials for account {self.number}, the blueprint names {expected}; "
+                f"sign in to {expected}, or change environment.account"
             )
 
 
 @contextmanager
 def readable_errors() -> Iterator[None]:
-    """Turn what AWS refuses into one line.
+    """Turn errors of AWS into one line.
 
     Raises
     ------
     UserError
-        With the operation and AWS's own words.
+        With the operation and AWS's message.
     """
     try:
         yield
@@ -99,6 +99,6 @@ def described(error: ClientError | BotoCoreError) -> str:
     Parameters
     ----------
     error
-        What the client raised.
+        The client's exception.
     """
     return " ".join(str(error).split())

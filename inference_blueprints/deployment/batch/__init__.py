@@ -1,1 +1,1 @@
-"""Jobs of a platform's batch API: submitted, watched, and their results read."""
+"""Client of a platform's batch API: submits jobs, follows them and reads their results."""

@@ -1,4 +1,4 @@
-"""Where a platform's batch API is, and whether the platform has one."""
+"""The address of a platform's batch API."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from inference_blueprints.spec.types import Batch, Blueprint
 
 
 def batch_section(blueprint: Blueprint) -> Batch:
-    """Return what a blueprint says of batch.
+    """Return the batch section of a blueprint.
 
     Raises
     ------
     UserError
-        If it says nothing.
+        If it has none.
     """
     section = blueprint.spec.batch
     if section is None:
@@ -27,12 +27,12 @@ def batch_section(blueprint: Blueprint) -> Batch:
 
 
 def batch_address(account: Account, platform: str) -> str:
-    """Return the address of a platform's batch API, ``/v1`` at its end.
+    """Return the address of a platform's batch API, which ends with ``/v1``.
 
     Parameters
     ----------
     account
-        Where the platform is.
+        Account of the platform.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""A platform's batch API, asked with signed requests; what it refuses is said with what to do."""
+"""Client of a platform's batch API. It signs requests, and adds advice to error messages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from inference_blueprints.errors import UserError
 # API Gateway waits 29 s for its function
 # (https://docs.aws.amazon.com/apigateway/latest/developerguide/limits.html).
 _TIMEOUT: Final = urllib3.Timeout(connect=5, read=35)
-# Every request can be sent again: the API takes an idempotency key where that is not so by itself.
+# Every request can be repeated: requests that are not idempotent have an idempotency key.
 _RETRIES: Final = urllib3.Retry(
     total=5,
     connect=1,
@@ -32,26 +32,26 @@ _RETRIES: Final = urllib3.Retry(
     raise_on_redirect=False,
 )
 _READ_BYTES: Final = 2**20
-# Connections to S3 that broke one after the other before a byte came.
+# Connections to S3 in a row that broke before the first byte.
 _VAIN_READS: Final = 5
 _ADVICE: Final = {
-    "invalid_signature": "sign in again, and see that this machine's clock is right",
-    "no_team": "ask for your role to be put into a team of spec.teams, and for a deployment",
-    "not_found": "`blueprints batch status BLUEPRINT` lists the jobs of your team",
+    "invalid_signature": "sign in again, and check the clock of this machine",
+    "no_team": "add your role to a team in spec.teams, and deploy",
+    "not_found": "run `blueprints batch status BLUEPRINT` to list the jobs of your team",
 }
 
 
 class BatchApiClient:
-    """The API, as one caller sees it.
+    """Client of the API for one caller.
 
     Parameters
     ----------
     address
-        Where it is, ``/v1`` at its end.
+        Address of the API, which ends with ``/v1``.
     """
 
     def __init__(self, address: str, sign: Sign) -> None:
-        # Beside it is the same for requests that are signed.
+        # Signed requests use /iam/v1.
         self._address = f"{address.rstrip('/').removesuffix('/v1')}/iam/v1"
         self._sign = sign
         self._pool = urllib3.PoolManager(timeout=_TIMEOUT, retries=_RETRIES)
@@ -69,12 +69,12 @@ class BatchApiClient:
     def post(
         self, path: str, body: Mapping[str, object] | None = None, headers: Mapping[str, str] | None = None
     ) -> dict[str, Any]:
-        """Send an object, and return what the API makes of it.
+        """Send an object, and return the API's response.
 
         Parameters
         ----------
         headers
-            Headers beside those of every request.
+            Additional headers.
 
         Raises
         ------
@@ -86,7 +86,7 @@ class BatchApiClient:
         return self._object(self._send("POST", path, sent, content))
 
     def post_data(self, path: str, data: bytes) -> dict[str, Any]:
-        """Send bytes as the field ``data`` of a form, and return what the API makes of it.
+        """Send bytes as the field ``data`` of a form, and return the API's response.
 
         Raises
         ------
@@ -97,7 +97,7 @@ class BatchApiClient:
         return self._object(self._send("POST", path, {"Content-Type": content_type}, content))
 
     def content(self, file_id: str) -> Iterator[bytes]:
-        """Iterate over what a file holds; where a connection breaks, it goes on from there.
+        """Iterate over the content of a file; after a broken connection, continue from the same byte.
 
         Raises
         ------
@@ -121,22 +121,22 @@ class BatchApiClient:
                 failures = failures + 1 if position == before else 0
                 if failures == _VAIN_READS:
                     raise UserError(
-                        f"{file_id}: cannot be read from byte {position:,} on: {_reason(error)}; try again"
+                        f"{file_id}: reading stopped at byte {position:,}: {_reason(error)}; try again"
                     ) from error
             else:
                 return
 
     def _stored(self, location: str, position: int, etag: str | None) -> urllib3.BaseHTTPResponse:
-        """Open what S3 holds, from a byte on; without the signature, which S3 refuses."""
+        """Open the file in S3 from a byte on; without the signature, which S3 refuses."""
         headers = {"Range": f"bytes={position}-", "If-Match": etag} if position and etag else {}
         part = self._pool.request("GET", location, headers=headers, preload_content=False)
         if part.status == HTTPStatus.PRECONDITION_FAILED:
-            raise UserError("the file was written anew while it was read; read it again")
+            raise UserError("the file changed while it was read; read it again")
         if part.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
             part.drain_conn()  # Its end had been reached when the connection broke.
             return urllib3.HTTPResponse(b"", preload_content=False)
         if part.status >= HTTPStatus.BAD_REQUEST:
-            raise UserError(f"S3 answers {part.status} where results are read: {part.data[:300].decode()}")
+            raise UserError(f"S3 answered {part.status} to a read of results: {part.data[:300].decode()}")
         return part
 
     def _send(
@@ -149,10 +149,10 @@ class BatchApiClient:
             return self._pool.request(method, address, headers=signed, body=body or None)
         except urllib3.exceptions.HTTPError as error:
             host = urlsplit(self._address).hostname
-            raise UserError(f"{host}: is not reached: {_reason(error)}; {_WAYS}") from error
+            raise UserError(f"{host}: cannot be reached: {_reason(error)}; {_WAYS}") from error
 
     def _object(self, answer: urllib3.BaseHTTPResponse) -> dict[str, Any]:
-        """Return the object that was answered."""
+        """Return the object in the response."""
         if answer.status != HTTPStatus.OK:
             raise _refusal(answer)
         found: dict[str, Any] = answer.json()
@@ -161,18 +161,18 @@ class BatchApiClient:
 
 _WAYS: Final = (
     "the batch API is private: run this within the platform's VPC, such as on an instance, in a pod or in a "
-    "CloudShell of that VPC, or name the end of a tunnel with --address"
+    "CloudShell of that VPC, or set --address to a tunnel"
 )
 
 
 def _refusal(answer: urllib3.BaseHTTPResponse) -> UserError:
-    """Return what a refused request is told, and what to do."""
+    """Return the error of a refused request, with advice."""
     try:
         error = answer.json()["error"]
         message, code = str(error["message"]), error["code"]
     except (ValueError, LookupError, TypeError):
-        # API Gateway itself, which knows nothing of this API where the request comes another way.
-        return UserError(f"the address answers {answer.status}, and not as the batch API does; {_WAYS}")
+        # API Gateway's own response, if the request did not come through the API's endpoint.
+        return UserError(f"got status {answer.status}, but not from the batch API; {_WAYS}")
     advice = _ADVICE.get(code)
     return UserError(f"{message.rstrip('.')}; {advice}" if advice else message)
 

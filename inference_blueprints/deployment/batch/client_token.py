@@ -1,7 +1,7 @@
 """Tokens for clients of the batch API that cannot sign their requests.
 
-A token is a signed request to STS that says who signed it, made for one platform, whose authorizer checks it
-(`runtime/batch/authorizer`); it is good for fifteen minutes and needs no permission
+A token is a signed request to STS, which identifies the signer. It is valid for 15 minutes and for one
+platform, whose authorizer checks it (`runtime/batch/authorizer`). It needs no permission
 (https://docs.aws.amazon.com/STS/latest/APIReference/API_GetCallerIdentity.html).
 """
 
@@ -23,7 +23,7 @@ def batch_token(session: boto3.Session, *, platform: str, region: str) -> str:
     Parameters
     ----------
     session
-        Whose credentials sign it.
+        Session with the credentials that sign the token.
 
     Raises
     ------
@@ -32,7 +32,7 @@ def batch_token(session: boto3.Session, *, platform: str, region: str) -> str:
     """
     credentials = session.get_credentials()
     if credentials is None:
-        raise UserError("No AWS credentials were found: sign in, or set AWS_PROFILE.")
+        raise UserError("there are no AWS credentials; sign in, or set AWS_PROFILE")
     request = AWSRequest(
         "GET",
         f"https://{batch_names.sts_host(region)}/?Action=GetCallerIdentity&Version=2011-06-15",

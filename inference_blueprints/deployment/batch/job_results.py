@@ -1,4 +1,4 @@
-"""Results of a job, read to their end and kept whole."""
+"""Reads and saves the results of a job."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def results(api: BatchApiClient, job_id: str, *, errors: bool) -> Iterator[bytes
     Parameters
     ----------
     errors
-        Whether those that failed are meant.
+        Whether to read the failed lines.
 
     Raises
     ------
@@ -31,26 +31,26 @@ def results(api: BatchApiClient, job_id: str, *, errors: bool) -> Iterator[bytes
         kind = "failed lines" if errors else "results"
         state = job["status"]
         advice = (
-            "`blueprints batch status BLUEPRINT JOB` says what became of it"
+            "run `blueprints batch status BLUEPRINT JOB` to see the reason"
             if state in FINAL
-            else "`blueprints batch watch BLUEPRINT JOB` waits for its end"
+            else "run `blueprints batch watch BLUEPRINT JOB` to wait for its end"
         )
-        raise UserError(f"{job_id}: has no {kind}, it is {state}; {advice}")
+        raise UserError(f"{job_id}: has no {kind}, its state is {state}; {advice}")
     return api.content(file_id)
 
 
 def save(pieces: Iterable[bytes], file: Path) -> int:
-    """Write results to a file, which is there only when it is whole, and return its bytes.
+    """Write results to a file, which appears only when it is complete, and return its bytes.
 
     Parameters
     ----------
     file
-        Where they are written.
+        The file.
 
     Raises
     ------
     UserError
-        If it cannot be written.
+        If the file cannot be written.
     """
     partial = file.with_name(f"{file.name}.partial")
     try:
@@ -58,7 +58,7 @@ def save(pieces: Iterable[bytes], file: Path) -> int:
             size = copy(pieces, content)
         partial.replace(file)
     except OSError as error:
-        raise UserError(f"{file}: cannot be written: {error.strerror}") from error
+        raise UserError(f"{file}: cannot be written: {error.strerror}; choose another place") from error
     finally:
         partial.unlink(missing_ok=True)
     return size
@@ -70,6 +70,6 @@ def copy(pieces: Iterable[bytes], target: BinaryIO) -> int:
     Parameters
     ----------
     target
-        Where they are written.
+        The stream to which they are written.
     """
     return sum(map(target.write, pieces))

@@ -1,4 +1,4 @@
-"""A team's jobs, listed and watched."""
+"""Lists and follows a team's jobs."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from inference_blueprints.contracts.batch_limits import MAX_LISTED_JOBS
 from inference_blueprints.contracts.batch_states import FINAL
 from inference_blueprints.deployment.batch.batch_api_client import BatchApiClient
 
-#: A batch as the API answers it.
+#: A batch in the format of the API.
 Job = Mapping[str, Any]
 
 _LOOK_SECONDS: Final = 5.0
 
 
 def path(job_id: str) -> str:
-    """Return where a job is in the API, whatever somebody has typed for its identifier."""
+    """Return the path of a job in the API; any characters of the ID are escaped."""
     return f"/batches/{quote(job_id, safe='')}"
 
 
@@ -34,13 +34,13 @@ def newest(api: BatchApiClient, limit: int | None = None) -> Iterator[Job]:
     Raises
     ------
     UserError
-        If that is refused, or the API is not reached.
+        If the request is refused, or the API is not reached.
     """
     return islice(_listed(api, min(limit or MAX_LISTED_JOBS, MAX_LISTED_JOBS)), limit)
 
 
 def _listed(api: BatchApiClient, page_size: int) -> Iterator[Job]:
-    """Iterate over all jobs, a page at a time."""
+    """Iterate over all jobs, page by page."""
     query = {"limit": str(page_size)}
     while True:
         page = api.get("/batches", query)
@@ -53,14 +53,14 @@ def _listed(api: BatchApiClient, page_size: int) -> Iterator[Job]:
 def watch(
     api: BatchApiClient, job_id: str, show: Callable[[Job], None], *, look_seconds: float = _LOOK_SECONDS
 ) -> Job:
-    """Return a job that has ended; wait until it has.
+    """Wait until a job has ended, and return it.
 
     Parameters
     ----------
     show
-        Called with the job each time that it was looked at.
+        Called with the job after each request.
     look_seconds
-        How often that is.
+        Time between two requests.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Requests to API Gateway, signed by who sends them (SigV4, service `execute-api`).
+"""Signs requests to API Gateway with the caller's credentials (SigV4, service `execute-api`).
 
 https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-signing-elements.html
 """
@@ -13,17 +13,17 @@ from botocore.awsrequest import AWSRequest
 
 from inference_blueprints.errors import UserError
 
-#: Returns the headers of a request with its signature: of method, address, headers and body.
+#: Takes method, address, headers and body of a request; returns the headers with the signature.
 Sign = Callable[[str, str, Mapping[str, str], bytes], Mapping[str, str]]
 
 
 def signer(session: boto3.Session, *, region: str) -> Sign:
-    """Return what signs requests to the batch API.
+    """Return a function that signs requests to the batch API.
 
     Parameters
     ----------
     session
-        Whose credentials sign; those that end are made anew in time.
+        Session with the credentials that sign; temporary ones are renewed in time.
 
     Raises
     ------
@@ -32,7 +32,7 @@ def signer(session: boto3.Session, *, region: str) -> Sign:
     """
     credentials = session.get_credentials()
     if credentials is None:
-        raise UserError("No AWS credentials were found: sign in, or set AWS_PROFILE.")
+        raise UserError("there are no AWS credentials; sign in, or set AWS_PROFILE")
 
     def sign(method: str, address: str, headers: Mapping[str, str], body: bytes) -> Mapping[str, str]:
         request = AWSRequest(method, address, headers=dict(headers), data=body)

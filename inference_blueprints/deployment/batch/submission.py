@@ -1,4 +1,4 @@
-"""Sends a file of requests and makes a job of it."""
+"""Uploads a file of requests and creates a job from it."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from inference_blueprints.deployment.batch.batch_api_client import BatchApiClien
 from inference_blueprints.errors import UserError
 
 _ROWS: Final = (".csv", ".parquet")
-# A line that is longer is refused by the platform anyhow.
+# The platform refuses longer lines.
 _FIRST_LINE_BYTES: Final = 2**24
 
 
 @dataclass(frozen=True, slots=True)
 class JobSubmission:
-    """A job to be.
+    """A job that is not yet created.
 
     Parameters
     ----------
     file
-        Requests, a JSON object a line.
+        Requests, one JSON object per line.
     window
-        Until when it must be finished, such as ``24h``.
+        Time limit, such as ``24h``.
     queue
-        Where it waits; None for the only one that it can mean.
+        Queue; None for the model's only queue.
     budget_usd
-        What it may cost, in dollars; None for the team's budget of a month.
+        Maximum cost in dollars; None for the team's monthly budget.
     signal
-        Signal that its answers become; None where they stay in its files alone.
+        Signal to which the answers are written; None if they are only in files.
     """
 
     file: Path
@@ -44,12 +44,12 @@ class JobSubmission:
 
 
 def submit(api: BatchApiClient, submission: JobSubmission) -> dict[str, Any]:
-    """Send a file and return the job that it has become.
+    """Upload a file and return the job that is created from it.
 
     Parameters
     ----------
     submission
-        The file, and how it is to be run.
+        The file and the settings of the job.
 
     Raises
     ------
@@ -75,37 +75,37 @@ def submit(api: BatchApiClient, submission: JobSubmission) -> dict[str, Any]:
 
 
 def _endpoint(file: Path) -> str:
-    """Return what the first line asks for, which is what all lines have to ask for."""
+    """Return the endpoint of the first line, which all lines must have."""
     if file.suffix.lower() in _ROWS:
         raise UserError(
-            f"{file}: holds rows, by its name; the Batch API takes a JSON object a line. Put it into S3 "
-            "below one of your team's dataPrefixes and submit a manifest that names it and a template"
+            f"{file}: got a file of rows, expected one JSON object per line; put it into S3 below one of "
+            "your team's dataPrefixes, and submit a manifest with its address and a template"
         )
     try:
         size = file.stat().st_size
         with file.open("rb") as content:
             line = content.readline(_FIRST_LINE_BYTES)
     except OSError as error:
-        raise UserError(f"{file}: cannot be read: {error.strerror}") from error
+        raise UserError(f"{file}: cannot be read: {error.strerror}; check the path") from error
     if not size:
-        raise UserError(f"{file}: is empty; a job needs one request at least, a JSON object a line")
+        raise UserError(f"{file}: is empty; a job needs at least one request, one JSON object per line")
     if size > MAX_UPLOAD_BYTES:
         raise UserError(
-            f"{file}: has {size:,} bytes, {MAX_UPLOAD_BYTES:,} can be sent; put it into S3 below one of your "
-            "team's dataPrefixes and submit a manifest that names it, or split it into several jobs"
+            f"{file}: has {size:,} bytes, at most {MAX_UPLOAD_BYTES:,} are allowed; put it into S3 below "
+            "one of your team's dataPrefixes and submit a manifest with its address, or split it into jobs"
         )
     try:
         url = json.loads(line)["url"]
     except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise UserError(
-            f"{file}:1: is no request of a batch; a line is a JSON object with custom_id, method, url and "
-            "body"
+            f"{file}:1: is not a batch request; each line must be a JSON object with custom_id, method, url "
+            "and body"
         ) from error
     return str(url)
 
 
 def _upload(api: BatchApiClient, file: Path) -> str:
-    """Send a file in parts and return its identifier."""
+    """Upload a file in parts and return its ID."""
     digest = hashlib.md5(usedforsecurity=False)
     begin = {
         "filename": file.name,

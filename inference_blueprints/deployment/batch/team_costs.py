@@ -1,4 +1,4 @@
-"""What a team's jobs of a month cost, and what is left of its budget."""
+"""The monthly cost of a team's jobs, and the rest of its budget."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Any
 from inference_blueprints.deployment.batch.batch_api_client import BatchApiClient
 from inference_blueprints.errors import UserError
 
-#: A team's month as the API answers it.
+#: A team's month in the format of the API.
 Costs = Mapping[str, Any]
 
 
 def costs_of(api: BatchApiClient, month: str | None) -> Costs:
-    """Return what the team's jobs of a month cost, the dearest model and queue first.
+    """Return the cost of the team's jobs in a month, the most expensive model and queue first.
 
     Parameters
     ----------
     month
-        The month by UTC, such as ``2026-11``; None for this one.
+        Month in UTC, such as ``2026-11``; None for this month.
 
     Raises
     ------
     UserError
-        If it is no month, or the API refuses it or is not reached.
+        If the month is not valid, the API refuses it, or the API is not reached.
     """
     if month is not None and not re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", month, re.ASCII):
         raise UserError(f"got --month {month}; allowed are months such as 2026-11")

@@ -1,4 +1,4 @@
-"""`cdk deploy` with a bar, the events of its stacks, and a readable end where it fails."""
+"""Runs `cdk deploy` with a progress bar, the events of stacks, and readable errors."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def deploy(name_or_path: str, arguments: Sequence[str], console: Console) -> Non
     name_or_path
         Name of a shipped blueprint, or path of a YAML file.
     arguments
-        Passed on to ``cdk deploy``.
+        Arguments for ``cdk deploy``.
     console
-        Where progress is shown: a bar in a terminal, the CDK's own lines elsewhere.
+        Console for the progress: a bar in a terminal, else the CDK's lines.
 
     Raises
     ------
     UserError
-        If it fails: each resource that did, its reason and what to do.
+        If it fails, with each failed resource, the reason and what to do.
     """
     words = ["deploy", "--app", app_command(), "--all", "--progress", "events", *arguments]
     with DeploymentProgress(console, _output_directory(arguments)) as progress:
@@ -54,7 +54,7 @@ def deploy(name_or_path: str, arguments: Sequence[str], console: Console) -> Non
 
 
 def _output_directory(arguments: Sequence[str]) -> Path:
-    """Return where the CDK writes its templates."""
+    """Return the folder of the CDK's templates."""
     for option, value in pairwise([*arguments, ""]):
         if option in ("--output", "-o"):
             return Path(value)
@@ -69,9 +69,9 @@ class DeploymentProgress:
     Parameters
     ----------
     console
-        Where progress is shown.
+        Console for the progress.
     assembly_directory
-        Where the CDK writes its templates, before the first event; their resources are what the bar counts.
+        Folder of the CDK's templates, which exist before the first event; the bar counts their resources.
     """
 
     def __init__(self, console: Console, assembly_directory: Path) -> None:
@@ -100,16 +100,16 @@ class DeploymentProgress:
 
     @property
     def complete(self) -> int:
-        """Resources that are ready, those of unchanged stacks included."""
+        """Number of resources that are ready, including those of unchanged stacks."""
         return sum(min(self._counts.get(stack, 0), done) for stack, done in self._complete.items())
 
     @property
     def total(self) -> int:
-        """Resources of all stacks; 0 as long as there are no templates."""
+        """Number of resources of all stacks; 0 until there are templates."""
         return sum(self._counts.values())
 
     def line(self, text: str) -> None:
-        """Show a line and count what it tells."""
+        """Show a line and count its event."""
         event, finished = parse_event(text), finished_stack(text)
         if event or finished:
             self._begin()
@@ -127,12 +127,12 @@ class DeploymentProgress:
             self._bar.update(self._task, completed=self.complete, total=self.total, detail=detail)
 
     def question(self, text: str) -> None:
-        """Show a question of the CDK's; the bar makes room until there are events again."""
+        """Show a question of the CDK; the bar is hidden until the next event."""
         self._bar.stop()
         self._console.print(text, markup=False, highlight=False, soft_wrap=True, end="")
 
     def explanation(self, name_or_path: str) -> list[str]:
-        """Return what failed and what to do, a line each.
+        """Return the failures and what to do, one line each.
 
         Parameters
         ----------
@@ -144,7 +144,7 @@ class DeploymentProgress:
         return [*lines, *(f"what to do: {each}" for each in advices)]
 
     def _begin(self) -> None:
-        """Start the bar at the first sign of a deployment, when the templates are written."""
+        """Start the bar at the first event, when the templates are written."""
         if not self._counts:
             self._counts = resource_counts(self._directory)
             self._task = self._bar.add_task("", total=self.total, detail="")
@@ -155,6 +155,6 @@ class DeploymentProgress:
 
 
 def _event_line(event: ResourceEvent) -> str:
-    """Return an event as a person reads it: no counter, no time."""
+    """Return an event as a line without counter and time."""
     reason = f" {event.reason}" if event.reason else ""
     return f"{event.stack}  {event.status}  {event.resource_type}  {event.resource}{reason}"

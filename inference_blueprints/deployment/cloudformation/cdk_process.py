@@ -1,4 +1,4 @@
-"""The CDK command line as a child that is listened to and can still ask its user."""
+"""Runs the CDK command line as a child process, reads its output, and lets it ask questions."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _PATIENCE_SECONDS = 0.2
 
 
 class Listener(Protocol):
-    """Who hears what the command line says."""
+    """Receives the output of the command line."""
 
     def line(self, text: str) -> None:
-        """Take a whole line, without its end."""
+        """Receive a complete line, without its line break."""
 
     def question(self, text: str) -> None:
-        """Take the beginning of a line whose end does not come: the user is asked something."""
+        """Receive an incomplete line, which is a question to the user."""
 
 
 def run_cdk(
@@ -37,12 +37,11 @@ def run_cdk(
     Parameters
     ----------
     arguments
-        Such as ``["deploy", "--all"]``.
+        Arguments such as ``["deploy", "--all"]``.
     listener
-        Hears standard output and standard error.
+        Receives standard output and standard error.
     terminal
-        Whether a person sits there: the CDK asks for approval only where its output is a terminal, so it is
-        given one of its own.
+        Whether to give the CDK a terminal: it asks for approval only if its output is one.
 
     Returns
     -------
@@ -73,7 +72,7 @@ def _copy_size(source: int, target: int) -> None:
 
 
 def _listen(descriptor: int, listener: Listener) -> None:
-    """Hand on lines until the other side is closed, and unfinished ones when nothing follows for a moment."""
+    """Pass on lines until the other side is closed, and incomplete ones if nothing follows for a moment."""
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
     part = ""
     while True:
@@ -96,5 +95,5 @@ def _listen(descriptor: int, listener: Listener) -> None:
 def _read(descriptor: int) -> bytes:
     try:
         return os.read(descriptor, _READ_BYTES)
-    except OSError:  # Linux's way to say that nobody holds the other side of a terminal any more
+    except OSError:  # Linux raises this when the other side of a terminal is closed
         return b""

@@ -1,4 +1,4 @@
-"""The stacks of a platform in an account: which there are, in which order they go, and what they say."""
+"""The stacks of a platform in an account: list, deletion order and outputs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from inference_blueprints.catalog.tags import PLATFORM_TAG
 from inference_blueprints.deployment.aws.account import Account, described, readable_errors
 from inference_blueprints.errors import UserError
 
-#: Kinds of stacks on which others stand, the lowest first. Whatever is not named stands on all of them.
+#: Kinds of stacks on which others depend, the lowest first. All other stacks depend on all of these.
 FOUNDATIONS = ("Data", "Network", "Stores", "Cluster", "Platform", "Capacity")
 
 
@@ -23,9 +23,9 @@ class DeployedStack:
     Parameters
     ----------
     stack_id
-        ARN, under which it can be described when it is gone.
+        ARN, with which a deleted stack can still be described.
     level
-        How high it stands: its index in `FOUNDATIONS`, above them for all others.
+        Its index in `FOUNDATIONS`; higher than these for all other stacks.
     """
 
     name: str
@@ -35,13 +35,13 @@ class DeployedStack:
 
 
 def level(platform: str, stack: str) -> int:
-    """Return how high a stack stands on others."""
+    """Return the level of a stack in the order of dependencies."""
     kind = stack.removeprefix(f"{platform}-")
     return FOUNDATIONS.index(kind) if kind in FOUNDATIONS else len(FOUNDATIONS)
 
 
 def deployed_stacks(cloudformation: Any, platform: str) -> list[DeployedStack]:
-    """Return the stacks that carry a platform's tag, by name."""
+    """Return the stacks with a platform's tag, sorted by name."""
     pages = cloudformation.get_paginator("describe_stacks").paginate()
     found = [
         DeployedStack(
@@ -55,7 +55,7 @@ def deployed_stacks(cloudformation: Any, platform: str) -> list[DeployedStack]:
 
 
 def waves(stacks: Iterable[DeployedStack]) -> list[list[DeployedStack]]:
-    """Return stacks in the order of their deletion; those of one wave may go at the same time.
+    """Return stacks in the order of their deletion; the stacks of one wave can be deleted at the same time.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def physical_ids(cloudformation: Any, stacks: Iterable[DeployedStack]) -> set[st
 
 
 def stack_outputs(account: Account, stack: str, *needed: str) -> dict[str, str]:
-    """Return what a deployed stack says of itself.
+    """Return the outputs of a deployed stack.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def stack_outputs(account: Account, stack: str, *needed: str) -> dict[str, str]:
     Raises
     ------
     UserError
-        If it is not deployed, or by a release without these outputs, or AWS does not answer.
+        If it is not deployed, was deployed by a release without these outputs, or AWS does not answer.
     """
     absent = UserError(f"{stack}: is not deployed in {account.region}; run `blueprints deploy` first")
     with readable_errors():

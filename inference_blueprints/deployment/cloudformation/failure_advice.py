@@ -1,10 +1,10 @@
-"""What to do about the usual reasons for which a deployment fails."""
+"""Advice for the usual reasons of a failed deployment."""
 
 from __future__ import annotations
 
 import re
 
-#: Words of AWS, Helm or the CDK (a regular expression), and what mends it. The first that fits is given.
+#: Pattern of an error message of AWS, Helm or the CDK, and what to do. The first match counts.
 _ADVICE = (
     (
         r"has (it|the environment) been bootstrapped|/cdk-bootstrap/\S+ not found|bootstrap stack version",
@@ -20,39 +20,39 @@ _ADVICE = (
     ),
     (
         r"VcpuLimitExceeded|LimitExceeded|quota|limit (has been|was) (reached|exceeded)|TooMany\w+",
-        "ask for a higher quota; `blueprints doctor {name}` shows which, and the command that asks for it",
+        "request a higher quota; `blueprints doctor {name}` shows which one, and the command",
     ),
     (
         r"InsufficientInstanceCapacity|Insufficient capacity",
-        "AWS has no such instance there now: add instance types or zones to the pool, or reserve capacity",
+        "AWS has no free instance there now: add instance types or zones to the pool, or reserve capacity",
     ),
     (
         r"not authorized to perform|AccessDenied|UnauthorizedOperation",
-        "the role that deploys lacks this right: have it granted, then deploy again",
+        "add this permission to the role that deploys, then deploy again",
     ),
     (
         r"another operation \(install/upgrade/rollback\) is in progress",
-        "a release is stuck half-way: take its model out, deploy, put it in again and deploy",
+        "a Helm release is stuck: remove its model from the blueprint, deploy, add it and deploy again",
     ),
     (
         r"already exists",
-        "something of this name is not the stack's: remove it or rename the platform, then deploy again",
+        "another resource has this name: delete it or rename the platform, then deploy again",
     ),
     (
         r"ROLLBACK_COMPLETE|ROLLBACK_FAILED|DELETE_FAILED",
-        "the stack is left from a deployment that failed: `blueprints destroy {name}` removes it",
+        "the stack is left from a failed deployment: `blueprints destroy {name}` deletes it",
     ),
     (
         r"_IN_PROGRESS",
-        "another deployment is under way: wait for its end, then deploy again",
+        "another deployment is running: wait for its end, then deploy again",
     ),
     (
         r"unknown field|field not declared in schema|strict decoding error|no matches for kind",
-        "the cluster refuses the object: its definitions are of another version than this library's",
+        "the cluster has a different version of this resource definition than this library expects",
     ),
     (
         r"timed out|exceeded timeout|context deadline exceeded",
-        "look at the pods of that release with kubectl; when they are well, deploy again",
+        "check the pods of that release with kubectl; when they are ready, deploy again",
     ),
 )
 
@@ -63,14 +63,14 @@ def advice(reason: str, name_or_path: str) -> str | None:
     Parameters
     ----------
     reason
-        What AWS, Helm or the CDK said.
+        Error message of AWS, Helm or the CDK.
     name_or_path
         The blueprint, for commands.
 
     Returns
     -------
     str or None
-        None where the reason has to speak for itself.
+        None if no pattern matches.
     """
     for pattern, what_to_do in _ADVICE:
         if re.search(pattern, reason, re.IGNORECASE):

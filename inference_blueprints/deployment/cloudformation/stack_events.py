@@ -1,4 +1,4 @@
-"""What the CDK command line's output tells of a deployment."""
+"""Reads the events of a deployment from the CDK command line's output."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ResourceEvent:
 
     @property
     def is_complete(self) -> bool:
-        """Whether a resource is ready; the stack itself, which reports too, is none."""
+        """Whether a resource is ready; the stack itself does not count."""
         is_stack = self.resource_type == "AWS::CloudFormation::Stack"
         return self.status in ("CREATE_COMPLETE", "UPDATE_COMPLETE") and not is_stack
 
@@ -54,7 +54,7 @@ class ResourceEvent:
 
     @property
     def is_cause(self) -> bool:
-        """Whether the resource failed of itself, and not because another one did before."""
+        """Whether the resource failed by itself, and not because another one failed."""
         return self.is_failure and bool(self.reason) and not _CONSEQUENCE.search(self.reason)
 
 
@@ -64,7 +64,7 @@ def parse_event(line: str) -> ResourceEvent | None:
     Returns
     -------
     ResourceEvent or None
-        None if the line tells of no resource, as the summary at the end that repeats failures.
+        None if the line is not about a resource, such as the summary at the end that repeats failures.
     """
     match = _EVENT.match(line)
     if match is None:
@@ -79,13 +79,13 @@ def parse_event(line: str) -> ResourceEvent | None:
 
 
 def finished_stack(line: str) -> str | None:
-    """Return the stack that a line of ``cdk deploy`` declares deployed, changed or not."""
+    """Return the stack that a line of ``cdk deploy`` reports as deployed, changed or not."""
     match = _FINISHED.match(line)
     return match["stack"] if match else None
 
 
 def causes(failures: Sequence[ResourceEvent]) -> list[str]:
-    """Return a line a failure: stack, resource, reason.
+    """Return one line per failure: stack, resource, reason.
 
     Parameters
     ----------

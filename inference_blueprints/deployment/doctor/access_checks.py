@@ -17,7 +17,7 @@ _BOOTSTRAP_PARAMETER = "/cdk-bootstrap/hnb659fds/version"
 
 
 def credentials(context: DoctorContext) -> CheckResult:
-    """Say whose credentials these are, and whether the blueprint is meant for them."""
+    """Check that there are credentials, and that they are for the blueprint's account."""
     try:
         number = context.account.number
         context.account.demand(context.environment.account)
@@ -27,12 +27,12 @@ def credentials(context: DoctorContext) -> CheckResult:
 
 
 def command_line(_context: DoctorContext) -> Iterator[CheckResult]:
-    """Find out whether the pinned CDK command line runs.
+    """Check that the pinned CDK command line runs.
 
     Parameters
     ----------
     _context
-        Not needed: the command line is this library's own.
+        Not used: the command line belongs to this library.
     """
     name = "CDK command line"
     package = json.loads((resources.root() / "package.json").read_text(encoding="utf-8"))
@@ -47,21 +47,21 @@ def command_line(_context: DoctorContext) -> Iterator[CheckResult]:
         yield CheckResult(name, "ok", version)
     else:
         found = version or result.stderr.strip()
-        yield CheckResult(name, "error", f"{found} runs, {pinned} is pinned", "make setup")
+        yield CheckResult(name, "error", f"got {found}, {pinned} is pinned", "make setup")
 
 
 def bootstrap(context: DoctorContext) -> Iterator[CheckResult]:
-    """Find out whether account and region are bootstrapped, and recently enough."""
+    """Check that account and region are bootstrapped with a sufficient version."""
     ssm = context.account.client("ssm")
     command = f"blueprints bootstrap {context.name_or_path}"
     try:
         version = int(ssm.get_parameter(Name=_BOOTSTRAP_PARAMETER)["Parameter"]["Value"])
     except ssm.exceptions.ParameterNotFound:
-        place = f"account {context.account.number} has none in {context.account.region}"
+        place = f"account {context.account.number} is not bootstrapped in {context.account.region}"
         yield CheckResult("bootstrap", "error", place, command)
         return
     if version < REQUIRED_BOOTSTRAP_VERSION:
-        message = f"version {version} is there, {REQUIRED_BOOTSTRAP_VERSION} is needed"
+        message = f"got version {version}, {REQUIRED_BOOTSTRAP_VERSION} is needed"
         yield CheckResult("bootstrap", "error", message, command)
     else:
         yield CheckResult("bootstrap", "ok", f"version {version}")

@@ -1,4 +1,4 @@
-"""All checks, one after the other."""
+"""All checks of an account, in order."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CHECKS: Checks[DoctorContext] = {
 
 
 def check_environment(context: DoctorContext) -> Iterator[CheckResult]:
-    """Iterate over everything found; without usable credentials nothing else is asked."""
+    """Iterate over all results; without usable credentials, only these are checked."""
     credentials = access_checks.credentials(context)
     yield credentials
     if credentials.severity != "error":

@@ -1,4 +1,4 @@
-"""What an examination looks at."""
+"""The account and the blueprint that are checked."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from inference_blueprints.spec.types import Blueprint, Environment
 
 @dataclass(frozen=True, slots=True)
 class DoctorContext:
-    """What is examined.
+    """The account and the blueprint that are checked.
 
     Parameters
     ----------
     account
-        Where the blueprint is to be deployed.
+        Account for the deployment.
     blueprint
-        What is to be deployed.
+        The blueprint.
     name_or_path
-        How the user named it, for commands.
+        Name or path of the blueprint, for commands.
     """
 
     account: Account

@@ -1,4 +1,4 @@
-"""Whether the weights can be read: tokens of gated models, prefixes in S3."""
+"""Checks that weights can be read: tokens of gated models, prefixes in S3."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MISSING_BUCKET = {"NoSuchBucket", "404"}
 
 
 def weights(context: DoctorContext) -> Iterator[CheckResult]:
-    """Look at each model's weights; the Hugging Face Hub itself is not asked."""
+    """Check each model's weights, without requests to the Hugging Face Hub."""
     for model in context.blueprint.spec.models:
         if model.weights.s3:
             yield _in_s3(context, model, model.weights.s3)
@@ -27,44 +27,44 @@ def weights(context: DoctorContext) -> Iterator[CheckResult]:
 
 
 def _public(context: DoctorContext, model: Model) -> CheckResult:
-    """Compare a model without a token with what the catalogue knows of its repository."""
+    """Check in the catalogue that a model without a token needs none."""
     repository = model.weights.hugging_face or ""
     known = catalog.models().get(repository)
     if known is not None and known.gated:
         command = context.aws("secretsmanager create-secret --name hugging-face-token --secret-string ...")
-        message = f"{model.name}: {repository} is gated; name a secret with a token in tokenSecretArn"
+        message = f"{model.name}: {repository} is gated; set tokenSecretArn to a secret with a token"
         return CheckResult("weights", "error", message, command)
     return CheckResult("weights", "ok", f"{model.name}: {repository} needs no token")
 
 
 def _token(context: DoctorContext, model: Model, arn: str) -> CheckResult:
-    """Look at a secret without reading what is in it."""
+    """Check a secret without reading its value."""
     secrets = context.account.client("secretsmanager")
     try:
         secret = secrets.describe_secret(SecretId=arn)
     except secrets.exceptions.ResourceNotFoundException:
         command = context.aws("secretsmanager create-secret --name hugging-face-token --secret-string ...")
-        return CheckResult("weights", "error", f"{model.name}: there is no secret {arn}", command)
+        return CheckResult("weights", "error", f"{model.name}: the secret {arn} does not exist", command)
     if "DeletedDate" in secret:
         command = context.aws(f"secretsmanager restore-secret --secret-id {arn}")
         return CheckResult("weights", "error", f"{model.name}: the secret {arn} is being deleted", command)
     if not any(_CURRENT in stages for stages in secret.get("VersionIdsToStages", {}).values()):
         command = context.aws(f"secretsmanager put-secret-value --secret-id {arn} --secret-string ...")
         return CheckResult("weights", "error", f"{model.name}: the secret {arn} is empty", command)
-    return CheckResult("weights", "ok", f"{model.name}: the secret with the token is there")
+    return CheckResult("weights", "ok", f"{model.name}: the secret with the token exists")
 
 
 def _in_s3(context: DoctorContext, model: Model, address: str) -> CheckResult:
-    """Find out whether anything lies below a prefix."""
+    """Check that there are files below a prefix."""
     bucket, _, prefix = address.removeprefix("s3://").partition("/")
     command = f"aws s3 cp --recursive FOLDER {address}"
     try:
         listing = context.account.client("s3").list_objects_v2(Bucket=bucket, Prefix=prefix, MaxKeys=1)
     except ClientError as error:
         if error.response["Error"]["Code"] in _MISSING_BUCKET:
-            message = f"{model.name}: there is no bucket {bucket}"
+            message = f"{model.name}: the bucket {bucket} does not exist"
             return CheckResult("weights", "error", message, f"aws s3 mb s3://{bucket}")
         raise
     if not listing.get("KeyCount"):
-        return CheckResult("weights", "error", f"{model.name}: nothing lies below {address}", command)
-    return CheckResult("weights", "ok", f"{model.name}: {address} holds files")
+        return CheckResult("weights", "error", f"{model.name}: there are no files below {address}", command)
+    return CheckResult("weights", "ok", f"{model.name}: {address} has files")

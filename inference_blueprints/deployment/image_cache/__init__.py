@@ -1,1 +1,1 @@
-"""Snapshots of images: baked in the account, and compared with the plan."""
+"""Bakes snapshots with container images in the account, and compares them with the plan."""

@@ -1,4 +1,4 @@
-"""The state machine that bakes, as it is deployed: found, started, followed."""
+"""Finds, starts and follows the deployed state machine that bakes snapshots."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ POLL_SECONDS = 10.0
 _RUNNING = "RUNNING"
 _SUCCEEDED = "SUCCEEDED"
 
-#: What the user reads of the state machine's states; the others are steps between these.
+#: Text for the user by state of the state machine; other states are steps between these.
 STEPS: Mapping[str, str] = MappingProxyType(
     {
         "StartInstance": "starting an instance",
@@ -29,23 +29,23 @@ STEPS: Mapping[str, str] = MappingProxyType(
         "WaitForImages": "pulling the images",
         "WaitForInstance": "stopping the instance",
         "WaitForSnapshot": "waiting for the snapshot to be complete",
-        "TerminateInstance": "ending the instance",
+        "TerminateInstance": "terminating the instance",
     }
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Baked:
-    """How a bake ended.
+    """Result of a bake.
 
     Parameters
     ----------
     pool
         Name of the pool.
     snapshot_id
-        The snapshot; None where there is none.
+        The snapshot; None if there is none.
     failure
-        Why there is none; empty where there is one.
+        Reason if there is no snapshot, else empty.
     """
 
     pool: str
@@ -54,7 +54,7 @@ class Baked:
 
 
 class Baker:
-    """The deployed state machine of a platform.
+    """Client of the deployed state machine of a platform.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class Baker:
     Raises
     ------
     UserError
-        If it is not deployed.
+        If the state machine is not deployed.
     """
 
     def __init__(self, account: Account, platform: str, *, blueprint: str) -> None:
@@ -77,7 +77,7 @@ class Baker:
         self._bottlerocket = outputs[image_cache.BOTTLEROCKET_OUTPUT]
 
     def running(self, pool: str) -> list[str]:
-        """Return the ARNs of the executions that bake for a pool right now.
+        """Return the ARNs of the running executions for a pool.
 
         Parameters
         ----------
@@ -96,9 +96,9 @@ class Baker:
             ]
 
     def bake(self, snapshots: Sequence[WantedSnapshot], say: Callable[[str], None]) -> Iterator[Baked]:
-        """Bake for several pools at once, and yield each as it ends.
+        """Bake for several pools at once, and yield each result when it is there.
 
-        What is being baked already, with the same images, is followed and not begun again.
+        A running bake with the same images is followed and not started again.
 
         Parameters
         ----------
@@ -108,7 +108,7 @@ class Baker:
         Raises
         ------
         UserError
-            If what is deployed is of another Bottlerocket, a pool has no image, or AWS refuses.
+            If the deployed Bottlerocket version differs, a pool has no image, or AWS refuses.
         """
         for each in snapshots:
             self._demand_sense(each)
@@ -135,7 +135,7 @@ class Baker:
             if error.response["Error"]["Code"] != "ValidationError":
                 raise
             raise UserError(
-                f"there is no stack {self._stack}, which bakes images; "
+                f"the stack {self._stack}, which bakes images, does not exist; "
                 f"run `blueprints deploy {self._blueprint}` first"
             ) from error
         outputs = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
@@ -147,20 +147,20 @@ class Baker:
         return outputs
 
     def _demand_sense(self, wanted: WantedSnapshot) -> None:
-        """Refuse to bake what the nodes could not use, or nothing at all."""
+        """Refuse to bake a snapshot that the nodes cannot use, or that would be empty."""
         if wanted.bottlerocket != self._bottlerocket:
             raise UserError(
                 f"the stack {self._stack} bakes with Bottlerocket {self._bottlerocket}, the nodes have "
-                f"{wanted.bottlerocket}; run `blueprints deploy {self._blueprint}` first, and before it "
-                f"`blueprints upgrade {self._blueprint} --apply` where the lock holds pool '{wanted.pool}'"
+                f"{wanted.bottlerocket}; run `blueprints deploy {self._blueprint}` first; if the lock holds "
+                f"pool '{wanted.pool}', run `blueprints upgrade {self._blueprint} --apply` before that"
             )
         if not wanted.images:
             raise UserError(
-                f"pool '{wanted.pool}' runs nothing, so there is no image to bake; name it in a model"
+                f"pool '{wanted.pool}' has no workers, so there is no image to bake; use it in a model"
             )
 
     def _start(self, wanted: WantedSnapshot, say: Callable[[str], None]) -> str:
-        """Start an execution, or find the one that does the same."""
+        """Start an execution, or find a running one with the same input."""
         order = json.dumps(
             {
                 "pool": wanted.pool,
@@ -171,11 +171,11 @@ class Baker:
             },
             sort_keys=True,
         )
-        # The name is EC2's token as well, of 64 characters at the most; a pool's name has 40.
+        # The name is also EC2's client token, which has at most 64 characters; a pool's name has at most 40.
         name = f"{wanted.pool}_{hashlib.sha256(order.encode()).hexdigest()[:12]}"
         for execution in self.running(wanted.pool):
             if execution.rpartition(":")[2].startswith(f"{name}_"):
-                say(f"{wanted.pool}: is being baked already")
+                say(f"{wanted.pool}: a bake is already running")
                 return execution
         say(f"{wanted.pool}: baking {', '.join(wanted.images)}")
         answer = self._states.start_execution(
@@ -184,7 +184,7 @@ class Baker:
         return str(answer["executionArn"])
 
     def _tell(self, pool: str, execution: str, steps: dict[str, str], say: Callable[[str], None]) -> None:
-        """Say which step a bake is at, once a step."""
+        """Report each step of a bake once."""
         events = self._states.get_execution_history(executionArn=execution, reverseOrder=True, maxResults=20)[
             "events"
         ]
@@ -196,7 +196,7 @@ class Baker:
             say(f"{pool}: {step}")
 
     def _ended(self, pool: str, answer: Mapping[str, Any]) -> Baked:
-        """Return how an execution ended."""
+        """Return the result of an execution."""
         if answer["status"] == _SUCCEEDED:
             return Baked(pool, json.loads(answer["output"])["snapshotId"])
         if answer["status"] == "FAILED":
@@ -204,6 +204,6 @@ class Baker:
         return Baked(
             pool,
             None,
-            f"the execution was ended from outside ({answer['status']}), so its instance may still run; "
+            f"the execution was stopped ({answer['status']}), so its instance may still run; "
             f"look for instances with the tag {image_cache.POOL_TAG}={pool}",
         )

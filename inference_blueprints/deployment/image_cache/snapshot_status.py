@@ -1,4 +1,4 @@
-"""Whether the snapshots that a blueprint names can be used, and still hold what the plan needs."""
+"""Checks that the snapshots of a blueprint can be used, and contain the images of the plan."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from inference_blueprints.catalog.tags import PLATFORM_TAG
 from inference_blueprints.deployment.aws.account import Account, described
 from inference_blueprints.deployment.image_cache.wanted_snapshot import WantedSnapshot
 
-#: ``current`` is as it should be; ``stale`` works and spares less than it could, or nothing; with
-#: ``unusable`` no node of the pool starts; ``absent``: none is named, and nodes pull.
+#: ``current``: has the right images; ``stale``: works, but saves less time or none; ``unusable``: no node of
+#: the pool starts; ``absent``: the blueprint names no snapshot, so nodes pull their images.
 State = Literal["current", "stale", "unusable", "absent"]
 _COMPLETED = "completed"
-#: EC2's words for an id that names nothing of this account and region.
+#: EC2's error codes for an id that does not exist in this account and region.
 _MISSING = frozenset({"InvalidSnapshot.NotFound", "InvalidSnapshotID.Malformed"})
 
 
@@ -31,19 +31,19 @@ class SnapshotStatus:
     pool
         Name of the pool.
     snapshot_id
-        Id that the blueprint names; None where it names none.
+        Id in the blueprint; None if there is none.
     state
-        What it is good for.
+        State of the snapshot.
     remarks
-        Why, and what to do.
+        Reasons for the state, and what to do.
     taken
-        When, in ISO 8601; None where there is none.
+        Creation time in ISO 8601; None if there is no snapshot.
     age_days
-        How long ago, in whole days; None where there is none.
+        Age in whole days; None if there is no snapshot.
     size_gib
-        Size of the volume that it is of; None where there is none.
+        Size of the volume; None if there is no snapshot.
     others
-        Complete snapshots of this platform's pool that the blueprint does not name, the newest first.
+        Other complete snapshots of this pool, the newest first.
     """
 
     pool: str
@@ -67,14 +67,14 @@ class SnapshotStatus:
 def snapshot_status(
     account: Account, platform: str, wanted: WantedSnapshot, *, now: datetime
 ) -> SnapshotStatus:
-    """Compare the snapshot that a pool names with what the plan needs on it.
+    """Compare the snapshot of a pool with the plan.
 
     Parameters
     ----------
     wanted
-        The pool, and what its snapshot has to hold.
+        The pool, and the required content of its snapshot.
     now
-        The present, with its time zone.
+        Current time, with its time zone.
 
     Raises
     ------
@@ -84,13 +84,13 @@ def snapshot_status(
     ec2 = account.client("ec2")
     others = tuple(_others(ec2, platform, wanted))
     if wanted.named is None:
-        remark = "none is named, so nodes pull their images"
+        remark = "the blueprint names no snapshot, so nodes pull their images"
         if others:
-            remark += f"; {others[0]} is the newest of this pool, write it to ebsSnapshot.id"
+            remark += f"; write the newest one of this pool, {others[0]}, to ebsSnapshot.id"
         return SnapshotStatus(wanted.pool, None, "absent", (remark,), others=others)
     snapshot = _described(ec2, wanted.named)
     if snapshot is None:
-        remark = f"there is no {wanted.named} in {account.region}, so no node starts"
+        remark = f"{wanted.named} does not exist in {account.region}, so no node starts"
         return SnapshotStatus(wanted.pool, wanted.named, "unusable", (remark,), others=others)
     unusable = tuple(_obstacles(snapshot, wanted))
     stale = tuple(_differences(snapshot, wanted))
@@ -108,7 +108,7 @@ def snapshot_status(
 
 
 def _described(ec2: Any, snapshot_id: str) -> Mapping[str, Any] | None:
-    """Return what EC2 says of a snapshot; None where there is none."""
+    """Return EC2's description of a snapshot; None if it does not exist."""
     try:
         [snapshot] = ec2.describe_snapshots(SnapshotIds=[snapshot_id])["Snapshots"]
     except ClientError as error:
@@ -133,44 +133,44 @@ def _others(ec2: Any, platform: str, wanted: WantedSnapshot) -> Iterator[str]:
 
 
 def _obstacles(snapshot: Mapping[str, Any], wanted: WantedSnapshot) -> Iterator[str]:
-    """Yield why no volume can be made of it."""
+    """Yield reasons why no volume can be created from the snapshot."""
     if snapshot["State"] != _COMPLETED:
-        yield f"it is {snapshot['State']} and not {_COMPLETED}, so no node starts"
+        yield f"it is {snapshot['State']}, not {_COMPLETED}, so no node starts"
     if snapshot["VolumeSize"] > wanted.size_gib:
         yield (
-            f"it is of {snapshot['VolumeSize']} GiB, the pool's disk.sizeGib is {wanted.size_gib}, so no "
+            f"it has {snapshot['VolumeSize']} GiB, the pool's disk.sizeGib is {wanted.size_gib}, so no "
             f"node starts; set it to {snapshot['VolumeSize']}, or bake again"
         )
 
 
 def _differences(snapshot: Mapping[str, Any], wanted: WantedSnapshot) -> Iterator[str]:
-    """Yield what the plan has changed since it was baked."""
+    """Yield the differences between the snapshot and the plan."""
     tags = {tag["Key"]: tag["Value"] for tag in snapshot.get("Tags", [])}
     baked = tags.get(image_cache.IMAGES_TAG)
     if baked is None:
-        yield "it was not baked by this library, so nobody knows what is on it"
+        yield "it was not baked by this library, so its content is unknown"
         return
     if baked != wanted.images_digest:
-        yield f"its images are others; nodes pull {', '.join(wanted.images)}; bake again"
+        yield f"it has other images, so nodes pull {', '.join(wanted.images)}; bake again"
     bottlerocket = tags.get(image_cache.BOTTLEROCKET_TAG)
     if bottlerocket != wanted.bottlerocket:
         yield f"it was baked with {bottlerocket}, the nodes have {wanted.bottlerocket}; bake again"
     if tags.get(image_cache.SNAPSHOTTER_TAG) != image_cache.SNAPSHOTTER:
-        yield f"it was not unpacked by {image_cache.SNAPSHOTTER}, so nodes empty it; bake again"
+        yield f"its images were not unpacked by {image_cache.SNAPSHOTTER}, so nodes delete them; bake again"
 
 
 def _foreign_key(account: Account, snapshot: Mapping[str, Any]) -> Iterator[str]:
-    """Yield whose rights on a key decide whether nodes start."""
+    """Yield the permissions on a customer's key that nodes need to start."""
     key = snapshot.get("KmsKeyId")
     if not key:
         return
     try:
         manager = account.client("kms").describe_key(KeyId=key)["KeyMetadata"]["KeyManager"]
     except ClientError as error:
-        yield f"its key {key} could not be looked at: {described(error)}"
+        yield f"its key {key} could not be checked: {described(error)}"
         return
     if manager == "CUSTOMER":
         yield (
-            f"it is encrypted with {key}: that key's policy has to let Karpenter's role use it through EC2 "
+            f"it is encrypted with {key}: the key policy must let Karpenter's role use the key through EC2 "
             "(kms:CreateGrant, Decrypt, DescribeKey, GenerateDataKeyWithoutPlaintext, ReEncrypt*)"
         )

@@ -1,4 +1,4 @@
-"""What a pool's snapshot has to hold."""
+"""The required content of a pool's snapshot."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from inference_blueprints.spec.wording import allowed, quote, suggestion
 
 @dataclass(frozen=True, slots=True)
 class WantedSnapshot:
-    """A pool that asks for a snapshot, and what the plan puts on it.
+    """A pool with ``ebsSnapshot``, and the required content of its snapshot.
 
     Parameters
     ----------
     pool
         Name of the pool.
     named
-        Id that the blueprint names; None where it names none yet.
+        Id in the blueprint; None if there is none yet.
     architecture
-        Of the pool's instance types.
+        Architecture of the pool's instance types.
     size_gib
         Size of the nodes' data volume.
     bottlerocket
@@ -42,24 +42,24 @@ class WantedSnapshot:
 
     @property
     def images_digest(self) -> str:
-        """What tells its images from others."""
+        """Digest of the list of images."""
         return images_digest(self.images)
 
 
 def wanted_snapshots(
     blueprint: Blueprint, plan: ServingPlan, only: Collection[str] = ()
 ) -> list[WantedSnapshot]:
-    """Return the pools that ask for a snapshot, in the blueprint's order.
+    """Return the pools with ``ebsSnapshot``, in the blueprint's order.
 
     Parameters
     ----------
     only
-        Names of pools that are meant; empty for all.
+        Names of the pools to return; empty for all.
 
     Raises
     ------
     UserError
-        If one of ``only`` is no pool or asks for no snapshot.
+        If one of ``only`` is not a pool, or has no ``ebsSnapshot``.
     """
     pools = {pool.name: pool for pool in blueprint.spec.pools}
     for name in only:
@@ -67,8 +67,8 @@ def wanted_snapshots(
             raise UserError(f"got {quote(name)}, {allowed('pool', pools)}{suggestion(name, pools)}")
         if not pools[name].image_acceleration.ebs_snapshot:
             raise UserError(
-                f"pool {quote(name)} pulls its images; to have them baked, write "
-                "`imageAcceleration: {ebsSnapshot: {}}` there and deploy"
+                f"pool {quote(name)} has no `ebsSnapshot`; add `imageAcceleration: {{ebsSnapshot: {{}}}}` to "
+                "it and deploy"
             )
     return [
         _wanted(pool, plan, _node_image(blueprint, pool.name))
@@ -78,10 +78,10 @@ def wanted_snapshots(
 
 
 def _node_image(blueprint: Blueprint, pool: str) -> NodeImage:
-    """Return what a pool's nodes boot; a cluster of another kind than EKS has no such nodes."""
+    """Return the node image of a pool; only EKS clusters have one."""
     eks, releases = blueprint.spec.cluster.eks, blueprint.releases
     if eks is None:
-        raise UserError("snapshots of images are for nodes of EKS, and the blueprint has no cluster.eks")
+        raise UserError("snapshots of images need EKS nodes, and the blueprint has no cluster.eks")
     return releases.held_pools.get(pool, NodeImage(eks.version, releases.bottlerocket))
 
 

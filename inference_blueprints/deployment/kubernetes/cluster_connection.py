@@ -1,4 +1,4 @@
-"""The way into a cluster: the environment's credentials as a token that its API server takes."""
+"""Connects to a cluster with a token that is made from the environment's credentials."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
 from inference_blueprints.errors import UserError
 
 _PREFIX = "k8s-aws-v1."
-#: How long the signature holds, in seconds; EKS takes a token for 15 minutes from its signing.
+#: Validity of the signature in seconds; EKS accepts a token for 15 minutes after it was signed.
 _SIGNED_SECONDS = 60
 
 
 def token(credentials: Credentials, region: str, cluster: str) -> str:
-    """Return what ``aws eks get-token`` prints: a signed question to STS of who one is, bound to a cluster.
+    """Return the token that ``aws eks get-token`` prints: a signed STS request that is bound to a cluster.
 
     Parameters
     ----------
@@ -49,14 +49,14 @@ def token(credentials: Credentials, region: str, cluster: str) -> str:
 
 
 def connect(account: Account, cluster: str, directory: Path) -> Kubectl:
-    """Return kubectl for a cluster, with the rights that the environment's credentials have in it.
+    """Return kubectl for a cluster, with the permissions of the environment's credentials.
 
     Parameters
     ----------
     account
-        Where the cluster is.
+        Account of the cluster.
     directory
-        A folder that nobody else can read, for the token.
+        A private folder for the token.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def connect(account: Account, cluster: str, directory: Path) -> Kubectl:
 
 
 def describe(account: Account, cluster: str) -> dict[str, Any]:
-    """Return what EKS says of a cluster.
+    """Return EKS's description of a cluster.
 
     Parameters
     ----------
@@ -90,13 +90,13 @@ def describe(account: Account, cluster: str) -> dict[str, Any]:
         try:
             description: dict[str, Any] = eks.describe_cluster(name=cluster)["cluster"]
         except eks.exceptions.ResourceNotFoundException as error:
-            message = f"there is no cluster {cluster} in account {account.number}, {account.region}"
+            message = f"the cluster {cluster} does not exist in account {account.number}, {account.region}"
             raise UserError(message) from error
     return description
 
 
 def _kubeconfig(description: dict[str, Any], bearer: str) -> str:
-    """Spell out server, authority and token; kubectl reads JSON as it reads YAML."""
+    """Return a kubeconfig with server, authority and token, as JSON."""
     server = {
         "server": description["endpoint"],
         "certificate-authority-data": description["certificateAuthority"]["data"],

@@ -1,4 +1,4 @@
-"""Kubectl, the very one that CDK runs at deployment, speaking to one API server."""
+"""Runs the same kubectl binary that CDK runs at deployment, against one API server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KubernetesObject = Mapping[str, Any]
 
 
 class KubectlFailed(Exception):  # noqa: N818 - the name says what happened
-    """Kubectl exited with an error; the text is its own."""
+    """Kubectl exited with an error; the message is kubectl's."""
 
 
 class Kubectl:
@@ -30,26 +30,26 @@ class Kubectl:
     Parameters
     ----------
     kubeconfig
-        The server and who asks.
+        File with the server and the credentials.
     """
 
     def __init__(self, kubeconfig: Path) -> None:
         self._kubeconfig = kubeconfig
 
     def run(self, *arguments: str, document: Mapping[str, Any] | None = None) -> str:
-        """Run kubectl and return what it prints.
+        """Run kubectl and return its output.
 
         Parameters
         ----------
         arguments
-            Such as ``get``, ``nodes``.
+            Arguments such as ``get``, ``nodes``.
         document
-            Given on standard input, for arguments with ``--filename -``.
+            Standard input, for arguments with ``--filename -``.
 
         Raises
         ------
         KubectlFailed
-            When it exits with an error.
+            If kubectl exits with an error.
         """
         try:
             result = subprocess.run(
@@ -68,12 +68,12 @@ class Kubectl:
         return result.stdout
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """Start kubectl for a command that lasts, such as ``port-forward``; the caller ends it.
+        """Start a command that keeps running, such as ``port-forward``; the caller stops it.
 
         Returns
         -------
         subprocess.Popen
-            Its standard output brings its errors too.
+            Standard output includes the errors.
         """
         return subprocess.Popen(
             self._command(*arguments),
@@ -85,7 +85,7 @@ class Kubectl:
         )
 
     def get(self, *arguments: str) -> list[dict[str, Any]]:
-        """Return objects as the server holds them.
+        """Return objects from the server.
 
         Parameters
         ----------
@@ -95,7 +95,7 @@ class Kubectl:
         Raises
         ------
         KubectlFailed
-            When it exits with an error.
+            If kubectl exits with an error.
         """
         items: list[dict[str, Any]] = json.loads(self.run("get", *arguments, "--output", "json"))["items"]
         return items
@@ -106,49 +106,49 @@ class Kubectl:
         Parameters
         ----------
         objects
-            What is applied, all in one call.
+            Objects to apply, all in one call.
 
         Raises
         ------
         KubectlFailed
-            With the server's words on every object that it refuses.
+            With the server's message on every object that it refuses.
         """
         self._apply(objects)
 
     def check(self, objects: Sequence[KubernetesObject]) -> None:
-        """Have the server judge objects as if they were applied (dry run), and keep none.
+        """Let the server check objects in a dry run, without creating them.
 
-        Schemas, enumerations, CEL rules, admission plug-ins and webhooks all speak. The namespaces and the
-        definitions of custom resources must be there.
+        This includes schemas, enumerations, CEL rules, admission plug-ins and webhooks. The namespaces and
+        the definitions of custom resources must exist.
 
         Parameters
         ----------
         objects
-            What is judged, all in one call.
+            Objects to check, all in one call.
 
         Raises
         ------
         KubectlFailed
-            With the server's words on every object that it refuses.
+            With the server's message on every object that it refuses.
         """
         self._apply(objects, "--dry-run=server")
 
     def wait_until(self, condition: Callable[[], bool], what: str, *, timeout_seconds: float = 240) -> None:
-        """Ask again and again until something holds.
+        """Wait until a condition holds.
 
         Parameters
         ----------
         condition
-            Asked after ever longer pauses, a second at most; a failing kubectl counts as not yet.
+            Called after increasing pauses of at most a second; an error of kubectl counts as False.
         what
-            For the error message.
+            Description for the error message.
         timeout_seconds
-            How long at most; long, for a machine that does much else.
+            Maximum time; long enough for a busy machine.
 
         Raises
         ------
         TimeoutError
-            When it does not hold in time; the last words of kubectl are added.
+            If the condition does not hold in time; the last error of kubectl is added.
         """
         deadline = time.monotonic() + timeout_seconds
         reason = ""
@@ -167,7 +167,7 @@ class Kubectl:
         return [str(tools.kubectl()), "--kubeconfig", str(self._kubeconfig), *arguments]
 
     def _environment(self) -> dict[str, str]:
-        """Keep the user's own configuration of kubectl out, and let a proxy of theirs in."""
+        """Return an environment without the user's kubectl configuration, but with the user's proxy."""
         passed = {name: os.environ[name] for name in _PROXY_VARIABLES if name in os.environ}
         home = str(self._kubeconfig.parent)
         return {"HOME": home, "PATH": os.environ.get("PATH", os.defpath), **passed}

@@ -1,4 +1,4 @@
-"""A port of this machine that leads to a pod, through the API server."""
+"""Forwards a local port to a pod through the API server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from inference_blueprints.deployment.kubernetes.kubectl import KubectlFailed
 
 _LOOPBACK = "127.0.0.1"
 _OPEN = re.compile(rf"Forwarding from {re.escape(_LOOPBACK)}:(\d+) ->")
-#: How long kubectl may take to open the port, in seconds.
+#: Maximum time in seconds for kubectl to open the port.
 OPENING_SECONDS = 30.0
 _READ_BYTES = 4096
 
@@ -24,12 +24,12 @@ class Starter(Protocol):
     """The part of kubectl that is needed here."""
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """Start it with arguments."""
+        """Start kubectl with arguments."""
 
 
 @contextmanager
 def forwarded(kubectl: Starter, namespace: str, pod: str, port: int) -> Iterator[str]:
-    """Open a port of the loopback interface, chosen by the operating system, that leads to a pod's.
+    """Forward a free port of the loopback interface to a pod.
 
     Parameters
     ----------
@@ -39,12 +39,12 @@ def forwarded(kubectl: Starter, namespace: str, pod: str, port: int) -> Iterator
     Yields
     ------
     str
-        Such as ``http://127.0.0.1:40123``.
+        Address such as ``http://127.0.0.1:40123``.
 
     Raises
     ------
     KubectlFailed
-        If the port does not open; kubectl's own words.
+        If the port does not open, with kubectl's message.
     """
     target = ("--namespace", namespace, f"pod/{pod}", f":{port}")
     with kubectl.start("port-forward", "--address", _LOOPBACK, *target) as process:
@@ -55,18 +55,18 @@ def forwarded(kubectl: Starter, namespace: str, pod: str, port: int) -> Iterator
 
 
 def _local_port(process: subprocess.Popen[str]) -> str:
-    """Read on until kubectl names the port."""
+    """Read kubectl's output until it names the port."""
     assert process.stdout is not None  # noqa: S101 - it was started with a pipe
     said = ""
     deadline = time.monotonic() + OPENING_SECONDS
     while (left := deadline - time.monotonic()) > 0:
         if not select.select([process.stdout], [], [], left)[0]:
             break
-        # Past the stream's own buffer, which would hide lines from `select`.
+        # Bypasses the stream's buffer, which would hide lines from `select`.
         piece = os.read(process.stdout.fileno(), _READ_BYTES)
         if not piece:
-            raise KubectlFailed(said.strip() or "kubectl port-forward ended without a word")
+            raise KubectlFailed(said.strip() or "kubectl port-forward ended without output")
         said += piece.decode(errors="replace")
         if found := _OPEN.search(said):
             return found[1]
-    raise KubectlFailed(f"no port was opened within {OPENING_SECONDS:.0f} s: {said.strip()}")
+    raise KubectlFailed(f"the port was not opened within {OPENING_SECONDS:.0f} s: {said.strip()}")

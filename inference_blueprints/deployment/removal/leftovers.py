@@ -1,7 +1,7 @@
-"""What costs money and carries a platform's tags: found, swept away, and proven to be gone.
+"""Finds and deletes billable resources with a platform's tags.
 
-Karpenter, the VPC network plug-in and the EBS driver make resources that no stack knows. They tag them with
-the cluster's name, and with the platform's tag where this library says so.
+Karpenter, the VPC network plug-in and the EBS driver create resources outside all stacks. They tag them with
+the cluster's name, and with the platform's tag if this library configures it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from inference_blueprints.catalog.tags import PLATFORM_TAG
 from inference_blueprints.deployment.aws.account import Account
 
-#: How often EC2 is asked, in seconds.
+#: Seconds between two requests to EC2.
 POLL_SECONDS = 2.0
 _TAGS_AT_ONCE = 20
 _NODE_POOL_TAG = "karpenter.sh/nodepool"
@@ -30,7 +30,7 @@ class Leftover:
     kind
         Key of `EC2_KINDS`, or ``load balancer``.
     identifier
-        Its id or ARN.
+        Id or ARN.
     """
 
     kind: str
@@ -50,11 +50,11 @@ class Ec2Kind:
     identifier
         Key of a resource's id.
     delete
-        Operation that deletes it, and the parameter that takes the id; a list where the name is plural.
+        Operation that deletes it, and the parameter for the id; a list if its name is plural.
     state
-        Key of its state; None where a listed resource always exists.
+        Key of its state; None if a listed resource always exists.
     gone
-        States that cost nothing any more.
+        States without cost.
     tags
         Key of its tags.
     """
@@ -68,7 +68,7 @@ class Ec2Kind:
     tags: str = "Tags"
 
 
-#: In the order in which they are deleted. Operations as the Amazon EC2 API Reference names them.
+#: In the order of deletion. The operations are those of the Amazon EC2 API Reference.
 EC2_KINDS: Mapping[str, Ec2Kind] = {
     "instance": Ec2Kind(
         "describe_instances",
@@ -101,7 +101,7 @@ EC2_KINDS: Mapping[str, Ec2Kind] = {
 
 
 def owner_tags(platform: str) -> Tags:
-    """Return the tags any one of which makes a resource the platform's.
+    """Return the tags of a platform's resources; one of them is enough.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def owner_tags(platform: str) -> Tags:
 
 
 def leftovers(account: Account, platform: str) -> list[Leftover]:
-    """Return every billable resource of a platform, those of its stacks included."""
+    """Return every billable resource of a platform, including those of its stacks."""
     owners = owner_tags(platform)
     found = [each for kind in EC2_KINDS for each in _in_ec2(account.client("ec2"), kind, owners)]
     found += _load_balancers(account.client("elbv2"))
@@ -124,7 +124,7 @@ def leftovers(account: Account, platform: str) -> list[Leftover]:
 
 
 def nodes_of_pools(account: Account, platform: str) -> list[str]:
-    """Return the ids of instances that Karpenter started and that have not ended."""
+    """Return the ids of instances that Karpenter started and that are not terminated."""
     cluster = _cluster_tag(platform)
     return [
         instance.identifier
@@ -141,14 +141,14 @@ def sweep(
     patience_seconds: float,
     say: Callable[[str], None],
 ) -> None:
-    """Delete what no stack owns, again and again while something holds it, until it is gone or patience ends.
+    """Delete resources that no stack owns, and retry until they are gone or the time is over.
 
     Parameters
     ----------
     owned
-        Physical ids of the resources of stacks, which are the stacks' business.
+        Physical ids of the stacks' resources, which are not deleted here.
     patience_seconds
-        How long instances may take to end, for they hold volumes and network interfaces.
+        Maximum time; instances need some to end, and hold volumes and network interfaces until then.
     say
         Called with a line for each resource that is deleted.
     """
@@ -157,7 +157,7 @@ def sweep(
     while left := [each for each in leftovers(account, platform) if each.identifier not in owned]:
         for each in left:
             if each not in told:
-                say(f"{each.kind} {each.identifier}: deleting, for no stack owns it")
+                say(f"{each.kind} {each.identifier}: deleting, because no stack owns it")
                 told.add(each)
         _delete(account, left)
         if time.monotonic() > deadline:
@@ -166,7 +166,7 @@ def sweep(
 
 
 def _delete(account: Account, left: Sequence[Leftover]) -> None:
-    """Ask once for each; a refusal because another one is in use is no failure until patience ends."""
+    """Try to delete each resource once; a refusal because it is in use is not an error yet."""
     ec2, balancers = account.client("ec2"), account.client("elbv2")
     instances = [each for each in left if each.kind == "instance"]
     for each in instances or left:
@@ -182,7 +182,7 @@ def _delete(account: Account, left: Sequence[Leftover]) -> None:
                 raise
 
 
-#: EC2's words for what is still held by something that is going (Amazon EC2 API Reference, error codes).
+#: EC2's error codes for resources that are still in use or already gone (Amazon EC2 API Reference).
 _NOT_YET = frozenset(
     {
         "VolumeInUse",
@@ -197,12 +197,12 @@ _NOT_YET = frozenset(
 
 
 def _cluster_tag(platform: str) -> str:
-    """Return the key of the tag by which Kubernetes' components know what is theirs."""
+    """Return the key of the tag with which Kubernetes components mark their resources."""
     return f"kubernetes.io/cluster/{platform}"
 
 
 def _in_ec2(ec2: Any, kind: str, tag_keys: Iterable[str]) -> Iterator[tuple[Leftover, Tags]]:
-    """Iterate over what EC2 lists of one kind under any of some tags, whatever their values."""
+    """Iterate over EC2's resources of one kind that have any of these tag keys."""
     how = EC2_KINDS[kind]
     filters = [{"Name": "tag-key", "Values": list(tag_keys)}]
     for resource in _listed(ec2, how.describe, how.answers, Filters=filters):
@@ -212,7 +212,7 @@ def _in_ec2(ec2: Any, kind: str, tag_keys: Iterable[str]) -> Iterator[tuple[Left
 
 
 def _listed(client: Any, operation: str, keys: Sequence[str], **filters: Any) -> list[dict[str, Any]]:
-    """Return what all pages of an operation list under nested keys."""
+    """Return the items of all pages of an operation, at nested keys."""
     found: list[dict[str, Any]] = list(client.get_paginator(operation).paginate(**filters))
     for key in keys:
         found = [inner for outer in found for inner in outer[key]]
@@ -220,7 +220,7 @@ def _listed(client: Any, operation: str, keys: Sequence[str], **filters: Any) ->
 
 
 def _load_balancers(balancers: Any) -> Iterator[tuple[Leftover, Tags]]:
-    """Iterate over all load balancers, which cannot be asked for by a tag."""
+    """Iterate over all load balancers, which cannot be filtered by tag."""
     listed = _listed(balancers, "describe_load_balancers", ["LoadBalancers"])
     arns = [balancer["LoadBalancerArn"] for balancer in listed]
     for first in range(0, len(arns), _TAGS_AT_ONCE):

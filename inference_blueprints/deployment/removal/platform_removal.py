@@ -1,4 +1,4 @@
-"""Takes a platform away, whole or what its blueprint no longer names, and proves it."""
+"""Deletes a platform, or its stacks that are no longer in the blueprint, and checks the result."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from inference_blueprints.deployment.removal.stack_deletion import Retained, del
 from inference_blueprints.errors import UserError
 from inference_blueprints.synthesis import synthesise
 
-#: How long the nodes of pools may take to end after their pools, in seconds.
+#: Maximum time in seconds for nodes to end after their pools are deleted.
 DRAIN_SECONDS = 900.0
-#: How long what no stack owns may take to go, in seconds.
+#: Maximum time in seconds to delete resources that no stack owns.
 SWEEP_SECONDS = 600.0
 _CLUSTER, _PLATFORM, _CAPACITY = (FOUNDATIONS.index(kind) for kind in ("Cluster", "Platform", "Capacity"))
 
 
 class Removal:
-    """What `destroy` and `prune` do to one platform.
+    """Implements `destroy` and `prune` for one platform.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Removal:
             return deployed_stacks(self._account.client("cloudformation"), self._platform)
 
     def unnamed_stacks(self) -> list[DeployedStack]:
-        """Return the platform's stacks that the blueprint no longer makes.
+        """Return the platform's stacks that are no longer in the blueprint.
 
         Raises
         ------
@@ -72,7 +72,7 @@ class Removal:
         return [stack for stack in self.stacks() if stack.name not in named]
 
     def prune(self, stacks: Sequence[DeployedStack]) -> list[Retained]:
-        """Delete some stacks, those that stand highest first.
+        """Delete some stacks, in the order of their dependencies.
 
         Raises
         ------
@@ -85,7 +85,7 @@ class Removal:
         return retained
 
     def destroy(self) -> list[Retained]:
-        """Delete everything: models, then pools with their nodes, then what they stand on.
+        """Delete everything: models, then pools with their nodes, then the stacks on which they depend.
 
         Returns
         -------
@@ -95,7 +95,7 @@ class Removal:
         Raises
         ------
         UserError
-            If something cannot be deleted, or anything billable is left; run again, it goes on where it was.
+            If something cannot be deleted, or something billable is left. Another run continues from there.
         """
         retained = self._delete_from(_CAPACITY)
         self._drain()
@@ -110,13 +110,13 @@ class Removal:
         return self.prune([stack for stack in self.stacks() if stack.level >= level])
 
     def _drain(self) -> None:
-        """Wait for Karpenter to end the nodes of the pools that are gone, while there is a Karpenter."""
+        """Wait until Karpenter has ended the nodes of the deleted pools, while Karpenter is still there."""
         deadline = time.monotonic() + DRAIN_SECONDS
         if not any(stack.level == _PLATFORM for stack in self.stacks()):
             return
         while nodes := self._nodes():
             if time.monotonic() > deadline:
-                self._say(f"nodes that did not end by themselves: {', '.join(nodes)}")
+                self._say(f"nodes that Karpenter did not end in time: {', '.join(nodes)}")
                 return
             time.sleep(leftovers.POLL_SECONDS)
 
@@ -125,7 +125,7 @@ class Removal:
             return leftovers.nodes_of_pools(self._account, self._platform)
 
     def _sweep(self) -> None:
-        """Delete what no stack owns, before the network that it is in."""
+        """Delete resources that no stack owns, before their network is deleted."""
         with readable_errors():
             owned = physical_ids(self._account.client("cloudformation"), self.stacks())
             leftovers.sweep(
@@ -133,15 +133,15 @@ class Removal:
             )
 
     def _prove(self) -> None:
-        """Look once more, for everything."""
+        """Check that nothing is left."""
         with readable_errors():
             left = leftovers.leftovers(self._account, self._platform)
         names = [f"{each.kind} {each.identifier}" for each in left]
         names += [f"stack {stack.name}" for stack in self.stacks()]
         if names:
             raise UserError(
-                f"still there, and billed: {', '.join(names)}; "
-                f"run `blueprints destroy {self._blueprint}` again, or remove them by hand"
+                f"these billable resources are left: {', '.join(names)}; "
+                f"run `blueprints destroy {self._blueprint}` again, or delete them by hand"
             )
 
     def _delete(self, wave: Sequence[DeployedStack]) -> list[Retained]:

@@ -1,4 +1,4 @@
-"""Deletes stacks and waits until they are gone."""
+"""Deletes stacks and waits for the end."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from inference_blueprints.deployment.cloudformation.deployed_stacks import Deplo
 from inference_blueprints.deployment.cloudformation.failure_advice import advice
 from inference_blueprints.errors import UserError
 
-#: How often CloudFormation is asked, in seconds.
+#: Seconds between two requests to CloudFormation.
 POLL_SECONDS = 2.0
 _NESTED_TYPE = "AWS::CloudFormation::Stack"
 
 
 @dataclass(frozen=True, slots=True)
 class Retained:
-    """What a deleted stack left behind because its policy says so.
+    """A resource that a deleted stack left behind because of its deletion policy.
 
     Parameters
     ----------
@@ -36,30 +36,30 @@ class Retained:
 def delete_stacks(
     cloudformation: Any, stacks: Sequence[DeployedStack], *, blueprint: str, say: Callable[[str], None]
 ) -> list[Retained]:
-    """Delete stacks side by side, protected ones too.
+    """Delete stacks at the same time, including protected ones.
 
     Parameters
     ----------
     stacks
-        Stacks that do not stand on one another.
+        Stacks that do not depend on one another.
     blueprint
         Name or path, for commands in messages.
     say
-        Called with a line for each stack that begins and ends.
+        Called with a line at the start and the end of each deletion.
 
     Returns
     -------
     list of Retained
-        What CloudFormation kept.
+        Resources that CloudFormation kept.
 
     Raises
     ------
     UserError
-        If a stack cannot be deleted: its resources that failed, their reasons and what to do.
+        If a stack cannot be deleted, with the failed resources, the reasons and what to do.
     """
     busy = [f"{stack.name} is {stack.status}" for stack in stacks if _is_changing(stack.status)]
     if busy:
-        raise UserError(f"{'; '.join(busy)}: wait for its end, then run this again")
+        raise UserError(f"{'; '.join(busy)}; wait until this operation ends, then run this command again")
     for stack in stacks:
         say(f"{stack.name}: deleting")
         cloudformation.update_termination_protection(
@@ -74,12 +74,12 @@ def delete_stacks(
 
 
 def _is_changing(status: str) -> bool:
-    """Whether something else works on the stack; a deletion under way is simply joined."""
+    """Whether another operation changes the stack; a running deletion does not count."""
     return status.endswith("_IN_PROGRESS") and status not in {"DELETE_IN_PROGRESS", "REVIEW_IN_PROGRESS"}
 
 
 def _outcome(cloudformation: Any, stack: DeployedStack, say: Callable[[str], None]) -> list[str]:
-    """Wait for the end of a deletion and return why it failed, if it did."""
+    """Wait for the end of a deletion and return the reasons if it failed."""
     while (status := _status(cloudformation, stack)) == "DELETE_IN_PROGRESS":
         time.sleep(POLL_SECONDS)
     if status == "DELETE_COMPLETE":

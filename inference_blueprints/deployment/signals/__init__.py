@@ -1,1 +1,1 @@
-"""Commands about the signal store: where it is, and what is in it."""
+"""Finds and reads the signal store."""

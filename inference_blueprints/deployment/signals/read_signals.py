@@ -1,4 +1,4 @@
-"""Reads signals by the platform's own library, `runtime/signals`, in a process of its own."""
+"""Reads signals with the platform's library, `runtime/signals`, in a separate process."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from inference_blueprints import resources
 from inference_blueprints.deployment.signals.signal_store_address import StoreAddress
 from inference_blueprints.errors import UserError
 
-#: A signal as `runtime/signals/__main__.py` prints it: name, key and the record.
+#: A signal in the format of `runtime/signals/__main__.py`: name, key and the record.
 Record = Mapping[str, Any]
-# The program's exit codes: everything is there, or something is missing; and there is no answer.
+# The program's exit codes: all values found, or some missing; and no answer.
 _ANSWERED: Final = (0, 3)
 _NO_ANSWER: Final = 2
-#: What to do, by what the program says first.
+#: What to do, by the first words of the program's message.
 _ADVICE: Final = {
-    "the store refuses": "your role needs elasticache:Connect on the cache and on its user who reads",
-    "the store does not answer": "it is reached from within the platform's VPC, or by a tunnel (--address)",
+    "the store refuses": "your role needs elasticache:Connect on the cache and on its reading user",
+    "the store does not answer": "run this within the platform's VPC, or use a tunnel (--address)",
 }
 
 
@@ -37,21 +37,23 @@ def read_signals(
     Parameters
     ----------
     address
-        Where the store is.
+        Address of the store.
     name
         Name of the signal.
     keys
-        Keys; none is empty or has a line break.
+        Keys, which must not be empty or have line breaks.
 
     Raises
     ------
     UserError
-        If the store does not answer, or refuses, or a key cannot be asked for.
+        If the store does not answer or refuses, or a key is not valid.
     """
     for key in keys:
         if not key or "\n" in key:
             raise UserError(
-                "got an empty key" if not key else f"got key {key!r}, a key has no line break here"
+                "got an empty key; remove it"
+                if not key
+                else f"got key {key!r}, keys must not have line breaks; remove it"
             )
     program = {"PYTHONPATH": str(resources.runtime_directory()), "PYTHONUTF8": "1"}
     ran = subprocess.run(
@@ -64,7 +66,7 @@ def read_signals(
     )
     if ran.returncode not in _ANSWERED:
         place = address.tunnel or f"{address.host}:{address.port}"
-        # Of what nobody thought of, the last line says what it was.
+        # After an unexpected error, the last line has the reason.
         words = ran.stderr if ran.returncode == _NO_ANSWER else ran.stderr.rstrip().rpartition("\n")[2]
         raise UserError(f"signal store at {place}: {_with_advice(' '.join(words.split()))}")
     records = [json.loads(line) for line in ran.stdout.split("\n") if line]
@@ -72,6 +74,6 @@ def read_signals(
 
 
 def _with_advice(reason: str) -> str:
-    """Return why there is no answer, and what to do where that is not said."""
+    """Return the reason, with advice if there is any."""
     advice = next((advice for words, advice in _ADVICE.items() if reason.startswith(words)), None)
     return f"{reason}; {advice}" if advice else reason

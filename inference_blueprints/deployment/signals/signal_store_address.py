@@ -1,4 +1,4 @@
-"""Where a platform's signal store is, and whether the platform has one."""
+"""The address of a platform's signal store."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from inference_blueprints.errors import UserError
 if TYPE_CHECKING:
     from inference_blueprints.spec.types import Blueprint
 
-# Outputs of the stack `<platform>-Stores`, as `stacks/stores_stack.py` names them.
+# Outputs of the stack `<platform>-Stores` (`stacks/stores_stack.py`).
 _HOST, _PORT, _CACHE, _READER = "SignalsHost", "SignalsPort", "SignalsCache", "SignalsReader"
-#: What that stack says of itself.
+#: Outputs of that stack.
 STORE_OUTPUTS: Final = (_HOST, _PORT, _CACHE, _READER)
 
 
 @dataclass(frozen=True, slots=True)
 class StoreAddress:
-    """How a signal store is read.
+    """Address of a signal store.
 
     Parameters
     ----------
     cache
         Name of the cache.
     user
-        Its user who reads.
+        User of the cache with read permission.
     authority
-        File with the certificate that the cache's is signed by; None for those that the system trusts.
+        File with the certificate of the authority; None for those that the system trusts.
     tunnel
-        ``host:port`` that leads to the endpoint; None where that is reached itself.
+        ``host:port`` of a tunnel to the endpoint; None for a direct connection.
     """
 
     host: str
@@ -63,14 +63,14 @@ def stores_stack(platform: str) -> str:
 def store_address(
     outputs: Mapping[str, str], region: str, *, authority: str | None = None, tunnel: str | None = None
 ) -> StoreAddress:
-    """Return the address that the stack's outputs say.
+    """Return the address from the stack's outputs.
 
     Parameters
     ----------
     outputs
-        Of the stack, `STORE_OUTPUTS` among them.
+        Outputs of the stack, including `STORE_OUTPUTS`.
     authority, tunnel
-        As `StoreAddress` has them.
+        Fields of `StoreAddress`.
     """
     return StoreAddress(
         outputs[_HOST], outputs[_PORT], outputs[_CACHE], outputs[_READER], region, authority, tunnel
@@ -78,7 +78,7 @@ def store_address(
 
 
 def demand_signal(blueprint: Blueprint, signal: str) -> None:
-    """Make sure that a blueprint has a signal store, and in it that signal.
+    """Check that a blueprint has a signal store with this signal.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def demand_signal(blueprint: Blueprint, signal: str) -> None:
     Raises
     ------
     UserError
-        If it has no store, or not that signal.
+        If it has no store, or not this signal.
     """
     section = blueprint.spec.signal_store
     if section is None:
@@ -98,4 +98,4 @@ def demand_signal(blueprint: Blueprint, signal: str) -> None:
         )
     names = [each.name for each in section.signals]
     if signal not in names:
-        raise UserError(f"got signal {signal}; the blueprint's signals are {', '.join(names)}")
+        raise UserError(f"got signal {signal}; allowed are {', '.join(names)}")

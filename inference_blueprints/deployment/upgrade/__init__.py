@@ -1,1 +1,1 @@
-"""Brings a platform to what this release of the library runs, and to the next Kubernetes."""
+"""Upgrades a platform to the versions of this release of the library, and to the next Kubernetes version."""

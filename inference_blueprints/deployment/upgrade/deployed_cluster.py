@@ -1,4 +1,4 @@
-"""The cluster of a platform as EKS describes it."""
+"""EKS's description of a platform's cluster."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class ClusterComponent:
     Parameters
     ----------
     version
-        Of the add-on; of Kubernetes for nodes.
+        Version of the add-on; Kubernetes version of nodes.
     status
-        EKS's word, such as ``ACTIVE``.
+        EKS's status, such as ``ACTIVE``.
     """
 
     version: str
@@ -27,18 +27,18 @@ class ClusterComponent:
 
 @dataclass(frozen=True, slots=True)
 class DeployedCluster:
-    """What there is.
+    """A deployed cluster.
 
     Parameters
     ----------
     name
-        Of the cluster and of its platform.
+        Name of the cluster and of its platform.
     version
         Kubernetes version, such as ``1.35``.
     status
-        EKS's word, such as ``ACTIVE``.
+        EKS's status, such as ``ACTIVE``.
     add_ons
-        By name, those that a platform may have.
+        Add-ons by name, of those that a platform can have.
     nodegroups
         Managed node groups by name.
     """
@@ -56,7 +56,7 @@ def deployed_cluster(account: Account, name: str) -> DeployedCluster | None:
     Returns
     -------
     DeployedCluster or None
-        None where the platform has not been deployed.
+        None if the platform has not been deployed.
 
     Raises
     ------
@@ -85,25 +85,25 @@ def deployed_cluster(account: Account, name: str) -> DeployedCluster | None:
 
 
 def compatible_add_on(account: Account, name: str, kubernetes: str, installed: str) -> str | None:
-    """Return the version of an add-on to have with a version of Kubernetes.
+    """Return the version of an add-on for a version of Kubernetes.
 
     Parameters
     ----------
     account
-        Whose region is asked.
+        Account with the region of the platform.
     installed
-        The version that there is; it stays where it is compatible and newer than EKS's default.
+        Installed version; it stays if it is compatible and newer than EKS's default.
 
     Returns
     -------
     str or None
-        EKS's default or the installed one, whichever is newer; without either the newest that is compatible;
-        None where none is.
+        The newer one of EKS's default and the installed version; without either, the newest compatible one;
+        None if no version is compatible.
 
     Raises
     ------
     UserError
-        If AWS refuses to say.
+        If AWS refuses the request.
     """
     compatible: dict[str, bool] = {}
     with readable_errors():

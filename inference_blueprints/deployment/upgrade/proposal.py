@@ -1,4 +1,4 @@
-"""What an upgrade would make of a blueprint and its lock."""
+"""The effect of an upgrade on a blueprint and its lock."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ class Proposal:
     Parameters
     ----------
     text
-        What is to be in it.
+        New text of the blueprint.
     blueprint
-        The same, read with what it will run.
+        The new blueprint with its releases.
     account
-        Where the platform is.
+        Account of the platform.
     cluster
-        What there is; None where it has not been deployed.
+        Deployed cluster; None if there is none.
     old_version
-        Kubernetes as it is: of the cluster, else of the lock, else of the blueprint.
+        Present Kubernetes version: of the cluster, else of the lock, else of the blueprint.
     add_ons
-        Version to have by add-on that is deployed; None where none is compatible.
+        New version by deployed add-on; None if no version is compatible.
     pools
-        Those whose nodes are to be replaced, where what they boot changes.
+        Pools whose nodes are replaced if their image changes.
     old, new
-        The lock as it is, None without one, and as it is to be.
+        The present lock, None if there is none, and the new one.
     """
 
     path: Path
@@ -66,12 +66,12 @@ class Proposal:
 
     @property
     def new_version(self) -> str:
-        """Kubernetes as it is to be."""
+        """Kubernetes version after the upgrade."""
         return self.new.kubernetes or self.old_version
 
     @property
     def changes(self) -> list[Change]:
-        """What is pinned otherwise; what runs counts where no lock says it."""
+        """Changed pins. A version that runs but is not in the lock counts as the old one."""
         known = self.old or Lock(release=self.new.release)
         found = self.cluster.add_ons if self.cluster else {}
         running = replace(
@@ -87,30 +87,30 @@ class Proposal:
         Raises
         ------
         UserError
-            If one cannot be written.
+            If a file cannot be written.
         """
         write_text(self.path, self.text)
         write_text(lock_path(self.path), lock_text(self.new))
 
 
 def propose(file: str, to: str | None, pools: Sequence[str] = ()) -> Proposal:
-    """Work out an upgrade; nothing is written.
+    """Plan an upgrade; nothing is written.
 
     Parameters
     ----------
     file
-        A blueprint of the user's own.
+        The user's own blueprint.
     to
-        Kubernetes version; None for the one that the blueprint names.
+        Kubernetes version; None for the one in the blueprint.
     pools
-        Pools whose nodes follow; the others are held. None named means all.
+        Pools whose nodes are upgraded; the others are held. Empty for all.
 
     Raises
     ------
     UserError
-        If the file is a shipped blueprint, or the account cannot be asked.
+        If the file is a shipped blueprint, or AWS refuses a request.
     BlueprintError
-        If blueprint or lock have mistakes, or what is to run does not take the blueprint.
+        If the blueprint or the lock has errors, or the new releases do not support the blueprint.
     """
     path = own_file(file)
     locked = read_lock(lock_path(path))
@@ -123,7 +123,7 @@ def propose(file: str, to: str | None, pools: Sequence[str] = ()) -> Proposal:
     blueprint = loaded.blueprint
     eks = blueprint.spec.cluster.eks
     if eks is None:
-        raise UserError(f"{path}: has no EKS cluster to upgrade")
+        raise UserError(f"{path}: has no EKS cluster to upgrade; use a blueprint with cluster.eks")
     account = Account(blueprint.spec.environment.region)
     account.demand(blueprint.spec.environment.account)
     _demand_pools(blueprint, pools)
@@ -156,7 +156,7 @@ def propose(file: str, to: str | None, pools: Sequence[str] = ()) -> Proposal:
 
 
 def _demand_pools(blueprint: Blueprint, pools: Sequence[str]) -> None:
-    """Refuse names that are no pool's."""
+    """Refuse names that are not pools."""
     names = [pool.name for pool in blueprint.spec.pools]
     unknown = [name for name in pools if name not in names]
     if unknown:
@@ -166,7 +166,7 @@ def _demand_pools(blueprint: Blueprint, pools: Sequence[str]) -> None:
 def _held_pools(
     blueprint: Blueprint, pools: Sequence[str], old: Lock | None, old_version: str
 ) -> dict[str, NodeImage]:
-    """Return what the pools go on booting that are not to follow yet, where that is something else."""
+    """Return the node images of the pools that are held, if they differ from the new one."""
     eks = blueprint.spec.cluster.eks
     new = NodeImage(eks.version if eks else old_version, blueprint.releases.bottlerocket)
     former = NodeImage(old_version, old.bottlerocket if old and old.bottlerocket else new.bottlerocket)
@@ -179,13 +179,13 @@ def _held_pools(
 
 
 def _add_ons(account: Account, cluster: DeployedCluster | None, version: str) -> dict[str, str | None]:
-    """Return the version that each deployed add-on is to have."""
+    """Return the new version of each deployed add-on."""
     deployed = cluster.add_ons if cluster else {}
     return {name: compatible_add_on(account, name, version, part.version) for name, part in deployed.items()}
 
 
 def _old_version(cluster: DeployedCluster | None, lock: Lock | None, written: object, version: str) -> str:
-    """Return the version that counts as the present one."""
+    """Return the present Kubernetes version."""
     if cluster:
         return cluster.version
     if lock and lock.kubernetes:
@@ -194,7 +194,7 @@ def _old_version(cluster: DeployedCluster | None, lock: Lock | None, written: ob
 
 
 def _new_lock(written: Blueprint, releases: Releases, old: Lock | None) -> Lock:
-    """Return the lock to have; of a version that stays, so does the digest that was recorded."""
+    """Return the new lock; a version that stays keeps its recorded digest."""
     new = lock_of(written, releases, old.models if old else {})
     if old is None:
         return new
@@ -204,7 +204,7 @@ def _new_lock(written: Blueprint, releases: Releases, old: Lock | None) -> Lock:
 
 
 def _digests_of(new: Mapping[str, Pin], old: Mapping[str, Pin]) -> dict[str, Pin]:
-    """Return new pins with the digests of old ones of the same version, where they have none."""
+    """Return new pins; a pin without a digest gets the old one if the version is the same."""
     return {
         name: old[name] if not pin.digest and name in old and old[name].version == pin.version else pin
         for name, pin in new.items()

@@ -1,4 +1,4 @@
-"""What has to be right before a platform is upgraded."""
+"""Checks before a platform is upgraded."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ _REQUEST_TIMEOUT = "--request-timeout=15s"
 
 
 def version_step(proposal: Proposal) -> Iterator[CheckResult]:
-    """Refuse what EKS refuses: to go back, and to leave a minor version out."""
+    """Refuse what EKS refuses: a downgrade, and skipping a minor version."""
     old, new = proposal.old_version, proposal.new_version
     minors = _minor(new) - _minor(old)
     if minors < 0:
-        message = f"{old} runs, and a control plane does not go back to {new}; name {old} in the blueprint"
+        message = f"{old} runs, and EKS cannot downgrade it to {new}; set version {old} in the blueprint"
         yield CheckResult("Kubernetes", "error", message)
     elif minors > 1:
         following = f"1.{_minor(old) + 1}"
         command = f"blueprints upgrade {proposal.path} --to {following}"
-        message = f"{old} runs, and {new} leaves a minor version out; EKS takes one at a time"
+        message = f"{old} runs, and {new} skips a minor version; EKS upgrades one at a time"
         yield CheckResult("Kubernetes", "error", message, command)
     else:
         yield CheckResult("Kubernetes", "ok", f"{old} to {new}" if minors else f"{old} stays")
 
 
 def control_plane(proposal: Proposal) -> Iterator[CheckResult]:
-    """See whether the control plane can be updated at all."""
+    """Check that the control plane can be updated."""
     cluster = proposal.cluster
     if cluster is None:
         name = proposal.blueprint.metadata.name
-        yield CheckResult("cluster", "ok", f"{name} is not deployed: the first deployment begins with this")
+        yield CheckResult("cluster", "ok", f"{name} is not deployed; its first deployment has these versions")
     elif cluster.status != _ACTIVE:
         yield CheckResult(
             "cluster", "error", f"{cluster.name} is {cluster.status}; wait until it is {_ACTIVE}"
@@ -51,7 +51,7 @@ def control_plane(proposal: Proposal) -> Iterator[CheckResult]:
 
 
 def insights(proposal: Proposal) -> Iterator[CheckResult]:
-    """Read EKS's upgrade insights for the new version, the use of removed interfaces among them."""
+    """Read EKS's upgrade insights for the new version, such as the use of removed APIs."""
     if proposal.cluster is None or proposal.new_version == proposal.cluster.version:
         return
     eks = proposal.account.client("eks")
@@ -68,14 +68,14 @@ def insights(proposal: Proposal) -> Iterator[CheckResult]:
         message = f"{insight['name']}: {_advice(answer['insight'], status.get('reason', ''))}"
         yield CheckResult("insights", _SEVERITIES[status["status"]], message)
     if not found:
-        message = f"EKS has none for {proposal.new_version} yet; it looks once a day"
+        message = f"EKS has no insights for {proposal.new_version} yet; it updates them once a day"
         yield CheckResult("insights", "unknown", message)
     elif passing:
         yield CheckResult("insights", "ok", f"{passing} of {len(found)} pass for {proposal.new_version}")
 
 
 def _advice(insight: Mapping[str, Any], reason: str) -> str:
-    """Return why an insight does not pass, what uses what is removed, and what EKS recommends."""
+    """Return why an insight does not pass, who uses removed APIs, and EKS's recommendation."""
     details = insight.get("categorySpecificSummary", {}).get("deprecationDetails", [])
     used = [
         f"{each['usage']} is used by {', '.join(client['userAgent'] for client in each['clientStats'])}"
@@ -86,7 +86,7 @@ def _advice(insight: Mapping[str, Any], reason: str) -> str:
 
 
 def add_ons(proposal: Proposal) -> Iterator[CheckResult]:
-    """See whether every add-on is well and has a version for the new Kubernetes."""
+    """Check that every add-on is healthy and has a version for the new Kubernetes version."""
     deployed = proposal.cluster.add_ons if proposal.cluster else {}
     for name, part in deployed.items():
         version = proposal.add_ons[name]
@@ -94,7 +94,7 @@ def add_ons(proposal: Proposal) -> Iterator[CheckResult]:
             message = f"{name} {part.version}: no version runs on {proposal.new_version}; wait for one"
             yield CheckResult("add-ons", "error", message)
         elif part.status != _ACTIVE:
-            message = f"{name} {part.version} is {part.status}; mend it before"
+            message = f"{name} {part.version} is {part.status}; fix it first"
             command = (
                 f"aws eks describe-addon --cluster-name {proposal.blueprint.metadata.name} "
                 f"--addon-name {name} --query addon.health --region {proposal.account.region}"
@@ -105,7 +105,7 @@ def add_ons(proposal: Proposal) -> Iterator[CheckResult]:
 
 
 def charts(proposal: Proposal) -> Iterator[CheckResult]:
-    """See whether every chart takes the new Kubernetes."""
+    """Check that every chart supports the new Kubernetes version."""
     version = proposal.new_version
     for chart in proposal.blueprint.releases.charts.values():
         if version_order(chart.minimum_kubernetes) > version_order(version):
@@ -117,7 +117,7 @@ def charts(proposal: Proposal) -> Iterator[CheckResult]:
 
 
 def nodegroups(proposal: Proposal) -> Iterator[CheckResult]:
-    """See whether managed nodes are well and not too old for the new control plane."""
+    """Check that managed nodes are healthy and not too old for the new control plane."""
     for name, part in (proposal.cluster.nodegroups if proposal.cluster else {}).items():
         skew = _minor(proposal.new_version) - _minor(part.version)
         if part.status != _ACTIVE:
@@ -130,7 +130,7 @@ def nodegroups(proposal: Proposal) -> Iterator[CheckResult]:
 
 
 def held_pools(proposal: Proposal) -> Iterator[CheckResult]:
-    """See whether pools that are held stay new enough for the new control plane."""
+    """Check that the nodes of held pools are new enough for the new control plane."""
     for name, image in proposal.new.held_pools.items():
         if _minor(proposal.new_version) - _minor(image.kubernetes) > MAXIMUM_SKEW:
             command = f"blueprints upgrade {proposal.path} --pools {name} --apply"
@@ -138,12 +138,12 @@ def held_pools(proposal: Proposal) -> Iterator[CheckResult]:
 
 
 def cluster_objects(proposal: Proposal) -> Iterator[CheckResult]:
-    """Ask the API server for nodes that are too old, and for budgets under which none can be drained.
+    """Check for nodes that are too old, and for disruption budgets that block draining.
 
     Raises
     ------
     KubectlFailed
-        If the API server does not answer, as from outside a private network.
+        If the API server does not answer, for example from outside a private network.
     """
     if proposal.cluster is None:
         return
@@ -156,7 +156,7 @@ def cluster_objects(proposal: Proposal) -> Iterator[CheckResult]:
 
 
 def _nodes(nodes: list[dict[str, Any]], proposal: Proposal) -> Iterator[CheckResult]:
-    """Yield an error for every node that the new control plane would not take, else one line."""
+    """Yield an error for every node that is too old, else one line."""
     old = []
     for node in nodes:
         version = node["status"]["nodeInfo"]["kubeletVersion"]
@@ -168,22 +168,22 @@ def _nodes(nodes: list[dict[str, Any]], proposal: Proposal) -> Iterator[CheckRes
 
 
 def _budgets(budgets: list[dict[str, Any]]) -> Iterator[CheckResult]:
-    """Yield a warning for every budget that lets no pod go now, else one line."""
+    """Yield a warning for every budget that allows no disruption now, else one line."""
     blocking = [
         f"{each['metadata']['namespace']}/{each['metadata']['name']}"
         for each in budgets
         if each["status"]["expectedPods"] and not each["status"]["disruptionsAllowed"]
     ]
     for name in blocking:
-        message = f"{name} lets no pod go now; nodes that hold its pods are not drained"
+        message = f"{name} allows no disruption now; nodes with its pods cannot be drained"
         yield CheckResult("disruption budgets", "warning", message)
     if not blocking:
-        yield CheckResult("disruption budgets", "ok", f"{len(budgets)} budgets let pods go")
+        yield CheckResult("disruption budgets", "ok", f"{len(budgets)} budgets allow disruptions")
 
 
 def _too_old(what: str, version: str, proposal: Proposal) -> str:
     return (
-        f"{what} runs {version}, over {MAXIMUM_SKEW} minor versions behind {proposal.new_version}; "
+        f"{what} runs {version}, more than {MAXIMUM_SKEW} minor versions behind {proposal.new_version}; "
         "replace it first"
     )
 
@@ -207,5 +207,5 @@ CHECKS: Checks[Proposal] = {
 
 
 def check_upgrade(proposal: Proposal) -> Iterator[CheckResult]:
-    """Iterate over everything that is found."""
+    """Iterate over the results of all checks."""
     yield from run_checks(CHECKS, proposal)

@@ -1,4 +1,4 @@
-"""In which order a deployment makes an upgrade."""
+"""The steps of an upgrade, in the order of the deployment."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from inference_blueprints.spec.lock.differences import HELD_POOL, Change
 
 
 def steps(proposal: Proposal) -> list[str]:
-    """Return what `deploy` does, a line each, in its order; what does not change is left out."""
+    """Return the steps of `deploy`, one line each, without parts that do not change."""
     return list(_steps(proposal, proposal.changes))
 
 
@@ -21,18 +21,18 @@ def _steps(proposal: Proposal, changes: Sequence[Change]) -> Iterator[str]:
     if add_ons:
         yield f"EKS add-ons: {', '.join(add_ons)}"
     if is_new_minor:
-        yield f"system nodes: to {proposal.new_version}, one after the other"
+        yield f"system nodes: to {proposal.new_version}, one by one"
     charts = _parts(changes, "chart ")
     if charts:
         yield f"controllers, in this order: {', '.join(charts)}"
     yield from _pool_steps(proposal, changes, is_new_minor=is_new_minor)
     engines = _parts(changes, "engine ")
     if engines:
-        yield f"models: new workers with {', '.join(engines)}, as each model's rollout says"
+        yield f"models: new workers with {', '.join(engines)}, according to each model's rollout"
 
 
 def _pool_steps(proposal: Proposal, changes: Sequence[Change], *, is_new_minor: bool) -> Iterator[str]:
-    """Yield whose nodes are replaced, and what is left for later."""
+    """Yield the pools whose nodes are replaced, and the pools that are held."""
     held = proposal.new.held_pools
     released = {
         change.part.removeprefix(HELD_POOL) for change in changes if change.part.startswith(HELD_POOL)
@@ -41,19 +41,19 @@ def _pool_steps(proposal: Proposal, changes: Sequence[Change], *, is_new_minor: 
     following = [name for name in proposal.pools if all_change or name in released]
     if following:
         yield (
-            f"nodes of {', '.join(following)}: Karpenter replaces them, in each pool one at a time "
+            f"nodes of {', '.join(following)}: Karpenter replaces them, one at a time per pool "
             "and within the models' disruption budgets"
         )
     if held:
         images = ", ".join(f"{name} ({image.kubernetes})" for name, image in held.items())
         yield (
-            f"held: {images}; when the others are new and well: "
+            f"held: {images}; when the other nodes are upgraded and healthy, run "
             f"blueprints upgrade {proposal.path} --pools NAME,... --apply, and deploy again"
         )
 
 
 def _parts(changes: Sequence[Change], prefix: str) -> list[str]:
-    """Return the names of what changes its version, without what is only pinned now."""
+    """Return the names of components whose version changes, without those that are only newly pinned."""
     return [
         change.part.removeprefix(prefix)
         for change in changes

@@ -1,4 +1,4 @@
-"""What AWS says of a platform: its stacks, its control plane, its add-ons."""
+"""Checks of a platform through AWS: stacks, control plane, add-ons."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ACTIVE = "ACTIVE"
 
 
 def stacks(platform: VerifiedPlatform) -> Iterator[CheckResult]:
-    """Compare the account's stacks with those that the blueprint makes, template by template."""
+    """Compare the account's stacks with the templates of the blueprint."""
     cloudformation = platform.account.client("cloudformation")
     deployed = {stack.name: stack for stack in deployed_stacks(cloudformation, platform.name)}
     wanted = platform.assembly.templates
@@ -30,7 +30,7 @@ def stacks(platform: VerifiedPlatform) -> Iterator[CheckResult]:
         problems += _state(cloudformation, deployed[name], wanted[name], platform)
     yield from sorted(problems, key=lambda problem: problem.message)
     if not problems:
-        yield CheckResult("stacks", "ok", f"{len(wanted)} are complete and as the blueprint says")
+        yield CheckResult("stacks", "ok", f"{len(wanted)} are complete and match the blueprint")
 
 
 def _missing(name: str, platform: VerifiedPlatform) -> CheckResult:
@@ -38,25 +38,25 @@ def _missing(name: str, platform: VerifiedPlatform) -> CheckResult:
 
 
 def _superfluous(name: str, platform: VerifiedPlatform) -> CheckResult:
-    message = f"{name} is not of this blueprint"
+    message = f"{name} is not in the blueprint"
     return CheckResult("stacks", "warning", message, f"blueprints prune {platform.name_or_path}")
 
 
 def _state(
     cloudformation: Any, stack: DeployedStack, wanted: Template, platform: VerifiedPlatform
 ) -> Iterator[CheckResult]:
-    """Say where a stack is incomplete or another than the blueprint's."""
+    """Report a stack that is incomplete or differs from the blueprint."""
     if stack.status not in _COMPLETE:
         message = f"{stack.name} is {stack.status}"
         yield CheckResult("stacks", "error", message, platform.deploy_command)
     answer = cloudformation.get_template(StackName=stack.stack_id, TemplateStage="Original")
     if _comparable(answer["TemplateBody"]) != _comparable(wanted):
-        message = f"{stack.name} differs from what the blueprint makes now; blueprints diff shows where"
+        message = f"{stack.name} differs from the blueprint; see the differences with `blueprints diff`"
         yield CheckResult("stacks", "warning", message, platform.deploy_command)
 
 
 def _comparable(template: Any) -> Any:
-    """Return a template as CloudFormation gives it back: it puts a question mark for what is not ASCII."""
+    """Return a template as CloudFormation returns it, with a question mark for each non-ASCII character."""
     text = template if isinstance(template, str) else json.dumps(template, ensure_ascii=False)
     return json.loads(re.sub(r"[^\x00-\x7F]", "?", text))
 
@@ -69,17 +69,17 @@ def control_plane(platform: VerifiedPlatform) -> Iterator[CheckResult]:
     status, version = description["status"], description["version"]
     if status != _ACTIVE:
         command = platform.aws(f"eks describe-cluster --name {platform.name}")
-        message = f"{platform.name} is {status} and not {_ACTIVE}; its health issues are shown by"
+        message = f"{platform.name} is {status}, not {_ACTIVE}; see its health issues"
         yield CheckResult("control plane", "error", message, command)
     if version != wanted:
-        message = f"Kubernetes {version} runs, the blueprint says {wanted}"
+        message = f"Kubernetes {version} runs, the blueprint has {wanted}"
         yield CheckResult("control plane", "error", message, platform.deploy_command)
     if status == _ACTIVE and version == wanted:
         yield CheckResult("control plane", "ok", f"Kubernetes {version}, {status}")
 
 
 def add_ons(platform: VerifiedPlatform) -> Iterator[CheckResult]:
-    """Find out whether every add-on of the blueprint is there and well."""
+    """Check that every add-on of the blueprint is installed and healthy."""
     eks = platform.account.client("eks")
     problems = [
         problem
@@ -92,7 +92,7 @@ def add_ons(platform: VerifiedPlatform) -> Iterator[CheckResult]:
 
 
 def _add_on_problems(eks: Any, name: str, platform: VerifiedPlatform) -> Iterator[CheckResult]:
-    """Say what is wrong with one add-on, in EKS's words."""
+    """Report the problems of one add-on, with EKS's messages."""
     try:
         found = eks.describe_addon(clusterName=platform.name, addonName=name)["addon"]
     except eks.exceptions.ResourceNotFoundException:
@@ -100,12 +100,12 @@ def _add_on_problems(eks: Any, name: str, platform: VerifiedPlatform) -> Iterato
         return
     if found["status"] != _ACTIVE:
         issues = [f"{issue['code']}: {issue['message']}" for issue in found["health"].get("issues", [])]
-        message = f"{name} is {found['status']} ({'; '.join(issues) or 'no issue is named'})"
+        message = f"{name} is {found['status']} ({'; '.join(issues) or 'EKS gives no reason'})"
         command = platform.aws(f"eks describe-addon --cluster-name {platform.name} --addon-name {name}")
         yield CheckResult("add-ons", "error", message, command)
 
 
-#: By the name that results carry, in the order in which they are shown.
+#: Checks by the name in their results, in the order of the output.
 ACCOUNT_CHECKS: Checks[VerifiedPlatform] = {
     "stacks": stacks,
     "control plane": control_plane,

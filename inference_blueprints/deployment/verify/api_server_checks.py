@@ -1,4 +1,4 @@
-"""The cluster's API server: whether it can be reached from here, and whether it lets one in."""
+"""Checks that the cluster's API server can be reached, and that the user has access."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from inference_blueprints.deployment.kubernetes.kubectl import KubectlFailed
 from inference_blueprints.deployment.verify.verified_platform import ClusterReader, VerifiedPlatform
 
 CHECK = "API server"
-#: How long it may take to answer at all.
+#: Maximum time for an answer.
 _PATIENCE = "--request-timeout=10s"
 _POLICIES = "arn:aws:eks::aws:cluster-access-policy"
 _STRANGER = ("Unauthorized", "logged in", "provide credentials")
@@ -17,27 +17,27 @@ _ASSUMED = ":assumed-role/"
 
 
 def look_in(platform: VerifiedPlatform, kubectl: ClusterReader) -> CheckResult:
-    """Ask the API server something that every reader may know.
+    """Check access to the API server with a simple request.
 
     Parameters
     ----------
     kubectl
-        Its cluster, with the user's own rights.
+        Client of the cluster with the user's permissions.
 
     Returns
     -------
     CheckResult
-        ``ok``, or an error that says who has to let the user in, or where the command has to run.
+        ``ok``, or an error with the missing access entry or permissions, or with where to run the command.
     """
     try:
         kubectl.run("get", "namespaces", _PATIENCE, "--output", "name")
     except KubectlFailed as failure:
         return _closed(platform, " ".join(str(failure).split()))
-    return CheckResult(CHECK, "ok", f"answers, and lets {_identity(platform)} in")
+    return CheckResult(CHECK, "ok", f"reachable, and {_identity(platform)} has access")
 
 
 def _closed(platform: VerifiedPlatform, words: str) -> CheckResult:
-    """Say why the API server lets nobody in."""
+    """Return the reason why there is no access."""
     identity = _identity(platform)
     if any(word in words for word in _STRANGER):
         message = f"{identity} has no access entry in the cluster {platform.name}"
@@ -45,7 +45,7 @@ def _closed(platform: VerifiedPlatform, words: str) -> CheckResult:
             CHECK, "error", message, f"{_entry(platform, identity)} && {_rights(platform, identity)}"
         )
     if "forbidden" in words.lower():
-        message = f"{identity} may not read the cluster {platform.name}: {words}"
+        message = f"{identity} has no permission to read the cluster {platform.name}: {words}"
         return CheckResult(CHECK, "error", message, _rights(platform, identity))
     access = describe(platform.account, platform.name)["resourcesVpcConfig"]
     if access.get("endpointPublicAccess"):
@@ -62,12 +62,12 @@ def _identity(platform: VerifiedPlatform) -> str:
 
 
 def _entry(platform: VerifiedPlatform, identity: str) -> str:
-    """Return the command that makes the user known to the cluster."""
+    """Return the command that creates the user's access entry."""
     return _eks(platform, f"create-access-entry --principal-arn {_principal(identity)}")
 
 
 def _rights(platform: VerifiedPlatform, identity: str) -> str:
-    """Return the commands that let the user see everything, and open ports of the models' pods."""
+    """Return the commands that let the user read everything, and forward ports of the models' pods."""
     principal = _principal(identity)
     namespaces = sorted({release.namespace for release in platform.assembly.releases.values()})
     models = [name for name in namespaces if name == charts()["dynamo-model"].namespace]
@@ -86,7 +86,7 @@ def _rights(platform: VerifiedPlatform, identity: str) -> str:
 
 
 def _principal(identity: str) -> str:
-    """Return what an access entry is made for: of a session its role, whose path only IAM knows."""
+    """Return the principal of an access entry: for a session its role, whose path only IAM has."""
     if _ASSUMED not in identity:
         return identity
     role = identity.partition(_ASSUMED)[2].partition("/")[0]

@@ -1,4 +1,4 @@
-"""What a model is asked, and what its answers must show: tokens, counts, cache hits, latencies."""
+"""Sends requests to a model and checks the answers: tokens, counts, cache hits, latencies."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from inference_blueprints.measurement.completions.served_models import (
 from inference_blueprints.measurement.statistics.percentiles import percentile
 from inference_blueprints.spec.types import Model
 
-#: Requests of the small load, sent one after the other.
+#: Requests of the small load, sent one by one.
 SMALL_LOAD = 5
 _FIRST_WORDS, _FIRST_TOKENS = 64, 16
 _REPEATED_TOKENS = 512
 _MOST_REPEATS = 9
-#: Of a text that begins as no other only a chat template may be known. A decode worker of vLLM counts
-#: what it was sent as cached, too (``num_external_computed_tokens``).
+#: In a new text, only the chat template can be cached. A decode worker of vLLM also counts blocks that it
+#: received as cached (``num_external_computed_tokens``).
 _UNSEEN_SHARE = 0.5
 _MOST_OUTPUT_TOKENS = 128
 _PERCENT = 90.0
@@ -35,16 +35,16 @@ _WORDS = ("river", "stone", "light", "paper", "green", "water", "house", "table"
 
 @dataclass(frozen=True, slots=True)
 class CheckedEndpoint:
-    """Who is asked.
+    """The endpoint that is checked.
 
     Parameters
     ----------
     label
-        For messages, such as ``qwen3-8b/main``.
+        Name in messages, such as ``qwen3-8b/main``.
     workers
-        How many may answer, over all roles that read prompts.
+        Number of workers that can answer, over all roles that read prompts.
     timeout_seconds
-        Longest time of one answer.
+        Maximum time of one answer.
     """
 
     label: str
@@ -55,12 +55,12 @@ class CheckedEndpoint:
 
 
 async def ask(endpoint: CheckedEndpoint) -> AsyncIterator[CheckResult]:
-    """Ask a model a few questions, one at a time, each check for itself.
+    """Send a few requests to a model, one at a time.
 
     Yields
     ------
     CheckResult
-        Of the checks ``models``, ``tokens``, ``prefix cache`` and ``objectives``.
+        Results of the checks ``models``, ``tokens``, ``prefix cache`` and ``objectives``.
     """
     async with aiohttp.ClientSession() as session:
         served, listed = await _listed(session, endpoint)
@@ -78,7 +78,7 @@ async def ask(endpoint: CheckedEndpoint) -> AsyncIterator[CheckResult]:
         if tokens_a_word is None:
             for check in ("prefix cache", "objectives"):
                 yield CheckResult(
-                    check, "unknown", f"{endpoint.label}: not asked, since no tokens are counted"
+                    check, "unknown", f"{endpoint.label}: not checked, because tokens are not counted"
                 )
             return
         yield await checks.prefix_cache(tokens_a_word)
@@ -89,7 +89,7 @@ async def ask(endpoint: CheckedEndpoint) -> AsyncIterator[CheckResult]:
 async def _listed(
     session: aiohttp.ClientSession, endpoint: CheckedEndpoint
 ) -> tuple[ServedModels | None, CheckResult]:
-    """Find out whether the endpoint knows the model."""
+    """Check that the endpoint serves the model."""
     label, name = endpoint.label, endpoint.model.name
     try:
         served = await served_models(session, endpoint.base_url, timeout_seconds=endpoint.timeout_seconds)
@@ -97,12 +97,14 @@ async def _listed(
         return None, CheckResult("models", "error", f"{label}: {endpoint.base_url}/v1/models: {error}")
     if name not in served.names:
         names = ", ".join(served.names) or "none"
-        return served, CheckResult("models", "error", f"{label}: {name} is not served; served are: {names}")
+        return served, CheckResult(
+            "models", "error", f"{label}: {name} is not served; served models: {names}"
+        )
     return served, CheckResult("models", "ok", f"{label}: {name} is served")
 
 
 class _EndpointChecks:
-    """Questions to one model."""
+    """Requests to one model."""
 
     def __init__(self, endpoint: CheckedEndpoint, client: CompletionClient, *, simulated: bool) -> None:
         self._label = endpoint.label
@@ -112,27 +114,27 @@ class _EndpointChecks:
         self._simulated = " (simulated)" if simulated else ""
 
     async def tokens(self) -> tuple[float | None, CheckResult]:
-        """Ask for a few tokens, which must come, and be counted right; say how many a word has."""
+        """Check that tokens are generated and counted correctly; return the tokens per word."""
         opening = await self._complete(_text(1), 1)
         outcome = await self._complete(_text(_FIRST_WORDS), _FIRST_TOKENS)
         for each in (opening, outcome):
             if each.failure:
-                return None, self._observe("tokens", "error", f"none flow: {_reason(each)}")
+                return None, self._observe("tokens", "error", f"no tokens: {_reason(each)}")
         if opening.usage is None or outcome.usage is None:
-            return None, self._observe("tokens", "error", "they flow, and usage does not count them")
+            return None, self._observe("tokens", "error", "tokens arrive, but 'usage' is missing")
         more = outcome.usage.prompt_tokens - opening.usage.prompt_tokens
         if outcome.usage.completion_tokens != _FIRST_TOKENS or more <= 0:
             message = (
-                f"usage counts {outcome.usage.completion_tokens} for an answer of {_FIRST_TOKENS}, and "
-                f"{more} for {_FIRST_WORDS - 1} words more in a prompt"
+                f"usage counts {outcome.usage.completion_tokens} tokens for an answer of {_FIRST_TOKENS}, "
+                f"and {more} tokens for {_FIRST_WORDS - 1} more words in a prompt"
             )
             return None, self._observe("tokens", "error", message)
         first = f"{outcome.time_to_first_token_ms or 0:,.0f} ms{self._simulated}"
-        message = f"{_FIRST_TOKENS} streamed and counted, the first after {first}"
+        message = f"{_FIRST_TOKENS} tokens streamed and counted, the first one after {first}"
         return more / (_FIRST_WORDS - 1), self._observe("tokens", "ok", message)
 
     async def prefix_cache(self, tokens_a_word: float) -> CheckResult:
-        """Repeat a prompt until a worker finds it in its cache, which after one turn of all it must."""
+        """Repeat a prompt until a worker finds it in its cache, at most once more than there are workers."""
         prompt = _text(round(_REPEATED_TOKENS / tokens_a_word))
         first, found, repeats = 0, 0, min(self._workers + 1, _MOST_REPEATS)
         for repeat in range(repeats + 1):
@@ -142,21 +144,21 @@ class _EndpointChecks:
             cached = outcome.usage.cached_tokens or 0
             if repeat == 0 and cached > outcome.usage.prompt_tokens * _UNSEEN_SHARE:
                 message = (
-                    f"{cached} of {outcome.usage.prompt_tokens} tokens of a prompt that nobody has seen are "
-                    "counted as cached: blocks from prefill workers are among them"
+                    f"{cached} of {outcome.usage.prompt_tokens} tokens of a new prompt are counted as "
+                    "cached; the count includes blocks from prefill workers"
                 )
                 return self._observe("prefix cache", "unknown", message)
             first = cached if repeat == 0 else first
             found = cached
             if found > first:
                 message = (
-                    f"{found} of {outcome.usage.prompt_tokens} prompt tokens are found on repeat {repeat}"
+                    f"{found} of {outcome.usage.prompt_tokens} prompt tokens are cached on repeat {repeat}"
                 )
                 return self._observe("prefix cache", "ok", message)
-        message = f"a prompt asked {repeats + 1} times finds no more than {found} of its tokens in a cache"
+        message = f"a prompt that was sent {repeats + 1} times has only {found} cached tokens"
         if repeats <= self._workers and self._model.routing.chosen != "kvAware":
             return self._observe(
-                "prefix cache", "unknown", f"{message}; the workers take turns, and are more"
+                "prefix cache", "unknown", f"{message}; there are more workers than requests"
             )
         return self._observe("prefix cache", "error", f"{message}; prefix caching or KV events do not work")
 
@@ -170,7 +172,7 @@ class _EndpointChecks:
         outcomes = [
             await self._complete(shared + _text(words - shared_words), output_tokens)
             for _ in range(SMALL_LOAD + 1)
-        ][1:]  # the first fills the cache with what all share
+        ][1:]  # the first one fills the cache with the shared prefix
         failed = [outcome for outcome in outcomes if outcome.failure]
         if failed:
             message = f"{len(failed)} of {SMALL_LOAD} requests failed: {_reason(failed[0])}"
@@ -200,11 +202,11 @@ class _EndpointChecks:
         """Compare the 90th percentile of a latency with its objective."""
         found = percentile([value for value in values if value is not None], _PERCENT)
         if found is None:
-            return self._observe("objectives", "unknown", f"{what} cannot be told from the answers")
+            return self._observe("objectives", "unknown", f"{what} cannot be computed from the answers")
         measured = f"{what} p90 {found:,.1f} ms{self._simulated}"
         if objective is None:
             return self._observe("objectives", "ok", f"{measured}, no objective is stated; {load}")
-        compared = f"{measured}, the objective is {objective:,.0f} ms; {load}"
+        compared = f"{measured}, objective {objective:,.0f} ms; {load}"
         return self._observe("objectives", "error" if found > objective else "ok", compared)
 
     async def _complete(self, prompt: str, output_tokens: int) -> RequestOutcome:
@@ -215,13 +217,13 @@ class _EndpointChecks:
 
 
 def _text(words: int) -> str:
-    """Write a text that begins as no other: caches and the other questions know nothing of it."""
+    """Return a text with a unique beginning, which no cache has."""
     if not words:
         return ""
     return " ".join([secrets.token_hex(4), *(secrets.choice(_WORDS) for _ in range(words - 1))]) + " "
 
 
 def _reason(outcome: RequestOutcome) -> str:
-    """Return why a request failed, with the endpoint's own words."""
+    """Return why a request failed, with the endpoint's message."""
     reason = outcome.failure or "no usage"
     return f"{reason} ({outcome.failure_detail})" if outcome.failure_detail else reason

@@ -25,11 +25,11 @@ _WITH_PREFILL = 'decision_type="prefill-decode"'
 
 
 def members(running: RunningPlatform) -> Iterator[CheckResult]:
-    """Find out whether each pool is there and selects ready workers of every role, labelled as such."""
+    """Check that each pool exists and selects ready workers of every role, with the right labels."""
     for deployment in _routed(running):
         pool = _pool(running, deployment)
         if pool is None:
-            message = f"{deployment.release}: there is no InferencePool, so the router knows no worker"
+            message = f"{deployment.release}: there is no InferencePool, so the router finds no worker"
             yield CheckResult("inference pools", "error", message, running.platform.deploy_command)
             continue
         found = pods_of(running, deployment)
@@ -49,12 +49,12 @@ def members(running: RunningPlatform) -> Iterator[CheckResult]:
 
 
 def picks(running: RunningPlatform) -> Iterator[CheckResult]:
-    """Read what each router counts: the workers that it knows, and for which of them it has decided.
+    """Check the metrics of each router: the workers in its pool, and the requests that it assigned.
 
     Parameters
     ----------
     running
-        The platform, after its models were asked.
+        The platform, after requests to its models.
     """
     for deployment in _routed(running):
         pool = _pool(running, deployment)
@@ -71,34 +71,32 @@ def picks(running: RunningPlatform) -> Iterator[CheckResult]:
 def _picked(
     running: RunningPlatform, deployment: DeploymentPlan, pages: Mapping[str, str], expected: int
 ) -> CheckResult:
-    """Judge the counts of a deployment's routers together."""
+    """Check the metrics of a deployment's routers together."""
     name = deployment.release
     logs = f"kubectl logs --namespace {running.namespace(name)} --container picker"
     known = {router: sample_sum(page, _READY) for router, page in pages.items()}
     silent = [router for router, count in known.items() if count is None]
     if not known or silent:
-        who = ", ".join(silent) or "no router is ready and"
-        return CheckResult("picks", "unknown", f"{name}: {who} does not count its workers")
+        reason = f"no metrics from {', '.join(silent)}" if silent else "no router is ready"
+        return CheckResult("picks", "unknown", f"{name}: {reason}")
     for router, count in known.items():
         if count != expected:
-            message = f"{name}: {router} knows {count:.0f} workers, {expected} are ready"
+            message = f"{name}: {router} has {count:.0f} workers, {expected} are ready"
             return CheckResult("picks", "error", message, f"{logs} {router}")
     page = "\n".join(pages.values())
     failed = sample_sum(page, _ATTEMPTS, 'status="failure"') or 0.0
     picked = sample_sum(page, _ATTEMPTS, 'status="success"') or 0.0
     if not picked:
-        return CheckResult(
-            "picks", "error", f"{name}: no request has been given to a worker", f"{logs} ROUTER"
-        )
-    words = f"{name}: {picked:.0f} picks among {expected} workers"
+        return CheckResult("picks", "error", f"{name}: no request was assigned to a worker", f"{logs} ROUTER")
+    words = f"{name}: {picked:.0f} requests assigned to {expected} workers"
     if deployment.kv_transfer is not None:
         apart = sample_sum(page, _DECISIONS, _WITH_PREFILL) or 0.0
-        words = f"{words}, {apart:.0f} requests with a prefill worker"
+        words = f"{words}, {apart:.0f} with a prefill worker"
         if not apart:
-            message = f"{words}: decode workers compute all prompts themselves"
+            message = f"{words}; decode workers compute all prompts themselves"
             return CheckResult("picks", "error", message, f"{logs} {next(iter(pages))}")
     if failed:
-        return CheckResult("picks", "warning", f"{words}; {failed:.0f} times none was found")
+        return CheckResult("picks", "warning", f"{words}; {failed:.0f} times no worker was found")
     return CheckResult("picks", "ok", words)
 
 
@@ -114,14 +112,14 @@ def _pool(running: RunningPlatform, deployment: DeploymentPlan) -> KubernetesObj
 
 
 def _faults(pool: KubernetesObject, process: str, role: str, pods: list[KubernetesObject]) -> Iterator[str]:
-    """Say what keeps the workers of one role from being picked."""
+    """Yield the reasons why workers of one role cannot be picked."""
     inside = [pod for pod in pods if _selected(pool, pod)]
     if not any(holds(pod, "Ready") for pod in inside):
-        yield f"no ready {process} is in its pool"
+        yield f"its pool has no ready {process}"
     for pod in inside:
         label = pod["metadata"]["labels"].get(_ROLE_LABEL)
         if label != role:
-            yield f"{pod['metadata']['name']}: label {_ROLE_LABEL} is {label!r} and not {role!r}"
+            yield f"{pod['metadata']['name']}: label {_ROLE_LABEL} is {label!r}, not {role!r}"
 
 
 def _ready_members(
@@ -138,6 +136,6 @@ def _selected(pool: KubernetesObject, pod: KubernetesObject) -> bool:
 
 
 def _metrics_port(deployment: DeploymentPlan) -> int:
-    """Return where the picker beside a router counts."""
+    """Return the metrics port of the picker next to a router."""
     ports = [port for sidecar in deployment.entry_point.sidecars for port in sidecar.ports]
     return next(port.number for port in ports if port.name == "metrics")

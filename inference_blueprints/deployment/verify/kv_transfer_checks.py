@@ -1,4 +1,4 @@
-"""Whether KV cache really moves over RDMA: NIXL falls back to TCP without an error, far slower."""
+"""Checks that KV cache is transferred over RDMA: NIXL falls back to slow TCP without an error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from inference_blueprints.serving.types import DeploymentPlan, Process
 
 Verdict = Literal["as planned", "another", "not told"]
 
-#: What names the back end, once an agent: NIXL's Python interface, which vLLM and SGLang use
+#: Log lines that name the back end, one per agent: NIXL's Python interface, which vLLM and SGLang use
 #: (``src/api/python/_api.py`` of ai-dynamo/nixl 1.4 and 1.5), SGLang 0.5.21 itself
 #: (``srt/disaggregation/nixl/conn.py``), and TensorRT-LLM, which uses NIXL's C++ interface
 #: (``cache_transmission/nixl_utils/transferAgent.cpp``).
@@ -45,14 +45,14 @@ def transfer_back_ends(log: str) -> set[str]:
 
 
 def judge(log: str, expected: str) -> Verdict:
-    """Say whether a worker moves KV cache by the planned back end and no other.
+    """Return whether a worker transfers KV cache only with the planned back end.
 
     Parameters
     ----------
     log
         The worker's log from its start.
     expected
-        Such as ``LIBFABRIC``, which is RDMA over EFA; ``UCX`` on AWS is TCP.
+        Back end such as ``LIBFABRIC``, which is RDMA over EFA; ``UCX`` on AWS is TCP.
     """
     found = transfer_back_ends(log)
     if not found:
@@ -61,9 +61,9 @@ def judge(log: str, expected: str) -> Verdict:
 
 
 def transferred(running: RunningPlatform) -> dict[str, Transferred]:
-    """Return what the workers of each deployment have moved so far, by release.
+    """Return the KV transfers of each deployment so far, by release.
 
-    Deployments of which nothing can be read are left out.
+    Deployments without readable metrics are left out.
     """
     found = {}
     for deployment in running.deployments:
@@ -79,12 +79,12 @@ def transferred(running: RunningPlatform) -> dict[str, Transferred]:
 
 
 def kv_transfer(running: RunningPlatform) -> Iterator[CheckResult]:
-    """Read the workers' logs, and their counts of what was moved, where prefill and decode are apart.
+    """Check the workers' logs and transfer metrics of disaggregated deployments.
 
     Parameters
     ----------
     running
-        The platform, after its models were asked: before that nothing is moved.
+        The platform, after requests to its models, which cause the transfers.
     """
     for deployment in running.deployments:
         if deployment.kv_transfer is None:
@@ -99,7 +99,7 @@ def kv_transfer(running: RunningPlatform) -> Iterator[CheckResult]:
 def _back_end(
     running: RunningPlatform, deployment: DeploymentPlan, process: Process, pods: list[KubernetesObject]
 ) -> Iterator[CheckResult]:
-    """Judge the log of every ready worker of a role."""
+    """Check the log of every ready worker of a role."""
     expected = (deployment.kv_transfer or "").upper()
     name = f"{deployment.release}/{process.name}"
     namespace = running.namespace(deployment.release)
@@ -111,54 +111,56 @@ def _back_end(
     if verdicts["another"]:
         pods_told = ", ".join(verdicts["another"])
         message = (
-            f"{name}: not by {expected}, which falls back to TCP in silence, some hundred times slower: "
-            f"{pods_told}; see that the pool's nodes can allocate EFA interfaces and that the image has "
-            "libfabric for them, then restart the workers"
+            f"{name}: does not use {expected} but falls back to TCP, which is about a hundred times slower: "
+            f"{pods_told}; check that the pool's nodes can allocate EFA interfaces and that the image has "
+            "libfabric, then restart the workers"
         )
         command = (
             f"kubectl logs --namespace {namespace} {verdicts['another'][0]} | grep -i -e nixl -e libfabric"
         )
         yield CheckResult("KV transfer", "error", message, command)
     if verdicts["not told"]:
-        message = f"{name}: the log of {', '.join(verdicts['not told'])} does not begin at its start any more"
-        yield CheckResult("KV transfer", "unknown", f"{message}; restart a worker to know")
+        message = f"{name}: the log of {', '.join(verdicts['not told'])} no longer has its first lines"
+        yield CheckResult("KV transfer", "unknown", f"{message}; restart a worker to check it")
     if verdicts["as planned"]:
-        message = f"{name}: {len(verdicts['as planned'])} workers instantiated {expected}"
+        message = f"{name}: {len(verdicts['as planned'])} workers use {expected}"
         yield CheckResult("KV transfer", "ok", message)
 
 
 def _moved(
     running: RunningPlatform, deployment: DeploymentPlan, pods: dict[str, list[KubernetesObject]]
 ) -> Iterator[CheckResult]:
-    """Say what was moved since the models were first asked, and what failed."""
+    """Check the transfers since the first request of this check."""
     name = deployment.release
     now = _count(running, deployment, pods)
     if now is None:
-        yield CheckResult("KV transfer", "unknown", f"{name}: its workers do not count what they move")
+        yield CheckResult("KV transfer", "unknown", f"{name}: its workers have no transfer metrics")
         return
     before = running.transferred.get(name, Transferred(0.0, 0.0))
     moved, failed = now.moved_bytes - before.moved_bytes, now.failures - before.failures
     if failed > 0:
-        message = f"{name}: {failed:.0f} transfers failed while it was asked, {moved:,.0f} bytes were moved"
+        message = (
+            f"{name}: {failed:.0f} transfers failed during the check, {moved:,.0f} bytes were transferred"
+        )
         yield CheckResult("KV transfer", "error", message, _look_command(running, deployment))
     elif moved <= 0:
         message = (
-            f"{name}: nothing was moved while it was asked: decode workers compute their prompts themselves, "
-            "or ask for none that is long enough"
+            f"{name}: no KV cache was transferred during the check; decode workers compute prompts "
+            "themselves, or the prompts are too short"
         )
         yield CheckResult("KV transfer", "error", message, _look_command(running, deployment))
     elif now.failures:
-        message = f"{name}: {moved:,.0f} bytes were moved while it was asked"
+        message = f"{name}: {moved:,.0f} bytes were transferred during the check"
         yield CheckResult("KV transfer", "warning", f"{message}; {now.failures:.0f} transfers failed before")
     else:
-        message = f"{name}: {moved:,.0f} bytes were moved while it was asked, and no transfer has failed"
+        message = f"{name}: {moved:,.0f} bytes were transferred during the check, and no transfer failed"
         yield CheckResult("KV transfer", "ok", message)
 
 
 def _count(
     running: RunningPlatform, deployment: DeploymentPlan, pods: dict[str, list[KubernetesObject]]
 ) -> Transferred | None:
-    """Add up what the workers of a deployment count; None where none counts bytes."""
+    """Add up the transfer metrics of a deployment's workers; None if none has them."""
     moved: list[float] = []
     failures = 0.0
     for process in deployment.workers:
@@ -174,13 +176,13 @@ def _count(
 
 
 def _ports(process: Process) -> list[int]:
-    """Return where a worker counts: where it says that it is ready, and NIXL's own port where it has one."""
+    """Return the metrics ports of a worker: its readiness port, and NIXL's port if it has one."""
     names = {process.probes.readiness.port, NIXL_METRICS.name}
     return [port.number for port in process.ports if port.name in names]
 
 
 def _look_command(running: RunningPlatform, deployment: DeploymentPlan) -> str:
-    """Return the command that shows what the workers say of NIXL."""
+    """Return the command that shows the workers' log lines about NIXL."""
     labels = f"app.kubernetes.io/instance={deployment.release}"
     namespace = running.namespace(deployment.release)
     return (

@@ -1,4 +1,4 @@
-"""Asks the models of a platform: each deployment through the API server, each model by its name."""
+"""Sends requests to the models: to each deployment through the API server, to each model by its name."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from inference_blueprints.measurement.completions.served_models import (
 from inference_blueprints.serving.types import DeploymentPlan
 from inference_blueprints.spec.types import Model
 
-#: How long a model's name may take to answer, in seconds: outside of the VPC nothing does.
+#: Maximum time in seconds for an answer at a model's name, which is reachable only in the VPC.
 _ROUTE_SECONDS = 5.0
 
 
 def answers(endpoint: CheckedEndpoint) -> list[CheckResult]:
-    """Ask one model and wait for all its answers."""
+    """Check one model and wait for all results."""
     return asyncio.run(_collected(ask(endpoint)))
 
 
@@ -36,7 +36,7 @@ async def _collected(results: AsyncIterator[CheckResult]) -> list[CheckResult]:
 
 
 def deployments(running: RunningPlatform) -> Iterator[CheckResult]:
-    """Ask every deployment of every model, through a frontend of its own."""
+    """Check every deployment of every model through its frontend."""
     spec = running.platform.blueprint.spec
     for model, plan in zip(spec.models, running.platform.plan.models, strict=True):
         for deployment in plan.deployments:
@@ -44,25 +44,25 @@ def deployments(running: RunningPlatform) -> Iterator[CheckResult]:
 
 
 def _deployment(running: RunningPlatform, model: Model, deployment: DeploymentPlan) -> Iterator[CheckResult]:
-    """Ask one deployment."""
+    """Check one deployment."""
     entry, namespace = deployment.entry_point, running.namespace(deployment.release)
     pods = pods_of(running, deployment)[entry.name]
     ready = [pod["metadata"]["name"] for pod in pods if holds(pod, "Ready")]
     label = f"{model.name}/{deployment.name}"
     if not ready:
-        yield CheckResult("tokens", "error", f"{label}: no {entry.name} is ready that could be asked")
+        yield CheckResult("tokens", "error", f"{label}: no {entry.name} is ready")
         return
     workers = sum(process.replicas for process in deployment.workers)
     try:
         with forwarded(running.kubectl, namespace, ready[0], entry.ports[0].number) as base_url:
             yield from answers(CheckedEndpoint(label, base_url, model, workers))
     except KubectlFailed as failure:
-        message = f"{label}: {ready[0]} cannot be asked: {' '.join(str(failure).split())}"
+        message = f"{label}: {ready[0]} cannot be reached: {' '.join(str(failure).split())}"
         yield CheckResult("tokens", "error", message)
 
 
 def routes(running: RunningPlatform) -> Iterator[CheckResult]:
-    """Ask for every model by the name that its callers use; only the VPC and what is joined to it can."""
+    """Check every model at the address that its callers use, which is reachable only from the VPC."""
     for model in running.platform.blueprint.spec.models:
         template = running.platform.assembly.templates[f"{running.platform.name}-Model-{model.name}"]
         address = template["Outputs"]["Endpoint"]["Value"]
@@ -70,10 +70,10 @@ def routes(running: RunningPlatform) -> Iterator[CheckResult]:
             served = asyncio.run(_served(address.removesuffix("/v1")))
         except ListingFailedError as error:
             if error.reason in UNREACHABLE:
-                message = f"{address} cannot be reached from here; within the VPC it may ({error})"
+                message = f"{address} cannot be reached from here; run this within the VPC ({error})"
                 yield CheckResult("routes", "unknown", message)
             else:
-                message = f"{address} answers {error}: look at the targets of its load balancer"
+                message = f"{address} answers {error}; check the targets of its load balancer"
                 command = running.platform.aws("elbv2 describe-target-groups")
                 yield CheckResult("routes", "error", message, command)
             continue
@@ -81,7 +81,7 @@ def routes(running: RunningPlatform) -> Iterator[CheckResult]:
             yield CheckResult("routes", "ok", f"{address} serves {model.name}")
         else:
             names = ", ".join(served.names) or "none"
-            yield CheckResult("routes", "error", f"{address} serves {names} and not {model.name}")
+            yield CheckResult("routes", "error", f"{address} serves {names}, not {model.name}")
 
 
 async def _served(base_url: str) -> ServedModels:

@@ -1,4 +1,4 @@
-"""Nodes of each pool, and what Karpenter says of the pools."""
+"""Checks the nodes of each pool, and Karpenter's status of the pools."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from inference_blueprints.spec.types import Pool
 
 _INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"
 _EFA_RESOURCE = "vpc.amazonaws.com/efa"
-#: Conditions that EKS's node monitoring agent sets, and what each speaks of
+#: Conditions that EKS's node monitoring agent sets
 #: (https://docs.aws.amazon.com/eks/latest/userguide/node-health.html).
 _HEALTH = (
     "AcceleratedHardwareReady",
@@ -29,7 +29,7 @@ _HEALTH = (
 
 
 def nodes(running: RunningPlatform) -> Iterator[CheckResult]:
-    """Look at the platform's own nodes and at those of each pool."""
+    """Check the system nodes and the nodes of each pool."""
     all_nodes = running.kubectl.get("nodes")
     own = [node for node in all_nodes if placement.POOL_LABEL not in _labels(node)]
     yield from _counted("system nodes", own, system_nodes.NODES, {})
@@ -42,14 +42,14 @@ def nodes(running: RunningPlatform) -> Iterator[CheckResult]:
 def _counted(
     whose: str, found: list[KubernetesObject], least: int, shape_faults: Mapping[str, list[str]]
 ) -> Iterator[CheckResult]:
-    """Say how many nodes are ready and how many must be, and what is wrong with each."""
+    """Check the number of ready nodes, and report the faults of each node."""
     ready = [node for node in found if holds(node, "Ready")]
     for node in found:
         faults = [*_health_faults(node), *shape_faults.get(_name(node), [])]
         if faults:
             message = f"{whose}: {_name(node)}: {'; '.join(faults)}"
             yield CheckResult("nodes", "error", message, f"kubectl describe node {_name(node)}")
-    message = f"{whose}: {len(ready)} of {len(found)} are ready, {least} are kept"
+    message = f"{whose}: {len(ready)} of {len(found)} are ready, the minimum is {least}"
     if len(ready) < least:
         yield CheckResult("nodes", "error", message, "kubectl get nodeclaims,nodes --output wide")
     else:
@@ -57,9 +57,9 @@ def _counted(
 
 
 def _health_faults(node: KubernetesObject) -> Iterator[str]:
-    """Say what the kubelet and the node monitoring agent have against a node."""
+    """Yield the faults that the kubelet and the node monitoring agent report."""
     if not holds(node, "Ready"):
-        yield f"not ready: {condition(node, 'Ready').get('message', 'its kubelet says nothing')}"
+        yield f"not ready: {condition(node, 'Ready').get('message', 'its kubelet gives no reason')}"
     for name in _HEALTH:
         found = condition(node, name)
         if found.get("status") == "False":
@@ -71,10 +71,10 @@ def _shape_faults(node: KubernetesObject, pool: Pool) -> list[str]:
     labels = _labels(node)
     type_name = labels.get(_INSTANCE_TYPE_LABEL, "of no instance type")
     if type_name not in pool.instance_types:
-        return [f"is {type_name}, the pool is of {', '.join(pool.instance_types)}"]
+        return [f"is {type_name}, the pool has {', '.join(pool.instance_types)}"]
     instance_type = catalog.instance_type(type_name)
     faults = [
-        f"label {key} is {labels.get(key)!r} and not {value!r}"
+        f"label {key} is {labels.get(key)!r}, not {value!r}"
         for key, value in _wanted_labels(pool).items()
         if labels.get(key) != value
     ]
@@ -92,13 +92,13 @@ def _shape_faults(node: KubernetesObject, pool: Pool) -> list[str]:
 
 
 def _wanted_labels(pool: Pool) -> dict[str, str]:
-    """Return the labels that the pool's nodes must have, beside its name."""
+    """Return the labels that the pool's nodes must have in addition to its name."""
     efa = {placement.EFA_LABEL: placement.EFA_LABEL_VALUE} if pool.efa else {}
     return {**pool.labels, **efa}
 
 
 def pools(running: RunningPlatform) -> Iterator[CheckResult]:
-    """Find out whether Karpenter accepts each pool: its NodePools and their node class are ready."""
+    """Check that Karpenter accepts each pool: its NodePools and their node class are ready."""
     node_pools = running.kubectl.get("nodepools.karpenter.sh")
     classes = {_name(each): each for each in running.kubectl.get("ec2nodeclasses.karpenter.k8s.aws")}
     for pool in running.platform.blueprint.spec.pools:
@@ -110,7 +110,7 @@ def pools(running: RunningPlatform) -> Iterator[CheckResult]:
         named = {each["spec"]["template"]["spec"]["nodeClassRef"]["name"] for each in own}
         faults = [
             *(_not_ready("nodepool", each) for each in own if not holds(each, "Ready")),
-            *(f"there is no EC2NodeClass {name}" for name in sorted(named - classes.keys())),
+            *(f"the EC2NodeClass {name} does not exist" for name in sorted(named - classes.keys())),
             *(
                 _not_ready("ec2nodeclass", classes[name])
                 for name in sorted(named & classes.keys())
@@ -125,14 +125,14 @@ def pools(running: RunningPlatform) -> Iterator[CheckResult]:
 
 
 def _not_ready(kind: str, found: KubernetesObject) -> str:
-    """Say why an object of Karpenter's is not ready: the conditions that are not true."""
+    """Return why an object of Karpenter is not ready: the conditions that are not true."""
     conditions = found.get("status", {}).get("conditions", [])
     reasons = [
         f"{each['type']}: {each.get('message') or each.get('reason') or each['status']}"
         for each in conditions
         if each["status"] != "True" and each["type"] != "Ready"
     ]
-    return f"{kind} {_name(found)} is not ready ({'; '.join(reasons) or 'Karpenter says nothing'})"
+    return f"{kind} {_name(found)} is not ready ({'; '.join(reasons) or 'Karpenter gives no reason'})"
 
 
 def _labels_of_nodes(node_pool: KubernetesObject) -> dict[str, str]:

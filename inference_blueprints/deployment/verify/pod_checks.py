@@ -1,4 +1,4 @@
-"""The pods of a deployment's processes: which are ready, and why the others are not."""
+"""Checks the pods of a deployment's processes, and why some are not ready."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from inference_blueprints.serving.types import DeploymentPlan, Process
 
 #: Labels that our charts put on pods.
 _INSTANCE, _COMPONENT = "app.kubernetes.io/instance", "app.kubernetes.io/component"
-#: Pods whose reasons are told; the others are counted.
+#: Number of pods whose reasons are reported; the others are only counted.
 _TOLD = 3
 
 
 def pods_of(running: RunningPlatform, deployment: DeploymentPlan) -> dict[str, list[KubernetesObject]]:
-    """Return the pods of a deployment by process; those that are about to go are left out."""
+    """Return the pods of a deployment by process, without those that are being deleted."""
     found = running.kubectl.get(
         *("pods", "--namespace", running.namespace(deployment.release)),
         *("--selector", f"{_INSTANCE}={deployment.release}"),
@@ -37,7 +37,7 @@ def pods_of(running: RunningPlatform, deployment: DeploymentPlan) -> dict[str, l
 
 
 def workers(running: RunningPlatform) -> Iterator[CheckResult]:
-    """Find out whether every process of every deployment has all its pods, ready and never restarted."""
+    """Check that every process of every deployment has all its pods, ready and without restarts."""
     for deployment in running.deployments:
         found = pods_of(running, deployment)
         for process in deployment.processes:
@@ -47,7 +47,7 @@ def workers(running: RunningPlatform) -> Iterator[CheckResult]:
 def _process(
     running: RunningPlatform, deployment: DeploymentPlan, process: Process, pods: list[KubernetesObject]
 ) -> CheckResult:
-    """Say how many pods of a process are ready, why others are not, and which had to be started again."""
+    """Check how many pods of a process are ready, why others are not, and which were restarted."""
     name = f"{deployment.release}/{process.name}"
     waiting = [pod for pod in pods if not holds(pod, "Ready")]
     ready = len(pods) - len(waiting)
@@ -67,12 +67,12 @@ def _process(
 
 
 def unready_reason(pod: KubernetesObject) -> str:
-    """Return why a pod is not ready, as the scheduler, its containers or its readiness gates say it.
+    """Return why a pod is not ready, according to the scheduler, its containers or its readiness gates.
 
     Parameters
     ----------
     pod
-        As the API server holds it.
+        The pod from the API server.
     """
     scheduled = condition(pod, "PodScheduled")
     if scheduled.get("status") == "False":
@@ -92,7 +92,7 @@ def unready_reason(pod: KubernetesObject) -> str:
 
 
 def _restarts(pod: KubernetesObject) -> Iterator[str]:
-    """Say how often each container of a pod was started again, and why last."""
+    """Yield how often each container of a pod was restarted, and the last reason."""
     for container in pod.get("status", {}).get("containerStatuses", []):
         if container.get("restartCount"):
             last = container.get("lastState", {}).get("terminated", {})

@@ -1,4 +1,4 @@
-"""What the programs of a platform count, in Prometheus' text format."""
+"""Metrics of a platform's programs, in Prometheus' text format."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from inference_blueprints.deployment.verify.verified_platform import KubernetesO
 
 
 def sample_sum(metrics: str, name: str, label: str = "") -> float | None:
-    """Return a metric added up over its labels; None where it is not exposed.
+    """Return the sum of a metric over its labels; None if it is not exposed.
 
     Parameters
     ----------
     name
-        The sample's full name.
+        Full name of the sample.
     label
-        Only samples with this label, such as ``status="failure"``; all where it is empty.
+        Only samples with this label, such as ``status="failure"``; empty for all.
     """
     pattern = re.compile(rf"^{re.escape(name)}(\{{[^\n]*\}})? (\S+)", re.MULTILINE)
     values = [float(value) for labels, value in pattern.findall(metrics) if label in labels]
@@ -24,14 +24,14 @@ def sample_sum(metrics: str, name: str, label: str = "") -> float | None:
 
 
 def metrics_of(running: RunningPlatform, release: str, pod: KubernetesObject, port: int) -> str:
-    """Return what a pod counts, through the API server; nothing where it does not answer.
+    """Return the metrics of a pod through the API server; empty if it does not answer.
 
     Parameters
     ----------
     pod
-        As the API server holds it.
+        The pod from the API server.
     port
-        Where it answers ``/metrics``.
+        Port of ``/metrics``.
     """
     path = f"/api/v1/namespaces/{running.namespace(release)}/pods/{pod['metadata']['name']}:{port}"
     try:

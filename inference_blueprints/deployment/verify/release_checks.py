@@ -1,4 +1,4 @@
-"""Helm releases, the controllers and device plug-ins that they bring, and the copies of weights."""
+"""Checks Helm releases, their controllers and device plug-ins, and the copies of weights."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from inference_blueprints.deployment.verify.verified_platform import (
     holds,
 )
 
-#: What Helm writes on every object of a release (https://helm.sh/docs/chart_best_practices/labels).
+#: Annotation of Helm on every object of a release (https://helm.sh/docs/chart_best_practices/labels).
 _RELEASE_ANNOTATION = "meta.helm.sh/release-name"
 _SYSTEM_NAMESPACE = "kube-system"
 
 
 def charts(running: RunningPlatform) -> Iterator[CheckResult]:
-    """Compare Helm's records with the releases that the blueprint makes, and look at their controllers."""
+    """Compare Helm's records with the releases of the blueprint, and check their controllers."""
     secrets = running.kubectl.get(
         *("secrets", "--all-namespaces", "--selector", "owner=helm,status!=superseded")
     )
@@ -41,7 +41,7 @@ def charts(running: RunningPlatform) -> Iterator[CheckResult]:
 
 
 def _record_faults(release: ExpectedRelease, secrets: list[KubernetesObject]) -> Iterator[str]:
-    """Look at the newest revision of a release."""
+    """Check the newest revision of a release."""
     revisions = [
         secret
         for secret in secrets
@@ -57,18 +57,18 @@ def _record_faults(release: ExpectedRelease, secrets: list[KubernetesObject]) ->
         yield f"its newest revision is {status}"
     version = _content(newest)["chart"]["metadata"]["version"]
     if version.removeprefix("v") != release.version.removeprefix("v"):
-        yield f"version {version} is there, {release.version} is pinned"
+        yield f"version {version} is installed, {release.version} is pinned"
 
 
 def _content(secret: KubernetesObject) -> dict[str, Any]:
-    """Unpack Helm's record: JSON, compressed, in base64 within Kubernetes' own."""
+    """Unpack Helm's record: compressed JSON in base64, within Kubernetes' base64."""
     packed = base64.b64decode(base64.b64decode(secret["data"]["release"]))
     content: dict[str, Any] = json.loads(gzip.decompress(packed))
     return content
 
 
 def _controller_faults(release: ExpectedRelease, controllers: list[KubernetesObject]) -> Iterator[str]:
-    """Look at the Deployments that a release brought."""
+    """Check the Deployments of a release."""
     for controller in controllers:
         if _release_of(controller) != release.name:
             continue
@@ -85,7 +85,7 @@ def device_plug_ins(running: RunningPlatform) -> Iterator[CheckResult]:
     plug_ins = [name for name in running.platform.assembly.releases if "device-plugin" in name]
     missing = [name for name in plug_ins if name not in there]
     for name in missing:
-        message = f"{name} has no DaemonSet: its devices cannot be allocated"
+        message = f"{name} has no DaemonSet, so its devices cannot be allocated"
         yield CheckResult("device plug-ins", "error", message, running.platform.deploy_command)
     unready = 0
     for daemon in daemons:
@@ -98,7 +98,7 @@ def device_plug_ins(running: RunningPlatform) -> Iterator[CheckResult]:
             yield CheckResult("device plug-ins", "error", message, command)
     if not missing and not unready:
         names = ", ".join(sorted(daemon["metadata"]["name"] for daemon in daemons)) or "none is needed"
-        yield CheckResult("device plug-ins", "ok", f"ready wherever they belong: {names}")
+        yield CheckResult("device plug-ins", "ok", f"ready on all their nodes: {names}")
 
 
 def _release_of(kubernetes_object: KubernetesObject) -> str | None:
@@ -107,7 +107,7 @@ def _release_of(kubernetes_object: KubernetesObject) -> str | None:
 
 
 def weights(running: RunningPlatform) -> Iterator[CheckResult]:
-    """Find out whether each mirrored model lies in the bucket whole."""
+    """Check that each mirrored model is completely in the bucket."""
     for model in running.platform.plan.models:
         if model.weights_mirror is None:
             continue
@@ -119,14 +119,12 @@ def weights(running: RunningPlatform) -> Iterator[CheckResult]:
 
 
 def _copy(model: str, jobs: list[KubernetesObject], logs: str) -> CheckResult:
-    """Say how far a copy is."""
+    """Check the state of a copy."""
     if any(holds(job, "Complete") for job in jobs):
         return CheckResult("weights", "ok", f"{model}: copied into the platform's bucket")
     failed = [condition(job, "Failed").get("message", "") for job in jobs if holds(job, "Failed")]
     if failed:
-        return CheckResult("weights", "error", f"{model}: not copied: {'; '.join(failed)}; see", logs)
+        return CheckResult("weights", "error", f"{model}: not copied: {'; '.join(failed)}", logs)
     if jobs:
-        return CheckResult("weights", "warning", f"{model}: still being copied; see", logs)
-    return CheckResult(
-        "weights", "error", f"{model}: no Job copies it; the release may be incomplete; see", logs
-    )
+        return CheckResult("weights", "warning", f"{model}: is still being copied", logs)
+    return CheckResult("weights", "error", f"{model}: no Job copies it; the release may be incomplete", logs)

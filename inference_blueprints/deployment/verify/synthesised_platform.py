@@ -1,4 +1,4 @@
-"""What a blueprint deploys, read from its synthesised templates."""
+"""The expected platform, read from the synthesised templates of a blueprint."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class SynthesisedPlatform:
     Parameters
     ----------
     templates
-        By the stack's name.
+        Templates by name of the stack.
     releases
-        By the release's name.
+        Releases by name.
     """
 
     templates: Mapping[str, Template]
@@ -63,7 +63,7 @@ def assemble(name_or_path: str) -> SynthesisedPlatform:
     Raises
     ------
     UserError
-        If it cannot be synthesised.
+        If the blueprint cannot be synthesised.
     """
     with tempfile.TemporaryDirectory() as folder:
         synthesise(name_or_path, Path(folder))
@@ -71,12 +71,12 @@ def assemble(name_or_path: str) -> SynthesisedPlatform:
 
 
 def read_assembly(folder: Path) -> SynthesisedPlatform:
-    """Read what ``cdk synth`` wrote.
+    """Read the output of ``cdk synth``.
 
     Parameters
     ----------
     folder
-        The cloud assembly, charts included.
+        The cloud assembly, including charts.
     """
     templates = {
         file.name.removesuffix(_TEMPLATE): json.loads(file.read_text(encoding="utf-8"))
@@ -102,7 +102,7 @@ def _properties(templates: Any, resource_type: str) -> Iterator[dict[str, Any]]:
 
 
 def _chart_version(folder: Path, address: Any) -> str:
-    """Return the version of a chart that is deployed as an asset, whose address ends with its hash."""
+    """Return the version of a chart that is deployed as an asset; its address ends with the hash."""
     text = address["Fn::Sub"] if isinstance(address, dict) else address
     chart = folder / f"asset.{Path(text).stem}" / "Chart.yaml"
     return str(yaml.load(chart.read_text(encoding="utf-8"), yaml.CSafeLoader)["version"])

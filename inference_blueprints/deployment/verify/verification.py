@@ -1,4 +1,4 @@
-"""All checks of a deployed platform, one after the other, and those of a single endpoint."""
+"""All checks of a deployed platform in order, and the checks of a single endpoint."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from inference_blueprints.errors import UserError
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint
 
-#: By the name that results carry, in the order in which they are shown. Models are asked before their
-#: router's picks and their KV transfer are looked at, for without a question nothing is picked or moved.
+#: Checks by the name in their results, in the order of the output. Requests to models come before the checks
+#: of router and KV transfer, because without requests nothing is routed or transferred.
 CLUSTER_CHECKS: Checks[RunningPlatform] = {
     "nodes": node_checks.nodes,
     "pools": node_checks.pools,
@@ -51,15 +51,15 @@ CLUSTER_CHECKS: Checks[RunningPlatform] = {
 
 
 def verify(blueprint: Blueprint, name_or_path: str) -> Iterator[CheckResult]:
-    """Iterate over what all checks of a deployed platform see.
+    """Iterate over the results of all checks of a deployed platform.
 
-    Without usable credentials nothing else is asked, and without the API server nothing of the cluster;
-    what was not looked at is named.
+    Without usable credentials, nothing else is checked. Without the API server, the cluster is not checked,
+    and each skipped check has a result.
 
     Parameters
     ----------
     name_or_path
-        How the user named it.
+        Name or path of the blueprint.
 
     Raises
     ------
@@ -86,12 +86,12 @@ def verify(blueprint: Blueprint, name_or_path: str) -> Iterator[CheckResult]:
 
 
 def verify_cluster(platform: VerifiedPlatform, kubectl: ClusterReader) -> Iterator[CheckResult]:
-    """Iterate over what the checks of a platform's cluster see.
+    """Iterate over the results of all checks of a platform's cluster.
 
     Parameters
     ----------
     kubectl
-        Its cluster, with the user's own rights.
+        Client of the cluster with the user's permissions.
     """
     opened = api_server_checks.look_in(platform, kubectl)
     yield opened
@@ -103,16 +103,16 @@ def verify_cluster(platform: VerifiedPlatform, kubectl: ClusterReader) -> Iterat
 
 
 def verify_endpoint(blueprint: Blueprint, model_name: str | None, endpoint: str) -> list[CheckResult]:
-    """Ask one endpoint, wherever it is: tokens, cache hits and objectives.
+    """Check one endpoint at any address: tokens, cache hits and objectives.
 
     Parameters
     ----------
     blueprint
-        Says what the model is promised.
+        Blueprint with the model's workload and objectives.
     model_name
-        Model of the blueprint; None where it has but one.
+        Model of the blueprint; None if it has exactly one.
     endpoint
-        Such as ``http://127.0.0.1:8000``, with or without ``/v1``.
+        Address such as ``http://127.0.0.1:8000``, with or without ``/v1``.
 
     Raises
     ------
@@ -121,10 +121,10 @@ def verify_endpoint(blueprint: Blueprint, model_name: str | None, endpoint: str)
     """
     names = [model.name for model in blueprint.spec.models]
     if model_name is None and len(names) > 1:
-        raise UserError(f"the blueprint has several models; name one with --model: {', '.join(names)}")
+        raise UserError(f"--model is missing; allowed are {', '.join(names)}")
     chosen = model_name or names[0]
     if chosen not in names:
-        raise UserError(f"--model: got {chosen!r}, the blueprint's models are {', '.join(names)}")
+        raise UserError(f"got --model {chosen}; allowed are {', '.join(names)}")
     index = names.index(chosen)
     plan = build_plan(blueprint).models[index]
     workers = sum(process.replicas for deployment in plan.deployments for process in deployment.workers)
@@ -133,6 +133,6 @@ def verify_endpoint(blueprint: Blueprint, model_name: str | None, endpoint: str)
 
 
 def _not_looked_at() -> Iterator[CheckResult]:
-    """Name every check that needs the API server."""
+    """Yield a result for every check that needs the API server."""
     for name in CLUSTER_CHECKS:
-        yield CheckResult(name, "unknown", "not looked at: that needs the API server")
+        yield CheckResult(name, "unknown", "not checked: this needs the API server")

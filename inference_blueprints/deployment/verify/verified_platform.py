@@ -1,4 +1,4 @@
-"""What is verified: a platform in an account, and its cluster."""
+"""The platform that is verified: an account and its cluster."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ KubernetesObject = dict[str, Any]
 
 
 class ClusterReader(Protocol):
-    """The part of kubectl that looks and changes nothing."""
+    """The read-only part of kubectl."""
 
     def get(self, *arguments: str) -> list[KubernetesObject]:
         """Return objects."""
 
     def run(self, *arguments: str) -> str:
-        """Return what a command prints."""
+        """Return the output of a command."""
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """Start a command that lasts."""
+        """Start a command that keeps running."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +35,11 @@ class VerifiedPlatform:
     Parameters
     ----------
     blueprint, plan
-        What was to be deployed.
+        The blueprint and its plan.
     assembly
-        Its templates as the blueprint makes them now.
+        The blueprint's present templates.
     name_or_path
-        How the user named the blueprint, for commands.
+        Name or path of the blueprint, for commands.
     """
 
     account: Account
@@ -55,7 +55,7 @@ class VerifiedPlatform:
 
     @property
     def deploy_command(self) -> str:
-        """The command that mends most of what is missing."""
+        """The command that fixes most problems."""
         return f"blueprints deploy {self.name_or_path}"
 
     def aws(self, words: str) -> str:
@@ -65,14 +65,14 @@ class VerifiedPlatform:
 
 @dataclass(frozen=True, slots=True)
 class Transferred:
-    """What the workers of a deployment count of their transfers of KV cache.
+    """Metrics of KV transfers of a deployment's workers.
 
     Parameters
     ----------
     moved_bytes
-        Bytes that were moved since they started.
+        Bytes that were transferred since the workers started.
     failures
-        Transfers that failed since then.
+        Failed transfers since then.
     """
 
     moved_bytes: float
@@ -86,7 +86,7 @@ class RunningPlatform:
     Parameters
     ----------
     transferred
-        What had been moved before the models were asked, by release.
+        Transfers before the requests of the checks, by release.
     """
 
     platform: VerifiedPlatform
@@ -99,23 +99,23 @@ class RunningPlatform:
         return [deployment for model in self.platform.plan.models for deployment in model.deployments]
 
     def namespace(self, release: str) -> str:
-        """Return where a release is.
+        """Return the namespace of a release.
 
         Parameters
         ----------
         release
-            One that the blueprint deploys.
+            A release of the blueprint.
         """
         return self.platform.assembly.releases[release].namespace
 
 
 def condition(kubernetes_object: KubernetesObject, name: str) -> KubernetesObject:
-    """Return a condition of an object's status; empty where it has none of that name.
+    """Return a condition of an object's status; empty if it has none of this name.
 
     Parameters
     ----------
     kubernetes_object
-        As the API server holds it.
+        The object from the API server.
     """
     conditions = kubernetes_object.get("status", {}).get("conditions", [])
     return next((each for each in conditions if each["type"] == name), {})

@@ -1,4 +1,4 @@
-"""Downloads the charts of others, so that a deployment needs none of their repositories."""
+"""Downloads third-party charts, so that a deployment does not need their repositories."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Archive:
     Parameters
     ----------
     digest
-        What the archive's content comes to.
+        Digest of the archive.
     is_new
-        Whether it was downloaded now.
+        Whether this call downloaded it.
     """
 
     chart: Chart
@@ -37,14 +37,14 @@ class Archive:
 
 
 def fetch(charts: Mapping[str, Chart], folder: Path) -> list[Archive]:
-    """Bring charts into a folder; those that are there and right stay.
+    """Download charts into a folder; archives with the right digest stay.
 
     Parameters
     ----------
     charts
-        Charts of repositories, by name.
+        Charts from repositories, by name.
     folder
-        Where the archives go; it is made where it is missing.
+        Folder for the archives; created if it is missing.
 
     Returns
     -------
@@ -54,8 +54,8 @@ def fetch(charts: Mapping[str, Chart], folder: Path) -> list[Archive]:
     Raises
     ------
     UserError
-        If a chart cannot be had, or is not the one that its digest pins; every one is named, and those that
-        are right are there.
+        If charts cannot be downloaded or have another digest than the pinned one. The message names each; the
+        other charts are in the folder.
     """
     archives, failures = [], []
     for chart in charts.values():
@@ -72,7 +72,7 @@ def fetch(charts: Mapping[str, Chart], folder: Path) -> list[Archive]:
 
 
 def _archive(chart: Chart, path: Path) -> Archive:
-    """Return a chart's archive, downloaded unless it is there."""
+    """Return a chart's archive; download it if it is missing."""
     if path.is_file():
         _demand_digest(chart, path)
         return Archive(chart, path, archive_digest(path), is_new=False)
@@ -86,17 +86,17 @@ def _archive(chart: Chart, path: Path) -> Archive:
 
 
 def _demand_digest(chart: Chart, archive: Path) -> None:
-    """Refuse an archive that is not the one that is pinned."""
+    """Refuse an archive with another digest than the pinned one."""
     digest = archive_digest(archive)
     if chart.digest and digest != chart.digest:
         raise UserError(
-            f"{chart.name} {chart.version}: its digest is {digest}, {chart.digest} is pinned; what "
-            f"{chart.repository} holds was changed, or the archive: compare with the project's release first"
+            f"{chart.name} {chart.version}: got digest {digest}, {chart.digest} is pinned; the chart in "
+            f"{chart.repository} or the archive was changed; compare it with the project's release first"
         )
 
 
 def _pull(chart: Chart, directory: Path) -> Path:
-    """Download one chart with helm, which knows the user's logins, proxies and authorities."""
+    """Download one chart with helm, which uses the user's logins, proxies and authorities."""
     target, caches = directory / "charts", directory / "caches"
     target.mkdir()
     words = [
@@ -114,19 +114,19 @@ def _pull(chart: Chart, directory: Path) -> Path:
 
 
 def _source(chart: Chart) -> list[str]:
-    """Return how helm names a chart: an OCI address holds the name, a repository does not."""
+    """Return helm's arguments for a chart: an OCI address includes the name, a repository does not."""
     repository = chart.repository or ""
     return [repository] if repository.startswith(_OCI) else [chart.name, "--repo", repository]
 
 
 def _reason(lines: Iterable[str]) -> str:
-    """Return what helm said, without its progress."""
+    """Return helm's error message, without its progress."""
     errors = [line for line in lines if line.startswith("Error:")]
-    return " ".join(" ".join(errors or lines).removeprefix("Error:").split()) or "helm brought no archive"
+    return " ".join(" ".join(errors or lines).removeprefix("Error:").split()) or "helm downloaded no archive"
 
 
 def _failure(chart: Chart, reason: str) -> str:
     return (
         f"{chart.name} {chart.version}: cannot be fetched from {chart.repository}: {reason}; "
-        "fetch it where the repository is in reach, and copy the folder"
+        "fetch it on a machine that can reach the repository, and copy the folder"
     )

@@ -13,12 +13,12 @@ from inference_blueprints.spec.shipped import find, shipped
 
 
 def own_file(name_or_path: str) -> Path:
-    """Return the file of a blueprint that a lock may be written beside.
+    """Return the file of a user's own blueprint, which can have a lock.
 
     Parameters
     ----------
     name_or_path
-        As the user named it.
+        Name or path from the user.
 
     Raises
     ------
@@ -29,8 +29,8 @@ def own_file(name_or_path: str) -> Path:
     if is_shipped(path):
         name = path.stem
         raise UserError(
-            f"{name}: is a shipped blueprint, which follows its release; "
-            f"`blueprints init {name} my-platform.yaml` copies it to a file of yours, which can have a lock"
+            f"{name}: is a shipped blueprint, which is not changed; copy it to your own file with "
+            f"`blueprints init {name} my-platform.yaml`"
         )
     return path
 
@@ -41,18 +41,18 @@ def is_shipped(path: Path) -> bool:
 
 
 def running_lock(loaded: LoadedBlueprint) -> Lock:
-    """Return the lock of what a blueprint runs now: what its lock holds, and this library's for the rest."""
+    """Return a lock with all versions that a blueprint runs: those of its lock, else of this library."""
     commits = loaded.lock.models if loaded.lock else {}
     return lock_of(loaded.written, loaded.blueprint.releases, commits)
 
 
 def keep_lock(loaded: LoadedBlueprint, path: Path) -> list[Change]:
-    """Pin what a blueprint runs now and no lock holds yet; what is pinned stays.
+    """Pin the versions that are not yet in the lock; existing pins stay.
 
     Returns
     -------
     list of Change
-        What is pinned now, or no longer used; where it is empty nothing was written.
+        New pins, and pins that are no longer used; if it is empty, nothing was written.
 
     Raises
     ------

@@ -76,7 +76,7 @@ def _devices(process: ProcessSummary) -> str:
 
 def memory(summary: PlanSummary) -> TextTable:
     return TextTable(
-        "Memory of a device",
+        "Memory per device",
         ("deployment",),
         (
             "device memory, GiB",

@@ -1,1 +1,1 @@
-"""The lock of a blueprint: what it runs that others release, held until an upgrade is asked for."""
+"""The lock of a blueprint: its third-party versions, which stay until an upgrade."""

@@ -1,4 +1,4 @@
-"""What lies beside a blueprint: its lock, and charts that were fetched."""
+"""Files next to a blueprint: its lock, and charts that were fetched."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from inference_blueprints.spec.lock.lock_reader import read_lock
 from inference_blueprints.spec.lock.overlay import locked_releases, unserved
 from inference_blueprints.spec.lock.pins import NO_PINS, Pins
 
-#: Folder of fetched charts, beside the blueprint.
+#: Folder of fetched charts, next to the blueprint.
 CHARTS_FOLDER = "charts"
 
 
 class AdjacentFiles:
-    """The place of a blueprint.
+    """The lock and the charts next to a blueprint.
 
     Parameters
     ----------
@@ -36,14 +36,14 @@ class AdjacentFiles:
         self.warnings: list[Problem] = []
 
     def pins(self) -> Pins:
-        """Return what the blueprint runs; what is wrong is added to problems and warnings."""
+        """Return the versions that the blueprint runs; errors are added to problems and warnings."""
         pins = self._of_lock()
         releases = pins.releases
         charts = {name: self._with_archive(chart) for name, chart in releases.charts.items()}
         return replace(pins, releases=replace(releases, charts=charts), upgrade=self._upgrade)
 
     def _of_lock(self) -> Pins:
-        """Return the pins of the lock; this library's where there is none, or one that cannot be used."""
+        """Return the pins of the lock; this library's if there is no lock, or none that can be used."""
         try:
             found = read_lock(self._lock)
         except BlueprintError as error:
@@ -56,7 +56,7 @@ class AdjacentFiles:
         return NO_PINS if problems else Pins(locked_releases(found.lock), found.lock)
 
     def _with_archive(self, chart: Chart) -> Chart:
-        """Return a chart with its archive, where there is one of its version and nothing is wrong with it."""
+        """Return a chart with its archive, if there is one of its version with the right digest."""
         if not chart.repository:
             return chart
         archive = self._charts / archive_name(chart)
@@ -65,11 +65,13 @@ class AdjacentFiles:
             return chart
         digest = archive_digest(archive)
         if chart.digest and digest != chart.digest:
-            message = f"its digest is {digest}, {chart.digest} is pinned; remove it and run `{self._fetch}`"
+            message = (
+                f"got digest {digest}, {chart.digest} is pinned; remove the file and run `{self._fetch}`"
+            )
             self.problems.append(Problem(str(archive), 0, 0, "", message))
         elif not chart.digest:
             message = (
-                f"no digest is known to check it with; `{self._fetch} --record` pins the one that it has"
+                f"no digest is pinned, so it is not checked; run `{self._fetch} --record` to pin its digest"
             )
             self.warnings.append(Problem(str(archive), 0, 0, "", message, "warning"))
         return replace(chart, archive=archive)
@@ -77,7 +79,7 @@ class AdjacentFiles:
     def _others(self, chart: Chart) -> Iterator[Problem]:
         """Yield a warning for an archive of another version, which is not deployed."""
         for archive in sorted(self._charts.glob(f"{chart.name}-[v0-9]*.tgz")):
-            message = f"is not of the pinned version {chart.version}, so it is not used; `{self._fetch}`"
+            message = f"is not the pinned version {chart.version}, so it is not used; run `{self._fetch}`"
             yield Problem(str(archive), 0, 0, "", message, "warning")
 
 
@@ -93,7 +95,7 @@ def archive_name(chart: Chart) -> str:
 
 
 def archive_digest(archive: Path) -> str:
-    """Return the digest of an archive as pins write it.
+    """Return the digest of an archive in the format of pins.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What is different between two locks."""
+"""Differences between two locks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from inference_blueprints.spec.lock.lock import Lock, Pin
 
-#: What the name of a held pool follows in a change.
+#: Prefix of the name of a held pool in a change.
 HELD_POOL = "held pool "
 
 
@@ -18,9 +18,9 @@ class Change:
     Parameters
     ----------
     part
-        What is pinned, such as ``chart karpenter``.
+        Name of the pinned component, such as ``chart karpenter``.
     old, new
-        Version, digest or commit; None where nothing is pinned.
+        Version, digest or commit; None if nothing is pinned.
     """
 
     part: str
@@ -29,14 +29,14 @@ class Change:
 
 
 def differences(old: Lock | None, new: Lock) -> list[Change]:
-    """Return every pin that is not the same, in the order in which a deployment comes to it.
+    """Return every pin that differs, in the order of a deployment.
 
     Parameters
     ----------
     old
-        The lock that there is; None where there is none.
+        The present lock; None if there is none.
     new
-        The lock that there is to be.
+        The future lock.
     """
     before, after = _pins(old) if old else {}, _pins(new)
     return [
@@ -47,7 +47,7 @@ def differences(old: Lock | None, new: Lock) -> list[Change]:
 
 
 def _pins(lock: Lock) -> dict[str, str]:
-    """Return everything that a lock pins, by what it is."""
+    """Return everything that a lock pins, by component."""
     single = {"Kubernetes": lock.kubernetes, "Bottlerocket": lock.bottlerocket}
     return {
         **{part: version for part, version in single.items() if version},
@@ -63,7 +63,7 @@ def _pins(lock: Lock) -> dict[str, str]:
 
 
 def _versions(noun: str, pins: Mapping[str, Pin]) -> dict[str, str]:
-    """Return versions and the digests that are known."""
+    """Return versions and known digests."""
     found = {}
     for name, pin in pins.items():
         found[f"{noun} {name}"] = pin.version

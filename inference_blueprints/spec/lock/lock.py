@@ -1,4 +1,4 @@
-"""What a lock holds, and the lock of what a blueprint runs now."""
+"""The content of a lock, and the lock for the versions that a blueprint runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from inference_blueprints.catalog.releases import NodeImage, Releases
 from inference_blueprints.spec.types import Blueprint, Weights
 
-#: What the Hub serves where a blueprint names no revision.
+#: Revision that the Hub serves if a blueprint names none.
 DEFAULT_REVISION = "main"
 COMMIT = re.compile(r"[0-9a-f]{40}")
 _SUFFIX = ".lock.yaml"
@@ -23,9 +23,9 @@ class Pin:
     Parameters
     ----------
     version
-        As its project writes it.
+        Version in the notation of its project.
     digest
-        ``sha256:…`` of the chart's archive or the image's manifest; None while it is not known.
+        ``sha256:…`` of the chart's archive or the image's manifest; None if it is not known.
     """
 
     version: str
@@ -41,19 +41,19 @@ class Lock:
     release
         Version of this library that wrote it.
     kubernetes
-        Version of the blueprint's cluster; None where it has none.
+        Version of the blueprint's cluster; None if it has no cluster.
     bottlerocket
         Release of the nodes' operating system.
     add_ons
-        Version by EKS add-on, of those that are known.
+        Version by EKS add-on, if known.
     charts
         Pin by chart.
     engines
         Pin of the image by engine.
     models
-        Commit by what the blueprint asks for, ``<repository>@<revision>``.
+        Commit by ``<repository>@<revision>`` in the blueprint.
     held_pools
-        What nodes boot by pool, of those that an upgrade has left for later.
+        Node image by pool, for pools that an upgrade has not reached.
     """
 
     release: str
@@ -67,7 +67,7 @@ class Lock:
 
 
 def lock_path(blueprint: Path) -> Path:
-    """Return where the lock of a blueprint is: beside it, ``<blueprint>.lock.yaml``.
+    """Return the path of a blueprint's lock, which is next to it: ``<blueprint>.lock.yaml``.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def lock_path(blueprint: Path) -> Path:
 
 
 def model_key(weights: Weights) -> str | None:
-    """Return what a blueprint asks the Hub for; None where it asks for nothing, or for a commit.
+    """Return the key of a model in the lock; None if it is not from the Hub or already names a commit.
 
     Parameters
     ----------
@@ -96,11 +96,11 @@ def lock_of(written: Blueprint, releases: Releases, commits: Mapping[str, str]) 
     Parameters
     ----------
     written
-        The blueprint as its file says it, without commits of a lock.
+        The blueprint as written, without commits of a lock.
     releases
-        What it runs.
+        The releases that it runs.
     commits
-        Commits that are known, by what is asked for; those that the blueprint does not ask for are left out.
+        Known commits by key; keys that the blueprint does not have are left out.
     """
     # Imported here because it takes longer than the rest of the module, and only a new lock needs it.
     from importlib.metadata import version  # noqa: PLC0415
@@ -125,14 +125,14 @@ def lock_of(written: Blueprint, releases: Releases, commits: Mapping[str, str]) 
 
 
 def with_commits(written: Blueprint, commits: Mapping[str, str]) -> Blueprint:
-    """Return a blueprint whose models are served at the commits that a lock holds.
+    """Return a blueprint whose models have the commits of a lock.
 
     Parameters
     ----------
     written
-        The blueprint as its file says it.
+        The blueprint as written.
     commits
-        Commit by what is asked for.
+        Commit by key.
     """
     models = []
     for model in written.spec.models:

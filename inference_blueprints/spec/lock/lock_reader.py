@@ -1,4 +1,4 @@
-"""Reads a lock file: every mistake in its form at once, with line and column."""
+"""Reads a lock file, and reports all format errors at once, with line and column."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ KIND = "Lock"
 LOCK_FILE = FileKind(
     noun="lock",
     first_key="apiVersion",
-    when_missing="`blueprints lock FILE` writes it",
-    when_empty="remove it, and `blueprints lock FILE` writes it again",
+    when_missing="write it with `blueprints lock FILE`",
+    when_empty="remove it, and write it again with `blueprints lock FILE`",
 )
 _VERSION = re.compile(r"v?[0-9][A-Za-z0-9.+_-]{0,60}")
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
@@ -40,14 +40,14 @@ _KEYS = (
 
 @dataclass(frozen=True, slots=True)
 class LockFile:
-    """A lock and where its values stand.
+    """A lock and the positions of its values.
 
     Parameters
     ----------
     lock
-        What it says.
+        The content.
     document
-        The file, for what is found wrong later.
+        The file, for the positions of later errors.
     """
 
     lock: Lock
@@ -60,17 +60,17 @@ def read_lock(path: Path) -> LockFile | None:
     Parameters
     ----------
     path
-        Where it would be.
+        The file, which may be missing.
 
     Returns
     -------
     LockFile or None
-        None where there is none.
+        None if the file is missing.
 
     Raises
     ------
     BlueprintError
-        If the file has not the form of a lock, with every mistake.
+        If the file does not have the format of a lock, with all errors.
     """
     if not path.exists():
         return None
@@ -90,7 +90,7 @@ def parse_lock(text: str, file: str) -> LockFile:
     Raises
     ------
     BlueprintError
-        If the text has not the form of a lock, with every mistake.
+        If the text does not have the format of a lock, with all errors.
     """
     document = composer.parse(text, file, LOCK_FILE)
     reader = _Reader(document)
@@ -102,19 +102,21 @@ def parse_lock(text: str, file: str) -> LockFile:
 
 
 class _Reader:
-    """Takes values out of a document and records what is wrong with them."""
+    """Reads the values of a document and records their errors."""
 
     def __init__(self, document: Document) -> None:
         self.problems: list[Problem] = []
         self._document = document
 
     def lock(self) -> Lock:
-        """Return what can be read; it counts only where there are no problems."""
+        """Return the lock; it is valid only if there are no problems."""
         self._no_others((), _KEYS)
         for key, only in (("apiVersion", API_VERSION), ("kind", KIND)):
             got = self._document.value((key,))
             if got is not INVALID and got != only:
-                message = f"got {quote(got)}, this release reads {quote(only)}; use the release that wrote it"
+                message = (
+                    f"got {quote(got)}, this release supports {quote(only)}; use the release that wrote it"
+                )
                 self._report((key,), message)
         self._no_others(("nodes",), ("bottlerocket",))
         return Lock(
@@ -143,7 +145,7 @@ class _Reader:
                 yield name, Pin(version, digest)
 
     def _images(self, section: str) -> Iterator[tuple[str, NodeImage]]:
-        """Yield what nodes boot by pool."""
+        """Yield the node image by pool."""
         for name in self._names((section,)):
             self._no_others((section, name), _IMAGE_KEYS)
             kubernetes = self._text((section, name, "kubernetes"), _KUBERNETES, _KUBERNETES_FORM, needed=True)
@@ -154,7 +156,7 @@ class _Reader:
     def _text(
         self, path: DocumentPath, form: re.Pattern[str], form_text: str, *, needed: bool = False
     ) -> str | None:
-        """Return the text at a path; None where there is none, or where it is not of the form."""
+        """Return the text at a path; None if there is none, or if it does not have the format."""
         value = self._document.value(path)
         if value is None:
             if needed and self._document.value(path[:-1]) is not INVALID:
@@ -174,7 +176,7 @@ class _Reader:
                 self._report((*path, name), message, at_key=True)
 
     def _names(self, path: DocumentPath) -> list[str]:
-        """Return the keys of a mapping, none where there is none."""
+        """Return the keys of a mapping; an empty list if there is no mapping."""
         value = self._document.value(path, default={})
         if isinstance(value, dict):
             return [str(name) for name in self._document.node(path).children] if value else []

@@ -13,11 +13,11 @@ from inference_blueprints.spec.lock.lock_reader import KIND
 from inference_blueprints.spec.types import API_VERSION
 
 _ABOUT = """\
-# What the blueprint of the same name runs that others release. While this file lies beside the blueprint, a
-# new release of inference-blueprints changes none of it; `blueprints upgrade` does, and shows it before.
-# Written by `blueprints lock`, `deploy` and `upgrade`; keep it under version control. What is not named here
-# is not known: an add-on without a version is the one that EKS chose when it was created, a chart without a
-# digest is not checked, and a model without a commit is what the Hub serves when a worker starts.
+# Versions of third-party software that the blueprint of the same name runs. While this file is next to the
+# blueprint, a new release of inference-blueprints does not change them; `blueprints upgrade` shows and makes
+# changes. Written by `blueprints lock`, `deploy` and `upgrade`; keep it under version control. Versions that
+# are not listed are not pinned: an add-on without a version is the one that EKS chose when it was created, a
+# chart without a digest is not checked, and a model without a commit is the newest when a worker starts.
 """
 
 
@@ -27,13 +27,13 @@ def lock_text(lock: Lock) -> str:
     Parameters
     ----------
     lock
-        What it says.
+        Content of the lock.
     """
     return _ABOUT + "\n".join(_lines(lock)) + "\n"
 
 
 def _lines(lock: Lock) -> Iterator[str]:
-    """Yield the lines after the comment, in an order that never changes."""
+    """Yield the lines after the comment, always in the same order."""
     yield f"apiVersion: {API_VERSION}"
     yield f"kind: {KIND}"
     yield f"release: {_quoted(lock.release)}"
@@ -65,24 +65,24 @@ def _image(image: NodeImage) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Quote a text whose characters need no escape: the forms of a lock allow none that does."""
+    """Quote a text; the formats of a lock allow only characters that need no escape."""
     return f'"{text}"'
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all.
+    """Write a file completely or not at all.
 
     Parameters
     ----------
     path
-        The file; what was there is replaced.
+        The file; an existing one is replaced.
     text
-        Its text, with the line endings that it is to have.
+        Content with its final line endings.
 
     Raises
     ------
     UserError
-        If it cannot be written.
+        If the file cannot be written.
     """
     target = path.resolve()  # a link stays one
     draft = target.with_name(f".{path.name}.{os.getpid()}")

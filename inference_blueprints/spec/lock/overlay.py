@@ -1,4 +1,4 @@
-"""Lays a lock over this library's releases: the one place where the two meet."""
+"""Combines a lock with this library's releases."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from inference_blueprints.spec.wording import Path, allowed, listing, quote, sug
 
 
 def locked_releases(lock: Lock) -> Releases:
-    """Return what a blueprint with a lock runs: what the lock holds, else what this library releases.
+    """Return the releases of a blueprint with a lock: those of the lock, else those of this library.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def locked_releases(lock: Lock) -> Releases:
 
 
 def _chart(chart: Chart, pin: Pin | None) -> Chart:
-    """Return a chart at its pin; a digest that is known of the same version holds where the pin has none."""
+    """Return a chart at its pin; if the pin has no digest, the known digest of the same version applies."""
     if pin is None:
         return chart
     known = chart.digest if pin.version == chart.version else None
@@ -50,18 +50,18 @@ def _engine(engine: Engine, pin: Pin | None) -> Engine:
 
 
 def unserved(lock: Lock, document: Document, upgrade: str) -> Iterator[Problem]:
-    """Yield what a lock holds that this release of the library cannot run.
+    """Yield the entries of a lock that this release of the library cannot run.
 
     Parameters
     ----------
     lock
         The lock.
     document
-        Its file, for places.
+        Its file, for positions.
     upgrade
-        Command that pins what this release runs.
+        Command that pins the versions of this release.
     """
-    remedy = f"`{upgrade}` pins what this release runs, or use release {lock.release}, which wrote the lock"
+    remedy = f"run `{upgrade}` to pin other versions, or use release {lock.release}, which wrote the lock"
     own = shipped_releases()
     known: tuple[tuple[str, Mapping[str, object], Mapping[str, object], str], ...] = (
         ("charts", lock.charts, own.registry_charts, "chart"),
@@ -76,18 +76,16 @@ def unserved(lock: Lock, document: Document, upgrade: str) -> Iterator[Problem]:
     for path, version, oldest, newest in _ranges(lock, own):
         if not version_order(oldest) <= version_order(version) <= version_order(newest):
             served = quote(newest) if oldest == newest else f"{quote(oldest)} to {quote(newest)}"
-            yield document.problem(path, f"got {quote(version)}, this release runs {served}; {remedy}")
+            yield document.problem(path, f"got {quote(version)}, this release supports {served}; {remedy}")
     for name, pin in lock.engines.items():
         releases = shipped().engine_releases.get(name, {})
         if releases and pin.version not in releases:
-            message = (
-                f"got {quote(pin.version)}, whose flags are not recorded, those of {listing(releases)} are"
-            )
+            message = f"got {quote(pin.version)}, this release supports {listing(releases)}"
             yield document.problem(("engines", name, "version"), f"{message}; {remedy}")
 
 
 def _ranges(lock: Lock, own: Releases) -> Iterator[tuple[Path, str, str, str]]:
-    """Yield place, version, and the oldest and newest that are served."""
+    """Yield place, version, and the oldest and newest supported version."""
     oldest, newest = shipped().bottlerocket.oldest, own.bottlerocket
     if lock.bottlerocket:
         yield ("nodes", "bottlerocket"), lock.bottlerocket, oldest, newest

@@ -1,4 +1,4 @@
-"""What a blueprint runs while it is loaded: this library's releases, or those of its lock."""
+"""The releases for a blueprint that is loaded: those of this library, or those of its lock."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Pins:
     Parameters
     ----------
     releases
-        What runs.
+        The releases.
     lock
-        Where they come from; None for this library's own.
+        Their source; None for this library's releases.
     upgrade
         Command that changes them.
     """
@@ -32,16 +32,16 @@ class Pins:
 
     @property
     def commits(self) -> Mapping[str, str]:
-        """Commit by what a blueprint asks the Hub for."""
+        """Commit by repository and revision in the blueprint."""
         return self.lock.models if self.lock else {}
 
 
-#: Of a blueprint without a lock.
+#: Pins of a blueprint without a lock.
 NO_PINS = Pins()
 
 
 def pinned_version(cluster: Cluster, pins: Pins) -> Iterator[Finding]:
-    """Yield an error where the blueprint names another Kubernetes than its lock.
+    """Yield an error if the blueprint has another Kubernetes version than its lock.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def pinned_version(cluster: Cluster, pins: Pins) -> Iterator[Finding]:
     pinned = pins.lock.kubernetes if pins.lock else None
     if pinned and cluster.eks and cluster.eks.version != pinned:
         message = (
-            f"got {quote(cluster.eks.version)}, the lock beside the blueprint holds {quote(pinned)}; "
-            f"`{pins.upgrade}` checks the change and pins it, or set the version back"
+            f"got {quote(cluster.eks.version)}, the blueprint's lock has {quote(pinned)}; "
+            f"run `{pins.upgrade}` to check and pin the change, or set the version back"
         )
         yield Finding(("spec", "cluster", "eks", "version"), message)

@@ -11,7 +11,7 @@ from inference_blueprints.spec.rules.duplicate_names import duplicate_names
 from inference_blueprints.spec.types import BatchQueue, BatchSchedule, BatchWorkers, Spec
 from inference_blueprints.spec.wording import Path, allowed, quote, suggestion
 
-#: Of 20 KB of a bucket's policy, each prefix takes up to 170 bytes, each principal up to 100
+#: A bucket policy has 20 KB. Each prefix uses up to 170 bytes, each principal up to 100
 #: (https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucket-policies.html).
 MOST_PREFIXES = 60
 MOST_PRINCIPALS = 60
@@ -35,8 +35,8 @@ def principals_are_of_one_team(spec: Spec) -> Iterator[Finding]:
             owner = owners.setdefault(key, team.name)
             if owner != team.name:
                 message = (
-                    f"got {quote(arn)}, which belongs to team {quote(owner)}; a principal can belong to "
-                    "one team only"
+                    f"got {quote(arn)}, which belongs to team {quote(owner)}; a principal can belong to only "
+                    "one team, remove it from the other"
                 )
                 yield Finding(("spec", "teams", index, "principals", place), message)
 
@@ -128,15 +128,15 @@ def manifests_fit_a_policy(spec: Spec) -> Iterator[Finding]:
     pairs = len(batch.queues) * len(spec.teams)
     if pairs > MOST_PREFIXES:
         message = (
-            f"got {len(batch.queues)} queues of {len(spec.teams)} teams, which write manifests below {pairs} "
-            f"prefixes; a bucket's policy has room for {MOST_PREFIXES}: use fewer queues or teams"
+            f"got {len(batch.queues)} queues and {len(spec.teams)} teams, which need {pairs} prefixes for "
+            f"manifests; a bucket policy has room for {MOST_PREFIXES}: use fewer queues or teams"
         )
         yield Finding(("spec", "batch", "queues"), message)
     principals = sum(len(team.principals) for _, team in usable(spec.teams))
     if principals > MOST_PRINCIPALS:
         message = (
-            f"got {principals} principals in all teams, a bucket's policy has room for {MOST_PRINCIPALS}; "
-            "use roles that several people take on"
+            f"got {principals} principals in all teams, a bucket policy has room for {MOST_PRINCIPALS}; "
+            "use roles that several people share"
         )
         yield Finding(("spec", "teams"), message)
 
@@ -145,7 +145,7 @@ def workers_run_in_one_place(spec: Spec) -> Iterator[Finding]:
     """Check that workers run either as pods or as tasks."""
     workers = _workers(spec)
     if workers and workers.eks and workers.ecs:
-        yield Finding((*_WORKERS, "ecs"), "got 'eks' and 'ecs', expected one of them; remove the other")
+        yield Finding((*_WORKERS, "ecs"), "got 'eks' and 'ecs', expected one of them; remove one")
 
 
 def least_workers_are_within_the_most(spec: Spec) -> Iterator[Finding]:

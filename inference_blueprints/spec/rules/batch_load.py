@@ -24,7 +24,7 @@ def load_is_within_the_peak(spec: Spec) -> Iterator[Finding]:
         most = int(peaks[queue.model] * _SECONDS_A_DAY)
         if declared[queue.model] > most:
             message = (
-                f"got {declared[queue.model]:,} requests a day for model {quote(queue.model)}, but at its "
+                f"got {declared[queue.model]:,} requests per day for model {quote(queue.model)}, but at its "
                 f"peakRequestsPerSecond of {peaks[queue.model]:g} it can answer {most:,}; raise the "
                 "peak, or lower the load"
             )

@@ -1,8 +1,8 @@
 """Rules on whether replicas fit the nodes of their pool, also when a node is lost.
 
-A replica is on one node, or on several that it has to itself. The nodes that a pool needs are its replicas'
-accelerators over those of a node, rounded up: exact while sizes are powers of two, as on NVIDIA's types, and
-never too many elsewhere.
+A replica uses a part of one node, or several whole nodes. The number of nodes of a pool is the accelerators
+of all replicas divided by the accelerators per node, rounded up. This is exact if sizes are powers of two, as
+on NVIDIA types, and otherwise never too high.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from inference_blueprints.spec.wording import quote
 
 @dataclass(frozen=True, slots=True)
 class _Demand:
-    """What is asked of a pool: the workers on it, and the devices of its largest node."""
+    """The workers of a pool, and the devices of its largest node."""
 
     placed: list[PlacedWorkers]
     accelerators_per_node: int
@@ -36,11 +36,11 @@ class _Demand:
 
     @property
     def arithmetic(self) -> str:
-        """The sum in words."""
+        """The sum as text."""
         terms = " + ".join(
             f"{item.workers.replicas} * {item.workers.accelerators} ({item.name})" for item in self.placed
         )
-        return f"{terms} = {self.accelerators} accelerators at {self.accelerators_per_node} a node"
+        return f"{terms} = {self.accelerators} accelerators at {self.accelerators_per_node} per node"
 
 
 def replica_fits_a_node(spec: Spec) -> Iterator[Finding]:
@@ -74,9 +74,7 @@ def replica_across_nodes_has_a_fast_network(spec: Spec) -> Iterator[Finding]:
         )
         if len(counts) > 1:
             several = " and ".join(map(str, counts))
-            yield Finding(
-                path, f"{got}, but its nodes have {several} accelerators; make one pool for each size"
-            )
+            yield Finding(path, f"{got}, but its nodes have {several} accelerators; make one pool per size")
         elif not pool.efa:
             yield Finding(
                 path,
@@ -89,12 +87,12 @@ def replica_across_nodes_has_a_fast_network(spec: Spec) -> Iterator[Finding]:
 
 
 def _fits_nodes(size: int, count: int) -> bool:
-    """Whether so many accelerators are a part of a node that divides it, or whole nodes."""
+    """Whether a worker of this size divides a node, or uses whole nodes."""
     return count % size == 0 or size % count == 0
 
 
 def _sizes(workers: Workers) -> str:
-    """Write the accelerators of a worker, and the sum where it has several terms."""
+    """Return the accelerators of a worker, with the product if it has several factors."""
     if workers.accelerators == workers.tensor_parallel_size:
         return str(workers.accelerators)
     sizes = workers.tensor_parallel_size, workers.pipeline_parallel_size, workers.data_parallel_size
@@ -144,7 +142,7 @@ def deployment_survives_a_node(spec: Spec) -> Iterator[Finding]:
 
 
 def _demands(spec: Spec) -> Iterator[tuple[int, _Demand]]:
-    """Yield what each pool is asked for by the replicas that its nodes can hold at all."""
+    """Yield the demand of each pool, of replicas that fit its nodes."""
     placements = list(each_placement(spec))
     for index, pool in usable(spec.pools):
         count = max(

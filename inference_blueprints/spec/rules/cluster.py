@@ -1,4 +1,4 @@
-"""Rules on what runs the containers."""
+"""Rules on the cluster."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from inference_blueprints.errors import Finding
 from inference_blueprints.spec.types import Spec
 from inference_blueprints.spec.wording import allowed, quote
 
-#: kubectl 1.35 applies the manifests and keeps to servers one minor version older or newer
+#: kubectl 1.35 applies the manifests; it supports servers one minor version older or newer
 #: (kubernetes.io, "Version Skew Policy"); aws-cdk-lib 2.275's eks_v2 ends at 1.36.
 KUBERNETES_VERSIONS = ("1.34", "1.35", "1.36")
 

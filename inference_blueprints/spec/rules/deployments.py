@@ -1,4 +1,4 @@
-"""The deployments of all models in one row, with their places."""
+"""The deployments and workers of all models, with their places in the blueprint."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from inference_blueprints.spec.wording import Path
 
 @dataclass(frozen=True, slots=True)
 class PlacedDeployment:
-    """A deployment and where it stands.
+    """A deployment and its place.
 
     Parameters
     ----------
@@ -34,12 +34,12 @@ class PlacedDeployment:
 
 @dataclass(frozen=True, slots=True)
 class PlacedWorkers:
-    """Workers of one role of a deployment and where they stand.
+    """Workers of one role of a deployment and their place.
 
     Parameters
     ----------
     deployment
-        What they belong to.
+        Their deployment.
     role
         ``aggregated``, ``prefill`` or ``decode``.
     path
@@ -55,7 +55,7 @@ class PlacedWorkers:
 
     @property
     def name(self) -> str:
-        """The release, and the role where there are several."""
+        """The release, with the role if there are several."""
         release = self.deployment.release
         return release if self.role == "aggregated" else f"{release} {self.role}"
 

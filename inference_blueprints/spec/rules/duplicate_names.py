@@ -1,4 +1,4 @@
-"""What several rules say of names that are there twice."""
+"""The finding for duplicate names, which several rules use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from inference_blueprints.spec.wording import Path, duplicates, quote
 
 
 def duplicate_names(kind: str, names: Mapping[Path, str]) -> Iterator[Finding]:
-    """Yield a finding for each name that is there already."""
+    """Yield a finding for each name that occurred before."""
     paths = list(names)
     for index, name in duplicates(names.values()):
-        yield Finding(paths[index], f"got {quote(name)}, another {kind} has that name; rename one of them")
+        yield Finding(paths[index], f"got {quote(name)}, another {kind} has this name; rename one of them")

@@ -27,7 +27,7 @@ def every_type_has_efa(spec: Spec) -> Iterator[Finding]:
 
 def layouts_are_alike(spec: Spec) -> Iterator[Finding]:
     """Check that instance types have one EFA layout if nodes are kept, or if the first card has no EFA."""
-    # Kept nodes start without a pod that could ask, and Karpenter alone would put an EFA on the first card.
+    # Kept nodes start without a pod that requests EFA, and Karpenter would put an EFA on the first card.
     for index, pool in _pools_with_efa(spec):
         known = [each for each in known_instance_types(pool) if each.efa_interfaces]
         spelled_out = pool.nodes.min or not all(first_card_has_efa(each) for each in known)
@@ -36,7 +36,7 @@ def layouts_are_alike(spec: Spec) -> Iterator[Finding]:
             reason = "'nodes.min'" if pool.nodes.min else "a first network card without EFA"
             message = (
                 f"got {got}; with {reason} all types of a pool must have the same interfaces; make one "
-                "pool for each layout"
+                "pool per layout"
             )
             yield Finding(("spec", "pools", index, "instanceTypes"), message)
 
@@ -68,11 +68,11 @@ def efa_stays_in_one_zone(spec: Spec) -> Iterator[Finding]:
 
 
 def stays_in_one_zone(pool: Pool) -> bool:
-    """Return whether all nodes of a pool come up in one zone."""
+    """Return whether all nodes of a pool start in one zone."""
     reserved = pool.purchase.reservation or pool.purchase.capacity_block
     return pool.availability_zone is not None or bool(reserved and reserved.id)
 
 
 def _pools_with_efa(spec: Spec) -> Iterator[tuple[int, Pool]]:
-    """Yield the pools that ask for EFA."""
+    """Yield the pools with EFA."""
     return ((index, pool) for index, pool in usable(spec.pools) if pool.efa)

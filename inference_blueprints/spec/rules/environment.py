@@ -14,8 +14,8 @@ from inference_blueprints.spec.wording import allowed, duplicates, quote, sugges
 _PATH = ("spec", "environment")
 _ZONES_PATH = (*_PATH, "availabilityZones")
 
-#: What every service takes that is tagged here: AWS's own limits (AWS General Reference, "Tagging your AWS
-#: resources"), of IAM the characters, of EKS add-ons that a value is not empty.
+#: Tags that every tagged service accepts: AWS's general limits (AWS General Reference, "Tagging your AWS
+#: resources"), IAM's characters, and non-empty values for EKS add-ons.
 _MAXIMUM_TAG_KEY = 128
 _MAXIMUM_TAG_VALUE = 256
 _TAG_TEXT = re.compile(r"[\w \t.:/=+@-]+")

@@ -35,7 +35,7 @@ def snapshot_is_no_slower(spec: Spec) -> Iterator[Finding]:
 
 
 def _snapshots(spec: Spec) -> Iterator[tuple[Path, Pool, EbsSnapshot]]:
-    """Yield each pool that asks for a snapshot, with the place of that and what it says."""
+    """Yield the path, pool and section of each ``ebsSnapshot``."""
     for index, pool in usable(spec.pools):
         snapshot = pool.image_acceleration.ebs_snapshot
         if snapshot:

@@ -59,7 +59,7 @@ def hosts_are_named(spec: Spec) -> Iterator[Finding]:
 
 
 def _with_media(spec: Spec) -> Iterator[tuple[Path, Model, Media]]:
-    """Yield the models that are to read images, with the place of that section."""
+    """Yield the models with images in requests, with the place of the section."""
     for index, model in usable(spec.models):
         if model.media:
             yield ("spec", "models", index, "media"), model, model.media

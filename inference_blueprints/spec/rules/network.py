@@ -13,11 +13,12 @@ from inference_blueprints.spec.wording import duplicates, quote
 
 _PATH = ("spec", "network")
 
-#: A VPC takes /16 to /28 (Amazon VPC User Guide, "VPC CIDR blocks"); beyond /20 a few nodes' pods fill it.
+#: A VPC can have /16 to /28 (Amazon VPC User Guide, "VPC CIDR blocks"); the pods of a few nodes fill a range
+#: smaller than /20.
 SHORTEST_PREFIX = 16
 LONGEST_PREFIX = 20
 _EVERYWHERE = "0.0.0.0/0"
-#: What EC2 makes no VPC of: this network, loopback, link-local, multicast and what is kept for the future
+#: Ranges that EC2 refuses for a VPC: this network, loopback, link-local, multicast and reserved ranges
 #: (RFC 6890; Amazon EC2 API, CreateVpc).
 _UNUSABLE = tuple(
     IPv4Network(each) for each in ("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "240.0.0.0/4")
@@ -43,7 +44,9 @@ def range_is_valid(spec: Spec) -> Iterator[Finding]:
     if fault:
         yield Finding(path, fault)
     elif not SHORTEST_PREFIX <= IPv4Network(network.cidr).prefixlen <= LONGEST_PREFIX:
-        yield Finding(path, f"got {quote(network.cidr)}, /{SHORTEST_PREFIX} to /{LONGEST_PREFIX} are allowed")
+        yield Finding(
+            path, f"got {quote(network.cidr)}, allowed sizes are /{SHORTEST_PREFIX} to /{LONGEST_PREFIX}"
+        )
     elif any(IPv4Network(network.cidr).overlaps(each) for each in _UNUSABLE):
         message = (
             f"got {quote(network.cidr)}, which AWS does not allow for a VPC; use a private range "
@@ -68,7 +71,7 @@ def sources_are_valid(spec: Spec) -> Iterator[Finding]:
         if fault:
             yield Finding(path, fault)
         elif cidr == _EVERYWHERE:
-            message = f"{_EVERYWHERE} admits everyone who can reach the VPC; name the ranges of the callers"
+            message = f"{_EVERYWHERE} admits everyone who can reach the VPC; list the ranges of the callers"
             yield Finding(path, message, "warning")
 
 
@@ -80,7 +83,7 @@ def subnets_match_zones(spec: Spec) -> Iterator[Finding]:
     zones = spec.environment.availability_zones
     subnets = len(network.existing.private_subnet_ids)
     if zones is None:
-        message = f"is missing: the zones of the {subnets} subnets of `network.existing`, in their order"
+        message = f"is missing; list the zones of the {subnets} subnets of `network.existing`, in their order"
         yield Finding(("spec", "environment", "availabilityZones"), message)
     elif len(zones) != subnets:
         message = (
@@ -125,12 +128,12 @@ def connections_are_encrypted(spec: Spec) -> Iterator[Finding]:
 
 
 def is_in_wrong_region(arn: str, environment: Environment) -> bool:
-    """Return whether an ARN is of another region than the platform's, which has to be a known one."""
+    """Return whether an ARN is in another region than the platform; False if that region is unknown."""
     return environment.region in catalog.regions() and _region(arn) != environment.region
 
 
 def in_wrong_region(kind: str, arn: str, region: str) -> str:
-    """Return the message for an ARN of another region than the platform's."""
+    """Return the message for an ARN in another region than the platform."""
     return f"got a {kind} in {quote(_region(arn))}, it must be in {quote(region)} like `environment.region`"
 
 
@@ -139,7 +142,7 @@ def _region(arn: str) -> str:
 
 
 def _fault(cidr: str) -> str:
-    """Return what is wrong with an IPv4 range; empty when nothing is."""
+    """Return the message for an invalid IPv4 range; empty if it is valid."""
     try:
         IPv4Network(cidr)
     except ValueError:

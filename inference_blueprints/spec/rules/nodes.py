@@ -43,10 +43,10 @@ def pool_zone_is_the_platforms(spec: Spec) -> Iterator[Finding]:
     for index, pool in usable(spec.pools):
         zone = pool.availability_zone
         if zone is not None and zone not in zones:
-            mend = suggestion(zone, zones)
+            advice = suggestion(zone, zones)
             if zone in catalog.regions()[spec.environment.region]:
-                mend = "; use one of them, or name all zones in `environment.availabilityZones`"
-            message = f"got {quote(zone)}, the platform's {allowed('zone', zones)}{mend}"
+                advice = "; use one of them, or list all zones in `environment.availabilityZones`"
+            message = f"got {quote(zone)}, the platform's {allowed('zone', zones)}{advice}"
             yield Finding(("spec", "pools", index, "availabilityZone"), message)
 
 
@@ -73,17 +73,17 @@ def taints_are_the_users(spec: Spec) -> Iterator[Finding]:
 
 
 def _is_reserved(key: str) -> bool:
-    """Return whether a key is of a domain that others set, or of one below it."""
+    """Return whether a key is in a reserved domain or a subdomain of one."""
     domain = key.rpartition("/")[0]
     return any(domain == reserved or domain.endswith(f".{reserved}") for reserved in RESERVED_DOMAINS)
 
 
 def _key_words() -> str:
-    """Return what a key looks like."""
+    """Return the description of a key's format."""
     return formats.DESCRIPTIONS[formats.QUALIFIED_NAME]
 
 
 def _reserved_words(key: str) -> str:
-    """Return why the key cannot be taken."""
+    """Return the message for a reserved key."""
     domain = key.rpartition("/")[0]
-    return f"got {quote(key)}, the platform sets keys of {quote(domain)}; use a domain of your own"
+    return f"got {quote(key)}, the platform sets keys of {quote(domain)}; use your own domain"

@@ -67,11 +67,11 @@ def pool_is_used(spec: Spec) -> Iterator[Finding]:
 
 
 def known_instance_types(pool: Pool) -> list[catalog.InstanceType]:
-    """Return what the catalogue has of a pool's instance types."""
+    """Return a pool's instance types that are in the catalogue."""
     known = catalog.instance_types()
     return [known[name] for name in pool.instance_types if name in known]
 
 
 def accelerator_name(instance_type: catalog.InstanceType) -> str:
-    """Return the accelerator of an instance type in words."""
+    """Return the name of an instance type's accelerator."""
     return instance_type.accelerator.name if instance_type.accelerator else "no accelerator"

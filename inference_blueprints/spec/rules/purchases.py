@@ -9,10 +9,10 @@ from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.types import Pool, ReservedCapacity, Spec
 from inference_blueprints.spec.wording import Path, listing, quote
 
-#: What AWS sells as Capacity Blocks (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-using.html).
+#: Families that AWS sells as Capacity Blocks (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-using.html).
 CAPACITY_BLOCK_FAMILIES = ("p4d", "p4de", "p5", "p5e", "p5en", "p6-b200", "p6-b300", "trn1", "trn2")
 
-#: AWS's own limits on tags; a tag that no reservation can carry would select none for ever.
+#: AWS's limits on tags. A tag beyond them could never select a reservation.
 _MAXIMUM_TAG_KEY, _MAXIMUM_TAG_VALUE = 128, 256
 
 
@@ -24,7 +24,7 @@ def capacity_block_is_sold(spec: Spec) -> Iterator[Finding]:
         for place, name in usable(pool.instance_types):
             if name.partition(".")[0] not in CAPACITY_BLOCK_FAMILIES:
                 families = listing(CAPACITY_BLOCK_FAMILIES)
-                message = f"got {quote(name)}, AWS sells Capacity Blocks for the families {families}"
+                message = f"got {quote(name)}, AWS sells Capacity Blocks only for the families {families}"
                 yield Finding(("spec", "pools", index, "instanceTypes", place), message)
 
 
@@ -34,9 +34,8 @@ def reservation_is_of_one_type(spec: Spec) -> Iterator[Finding]:
         if reserved.id and len(pool.instance_types) > 1:
             count = len(pool.instance_types)
             message = (
-                f"got one reservation for {count} instance types, but a reservation has one type; name "
-                "only that type, "
-                "or select by 'tags'"
+                f"got one reservation for {count} instance types, a reservation covers exactly one; list "
+                "only that type, or select reservations by 'tags'"
             )
             yield Finding((*path, "id"), message)
 
@@ -48,13 +47,13 @@ def reservation_tags_can_exist(spec: Spec) -> Iterator[Finding]:
             if not 0 < len(key) <= _MAXIMUM_TAG_KEY or not 0 < len(value) <= _MAXIMUM_TAG_VALUE:
                 message = (
                     f"got {quote(key)}: {quote(value)}, expected a key of 1 to {_MAXIMUM_TAG_KEY} characters "
-                    f"and a value of 1 to {_MAXIMUM_TAG_VALUE}; '*' is any value"
+                    f"and a value of 1 to {_MAXIMUM_TAG_VALUE}; '*' matches any value"
                 )
                 yield Finding((*path, "tags", key), message)
 
 
 def _reserved(spec: Spec) -> Iterator[tuple[Path, Pool, ReservedCapacity]]:
-    """Yield each pool of reserved capacity with its selection and that one's place."""
+    """Yield the path, pool and section of each selection of reserved capacity."""
     for index, pool in usable(spec.pools):
         reserved = pool.purchase.reservation or pool.purchase.capacity_block
         if reserved:

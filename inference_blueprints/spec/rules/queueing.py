@@ -12,12 +12,12 @@ from inference_blueprints.spec.rules.pools import known_instance_types
 from inference_blueprints.spec.types import Kueue, Spec
 from inference_blueprints.spec.wording import quote
 
-#: A queue of this name takes every job of its namespace that names none
+#: A queue of this name gets every job of its namespace that does not name a queue
 #: (https://kueue.sigs.k8s.io/docs/tasks/manage/enforce_job_management/setup_default_local_queue/).
 DEFAULT_QUEUE = "default"
-#: What a ResourceFlavor takes, of which one is that of the accelerators (its definition, `maxItems`).
+#: Limit of a ResourceFlavor (its definition, `maxItems`). One toleration is for the accelerators.
 MAXIMUM_TOLERATIONS = 8
-#: Each queue lists all pools that it borrows of, so the template grows with the square of their number.
+#: Each queue lists all pools from which it borrows, so the template grows with the square of their number.
 MAXIMUM_BORROWING_POOLS = 32
 
 
@@ -37,7 +37,9 @@ def taints_can_be_tolerated(spec: Spec) -> Iterator[Finding]:
     for index, pool in usable(spec.pools) if _kueue(spec) else ():
         own = MAXIMUM_TOLERATIONS - any(each.accelerator for each in known_instance_types(pool))
         if len(pool.taints) > own:
-            message = f"got {len(pool.taints)} taints, jobs of a queue can tolerate {own}; remove some"
+            message = (
+                f"got {len(pool.taints)} taints, jobs of a queue can tolerate at most {own}; remove some"
+            )
             yield Finding(("spec", "pools", index, "taints"), message)
 
 
@@ -47,7 +49,7 @@ def borrowing_fits_a_template(spec: Spec) -> Iterator[Finding]:
     if kueue and kueue.borrowing and len(spec.pools) > MAXIMUM_BORROWING_POOLS:
         message = (
             f"got {len(spec.pools)} pools, at most {MAXIMUM_BORROWING_POOLS} can borrow from each "
-            "other; remove it"
+            "other; remove 'borrowing', or use fewer pools"
         )
         yield Finding(("spec", "queueing", "kueue", "borrowing"), message)
 
@@ -65,7 +67,7 @@ def queue_has_something_to_give(spec: Spec) -> Iterator[Finding]:
             (each.accelerator_count for each in known_instance_types(pool)), default=0
         )
         if 0 < most <= taken[pool.name]:
-            message = f"models use all {most} accelerators, so jobs of this queue get none; raise it"
+            message = f"models use all {most} accelerators, so jobs of this queue get none; raise 'max'"
             yield Finding(("spec", "pools", index, "nodes", "max"), message, "warning")
 
 

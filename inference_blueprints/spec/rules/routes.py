@@ -8,7 +8,7 @@ from inference_blueprints.errors import Finding
 from inference_blueprints.spec.rules.deployments import each_deployment
 from inference_blueprints.spec.types import Spec
 
-#: Each deployment is a target group of the one load balancer, whose quota cannot be raised
+#: Each deployment is a target group of the only load balancer, whose quota cannot be raised
 #: (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-limits.html).
 MAXIMUM_DEPLOYMENTS = 100
 
@@ -18,7 +18,7 @@ def deployments_fit_the_load_balancer(spec: Spec) -> Iterator[Finding]:
     count = sum(1 for _ in each_deployment(spec))
     if count > MAXIMUM_DEPLOYMENTS:
         message = (
-            f"got {count} deployments in all, the models' load balancer takes {MAXIMUM_DEPLOYMENTS}; "
-            "make a second platform for some of the models"
+            f"got {count} deployments in all, the models' load balancer supports {MAXIMUM_DEPLOYMENTS}; "
+            "create a second platform for some of the models"
         )
         yield Finding(("spec", "models"), message)

@@ -34,7 +34,7 @@ from inference_blueprints.spec.rules import (
 )
 from inference_blueprints.spec.types import Blueprint, Spec
 
-#: Yields what is wrong or doubtful in a blueprint; `decidable` deals with what does not fit the types.
+#: Yields errors and warnings about a blueprint; `decidable` handles values that do not fit the types.
 Rule = Callable[[Spec], Iterator[Finding]]
 
 RULES: tuple[Rule, ...] = (
@@ -124,7 +124,7 @@ RULES: tuple[Rule, ...] = (
 
 
 def rule_findings(blueprint: Blueprint) -> list[Finding]:
-    """Return what the rules find in a blueprint, which may have holes."""
+    """Return the findings of all rules on a blueprint, which may have holes."""
     return [finding for rule in RULES for finding in decidable(_on_blueprint(rule), blueprint)]
 
 

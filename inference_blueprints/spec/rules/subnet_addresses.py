@@ -16,20 +16,20 @@ from inference_blueprints.spec.rules.pools import known_instance_types
 from inference_blueprints.spec.types import Batch, Environment, Network, Spec
 from inference_blueprints.spec.zones import platform_zones
 
-#: Controllers and routers on a node of the platform's own, beside the daemons; more of them want more nodes.
+#: Controllers and routers per system node, besides the daemons; more of them need more nodes.
 SYSTEM_PODS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Addresses for nodes in all zones together.
+    """IP addresses for nodes, in all zones together.
 
     Parameters
     ----------
     cidr, zones
-        What is divided, and among how many zones.
+        The range, and the number of zones that share it.
     in_a_zone
-        Left for nodes in each zone; of an existing VPC, whose subnets are unknown, its share of the range.
+        Addresses for nodes per zone; in an existing VPC, whose subnets are unknown, its share of the range.
     is_exact
         Whether the subnets are known.
     """
@@ -46,7 +46,7 @@ class Room:
 
 
 def room_for_nodes(network: Network, environment: Environment) -> Room | None:
-    """Return what the network has for nodes; None where its range is not valid, which other rules report.
+    """Return the addresses for nodes; None if the range is not valid, which other rules report.
 
     Parameters
     ----------
@@ -71,15 +71,15 @@ def room_for_nodes(network: Network, environment: Environment) -> Room | None:
 
 
 def pool_node_addresses(instance_types: list[catalog.InstanceType], *, efa: bool) -> addresses.NodeAddresses:
-    """Return what a node of a pool takes at the most: a serving pod a device.
+    """Return the addresses that a node of a pool uses at most, with one serving pod per device.
 
     Parameters
     ----------
     instance_types
         The pool's types.
     efa
-        Whether the nodes have their EFA interfaces. Where the types' layouts differ, Karpenter attaches them
-        itself, each with an address; else they are `efa-only` and have none.
+        Whether the nodes have EFA interfaces. If the layouts of the types differ, Karpenter attaches the
+        interfaces itself, each with an address; else they are `efa-only` and have no address.
     """
     devices = max(instance_type.accelerator_count for instance_type in instance_types)
     if not efa or efa_layouts_are_one(instance_types):
@@ -89,7 +89,7 @@ def pool_node_addresses(instance_types: list[catalog.InstanceType], *, efa: bool
 
 
 def system_node_addresses() -> int:
-    """Return what the platform's own nodes take when there are as many as there may be."""
+    """Return the addresses of the maximum number of system nodes."""
     nodes = system_nodes.MAXIMUM_NODES + system_nodes.OVERFLOW_MAXIMUM_NODES
     return nodes * addresses.node_addresses(SYSTEM_PODS).total
 
@@ -104,7 +104,7 @@ def pools_fit_the_network(spec: Spec) -> Iterator[Finding]:
         for index, pool in usable(spec.pools)
         if (known := known_instance_types(pool))
     ]
-    where = f"{room.zones} subnets of {room.in_a_zone}" if room.is_exact else "at the most"
+    where = f"{room.zones} subnets of {room.in_a_zone}" if room.is_exact else "at most"
     system = system_node_addresses()
     yield from _too_many(demands, system, room.total, f"{room.cidr} leaves {room.total} ({where})")
     if room.is_exact:
@@ -115,7 +115,7 @@ def pools_fit_the_network(spec: Spec) -> Iterator[Finding]:
 
 
 def task_addresses(batch: Batch) -> int:
-    """Return the addresses of workers that are tasks: one each, while a deployment replaces them all.
+    """Return the addresses of ECS tasks: one per task, while a deployment replaces all tasks.
 
     Parameters
     ----------
@@ -137,11 +137,11 @@ def tasks_fit_the_network(spec: Spec) -> Iterator[Finding]:
         for _, pool in usable(spec.pools)
         if (known := known_instance_types(pool))
     )
-    # Too many nodes are another rule's.
+    # Another rule reports too many nodes.
     if nodes <= room.total < nodes + needed:
         message = (
-            f"got {batch.workers.max}, the network has no addresses for the tasks: they take {needed} while "
-            f"a deployment replaces them, {room.cidr} leaves {room.total - nodes} beside all nodes; "
+            f"got {batch.workers.max}, the network has too few addresses for the tasks: they need {needed} "
+            f"while a deployment replaces them, {room.cidr} leaves {room.total - nodes} besides all nodes; "
             "lower it, or give the network a larger range"
         )
         yield Finding(("spec", "batch", "workers", "max"), message)
@@ -149,7 +149,7 @@ def tasks_fit_the_network(spec: Spec) -> Iterator[Finding]:
 
 @dataclass(frozen=True, slots=True)
 class _Demand:
-    """What a pool takes at the most: its place in the file, nodes, addresses of each, and its one zone."""
+    """Maximum demand of a pool: its index in the file, nodes, addresses per node, and its only zone."""
 
     index: int
     nodes: int
@@ -162,7 +162,7 @@ class _Demand:
 
 
 def _too_many(demands: list[_Demand], system: int, available: int, left: str) -> Iterator[Finding]:
-    """Yield a finding on the largest pool where nodes need more addresses than there are."""
+    """Yield a finding on the largest pool if nodes need more addresses than there are."""
     needed = system + sum(demand.total for demand in demands)
     if not demands or needed <= available:
         return
@@ -171,7 +171,7 @@ def _too_many(demands: list[_Demand], system: int, available: int, left: str) ->
     fitting = (available - others) // largest.each
     advice = f"lower it to {fitting}, or " if fitting > 0 else ""
     message = (
-        f"got {largest.nodes}, the network has no addresses for them: {largest.nodes} * {largest.each} and "
-        f"{others} for other nodes are {needed}, {left}; {advice}give the network a larger range"
+        f"got {largest.nodes}, the network has too few addresses: {largest.nodes} * {largest.each} + "
+        f"{others} for other nodes = {needed}, {left}; {advice}give the network a larger range"
     )
     yield Finding(("spec", "pools", largest.index, "nodes", "max"), message)

@@ -12,7 +12,7 @@ from inference_blueprints.spec.rules.network import in_wrong_region, is_in_wrong
 from inference_blueprints.spec.types import Spec, Weights
 from inference_blueprints.spec.wording import Path, quote, suggestion
 
-_ENTRY_IN_CATALOGUE = "'catalog' names the entry of the same shape, or add one to the model catalogue"
+_ENTRY_IN_CATALOGUE = "set 'catalog' to an entry of the same shape, or add one to the model catalogue"
 
 
 def one_source(spec: Spec) -> Iterator[Finding]:
@@ -60,7 +60,7 @@ def gated_model_has_a_token(spec: Spec) -> Iterator[Finding]:
         if entry and entry.gated and weights.token_secret_arn is None:
             message = (
                 f"is missing: {quote(entry.name)} is gated ({entry.licence}); accept its licence on the Hub "
-                "and name the secret that holds your token"
+                "and set the ARN of the secret with your token"
             )
             yield Finding((*path, "tokenSecretArn"), message)
 
@@ -98,8 +98,8 @@ def revision_is_pinned(spec: Spec) -> Iterator[Finding]:
 
 
 def _is_commit(revision: str | None) -> bool:
-    """Return whether a revision is a whole commit id."""
-    # `str`, since `re` does not tell a hole from a program's error.
+    """Return whether a revision is a full commit id."""
+    # `str` raises for a hole; `re` would raise a TypeError.
     return revision is not None and re.fullmatch("[0-9a-f]{40}", str(revision)) is not None
 
 
@@ -110,7 +110,7 @@ def _each(spec: Spec) -> Iterator[tuple[Path, Weights]]:
 
 
 def _entry_findings(path: Path, entry: str, repository: str | None) -> Iterator[Finding]:
-    """Check a catalogue entry that is named beside the source of the weights."""
+    """Check a catalogue entry that is given in addition to the source of the weights."""
     known = catalog.models()
     if entry not in known:
         yield Finding(path, f"got {quote(entry)}, not in the catalogue{suggestion(entry, known)}")

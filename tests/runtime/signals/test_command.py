@@ -91,7 +91,7 @@ def test_what_is_missing_is_said_beside_what_is_there(get: Callable[..., Ran]) -
     ran = get("captions", "shoe-2", "shoe-1", "--output", "json")
     assert ran.code == 1
     assert [(record["key"], record["value"]) for record in json.loads(ran.out)] == [("shoe-1", SIGNAL.value)]
-    assert ran.err == "shoe-2: has no value, or none that is still true\n"
+    assert ran.err == "shoe-2: has no value, or its value has expired\n"
 
 
 def test_a_tunnel_leads_to_the_store(
@@ -144,7 +144,7 @@ def test_a_reader_that_breaks_is_no_answer(
             "chat-Stores: is not deployed in us-west-2; run `blueprints deploy`",
         ),
         (("captions", "x"), "plain.yaml", "chat: has no signal store; add spec.signalStore"),
-        (("caption", "x"), "chat.yaml", "got signal caption; the blueprint's signals are captions"),
+        (("caption", "x"), "chat.yaml", "got signal caption; allowed are captions"),
         (("captions", "x", "--address", "here"), "chat.yaml", "got --address here; allowed is HOST:PORT"),
     ],
 )

@@ -52,7 +52,7 @@ def test_a_healthy_model_passes_every_check() -> None:
         ("objectives", "ok"),
         ("objectives", "ok"),
     ]
-    assert "512 of 519 prompt tokens are found on repeat 1" in of("prefix cache", observations).message
+    assert "512 of 519 prompt tokens are cached on repeat 1" in of("prefix cache", observations).message
     load = [len(body["messages"][0]["content"].split()) for body in endpoint.bodies][-SMALL_LOAD:]
     assert load == [120] * SMALL_LOAD, "prompts of the workload's length"
     assert not any("simulated" in each.message for each in observations)
@@ -74,7 +74,7 @@ def test_simulated_engines_are_called_so() -> None:
 def test_a_model_that_is_not_served_is_named_beside_those_that_are() -> None:
     observations, _ = asked(served=["llama"])
     assert of("models", observations).severity == "error"
-    assert "qwen is not served; served are: llama" in of("models", observations).message
+    assert "qwen is not served; served models: llama" in of("models", observations).message
     assert of("tokens", observations).severity == "ok", "it was asked all the same"
 
 
@@ -87,13 +87,13 @@ def test_an_endpoint_without_a_list_is_asked_all_the_same() -> None:
 @pytest.mark.parametrize(
     ("fault", "words"),
     {
-        "no tokens": "none flow: answer without tokens",
-        "http 500": "none flow: HTTP 500 (the worker is gone)",
-        "error event": "none flow: error within the stream (no worker left)",
-        "no done": "none flow: stream ended without [DONE]",
-        "hang": "none flow: no end within the time limit (1 s)",
-        "no usage": "they flow, and usage does not count them",
-        "miscounted": "usage counts 0 for an answer of 16",
+        "no tokens": "no tokens: answer without tokens",
+        "http 500": "no tokens: HTTP 500 (the worker is gone)",
+        "error event": "no tokens: error within the stream (no worker left)",
+        "no done": "no tokens: stream ended without [DONE]",
+        "hang": "no tokens: no end within the time limit (1 s)",
+        "no usage": "tokens arrive, but 'usage' is missing",
+        "miscounted": "usage counts 0 tokens for an answer of 16",
     }.items(),
 )
 def test_without_tokens_that_are_counted_nothing_else_is_asked(fault: str, words: str) -> None:
@@ -119,7 +119,7 @@ def test_a_cache_that_finds_no_more_on_any_repeat(cached: int | None) -> None:
     observations, endpoint = asked(remembers=False, cached_tokens=cached)
     found = of("prefix cache", observations)
     assert found.severity == "error"
-    assert f"no more than {cached or 0} of its tokens" in found.message
+    assert f"has only {cached or 0} cached tokens" in found.message
     prompts = [body["messages"][0]["content"] for body in endpoint.bodies]
     assert max(prompts.count(prompt) for prompt in prompts) == 1 + WORKERS + 1, "each worker had its turn"
     assert [each.severity for each in observations if each.check == "objectives"] == ["ok", "ok"]
@@ -130,7 +130,7 @@ def test_a_new_text_that_is_counted_as_cached_proves_nothing() -> None:
     observations, _ = asked(remembers=False, cached_tokens=500)
     found = of("prefix cache", observations)
     assert found.severity == "unknown"
-    assert "500 of 519 tokens of a prompt that nobody has seen are counted as cached" in found.message
+    assert "500 of 519 tokens of a new prompt are counted as cached" in found.message
 
 
 def test_a_repeated_prompt_that_fails_hides_no_objectives() -> None:
@@ -145,7 +145,7 @@ def test_too_slow_a_model_misses_its_objectives() -> None:
     observations, _ = asked(slow, model={"objectives": limits}, first_token_seconds=0.3)
     first, each_token = [each for each in observations if each.check == "objectives"]
     assert (first.severity, each_token.severity) == ("error", "ok")
-    assert "the objective is 200 ms" in first.message
+    assert "objective 200 ms" in first.message
 
 
 def test_the_first_of_the_load_fills_the_cache_and_does_not_count() -> None:

@@ -154,7 +154,7 @@ def test_costs_are_summed_up(run: Run, gateway: Gateway, platform: BatchPlatform
     shown = run("batch", "cost", "chat.yaml").out
     rows = [line.split() for line in shown.splitlines()]
     assert ["qwen3-8b", "nightly", "2", "18", "2", "4,000,000", "1,000,000", "0.60"] in rows
-    assert "0.60 USD spent, 400.00 USD estimated for what runs, 599.40 USD left of 1,000.00 USD" in shown
+    assert "0.60 USD spent, 400.00 USD estimated for running jobs, 599.40 USD left of 1,000.00 USD" in shown
     costs = json.loads(run("batch", "cost", "chat.yaml", "--output", "json").out)
     assert (costs["team"], costs["data"][0]["jobs"]) == ("search", 2)
     assert costs["spent_usd"] == pytest.approx(0.6)

@@ -26,11 +26,17 @@ from tests.unit.deployment.fake_cloudformation import FakeCloudFormation
         (["batch", "cost", "chat.yaml", "--month", "November"], ["--month November", "such as 2026-11"]),
         (["batch", "submit", "chat.yaml", "none.jsonl"], ["none.jsonl: cannot be read"]),
         (["batch", "submit", "chat.yaml", "empty.jsonl"], ["empty.jsonl: is empty"]),
-        (["batch", "submit", "chat.yaml", "rows.jsonl"], ["rows.jsonl:1: is no request", "custom_id"]),
-        (["batch", "submit", "chat.yaml", "in.parquet"], ["in.parquet: holds rows", "manifest", "template"]),
+        (
+            ["batch", "submit", "chat.yaml", "rows.jsonl"],
+            ["rows.jsonl:1: is not a batch request", "custom_id"],
+        ),
+        (
+            ["batch", "submit", "chat.yaml", "in.parquet"],
+            ["in.parquet: got a file of rows", "manifest", "template"],
+        ),
         (["batch", "submit", "chat.yaml", "huge.jsonl"], ["536,870,913 bytes", "submit a manifest"]),
-        (["batch", "status", "chat.yaml", ABSENT], [f"No such batch: {ABSENT}", "lists the jobs"]),
-        (["batch", "status", "chat.yaml", "../files"], ["No such batch", "lists the jobs"]),
+        (["batch", "status", "chat.yaml", ABSENT], [f"No such batch: {ABSENT}", "to list the jobs"]),
+        (["batch", "status", "chat.yaml", "../files"], ["No such batch", "to list the jobs"]),
         (["batch", "results", "chat.yaml", ABSENT], ["No such batch"]),
     ],
 )
@@ -49,7 +55,7 @@ def test_what_is_wrong_is_said_in_a_line(
 def test_results_of_a_job_that_runs_are_to_be_waited_for(run: Run, gateway: Gateway) -> None:
     ran = run("batch", "results", "chat.yaml", submitted(run))
     assert ran.code == 1
-    assert "has no results, it is validating; `blueprints batch watch" in ran.err
+    assert "has no results, its state is validating; run `blueprints batch watch" in ran.err
 
 
 def test_a_caller_of_no_team_is_told_whom_to_ask(
@@ -93,7 +99,7 @@ def test_where_nobody_answers_it_is_said_from_where_somebody_would(run: Run) -> 
         address = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
         ran = run("batch", "status", "chat.yaml", "--address", address)
     assert ran.code == 1
-    assert "127.0.0.1: is not reached: " in ran.err
+    assert "127.0.0.1: cannot be reached: " in ran.err
     assert "within the platform's VPC" in ran.err
     assert "0x" not in ran.err
 
@@ -118,5 +124,5 @@ def test_another_way_in_is_told_from_the_api_s_own_refusal(run: Run) -> None:
         server.shutdown()
         thread.join()
     assert ran.code == 1
-    assert "answers 403, and not as the batch API does" in ran.err
+    assert "got status 403, but not from the batch API" in ran.err
     assert "--address" in ran.err

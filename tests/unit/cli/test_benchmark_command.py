@@ -63,8 +63,8 @@ def test_a_trace_of_one_s_own_goes_in(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--dry-run",), "--dry-run goes with --job"),
-        (("--image", "mine"), "--image goes with --job"),
+        (("--dry-run",), "got --dry-run without --job"),
+        (("--image", "mine"), "got --image without --job"),
         (("--api-key-env", "NO_KEY"), "--api-key-env: the environment variable NO_KEY is not set"),
         (("--ca-file", "no.pem"), "--ca-file: no.pem: no certificates in PEM format"),
         (("--against", "no.json"), "--against: no.json: cannot be read as a search of tune"),

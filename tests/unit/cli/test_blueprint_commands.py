@@ -58,7 +58,7 @@ def test_init_overwrites_nothing(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text("mine")
     refused = blueprints("init", "quickstart-g6e", "mine.yaml", directory=tmp_path)
     assert refused.returncode == 1
-    assert refused.stderr == "mine.yaml: exists already; name another file, or remove it first\n"
+    assert refused.stderr == "mine.yaml: already exists; choose another file, or remove it first\n"
     assert (tmp_path / "mine.yaml").read_text() == "mine"
     assert list(tmp_path.iterdir()) == [tmp_path / "mine.yaml"]
 

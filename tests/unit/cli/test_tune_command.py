@@ -121,7 +121,7 @@ def test_without_a_choice_the_exit_code_says_so(run, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["platform.yaml", "--model", "other"], "got --model other; its models are qwen3-8b"),
+        (["platform.yaml", "--model", "other"], "got --model other; allowed are qwen3-8b"),
         (["platform.yaml", "--engine", "triton"], "got --engine triton; allowed are vllm"),
         (["platform.yaml", "--trace", "none.csv"], "none.csv: cannot be read: No such file or directory"),
         (["quickstart-g6e", "--write"], "quickstart-g6e: is a shipped blueprint"),
@@ -138,7 +138,7 @@ def test_what_is_wrong_is_said_in_a_line(run, arguments, message):
 
 def test_without_dynamo_s_replay_what_to_install_is_said(monkeypatch):
     monkeypatch.setattr(tune_command, "find_spec", lambda name: None if name == "dynamo" else object())
-    with pytest.raises(UserError, match=r"`make setup` does it in a clone") as raised:
+    with pytest.raises(UserError, match=r"in a clone run `make setup`") as raised:
         tune_command.demand_replay()
     pinned = re.search(r"--no-deps ([^`]*)`", str(raised.value))[1].split()
     project = (root() / "pyproject.toml").read_text(encoding="utf-8")

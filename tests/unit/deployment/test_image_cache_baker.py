@@ -175,7 +175,7 @@ def test_what_is_baked_already_is_followed(account: Account, states: FakeStates)
     states.under_way = ["l40s_0123456789ab_1", states.started[0]["name"]]
     said: list[str] = []
     list(baker(account).bake([WANTED], said.append))
-    assert (len(states.started), said) == (1, ["l40s: is being baked already"])
+    assert (len(states.started), said) == (1, ["l40s: a bake is already running"])
 
 
 @pytest.mark.parametrize("change", [{"images": ("nvcr.io/nvidia/engine:2.0",)}, {"size_gib": 300}])
@@ -191,7 +191,9 @@ def test_without_the_stack_there_is_nothing_to_bake_with(
     account: Account, cloudformation: FakeCloudFormation
 ) -> None:
     cloudformation.stack = None
-    with pytest.raises(UserError, match=r"no stack try-ImageCache, .* run `blueprints deploy a\.yaml` first"):
+    with pytest.raises(
+        UserError, match=r"the stack try-ImageCache, .* run `blueprints deploy a\.yaml` first"
+    ):
         baker(account)
 
 
@@ -211,7 +213,7 @@ def test_another_bottlerocket_is_deployed_first(account: Account, states: FakeSt
 
 
 def test_a_pool_that_runs_nothing_has_no_image(account: Account, states: FakeStates) -> None:
-    with pytest.raises(UserError, match="pool 'l40s' runs nothing"):
+    with pytest.raises(UserError, match="pool 'l40s' has no workers"):
         list(baker(account).bake([replace(WANTED, images=())], lambda _: None))
     assert states.started == []
 
@@ -246,7 +248,7 @@ def test_a_pool_that_a_lock_holds_needs_what_its_nodes_boot() -> None:
         ("l40", "got 'l40', the only pool is 'l40s'; did you mean 'l40s'?"),
         (
             "l40s",
-            "pool 'l40s' pulls its images; to have them baked, write `imageAcceleration: {ebsSnapshot: {}}`",
+            "pool 'l40s' has no `ebsSnapshot`; add `imageAcceleration: {ebsSnapshot: {}}` to it",
         ),
     ],
 )

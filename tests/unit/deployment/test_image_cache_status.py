@@ -58,14 +58,17 @@ def test_a_snapshot_of_the_plan_is_current(account: Account) -> None:
 def test_without_a_snapshot_nodes_pull(account: Account) -> None:
     found = status(account, None)
     assert (found.state, found.snapshot_id, found.others) == ("absent", None, ())
-    assert str(found) == "absent    l40s: no snapshot; none is named, so nodes pull their images"
+    assert (
+        str(found)
+        == "absent    l40s: no snapshot; the blueprint names no snapshot, so nodes pull their images"
+    )
 
 
 def test_one_that_is_baked_and_not_named_is_told(account: Account) -> None:
     baked = take(account)
     found = status(account, None)
     assert found.others == (baked,)
-    assert f"{baked} is the newest of this pool, write it to ebsSnapshot.id" in str(found)
+    assert f"write the newest one of this pool, {baked}, to ebsSnapshot.id" in str(found)
 
 
 def test_what_is_not_used_any_more_is_told(account: Account) -> None:
@@ -80,7 +83,10 @@ def test_what_is_not_used_any_more_is_told(account: Account) -> None:
 @pytest.mark.parametrize(
     ("tags", "remark"),
     [
-        ({image_cache.IMAGES_TAG: "0" * 32}, "its images are others; nodes pull nvcr.io/nvidia/engine:1.6.1"),
+        (
+            {image_cache.IMAGES_TAG: "0" * 32},
+            "it has other images, so nodes pull nvcr.io/nvidia/engine:1.6.1",
+        ),
         (
             {image_cache.BOTTLEROCKET_TAG: "aws-k8s-1.35/v1.65.0"},
             "it was baked with aws-k8s-1.35/v1.65.0, the nodes have aws-k8s-1.35/v1.66.0",
@@ -89,7 +95,10 @@ def test_what_is_not_used_any_more_is_told(account: Account) -> None:
             {image_cache.BOTTLEROCKET_TAG: "aws-k8s-1.34/v1.66.0"},
             "it was baked with aws-k8s-1.34/v1.66.0, the nodes have aws-k8s-1.35/v1.66.0",
         ),
-        ({image_cache.SNAPSHOTTER_TAG: "overlayfs"}, "it was not unpacked by soci, so nodes empty it"),
+        (
+            {image_cache.SNAPSHOTTER_TAG: "overlayfs"},
+            "its images were not unpacked by soci, so nodes delete them",
+        ),
     ],
 )
 def test_what_the_plan_has_changed_makes_it_stale(
@@ -102,13 +111,13 @@ def test_what_the_plan_has_changed_makes_it_stale(
 def test_nobody_knows_what_is_on_a_stranger_s_snapshot(account: Account) -> None:
     found = status(account, take(account, {}))
     assert found.state == "stale"
-    assert found.remarks == ("it was not baked by this library, so nobody knows what is on it",)
+    assert found.remarks == ("it was not baked by this library, so its content is unknown",)
 
 
 def test_one_that_there_is_not_is_unusable(account: Account) -> None:
     found = status(account, "snap-0a1b2c3d4e5f60718")
     assert found.state == "unusable"
-    assert found.remarks == ("there is no snap-0a1b2c3d4e5f60718 in us-west-2, so no node starts",)
+    assert found.remarks == ("snap-0a1b2c3d4e5f60718 does not exist in us-west-2, so no node starts",)
 
 
 def test_one_that_is_larger_than_the_disk_is_unusable(account: Account) -> None:
@@ -117,7 +126,7 @@ def test_one_that_is_larger_than_the_disk_is_unusable(account: Account) -> None:
     found = status(account, named)
     assert found.state == "unusable"
     assert found.remarks == (
-        "it is of 300 GiB, the pool's disk.sizeGib is 200, so no node starts; set it to 300, or bake again",
+        "it has 300 GiB, the pool's disk.sizeGib is 200, so no node starts; set it to 300, or bake again",
     )
 
 
@@ -144,7 +153,7 @@ def test_one_that_is_not_complete_is_unusable(
     says(State=state)
     found = status(account, named)
     assert found.state == "unusable"
-    assert found.remarks == (f"it is {state} and not completed, so no node starts",)
+    assert found.remarks == (f"it is {state}, not completed, so no node starts",)
 
 
 def test_a_key_of_one_s_own_needs_rights(account: Account, says: Callable[..., None]) -> None:
@@ -154,7 +163,7 @@ def test_a_key_of_one_s_own_needs_rights(account: Account, says: Callable[..., N
     found = status(account, named)
     assert found.state == "current"
     [remark] = found.remarks
-    assert remark.startswith(f"it is encrypted with {key}: that key's policy has to let Karpenter's role")
+    assert remark.startswith(f"it is encrypted with {key}: the key policy must let Karpenter's role")
 
 
 def test_a_key_of_aws_needs_none(account: Account, says: Callable[..., None]) -> None:
@@ -171,9 +180,7 @@ def test_a_key_that_cannot_be_looked_at_is_told(account: Account, says: Callable
     Faults(json_error("AccessDeniedException", "not yours")).into(account.client("kms"), "DescribeKey")
     says(KmsKeyId="key-1")
     [remark] = status(account, named).remarks
-    assert remark.startswith(
-        "its key key-1 could not be looked at: An error occurred (AccessDeniedException)"
-    )
+    assert remark.startswith("its key key-1 could not be checked: An error occurred (AccessDeniedException)")
 
 
 def test_what_ec2_refuses_is_no_verdict(account: Account) -> None:

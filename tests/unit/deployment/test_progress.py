@@ -59,7 +59,7 @@ def test_a_failure_names_the_cause_alone_and_what_to_do(assembly: Path) -> None:
     _, progress = shown(assembly, FAILED, CANCELLED, "❌  a-Data failed: ToolkitError", terminal=False)
     cause, what_to_do = progress.explanation("my.yaml")
     assert cause == "a-Data: AWS::EC2::EIP Vpc/EIP: The quota is reached"
-    assert what_to_do.startswith("what to do: ask for a higher quota; `blueprints doctor my.yaml`")
+    assert what_to_do.startswith("what to do: request a higher quota; `blueprints doctor my.yaml`")
 
 
 def test_without_a_failed_resource_the_cdk_s_own_error_is_the_cause(assembly: Path) -> None:
@@ -82,12 +82,12 @@ def test_a_question_is_shown_at_once_and_no_template_is_needed_for_it(tmp_path: 
     ("reason", "words"),
     {
         "You have requested more vCPU capacity (VcpuLimitExceeded)": "quota",
-        "User: arn:x is not authorized to perform: ec2:CreateVpc": "right",
-        "UPGRADE FAILED: another operation (install/upgrade/rollback) is in progress": "half-way",
+        "User: arn:x is not authorized to perform: ec2:CreateVpc": "permission",
+        "UPGRADE FAILED: another operation (install/upgrade/rollback) is in progress": "stuck",
         "Bucket weights already exists": "rename",
         "x is in ROLLBACK_COMPLETE state and can not be updated": "blueprints destroy x",
-        "Stack is in UPDATE_IN_PROGRESS state": "under way",
-        'strict decoding error: unknown field "spec.limitz"': "definitions",
+        "Stack is in UPDATE_IN_PROGRESS state": "another deployment is running",
+        'strict decoding error: unknown field "spec.limitz"': "resource definition",
         "The security token included in the request is expired": "sign in",
         "terminal (TTY) is not attached": "--require-approval never",
     }.items(),

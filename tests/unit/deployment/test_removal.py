@@ -101,7 +101,9 @@ def test_nodes_are_waited_for_while_karpenter_is_there_to_end_them(
     node = launch(account, {"Key": "kubernetes.io/cluster/try", "Value": "owned"}, KARPENTER)
     stacks.add("try-Platform")
     remove.destroy()
-    assert said.index(f"nodes that did not end by themselves: {node}") < said.index("try-Platform: deleting")
+    assert said.index(f"nodes that Karpenter did not end in time: {node}") < said.index(
+        "try-Platform: deleting"
+    )
 
 
 def test_snapshots_go_with_the_platform(account: Account, remove: Removal, said: list[str]) -> None:
@@ -114,7 +116,7 @@ def test_snapshots_go_with_the_platform(account: Account, remove: Removal, said:
         names.append(ec2.create_snapshot(VolumeId=volume, TagSpecifications=specification)["SnapshotId"])
     mine, others = names
     remove.destroy()
-    assert f"snapshot {mine}: deleting, for no stack owns it" in said
+    assert f"snapshot {mine}: deleting, because no stack owns it" in said
     left = {each["SnapshotId"] for each in ec2.describe_snapshots(OwnerIds=["self"])["Snapshots"]}
     assert (mine in left, others in left) == (False, True)
 
@@ -125,7 +127,7 @@ def test_what_a_stack_owns_is_left_to_the_stack(
     instance = launch(account, PLATFORM)
     stacks.add("try-Network")
     stacks.resources["try-Network"] = [each.identifier for each in leftovers.leftovers(account, "try")]
-    with pytest.raises(UserError, match=f"still there, and billed: instance {instance}"):
+    with pytest.raises(UserError, match=f"these billable resources are left: instance {instance}"):
         remove.destroy()
     assert not any("no stack owns it" in line for line in said)
 
@@ -141,7 +143,7 @@ def test_an_instance_that_no_stack_owns_is_swept_with_its_volume(
         each["InstanceId"]: each["State"]["Name"] for page in reservations for each in page["Instances"]
     }
     assert (states[gone], states[kept]) == ("terminated", "running")
-    assert f"instance {gone}: deleting, for no stack owns it" in said
+    assert f"instance {gone}: deleting, because no stack owns it" in said
 
 
 def test_a_load_balancer_volume_and_interface_of_the_cluster_are_swept(
@@ -170,7 +172,7 @@ def test_what_cannot_be_swept_is_named_and_not_hidden(
     instance = launch(account, PLATFORM)
     ec2.modify_instance_attribute(InstanceId=instance, DisableApiTermination={"Value": True})
     Faults(*[ec2_error("IncorrectState", "stopping")] * 999).into(ec2, "TerminateInstances")
-    with pytest.raises(UserError, match=f"still there, and billed: .*{instance}") as raised:
+    with pytest.raises(UserError, match=f"these billable resources are left: .*{instance}") as raised:
         remove.destroy()
     assert "blueprints destroy a.yaml" in str(raised.value)
 
@@ -186,7 +188,7 @@ def test_a_stack_that_another_deployment_changes_is_left_alone(
     stacks: FakeCloudFormation, remove: Removal
 ) -> None:
     stacks.add("try-Model-a", status="UPDATE_IN_PROGRESS")
-    with pytest.raises(UserError, match="try-Model-a is UPDATE_IN_PROGRESS: wait for its end"):
+    with pytest.raises(UserError, match="try-Model-a is UPDATE_IN_PROGRESS; wait until this operation ends"):
         remove.destroy()
     assert stacks.names() == ["try-Model-a"]
 
@@ -201,7 +203,7 @@ def test_a_failed_deletion_names_resource_reason_and_what_to_do(
         remove.destroy()
     cause, what_to_do = str(raised.value).splitlines()
     assert cause == "try-Network: AWS::EC2::Subnet It: AccessDenied"
-    assert what_to_do.startswith("what to do: the role that deploys lacks this right")
+    assert what_to_do.startswith("what to do: add this permission to the role that deploys")
     assert stacks.names() == ["try-Network", "try-Data"]
 
 

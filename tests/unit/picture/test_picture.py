@@ -111,7 +111,7 @@ def test_it_follows_the_blueprint(changed):
     assert "Hugging Face Hub" in quickstart
     assert "HTTP, port 80" in quickstart
     assert "Weights in S3" not in quickstart
-    assert "which blocks of the KV cache" in quickstart
+    assert "the blocks in their KV cache" in quickstart
 
     def other(spec):
         spec["environment"]["account"] = "111122223333"
@@ -134,7 +134,7 @@ def test_it_follows_the_blueprint(changed):
     assert "https://qwen3-8b.models.example/v1" in words
     assert "AWS account 111122223333" in words
     assert "Weights in S3" in words
-    assert "which blocks of the KV cache" not in words
+    assert "the blocks in their KV cache" not in words
     assert "in turn" in words
 
 
@@ -144,7 +144,7 @@ def test_names_cannot_break_out_of_the_document(changed):
         update={"metadata": scene.blueprint.metadata.model_copy(update={"name": 'a<b>&"c"'})}
     )
     document = ElementTree.fromstring(picture(blueprint, scene.plan))  # noqa: S314 - our own text
-    assert document.find(f"{_SVG}title").text == 'What the blueprint a<b>&"c" builds'
+    assert document.find(f"{_SVG}title").text == 'Platform of the blueprint a<b>&"c"'
 
 
 def test_it_is_self_contained_and_the_same_each_time(scene):
@@ -174,8 +174,8 @@ def test_without_roles_nothing_is_said_of_them(changed):
 def test_llm_d_has_routers_and_hears_of_caches_with_the_precise_scorer_alone(shipped_scene):
     precise = shipped_scene("llm-d-disaggregated")
     assert "2 llm-d routers" in _words(precise)
-    assert "which blocks of the KV cache they hold" in _words(precise)
+    assert "the blocks in their KV cache" in _words(precise)
     document = precise.blueprint.model_dump(mode="json", by_alias=True, exclude_none=True)
     document["spec"]["models"][0]["stack"] = {"llmD": {"prefixScorer": "approximate"}}
     blueprint = Blueprint.model_validate(document)
-    assert "which blocks of the KV cache they hold" not in _words(Scene(blueprint, build_plan(blueprint)))
+    assert "the blocks in their KV cache" not in _words(Scene(blueprint, build_plan(blueprint)))

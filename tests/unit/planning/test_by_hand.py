@@ -131,7 +131,7 @@ def test_images_on_a_snapshot_leave_nvme_unused(quickstart_document):
     assert start.weights_seconds == pytest.approx(62.4903, abs=1e-4)
     assert start.weights_from == "from the Hub by EBS"
     # 62.4903 / 3.17891 = 19.66.
-    assert start.dominated_by == "weights, unless the image is over 19.7 GB unpacked"
+    assert start.dominated_by == "weights, unless the image is larger than 19.7 GB unpacked"
 
 
 def test_an_image_s_size_decides_what_takes_longest(quickstart_document, monkeypatch):

@@ -57,22 +57,26 @@ def test_a_sound_file(tmp_path):
         (
             '"2026-11-21"',
             "2026",
-            "3:7: date: got 2026, expected a text: when they were agreed or read, in quotes",
+            "3:7: date: got 2026, expected text: the date of the rates, in quotes",
         ),
         (
             "g6e.2xlarge",
             "g6e.2xlarg",
-            "6:3: usdPerHour.g6e.2xlarg: is an instance type that the catalogue does not have; "
+            "6:3: usdPerHour.g6e.2xlarg: this instance type is not in the catalogue; "
             "did you mean 'g6e.2xlarge'?",
         ),
         (
             "reservation",
             "reserved",
-            "6:28: usdPerHour.g6e.2xlarge.reserved: is an unknown way to pay, keys are 'onDemand', 'spot', "
-            "'reservation', 'capacityBlock'; did you mean 'reservation'?",
+            "6:28: usdPerHour.g6e.2xlarge.reserved: is an unknown purchase option, keys are 'onDemand', "
+            "'spot', 'reservation', 'capacityBlock'; did you mean 'reservation'?",
         ),
-        ("0.9", "-1", "6:23: usdPerHour.g6e.2xlarge.spot: got -1, expected US dollars an hour above 0"),
-        ("0.9", "free", "6:23: usdPerHour.g6e.2xlarge.spot: got 'free', expected US dollars an hour above 0"),
+        ("0.9", "-1", "6:23: usdPerHour.g6e.2xlarge.spot: got -1, expected US dollars per hour above 0"),
+        (
+            "0.9",
+            "free",
+            "6:23: usdPerHour.g6e.2xlarge.spot: got 'free', expected US dollars per hour above 0",
+        ),
         ("{capacityBlock: 31}", "31", "7:16: usdPerHour.p5.48xlarge: got 31, expected `{spot: 0.9}`"),
     ],
 )
@@ -90,9 +94,9 @@ def test_all_faults_at_once(tmp_path):
 
 
 def test_a_missing_and_an_empty_file_say_what_to_do(tmp_path):
-    with pytest.raises(BlueprintError, match=r"does not exist; docs/planning.md has one to start from"):
+    with pytest.raises(BlueprintError, match=r"does not exist; copy the example in docs/planning.md"):
         load_rates(tmp_path / "none.yaml", "us-west-2")
-    assert "is empty; docs/planning.md has one to start from" in _problems(tmp_path, "")[0]
+    assert "is empty; copy the example in docs/planning.md" in _problems(tmp_path, "")[0]
 
 
 def test_what_is_not_on_demand_is_known_from_rates_alone():

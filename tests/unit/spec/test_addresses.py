@@ -13,7 +13,7 @@ from inference_blueprints.errors import BlueprintError
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.resources import blueprints_directory
 
-_MESSAGE = "the network has no addresses for them"
+_MESSAGE = "the network has too few addresses"
 
 
 def _errors(change: dict[str, Any], maximum: int, **pool: Any) -> list[str]:

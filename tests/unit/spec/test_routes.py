@@ -29,7 +29,7 @@ def test_a_hundred_target_groups_are_allowed(models: int, deployments: int) -> N
 @pytest.mark.parametrize(
     ("models", "deployments", "message"),
     [
-        (21, 5, "spec.models: got 105 deployments in all, the models' load balancer takes 100"),
+        (21, 5, "spec.models: got 105 deployments in all, the models' load balancer supports 100"),
         (1, 6, "spec.models[0].deployments: got 6 items, expected at most 5"),
         (101, 1, "spec.models: got 101 items, expected at most 100"),
     ],

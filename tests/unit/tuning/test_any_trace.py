@@ -128,8 +128,8 @@ def test_bytes_end_in_words(content, name, tmp_path_factory):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("1e400,1,1", "which is no time in seconds"),
-        ("1700000000000,1,1", "which is no time in seconds"),
+        ("1e400,1,1", "which is not a time in seconds"),
+        ("1700000000000,1,1", "which is not a time in seconds"),
         ("nan,1,1", "got timestamp 'nan'"),
         ("5,1e12,1", "got input '1e12', expected a whole number of tokens from 1 to 10,000,000"),
         ("5,1,2000000", "got output '2000000', expected a whole number of tokens from 1 to 1,000,000"),
@@ -151,14 +151,14 @@ def test_an_absurd_figure_is_named_with_its_line(line, message, tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("[" * 100_000, "is no JSON"),
+        ("[" * 100_000, "is not valid JSON"),
         (
             '{"timestamp": 0, "input_length": 1e400, "output_length": 1, "hash_ids": [1]}',
             "got input_length inf",
         ),
         (
             '{"timestamp": 0, "input_length": 1, "output_length": 1, "hash_ids": [99999999999999999999]}',
-            "got hash_ids that are no list of whole numbers",
+            "got invalid hash_ids, expected a list of whole numbers",
         ),
     ],
 )

@@ -94,5 +94,5 @@ def test_a_trace_of_which_nothing_is_accepted_is_an_error(blueprint_of, stores, 
 
 def test_a_rate_beyond_all_bounds_is_an_error(csv):
     requests = read_trace(csv(*(f"{number / 1e9:.9f},10,5" for number in range(50)))).requests
-    with pytest.raises(UserError, match="at most 1,000,000 a second are allowed"):
+    with pytest.raises(UserError, match="at most 1,000,000 per second are allowed"):
         recorded_workload(requests, BLOCK_TOKENS)

@@ -73,4 +73,4 @@ def test_an_accelerator_without_measurements_is_not_tried(tmp_path, program):
 def test_without_uv_nothing_is_recorded(tmp_path, monkeypatch):
     monkeypatch.setattr(tools, "uv", lambda: None)
     reasons = Profiles(tmp_path).record([MISSING], pytest.fail)
-    assert reasons == {MISSING: "it can be recorded, but the program uv is not installed"}
+    assert reasons == {MISSING: "recording it needs the program uv, which is not installed"}

@@ -34,7 +34,7 @@ def test_a_damaged_file_is_named(tmp_path, content):
     cache = ReplayCache(tmp_path)
     cache.put("abc", RESULT)
     (tmp_path / "ab" / "abc.json").write_text(content, encoding="utf-8")
-    with pytest.raises(UserError, match=r"abc\.json: is no replay that was kept here: .*; remove it"):
+    with pytest.raises(UserError, match=r"abc\.json: is not a cached replay: .*; remove it"):
         cache.get("abc")
 
 

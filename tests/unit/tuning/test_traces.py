@@ -78,9 +78,9 @@ def test_rounded_times_are_spread_up_to_the_next(trace):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", "is no JSON"),
+        ("{", "is not valid JSON"),
         ("[]", "timestamp, input_length, output_length, hash_ids missing"),
-        (mooncake(hash_ids=None or ()), "got 0 hash_ids, 600 tokens have 2 blocks of 512 tokens"),
+        (mooncake(hash_ids=None or ()), "got 0 hash_ids, 600 tokens need 2, one per 512 tokens"),
         (mooncake(output_length=None), "output_length missing"),
         (mooncake(timestamp="soon"), "got timestamp 'soon'"),
         (mooncake(timestamp=-1), "got timestamp -1"),
@@ -90,7 +90,7 @@ def test_rounded_times_are_spread_up_to_the_next(trace):
         ),
         (mooncake(input_length=600.5), "got input_length 600.5"),
         (mooncake(output_length=True), "got output_length True"),
-        (mooncake(hash_ids=("a", "b")), "got hash_ids that are no list of whole numbers"),
+        (mooncake(hash_ids=("a", "b")), "got invalid hash_ids, expected a list of whole numbers"),
     ],
 )
 def test_a_wrong_line_is_named(trace, line, message):
@@ -106,16 +106,16 @@ def test_all_wrong_lines_are_named_up_to_twenty(trace):
         read_trace(trace("timestamp,input,output", *["0,x,1"] * 30, name="trace.csv"))
     problems = raised.value.problems
     assert [problem.line for problem in problems] == list(range(2, 23))
-    assert problems[-1].message == "10 more lines are wrong"
+    assert problems[-1].message == "10 more lines have errors"
 
 
 @pytest.mark.parametrize(
     ("name", "lines", "message"),
     [
-        ("trace.txt", ["x"], "a trace ends in .jsonl"),
+        ("trace.txt", ["x"], "allowed are .jsonl"),
         ("trace.csv", ["time,input,output", "0,1,1"], "timestamp missing"),
-        ("trace.csv", ["timestamp,input,output"], "holds no request"),
-        ("trace.csv", ["timestamp,input,output", "5,1,1", "5,2,2"], "all requests are of one time"),
+        ("trace.csv", ["timestamp,input,output"], "has no requests"),
+        ("trace.csv", ["timestamp,input,output", "5,1,1", "5,2,2"], "all requests have the same time"),
         ("trace.csv.gz", ["timestamp,input,output"], "cannot be read"),
     ],
     ids=["kind", "column", "empty", "one time", "not compressed"],

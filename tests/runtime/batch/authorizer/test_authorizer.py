@@ -279,5 +279,5 @@ def test_without_credentials_there_is_no_token(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
     monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
 
-    with pytest.raises(UserError, match="No AWS credentials"):
+    with pytest.raises(UserError, match="there are no AWS credentials"):
         batch_token(boto3.Session(region_name=REGION), platform="chat", region=REGION)

@@ -24,8 +24,8 @@ from tests.unit.deployment.upgrade.support import proposed, result, seen
 @pytest.mark.parametrize(
     ("deployed", "to", "words"),
     [
-        ("1.34", "1.36", "1.34 runs, and 1.36 leaves a minor version out.* upgrade .*--to 1\\.35"),
-        ("1.36", "1.35", "1.36 runs, and a control plane does not go back"),
+        ("1.34", "1.36", "1.34 runs, and 1.36 skips a minor version.* upgrade .*--to 1\\.35"),
+        ("1.36", "1.35", "1.36 runs, and EKS cannot downgrade it"),
     ],
 )
 def test_kubernetes_goes_one_minor_at_a_time(
@@ -79,7 +79,7 @@ def test_insights_stop_or_warn_with_eks_s_own_advice(file: Path, cluster: MakeCl
 def test_without_insights_nobody_has_looked(file: Path, cluster: MakeCluster) -> None:
     cluster()
     assert seen(proposed(file, "1.36"), "unknown") == [
-        "insights: EKS has none for 1.36 yet; it looks once a day"
+        "insights: EKS has no insights for 1.36 yet; it updates them once a day"
     ]
 
 
@@ -131,7 +131,10 @@ def test_a_chart_that_needs_a_newer_kubernetes(
 
 @pytest.mark.parametrize(
     ("version", "status", "message"),
-    [("1.32", "ACTIVE", "runs 1.32, over 3 minor versions behind 1.36"), ("1.35", "DEGRADED", "is DEGRADED")],
+    [
+        ("1.32", "ACTIVE", "runs 1.32, more than 3 minor versions behind 1.36"),
+        ("1.35", "DEGRADED", "is DEGRADED"),
+    ],
 )
 def test_managed_nodes_that_are_too_old_or_not_well(
     file: Path, cluster: MakeCluster, version: str, status: str, message: str
@@ -164,7 +167,7 @@ def test_budgets_that_let_no_pod_go_are_named(file: Path, cluster: MakeCluster, 
 
     kubectl.budgets = [budget("held", 2, 0), budget("free", 2, 1), budget("empty", 0, 0)]
     [warning] = seen(proposed(file), "warning")
-    assert warning.startswith("disruption budgets: inference/held lets no pod go now")
+    assert warning.startswith("disruption budgets: inference/held allows no disruption now")
 
 
 def test_credentials_that_may_not_describe_the_cluster(
@@ -181,7 +184,7 @@ def test_an_api_server_out_of_reach_is_unknown(
     cluster()
     kubectl.failure = "dial tcp 10.0.0.7:443: i/o timeout"
     [unknown] = seen(proposed(file), "unknown")
-    assert unknown.startswith("nodes and disruption budgets: could not be looked at: dial tcp")
+    assert unknown.startswith("nodes and disruption budgets: could not be checked: dial tcp")
 
 
 def test_credentials_of_another_account(file: Path, cluster: MakeCluster) -> None:

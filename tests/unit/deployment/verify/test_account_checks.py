@@ -59,7 +59,7 @@ def problems(found: Iterable[CheckResult]) -> list[tuple[str, str, str | None]]:
 
 def test_stacks_as_the_blueprint_makes_them(here: VerifiedPlatform) -> None:
     (found,) = account_checks.stacks(here)
-    assert (found.severity, found.message) == ("ok", "2 are complete and as the blueprint says")
+    assert (found.severity, found.message) == ("ok", "2 are complete and match the blueprint")
 
 
 def test_what_cloudformation_cannot_spell_is_no_difference(
@@ -77,11 +77,11 @@ def test_missing_superfluous_and_other_stacks(here: VerifiedPlatform, stacks: Fa
     assert problems(account_checks.stacks(here)) == [
         (
             "warning",
-            f"{NAME}-Cluster differs from what the blueprint makes now; blueprints diff shows where",
+            f"{NAME}-Cluster differs from the blueprint; see the differences with `blueprints diff`",
             "blueprints deploy a.yaml",
         ),
         ("error", f"{NAME}-Data is not deployed", "blueprints deploy a.yaml"),
-        ("warning", f"{NAME}-Model-old is not of this blueprint", "blueprints prune a.yaml"),
+        ("warning", f"{NAME}-Model-old is not in the blueprint", "blueprints prune a.yaml"),
     ]
 
 
@@ -116,7 +116,7 @@ def test_the_control_plane_as_the_blueprint_says(here: VerifiedPlatform, account
 def test_another_version_of_kubernetes(here: VerifiedPlatform, account: Account) -> None:
     made(account, "1.33")
     ((severity, message, _),) = problems(account_checks.control_plane(here))
-    assert (severity, message) == ("error", "Kubernetes 1.33 runs, the blueprint says 1.35")
+    assert (severity, message) == ("error", "Kubernetes 1.33 runs, the blueprint has 1.35")
 
 
 def test_an_add_on_that_is_missing(here: VerifiedPlatform, account: Account) -> None:
@@ -143,5 +143,8 @@ def test_an_add_on_that_is_degraded_says_why(
 def test_no_cluster_at_all_hides_no_other_check(here: VerifiedPlatform) -> None:
     found = {each.check: each for each in run_checks(ACCOUNT_CHECKS, here)}
     assert found["control plane"].severity == "unknown"
-    assert f"there is no cluster {NAME} in account 123456789012, us-west-2" in found["control plane"].message
+    assert (
+        f"the cluster {NAME} does not exist in account 123456789012, us-west-2"
+        in found["control plane"].message
+    )
     assert {"stacks", "add-ons"} <= set(found)

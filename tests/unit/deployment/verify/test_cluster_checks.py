@@ -73,8 +73,8 @@ def test_a_node_of_another_type_or_without_its_label(
     first["node.kubernetes.io/instance-type"] = "p5.48xlarge"
     del second["inference-blueprints/efa"]
     messages = [each.message for each in problems(node_checks.nodes(running))]
-    assert "is p5.48xlarge, the pool is of p5en.48xlarge" in messages[0]
-    assert "label inference-blueprints/efa is None and not 'true'" in messages[1]
+    assert "is p5.48xlarge, the pool has p5en.48xlarge" in messages[0]
+    assert "label inference-blueprints/efa is None, not 'true'" in messages[1]
 
 
 def test_a_node_whose_kubelet_or_accelerator_is_ill(
@@ -92,19 +92,19 @@ def test_fewer_nodes_than_are_kept(platform: MakePlatform, cluster: RecordedClus
     running = RunningPlatform(
         platform(lambda spec: spec["pools"][0].update(nodes={"min": 3, "max": 3})), cluster
     )
-    assert "pool h200: 2 of 2 are ready, 3 are kept" in only(node_checks.nodes(running)).message
+    assert "pool h200: 2 of 2 are ready, the minimum is 3" in only(node_checks.nodes(running)).message
 
 
 def test_a_node_that_is_not_ready_is_not_kept(platform: MakePlatform, cluster: RecordedCluster) -> None:
     kept = platform(lambda spec: spec["pools"][0].update(nodes={"min": 2, "max": 3}))
     cluster.objects["nodes"][3]["status"]["conditions"] = conditions(Ready="kubelet stopped")
     messages = [each.message for each in problems(node_checks.nodes(RunningPlatform(kept, cluster)))]
-    assert "pool h200: 1 of 2 are ready, 2 are kept" in messages
+    assert "pool h200: 1 of 2 are ready, the minimum is 2" in messages
 
 
 def test_no_system_nodes(running: RunningPlatform, cluster: RecordedCluster) -> None:
     del cluster.objects["nodes"][1]
-    assert "system nodes: 1 of 1 are ready, 2 are kept" in only(node_checks.nodes(running)).message
+    assert "system nodes: 1 of 1 are ready, the minimum is 2" in only(node_checks.nodes(running)).message
 
 
 # Pools
@@ -128,7 +128,7 @@ def test_a_node_class_that_finds_no_subnets(running: RunningPlatform, cluster: R
 
 def test_a_node_pool_without_its_node_class(running: RunningPlatform, cluster: RecordedCluster) -> None:
     cluster.objects["ec2nodeclasses.karpenter.k8s.aws"].clear()
-    assert "there is no EC2NodeClass h200" in only(node_checks.pools(running)).message
+    assert "the EC2NodeClass h200 does not exist" in only(node_checks.pools(running)).message
 
 
 # Device plug-ins
@@ -159,7 +159,7 @@ def test_a_chart_that_is_not_installed(running: RunningPlatform, cluster: Record
 def test_a_chart_of_another_version(running: RunningPlatform, cluster: RecordedCluster) -> None:
     old = RELEASES["karpenter"].__class__("karpenter", "kube-system", "1.13.0")
     cluster.objects["secrets"][0] = recorded.helm_secret(old)
-    assert "version 1.13.0 is there, 1.14.1 is pinned" in only(release_checks.charts(running)).message
+    assert "version 1.13.0 is installed, 1.14.1 is pinned" in only(release_checks.charts(running)).message
 
 
 @pytest.mark.parametrize("status", ["failed", "pending-upgrade"])

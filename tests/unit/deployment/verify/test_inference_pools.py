@@ -61,7 +61,7 @@ def test_nothing_is_wrong_with_a_healthy_platform(check: Any, llm_d: RunningPlat
 
 def test_the_picks_are_told(llm_d: RunningPlatform) -> None:
     (found,) = picks(llm_d)
-    assert found.message == f"{RELEASE}: 18 picks among 13 workers, 12 requests with a prefill worker"
+    assert found.message == f"{RELEASE}: 18 requests assigned to 13 workers, 12 with a prefill worker"
 
 
 def test_a_dynamo_platform_has_none(running: RunningPlatform) -> None:
@@ -79,12 +79,12 @@ def test_workers_that_the_pool_does_not_select(llm_d: RunningPlatform, cluster: 
     for each in cluster.objects["pods"]:
         if each["metadata"]["name"].startswith("prefill"):
             each["metadata"]["labels"][POOL_LABEL] = "another"
-    assert "no ready prefill is in its pool" in only(members(llm_d)).message
+    assert "its pool has no ready prefill" in only(members(llm_d)).message
 
 
 def test_workers_of_the_pool_that_are_not_ready(llm_d: RunningPlatform, cluster: RecordedCluster) -> None:
     cluster.objects["pods"][-1]["status"]["conditions"] = conditions(Ready="loading")
-    assert "no ready decode is in its pool" in only(members(llm_d)).message
+    assert "its pool has no ready decode" in only(members(llm_d)).message
 
 
 @pytest.mark.parametrize("label", [None, "prefill"])
@@ -94,7 +94,7 @@ def test_a_worker_with_another_role_s_label(
     """The router's filters find no decode worker, and every request is refused."""
     labels = cluster.objects["pods"][-1]["metadata"]["labels"]
     labels["llm-d.ai/role"] = label
-    assert f"decode-0: label llm-d.ai/role is {label!r} and not 'decode'" in only(members(llm_d)).message
+    assert f"decode-0: label llm-d.ai/role is {label!r}, not 'decode'" in only(members(llm_d)).message
 
 
 def test_a_router_that_knows_fewer_workers_than_are_ready(
@@ -103,7 +103,7 @@ def test_a_router_that_knows_fewer_workers_than_are_ready(
     cluster.metrics["router-1:9090"] = PAGE.replace("} 13", "} 11")
     found = only(picks(llm_d))
     assert found.severity == "error"
-    assert "router-1 knows 11 workers, 13 are ready" in found.message
+    assert "router-1 has 11 workers, 13 are ready" in found.message
     assert (found.command or "").endswith("--container picker router-1")
 
 
@@ -111,12 +111,12 @@ def test_a_router_that_knows_fewer_workers_than_are_ready(
     ("change", "severity", "words"),
     [
         (("prefill-decode", "decode-only"), "error", "decode workers compute all prompts themselves"),
-        (("success", "failure"), "error", "no request has been given to a worker"),
-        ((PAGE, ""), "unknown", "router-0, router-1 does not count its workers"),
+        (("success", "failure"), "error", "no request was assigned to a worker"),
+        ((PAGE, ""), "unknown", "no metrics from router-0, router-1"),
         (
             ("llm_d_epp_disagg", 'llm_d_epp_scheduler_attempts_total{status="failure"} 2\nllm_d_epp_disagg'),
             "warning",
-            "times none was found",
+            "times no worker was found",
         ),
     ],
     ids=["no prefill", "no pick", "not counted", "some refused"],

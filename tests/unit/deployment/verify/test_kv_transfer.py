@@ -112,7 +112,7 @@ def test_each_engine_s_bytes_are_counted_where_it_counts_them(
     assert transferred(running) == {RELEASE: Transferred(moved, 0.0)}
     observations = list(kv_transfer(running))
     assert problems(observations) == []
-    assert observations[-1].message.startswith(f"{RELEASE}: {moved:,.0f} bytes were moved")
+    assert observations[-1].message.startswith(f"{RELEASE}: {moved:,.0f} bytes were transferred")
 
 
 @pytest.mark.parametrize("engine", sorted(WORDS))
@@ -123,8 +123,8 @@ def test_a_silent_fall_back_to_tcp_is_an_error_though_bytes_are_moved(
     cluster.logs["prefill-7"] = WORDS[engine].format("UCX")
     found = only(kv_transfer(running))
     assert (found.check, found.severity) == ("KV transfer", "error")
-    assert "qwen3-32b-main/prefill: not by LIBFABRIC" in found.message
-    assert "prefill-7; see that the pool's nodes can allocate EFA interfaces" in found.message
+    assert "qwen3-32b-main/prefill: does not use LIBFABRIC" in found.message
+    assert "prefill-7; check that the pool's nodes can allocate EFA interfaces" in found.message
     assert "grep -i -e nixl" in (found.command or "")
 
 
@@ -134,7 +134,7 @@ def test_bytes_of_before_are_no_proof(engine: str, on_engine: Callable[[str], Ru
     running = on_engine(engine)
     found = only(kv_transfer(replace(running, transferred=transferred(running))))
     assert found.severity == "error"
-    assert "nothing was moved while it was asked" in found.message
+    assert "no KV cache was transferred during the check" in found.message
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_a_transfer_that_fails_is_an_error_and_one_of_before_a_warning(
     cluster.metrics[f"decode-0:{port}"] = line
     failed = only(kv_transfer(running))
     assert failed.severity == "error"
-    assert "2 transfers failed while it was asked" in failed.message
+    assert "2 transfers failed during the check" in failed.message
     before = only(kv_transfer(replace(running, transferred={RELEASE: Transferred(1.0, 2.0)})))
     assert before.severity == "warning"
     assert "2 transfers failed before" in before.message
@@ -171,7 +171,7 @@ def test_workers_that_count_nothing_are_not_taken_for_proof(
     assert transferred(running) == {}
     found = only(kv_transfer(running))
     assert found.severity == "unknown"
-    assert "do not count what they move" in found.message
+    assert "have no transfer metrics" in found.message
 
 
 def test_a_log_that_was_rotated_is_not_taken_for_proof(

@@ -22,5 +22,5 @@ def test_the_command_is_one_of_the_command_line_for_that_folder(tmp_path: Path) 
     assert program == "blueprints"
     ran = CliRunner().invoke(command_line(), words)
     assert str(ran.exception) == (
-        f"{directory}: no signal store answers there; start one with: blueprints local up batch-g6e --keep"
+        f"{directory}: no signal store is running; start one with: blueprints local up batch-g6e --keep"
     )

@@ -100,7 +100,7 @@ def test_another_kubernetes_than_the_lock_s_is_an_error_of_the_blueprint(bluepri
         load_blueprint(str(blueprint))
     [problem] = caught.value.problems
     assert (problem.file, problem.path) == (str(blueprint), "spec.cluster.eks.version")
-    assert "holds '1.34'" in problem.message
+    assert "lock has '1.34'" in problem.message
     assert f"blueprints upgrade {blueprint}" in problem.message
 
 
@@ -147,7 +147,7 @@ colour: red
     ("text", "problem"),
     [
         ("", "is empty"),
-        ("a: [", "is no YAML"),
+        ("a: [", "is not valid YAML"),
         ("- a", "a lock is a mapping"),
         (
             "kind: Lock\napiVersion: inference-blueprints/v9\nrelease: '9.0'\n",
@@ -189,7 +189,7 @@ def test_what_this_release_cannot_run_is_shown_at_once_with_what_to_do(blueprint
         "engines.vlm: is unknown",
         "heldPools.l40s.bottlerocket: got 'v1.41.0'",
     ]
-    remedy = f"`blueprints upgrade {blueprint}` pins what this release runs, or use release 0.9.0"
+    remedy = f"run `blueprints upgrade {blueprint}` to pin other versions, or use release 0.9.0"
     assert all(remedy in line for line in found)
 
 
