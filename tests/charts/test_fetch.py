@@ -84,7 +84,7 @@ def test_what_is_there_is_not_fetched_again(repository: Served, tmp_path: Path) 
 
 def test_another_digest_is_refused_and_nothing_is_kept(repository: Served, tmp_path: Path) -> None:
     folder, pinned = tmp_path / "charts", "sha256:" + "0" * 64
-    with pytest.raises(UserError, match=rf"its digest is {repository.digest}, {pinned} is pinned"):
+    with pytest.raises(UserError, match=rf"got digest {repository.digest}, {pinned} is pinned"):
         fetched(repository, folder, digest=pinned)
     assert not folder.exists()
 
