@@ -66,6 +66,6 @@ def test_a_model_that_is_missing_is_an_error(served: Served, tmp_path: Path) -> 
     code, observations = verified(served, tmp_path, name="another")
     assert code == 1
     by_check = {each["check"]: each for each in observations}
-    assert "served are: qwen3-8b" in by_check["models"]["message"]
+    assert "served models: qwen3-8b" in by_check["models"]["message"]
     assert "HTTP 404" in by_check["tokens"]["message"]
     assert by_check["objectives"]["severity"] == "unknown"
