@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
@@ -118,6 +119,7 @@ def chosen_blueprint() -> str:
 
 def main() -> int:
     """Synthesise the chosen blueprint and return the exit code."""
+    gc.set_threshold(50_000)  # almost all objects stay until the end
     try:
         loaded = load_blueprint(chosen_blueprint())
         for warning in loaded.warnings:
