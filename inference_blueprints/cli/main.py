@@ -69,7 +69,7 @@ def main() -> None:
     """Run the command line; an error that the user can fix is one line on standard error and exit code 1."""
     # pydantic would read the metadata of every installed package to look for plugins; the library has none.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    # Imports create objects that stay: collecting garbage meanwhile takes a twelfth of the time of `validate`.
+    # What imports create stays. To look for garbage meanwhile takes a twelfth of the time of `validate`.
     gc.set_threshold(50_000)
     try:
         command_line(*sys.argv[1:2])()
