@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from inference_blueprints import catalog, resources
+from inference_blueprints.catalog.chart_staging import stage_chart
 from inference_blueprints.deployment.aws.account import Account
 from inference_blueprints.deployment.check_results import CheckResult, run_checks
 from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
@@ -76,14 +77,16 @@ def running(
     graphs = own_objects(templates)
     kubectl.apply([*karpenter, *nodes, *in_namespace(NAMESPACE, component_deployments(graphs))])
     _accept(kubectl)
-    values = tmp_path_factory.mktemp("helm") / "values.yaml"
+    folder = tmp_path_factory.mktemp("helm")
+    chart = stage_chart(resources.charts_directory() / "dynamo-model", folder)
+    values = folder / "values.yaml"
     values.write_text(yaml.safe_dump(releases(templates)[RELEASE]["Values"]))
     helm(
         control_plane,
         NAMESPACE,
         "install",
         RELEASE,
-        str(resources.root() / "charts/dynamo-model"),
+        str(chart),
         "--values",
         str(values),
     )

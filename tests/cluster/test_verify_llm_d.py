@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from inference_blueprints import catalog, resources
+from inference_blueprints.catalog.chart_staging import stage_chart
 from inference_blueprints.deployment.aws.account import Account
 from inference_blueprints.deployment.check_results import CheckResult, run_checks
 from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
@@ -47,9 +48,10 @@ def running(
     names = [each["metadata"]["name"] for each in nodes]
     kubectl.apply(nodes)
     kubectl.wait_until(lambda: ready_names(kubectl, "nodes") >= set(names), "nodes are ready")
-    values = tmp_path_factory.mktemp("helm") / "values.yaml"
+    folder = tmp_path_factory.mktemp("helm")
+    values = folder / "values.yaml"
     values.write_text(yaml.safe_dump(releases(templates)[RELEASE]["Values"]))
-    chart = str(resources.root() / "charts/llm-d-model")
+    chart = str(stage_chart(resources.charts_directory() / "llm-d-model", folder))
     helm(control_plane, NAMESPACE, "install", RELEASE, chart, "--values", str(values))
     kubectl.wait_until(lambda: ready_pods(kubectl, NAMESPACE) == PODS, "routers and workers run")
     blueprint = load_blueprint(NAME).blueprint
