@@ -107,7 +107,7 @@ def test_a_deployed_model_is_well_but_for_its_tokens(running: RunningPlatform) -
     assert seen["charts"].message == "deployed: qwen3-8b-main 0.1.0"
     assert seen["tokens"].severity == "error"
     assert "qwen3-8b/main: qwen3-8b-main-frontend-" in seen["tokens"].message
-    assert "cannot be asked: " in seen["tokens"].message
+    assert "cannot be reached: " in seen["tokens"].message
     assert seen["routes"].severity == "unknown"
 
 

@@ -83,7 +83,7 @@ def test_a_worker_with_another_role_and_one_outside_of_the_pool_are_named(runnin
     (decode,) = [each for each in pods(kubectl, NAMESPACE) if "vllm-decode" in each["metadata"]["name"]]
     name = decode["metadata"]["name"]
     for key, other, words in (
-        ("llm-d.ai/role", "prefill", f"{name}: label llm-d.ai/role is 'prefill' and not 'decode'"),
+        ("llm-d.ai/role", "prefill", f"{name}: label llm-d.ai/role is 'prefill', not 'decode'"),
         ("llm-d.ai/inference-pool", "another", "its pool has no ready decode"),
     ):
         before = decode["metadata"]["labels"][key]
