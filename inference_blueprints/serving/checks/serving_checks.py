@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 from inference_blueprints.errors import Finding
@@ -22,6 +22,7 @@ from inference_blueprints.serving.estimates.shared_cache import shared_cache_fin
 from inference_blueprints.serving.resolved import ResolvedWorkers, UnresolvedError, resolve
 from inference_blueprints.spec import types as spec
 from inference_blueprints.spec.holes import decidable, usable
+from inference_blueprints.spec.rules.rule_table import findings_of
 
 
 def serving_findings(blueprint: spec.Blueprint) -> Iterator[Finding]:
@@ -39,14 +40,9 @@ def serving_findings(blueprint: spec.Blueprint) -> Iterator[Finding]:
     Finding
         Errors and warnings, in the order of the blueprint.
     """
-    for check in SUPPORT_CHECKS:
-        yield from decidable(partial(_on_spec, check), blueprint)
+    yield from findings_of(SUPPORT_CHECKS, blueprint)
     for index, _ in usable(blueprint.spec.models):
         yield from decidable(partial(_model_findings, index=index), blueprint)
-
-
-def _on_spec(check: Callable[[spec.Spec], Iterator[Finding]], blueprint: spec.Blueprint) -> Iterator[Finding]:
-    return check(blueprint.spec)
 
 
 def _model_findings(blueprint: spec.Blueprint, index: int) -> Iterator[Finding]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from inference_blueprints.errors import Finding
 from inference_blueprints.serving.engines import ENGINES
@@ -10,6 +10,7 @@ from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.rules.deployments import each_placement
 from inference_blueprints.spec.rules.pools import accelerator_name, known_instance_types
+from inference_blueprints.spec.rules.rule_table import Rule
 from inference_blueprints.spec.types import Spec
 from inference_blueprints.spec.wording import listing, quote
 
@@ -57,7 +58,7 @@ def engine_fetches_from_allowed_hosts(spec: Spec) -> Iterator[Finding]:
 
 
 #: Every check of this file.
-SUPPORT_CHECKS: tuple[Callable[[Spec], Iterator[Finding]], ...] = (
+SUPPORT_CHECKS: tuple[Rule, ...] = (
     stack_runs_the_engine,
     pool_suits_the_engine,
     engine_fetches_from_allowed_hosts,

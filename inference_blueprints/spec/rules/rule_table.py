@@ -5,7 +5,7 @@ A new rule is a function in the file of its subject and a line here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from inference_blueprints.errors import Finding
 from inference_blueprints.spec.holes import decidable
@@ -125,7 +125,12 @@ RULES: tuple[Rule, ...] = (
 
 def rule_findings(blueprint: Blueprint) -> list[Finding]:
     """Return the findings of all rules on a blueprint, which may have holes."""
-    return [finding for rule in RULES for finding in decidable(_on_blueprint(rule), blueprint)]
+    return findings_of(RULES, blueprint)
+
+
+def findings_of(rules: Iterable[Rule], blueprint: Blueprint) -> list[Finding]:
+    """Return the findings of some rules on a blueprint, which may have holes."""
+    return [finding for rule in rules for finding in decidable(_on_blueprint(rule), blueprint)]
 
 
 def _on_blueprint(rule: Rule) -> Callable[[Blueprint], Iterator[Finding]]:
