@@ -13,7 +13,7 @@ from inference_blueprints.spec.zones import platform_zones
 from stacks.data_stack import DataStack
 from stacks.eks.eks_stacks import EksStacks
 from stacks.network_stack import NetworkStack
-from stacks.target_stacks import Foundation, TargetStacks
+from stacks.target_stacks import Foundation, TargetStacks, stack_name
 from stacks.worker_compute import WorkerCompute
 
 if TYPE_CHECKING:  # only some blueprints need the services that it imports
@@ -50,7 +50,7 @@ class PlatformStacks:
             cdk.Tags.of(app).add(key, value)
         data = DataStack(
             app,
-            self._id("Data"),
+            stack_name(self._name, "Data"),
             retain=environment.data_removal == "retain",
             batch=self._spec.batch,
             teams=self._spec.teams,
@@ -60,7 +60,7 @@ class PlatformStacks:
         )
         network = NetworkStack(
             app,
-            self._id("Network"),
+            stack_name(self._name, "Network"),
             network=self._spec.network,
             platform=self._name,
             availability_zones=platform_zones(environment),
@@ -79,10 +79,6 @@ class PlatformStacks:
             if isinstance(stack, cdk.Stack):
                 stack.add_stack_tag(PLATFORM_TAG, self._name)
 
-    def _id(self, stack: str) -> str:
-        """Return the name of a stack. It is different for each platform of an account."""
-        return f"{self._name}-{stack}"
-
     def _add_stores(self, data: DataStack, network: NetworkStack) -> SignalAccess | None:
         """Add the signal store, if the blueprint has one."""
         if self._spec.signal_store is None or data.signal_history is None:
@@ -91,7 +87,7 @@ class PlatformStacks:
 
         stores = StoresStack(
             self._app,
-            self._id("Stores"),
+            stack_name(self._name, "Stores"),
             signal_store=self._spec.signal_store,
             vpc=network.vpc,
             vpc_cidr=network.vpc_cidr,
@@ -122,7 +118,7 @@ class PlatformStacks:
             compute = WorkerTasks(network.models.gateway, batch.workers.ecs, network.vpc)
         BatchStack(
             self._app,
-            self._id("Batch"),
+            stack_name(self._name, "Batch"),
             platform=self._name,
             batch=batch,
             teams=self._spec.teams,

@@ -15,6 +15,11 @@ from stacks.network_stack import NetworkStack
 from stacks.worker_compute import WorkerCompute
 
 
+def stack_name(platform: str, stack: str) -> str:
+    """Return the name of a stack. It is different for each platform of an account."""
+    return f"{platform}-{stack}"
+
+
 @dataclass(frozen=True, slots=True)
 class Foundation:
     """The parts of a platform that do not depend on its target.
@@ -51,7 +56,7 @@ class Foundation:
         stack
             Kind of the stack, such as ``Cluster``.
         """
-        return f"{self.blueprint.metadata.name}-{stack}"
+        return stack_name(self.blueprint.metadata.name, stack)
 
 
 class TargetStacks(ABC):
