@@ -51,7 +51,7 @@ unit templates charts runtime local: $(READY) ## run one layer of tests
 lint: $(READY) ## check style and types
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
-bench: $(READY) ## measure, write build/bench/results.json and docs/benchmarks.md: make bench ONLY=name,...
+bench: $(READY) ## measure, write benchmarks/results.json and docs/benchmarks.md: make bench ONLY=name,...
 	$(BIN)/python -m benchmarks $(if $(ONLY),--only "$(ONLY)")
 	$(BIN)/python scripts/write_choosing_figures.py
 

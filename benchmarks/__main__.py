@@ -30,7 +30,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--only", default="", metavar="NAME,…", help="measure only these and keep the results of the others"
     )
-    parser.add_argument("--results", type=Path, default=ROOT / "build" / "bench" / "results.json")
+    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results.json")
     parser.add_argument("--page", type=Path, default=ROOT / "docs" / "benchmarks.md")
     options = parser.parse_args(arguments)
     found = discover(benchmarks)

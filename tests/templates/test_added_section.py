@@ -124,7 +124,8 @@ EDITS = (
         "stacks/platform.py",
         "        network = NetworkStack(",
         "        if self._spec.budgets:\n"
-        '            BudgetsStack(app, self._id("Budgets"), budgets=self._spec.budgets, env=self._env)\n',
+        '            name = stack_name(self._name, "Budgets")\n'
+        "            BudgetsStack(app, name, budgets=self._spec.budgets, env=self._env)\n",
     ),
 )
 
