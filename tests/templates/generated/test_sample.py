@@ -21,7 +21,7 @@ from tests.templates.checks.wildcards import unexplained_wildcards
 from tests.templates.conftest import write_templates
 from tests.templates.strategies import Document, blueprints
 
-EXAMPLES = int(os.environ.get("TEMPLATE_EXAMPLES", "12"))
+EXAMPLES = int(os.environ.get("TEMPLATE_EXAMPLES", "8"))
 
 
 @pytest.mark.timeout(60 + 20 * EXAMPLES)
