@@ -141,6 +141,7 @@ class BatchStack(cdk.Stack):
             state_machine=self.jobs.state_machine,
             shard_queues=self.jobs.shard_queues,
             api=self.api.api,
+            undelivered=self.jobs.undelivered,
         )
         cdk.CfnOutput(self, API_OUTPUT, value=f"{self.api.api.url}v1")
 

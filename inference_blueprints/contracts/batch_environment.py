@@ -20,6 +20,8 @@ TABLE: Final = "BATCH_TABLE"
 STATE_MACHINE_ARN: Final = "BATCH_STATE_MACHINE_ARN"
 #: File with queues and teams. Its path is relative to the folder with the functions' code.
 CONFIGURATION: Final = "BATCH_CONFIGURATION"
+#: Name of the function that closes jobs.
+CLOSE_FUNCTION: Final = "BATCH_CLOSE_FUNCTION"
 #: JSON object: the URL of the shard queue of each model.
 QUEUE_URLS: Final = "BATCH_QUEUE_URLS"
 #: Time for which API Gateway caches a decision of the authorizer.

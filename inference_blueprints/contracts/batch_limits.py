@@ -31,6 +31,14 @@ BYTES_PER_TOKEN: Final = 4
 #: Objects that a checked segment leaves in addition to its shards: report, custom_ids and invalid lines.
 OBJECTS_PER_SEGMENT: Final = 3
 
+# --- Functions. ---
+
+#: Calls of a function that may run at the same time. Lambda keeps room for them, so a burst of checks does
+#: not stop the API, and other functions of the account do not stop the scheduler. A reserved number is a
+#: maximum too, and 100 calls of the account must stay unreserved
+#: (https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html).
+RESERVED_CALLS: Final = {"check": 400, "api": 100, "authorizer": 50, "schedule": 2}
+
 # --- Workers. ---
 
 #: Shards held by a worker. Some shards start or end while the requests of another are sent.
@@ -70,6 +78,9 @@ EVENTS_PER_TASK_TIMEOUT: Final = 4
 
 #: Time between two runs of the scheduler.
 SCHEDULE_SECONDS: Final = 60
+#: Time in which a function closes a job, before the scheduler calls it again: longer than a function may run
+#: (https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html).
+CLOSE_SECONDS: Final = 960
 #: Running jobs whose number of places changes in one run, at most. Step Functions lets an account list and
 #: update one map run per second (https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html).
 MAX_RESIZES_PER_RUN: Final = 50

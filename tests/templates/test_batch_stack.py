@@ -180,7 +180,36 @@ def test_ends_of_executions_manifests_and_jobs_call_their_functions(batch: Templ
 
 def test_shards_that_end_every_worker_are_put_aside(batch: Templates) -> None:
     queues = batch.properties("AWS::SQS::Queue", "Batch")
-    assert sorted("RedrivePolicy" in each for each in queues) == [False, True]
+    # The others are the dead-letter queues of shards and of events.
+    assert sorted("RedrivePolicy" in each for each in queues) == [False, False, True]
+
+
+def test_an_event_that_no_function_takes_is_kept(batch: Templates) -> None:
+    """Rules, schedules, and functions whose callers do not wait have a dead-letter queue, and may use it."""
+    resources = batch.by_stack["Batch"]["Resources"]
+    (queue,) = (
+        name
+        for name, each in resources.items()
+        if each["Type"] == "AWS::SQS::Queue" and "UndeliveredEvents" in name
+    )
+    arn = {"Fn::GetAtt": [queue, "Arn"]}
+    for rule in batch.properties("AWS::Events::Rule", "Batch"):
+        assert [each["DeadLetterConfig"]["Arn"] for each in rule["Targets"]] == [arn]
+    schedule = batch.only("AWS::Scheduler::Schedule", "Batch")
+    assert schedule["Target"]["DeadLetterConfig"]["Arn"] == arn
+    functions = {
+        each["Handler"].rsplit(".", 1)[-1]: each
+        for each in batch.properties("AWS::Lambda::Function", "Batch")
+        if "DeadLetterConfig" in each
+    }
+    assert set(functions) == {"schedule", "close", "handle_object", "handle_schedule"}
+    senders = {
+        json.dumps(policy["Roles"])
+        for policy in batch.properties("AWS::IAM::Policy", "Batch")
+        for statement in policy["PolicyDocument"]["Statement"]
+        if statement["Action"] == "sqs:SendMessage" and statement["Resource"] == arn
+    }
+    assert len(senders) == len(functions) + 1, "and the role of schedules"
 
 
 def test_what_is_kept_is_kept(batch: Templates) -> None:

@@ -219,7 +219,7 @@ def test_pods_and_tasks_of_workers_have_the_same_permissions_and_no_others(grant
     )
     expected = [
         (CONSUME, [QUEUE], {}),
-        (ANSWER, [MACHINE], {}),
+        (ANSWER, [MACHINE, f"{MACHINE}/*"], {}),
         (WRITE_JOBS, [f"{JOBS}/jobs/*"], {}),
         (["s3:ListBucket"], [JOBS], LIST_JOBS),
         (["dynamodb:PutItem"], [f"{TABLES}/progress"], {}),

@@ -9,6 +9,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
+from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 
@@ -24,6 +25,8 @@ def add_function(
     layer_arns: Sequence[str] = (),
     vpc: ec2.IVpc | None = None,
     security_groups: Sequence[ec2.ISecurityGroup] | None = None,
+    reserved: int | None = None,
+    undelivered: sqs.IQueue | None = None,
 ) -> lambda_.Function:
     """Add a Lambda function in Python. Its role may only write the function's log.
 
@@ -41,6 +44,10 @@ def add_function(
         Layers with packages that the code does not contain.
     vpc, security_groups
         VPC and security groups of the function, if it runs in private subnets.
+    reserved
+        Calls that may run at the same time, and for which Lambda keeps room.
+    undelivered
+        Queue of events for which all calls failed. Only callers that do not wait for the result need it.
     """
     role = iam.Role(scope, f"{construct_id}Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
     log = logs.LogGroup(
@@ -61,7 +68,9 @@ def add_function(
             for place, arn in enumerate(layer_arns)
         ],
         log_group=log,
+        dead_letter_queue=undelivered,
         memory_size=memory_mib,
+        reserved_concurrent_executions=reserved,
         role=role,
         runtime=lambda_.Runtime.PYTHON_3_14,
         security_groups=security_groups,

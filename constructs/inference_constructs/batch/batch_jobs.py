@@ -16,6 +16,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_scheduler as scheduler
 from aws_cdk import aws_scheduler_targets as scheduler_targets
+from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
@@ -104,6 +105,7 @@ class BatchJobs(Construct):
         self._code = function_code(*code, documents={_CONFIGURATION: json.dumps(configuration)})
         self._store = store
         self._bus = events.EventBus.from_event_bus_name(self, "Bus", "default")
+        self.undelivered = self._add_undelivered_events()
         #: ARN patterns of the teams' inputs.
         self.input_arns = [
             f"arn:{self._stack.partition}:s3:::{each.removeprefix('s3://')}*" for each in data_prefixes
@@ -131,11 +133,31 @@ class BatchJobs(Construct):
             ),
         }
         others = {name: self._function(name, each, environment) for name, each in OTHER_FUNCTIONS.items()}
+        self._let_close(others["schedule"], others["close"])
         self.functions = {**functions, **others}
         self.api, self.authorizer = others["api"], others["authorizer"]
         self._add_triggers(others)
         if schedules:
             self._add_schedules(schedules, others["cron"])
+
+    def _add_undelivered_events(self) -> sqs.Queue:
+        """Add the queue of events that no function took, so that none is lost unseen."""
+        queue = sqs.Queue(
+            self,
+            "UndeliveredEvents",
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=True,
+            retention_period=cdk.Duration.days(14),
+        )
+        acknowledge(queue, {"SQS3": "It is the dead-letter queue of functions, rules and schedules."})
+        return queue
+
+    def _let_close(self, scheduler_function: lambda_.Function, close: lambda_.IFunction) -> None:
+        """Let the scheduler close jobs. `Function.grant_invoke` would also allow versions and aliases."""
+        scheduler_function.add_environment(batch_environment.CLOSE_FUNCTION, close.function_name)
+        iam.Grant.add_to_principal(
+            grantee=scheduler_function, actions=["lambda:InvokeFunction"], resource_arns=[close.function_arn]
+        )
 
     def _function(
         self, name: str, properties: JobFunction, environment: Mapping[str, str]
@@ -150,6 +172,8 @@ class BatchJobs(Construct):
             memory_mib=properties.memory_mib,
             environment={**environment, **properties.environment},
             layer_arns=self._parquet_layers if properties.reads_parquet else (),
+            reserved=properties.reserved,
+            undelivered=self.undelivered if properties.takes_events else None,
         )
         acknowledge_grants(
             cast("iam.IRole", function.role),  # add_function gives every function a role
@@ -198,6 +222,7 @@ class BatchJobs(Construct):
         resources = {
             "states:StartExecution": machine.state_machine_arn,
             "states:StopExecution": self._part_arn(machine, "execution", ":*"),
+            "states:DescribeExecution": self._part_arn(machine, "execution", ":*"),
             "states:ListMapRuns": self._part_arn(machine, "execution", ":*"),
             "states:UpdateMapRun": self._part_arn(machine, "mapRun", "/*"),
             # A task token does not contain its execution.
@@ -280,6 +305,10 @@ class BatchJobs(Construct):
         role.add_to_policy(
             iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[function.function_arn])
         )
+        # `grant_send_messages` would also allow reading the queue's attributes.
+        role.add_to_policy(
+            iam.PolicyStatement(actions=["sqs:SendMessage"], resources=[self.undelivered.queue_arn])
+        )
         for schedule in schedules:
             given = {
                 "schedule": scheduler.ContextAttribute.schedule_arn,
@@ -300,6 +329,7 @@ class BatchJobs(Construct):
                     input=scheduler.ScheduleTargetInput.from_object(given),
                     max_event_age=cdk.Duration.hours(6),
                     retry_attempts=8,
+                    dead_letter_queue=self.undelivered,
                     # CDK's `LambdaInvoke` target would also allow the function's versions.
                     role=role.without_policy_updates(),
                 ),
@@ -308,7 +338,7 @@ class BatchJobs(Construct):
     def _add_triggers(self, functions: Mapping[str, lambda_.IFunction]) -> None:
         """Call functions each minute, and when a job changes, an execution ends or a manifest arrives."""
         every = events.Schedule.rate(cdk.Duration.seconds(SCHEDULE_SECONDS))
-        events.Rule(self, "EveryMinute", schedule=every, targets=[_to(functions["schedule"])])
+        events.Rule(self, "EveryMinute", schedule=every, targets=[self._to(functions["schedule"])])
         patterns = {
             "JobChanges": (events.EventPattern(source=[batch_names.EVENT_SOURCE]), "schedule"),
             "ExecutionEnds": (
@@ -335,9 +365,13 @@ class BatchJobs(Construct):
             ),
         }
         for name, (pattern, function) in patterns.items():
-            events.Rule(self, name, event_pattern=pattern, targets=[_to(functions[function])])
+            events.Rule(self, name, event_pattern=pattern, targets=[self._to(functions[function])])
 
-
-def _to(function: lambda_.IFunction) -> targets.LambdaFunction:
-    """Return a function as the target of an event rule."""
-    return targets.LambdaFunction(function, retry_attempts=8, max_event_age=cdk.Duration.hours(6))
+    def _to(self, function: lambda_.IFunction) -> targets.LambdaFunction:
+        """Return a function as the target of an event rule."""
+        return targets.LambdaFunction(
+            function,
+            retry_attempts=8,
+            max_event_age=cdk.Duration.hours(6),
+            dead_letter_queue=self.undelivered,
+        )

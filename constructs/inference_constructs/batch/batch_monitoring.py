@@ -9,6 +9,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_apigateway as apigateway
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
@@ -61,6 +62,8 @@ class BatchMonitoring(Construct):
         The queue of shards of each model.
     api
         The batch API.
+    undelivered
+        Queue of events that no function took.
     """
 
     def __init__(
@@ -75,12 +78,13 @@ class BatchMonitoring(Construct):
         state_machine: sfn.IStateMachine,
         shard_queues: Mapping[str, BatchShardQueue],
         api: apigateway.RestApi,
+        undelivered: sqs.IQueue,
     ) -> None:
         super().__init__(scope, construct_id)
         self._metrics = BatchMetrics(platform)
         self._queues = queues
         self._shard_queues = shard_queues
-        alarms = self._add_alarms()
+        alarms = [*self._add_alarms(), self._add_alarm_of_events(undelivered)]
         rows: list[list[cloudwatch.IWidget]] = [
             [
                 cloudwatch.AlarmStatusWidget(
@@ -127,6 +131,13 @@ class BatchMonitoring(Construct):
             description = f"Shards of {model} are in the dead-letter queue: no worker completed them."
             alarms.append(self._alarm(f"Dead-{model}", shards.metric_dead_shards(), description, above=0))
         return alarms
+
+    def _add_alarm_of_events(self, undelivered: sqs.IQueue) -> cloudwatch.Alarm:
+        metric = undelivered.metric_approximate_number_of_messages_visible(
+            period=cdk.Duration.minutes(5), statistic="Maximum"
+        )
+        description = "An event did not reach its function: a manifest or a schedule may have no job."
+        return self._alarm("EventsUndelivered", metric, description, above=0)
 
     def _alarm(
         self,

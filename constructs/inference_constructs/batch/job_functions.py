@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from inference_blueprints.contracts import batch_environment
 from inference_blueprints.contracts.batch_keys import FILES_PREFIX, JOBS_PREFIX, UPLOADS_PREFIX, JobKeys
+from inference_blueprints.contracts.batch_limits import RESERVED_CALLS
 
 #: Time for which API Gateway caches the result for a token. The authorizer refuses tokens that expire sooner.
 AUTHORIZER_SECONDS = 300
@@ -40,6 +41,11 @@ class JobFunction:
         Whether it uses pyarrow. The layer with pyarrow exists in some regions only.
     environment
         Additional environment variables.
+    reserved
+        Calls that may run at the same time, and for which Lambda keeps room. None for the calls that the
+        account has left.
+    takes_events
+        Whether its callers do not wait for the result: EventBridge, or the scheduler.
     """
 
     handler: str
@@ -55,6 +61,8 @@ class JobFunction:
     sends_events: bool = False
     reads_parquet: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
+    reserved: int | None = None
+    takes_events: bool = False
 
 
 _JOBS = f"{JOBS_PREFIX}*"
@@ -83,6 +91,7 @@ STATE_FUNCTIONS: Mapping[str, JobFunction] = {
         objects={_JOBS: ("s3:GetObject", *_WRITE_LARGE)},
         reads_inputs=True,
         reads_parquet=True,
+        reserved=RESERVED_CALLS["check"],
     ),
     "plan": JobFunction(
         "batch.preparation.handlers.plan",
@@ -127,15 +136,25 @@ STATE_FUNCTIONS: Mapping[str, JobFunction] = {
 OTHER_FUNCTIONS: Mapping[str, JobFunction] = {
     "schedule": JobFunction(
         "batch.scheduling.handlers.schedule",
+        takes_events=True,
         # It lists the finished shards of every running job, which takes over a second for a very large job.
         timeout_seconds=300,
         objects={_JOBS: ("s3:GetObject",)},
         lists=(_JOBS,),
         records=_CHANGE_RECORDS,
-        states=("states:SendTaskSuccess", "states:ListMapRuns", "states:UpdateMapRun", *_START, *_STOP),
+        states=(
+            "states:SendTaskSuccess",
+            "states:DescribeExecution",
+            "states:ListMapRuns",
+            "states:UpdateMapRun",
+            *_START,
+            *_STOP,
+        ),
+        reserved=RESERVED_CALLS["schedule"],
     ),
     "close": JobFunction(
         "batch.completion.handlers.close",
+        takes_events=True,
         timeout_seconds=900,
         memory_mib=1769,
         objects={_JOBS: ("s3:GetObject", *_WRITE_LARGE)},
@@ -145,6 +164,7 @@ OTHER_FUNCTIONS: Mapping[str, JobFunction] = {
     ),
     "object": JobFunction(
         "batch.submission.handlers.handle_object",
+        takes_events=True,
         objects={_ANY_JOB.request: ("s3:PutObject",)},
         records=_CHANGE_RECORDS,
         states=_START,
@@ -152,6 +172,7 @@ OTHER_FUNCTIONS: Mapping[str, JobFunction] = {
     ),
     "cron": JobFunction(
         "batch.submission.handlers.handle_schedule",
+        takes_events=True,
         objects={_ANY_JOB.request: ("s3:PutObject",)},
         records=_CHANGE_RECORDS,
         states=_START,
@@ -177,10 +198,12 @@ OTHER_FUNCTIONS: Mapping[str, JobFunction] = {
         records=(*_CHANGE_RECORDS, "dynamodb:DeleteItem"),
         progress=("dynamodb:Query",),
         states=(*_START, *_STOP),
+        reserved=RESERVED_CALLS["api"],
     ),
     "authorizer": JobFunction(
         "batch.authorizer.handler.handle",
         timeout_seconds=20,
         environment={batch_environment.AUTHORIZER_SECONDS: str(AUTHORIZER_SECONDS)},
+        reserved=RESERVED_CALLS["authorizer"],
     ),
 }

@@ -38,9 +38,10 @@ _KEYS = JobKeys("")
 _SHARDS, _PUBLICATIONS = _after_job(_KEYS.shards), _after_job(_KEYS.publications)
 _BEFORE_ATTEMPT, _AFTER_ATTEMPT = _after_job(_KEYS.undone("#")).split("#")
 # Maximum number of retries per error. A shard that a worker reports as impossible is retried once, other
-# failures more often. Lost workers and workers without free time are retried until the job's deadline.
+# failures more often. Lost workers, workers without free time and throttled functions are retried until the
+# job's deadline.
 _FAILED_ATTEMPTS = 4
-_SILENT_ATTEMPTS = 100_000
+_BUSY_ATTEMPTS = 100_000
 #: Parts of the results that are published to the signal store at the same time.
 _PUBLISHED_AT_ONCE = 20
 # Retries last twenty minutes, in which an unreachable or restarting store can recover. After that a redrive
@@ -227,7 +228,7 @@ def _shard() -> State:
                 "IntervalSeconds": 1,
                 "BackoffRate": 2,
                 "MaxDelaySeconds": MAX_TASK_RETRY_SECONDS,
-                "MaxAttempts": _SILENT_ATTEMPTS,
+                "MaxAttempts": _BUSY_ATTEMPTS,
             },
             {"ErrorEquals": list(PERMANENT_ERRORS), "IntervalSeconds": 5, "MaxAttempts": 1},
             {
@@ -343,11 +344,17 @@ def _invoke(
 
 
 def _retries() -> list[dict[str, Any]]:
-    """Return the retries of a function: many if Lambda was busy, few if the function was interrupted.
+    """Return the retries of a function: until the job's deadline if Lambda was busy, few if the call failed.
 
-    Every function is idempotent, even after an interruption.
+    Calls are throttled for as long as many jobs are checked at the same time. A wait of up to
+    MAX_TASK_RETRY_SECONDS keeps the retries within the events of an execution. The scheduler stops a job at
+    its deadline. Every function is idempotent, even after an interruption.
     """
-    busy = {"ErrorEquals": _LAMBDA_ERRORS, "MaxAttempts": 6}
-    ended = {"ErrorEquals": ["States.TaskFailed"], "MaxAttempts": 2}
     backoff = {"IntervalSeconds": 2, "BackoffRate": 2, "JitterStrategy": "FULL"}
-    return [{**each, **backoff} for each in (busy, ended)]
+    busy = {
+        "ErrorEquals": _LAMBDA_ERRORS,
+        **backoff,
+        "MaxDelaySeconds": MAX_TASK_RETRY_SECONDS,
+        "MaxAttempts": _BUSY_ATTEMPTS,
+    }
+    return [busy, {"ErrorEquals": ["States.TaskFailed"], **backoff, "MaxAttempts": 2}]

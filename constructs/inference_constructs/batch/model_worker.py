@@ -53,7 +53,7 @@ class ModelWorker:
         """
         grants = [
             self.queue.grant_consume(grantee),
-            self.state_machine.grant_task_response(grantee),
+            self._grant_task_response(grantee),
             self.store.grant_objects(
                 grantee, f"{JOBS_PREFIX}*", "s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"
             ),
@@ -69,6 +69,21 @@ class ModelWorker:
                 )
             )
         return grants
+
+    def _grant_task_response(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allow results and heartbeats of shards.
+
+        A shard is a child execution of the map, which belongs to the state machine `name/label`
+        (https://docs.aws.amazon.com/step-functions/latest/dg/concepts-examine-map-run.html). No document says
+        whether AWS evaluates that ARN or the parent's, so both are allowed. `grant_task_response` of CDK
+        allows the parent's only (https://github.com/aws/aws-cdk/issues/8486).
+        """
+        machine = self.state_machine.state_machine_arn
+        return iam.Grant.add_to_principal(
+            grantee=grantee,
+            actions=["states:SendTaskSuccess", "states:SendTaskFailure", "states:SendTaskHeartbeat"],
+            resource_arns=[machine, f"{machine}/*"],
+        )
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,8 @@ from inference_blueprints.contracts.batch_states import FINAL, JobState
 
 # Errors shown in a batch. The error file has all of them.
 _SHOWN_ERRORS = 100
-_TOO_LATE = JobError(
+#: Error of a job whose deadline passed.
+TOO_LATE = JobError(
     "batch_expired", "the deadline passed before all requests were answered; redrive the job to run the rest"
 )
 
@@ -103,7 +104,7 @@ class Ends:
         if not outcome.undone:
             return self._end(identifier, self._done(identifier), outcome, now=now)
         if now >= self._job(identifier).expires_at:
-            return self._end(identifier, Ending("expired", ("finalizing",), (_TOO_LATE,)), outcome, now=now)
+            return self._end(identifier, Ending("expired", ("finalizing",), (TOO_LATE,)), outcome, now=now)
         message = (
             f"{len(outcome.undone):,} shards could not be completed; the output file has all answers so far; "
             "redrive the job to run the rest"
@@ -253,6 +254,6 @@ def _ending(job: Job, cause: str, now: int) -> Ending:
         return Ending("cancelled", ("cancelling",))
     before: tuple[JobState, ...] = ("validating", "in_progress", "finalizing")
     if now >= job.expires_at:
-        return Ending("expired", before, (_TOO_LATE,))
+        return Ending("expired", before, (TOO_LATE,))
     message = f"the job was interrupted: {cause}; redrive it to run the rest"
     return Ending("failed", before, (JobError("internal_error", message),))

@@ -135,9 +135,12 @@ def close(event: Mapping[str, Any], _context: object) -> None:
     Parameters
     ----------
     event
-        An event of the type ``Step Functions Execution Status Change``.
+        An event of the type ``Step Functions Execution Status Change``. Events of a map's child executions
+        are ignored: their input names no attempt. EventBridge leaves out a large input.
     """
     detail = event["detail"]
-    started = json.loads(detail["input"])
+    started = json.loads(detail.get("input") or "{}")
+    if "attempt" not in started:
+        return
     cause = " ".join(str(detail.get(field) or "") for field in ("status", "error", "cause")).strip()
     _ends().close(started["job"], int(started["attempt"]), cause=cause, now=int(time.time()))

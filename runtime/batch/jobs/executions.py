@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from botocore.exceptions import ClientError
@@ -11,6 +13,40 @@ from batch.jobs.job_record import Job
 
 # Error of the emulator for an execution that has ended. Step Functions itself returns the stop time.
 _HAS_ENDED: Final = "ValidationException"
+# An operator may redrive an execution in the console. Then it goes on by itself.
+_RUNNING: Final = {"RUNNING", "PENDING_REDRIVE"}
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """An execution as DescribeExecution shows it.
+
+    Parameters
+    ----------
+    status
+        Such as ``RUNNING`` or ``ABORTED``.
+    input
+        JSON document.
+    ended_at
+        Seconds since 1970; 0 while it runs.
+    error, cause
+        Reason for its end.
+    """
+
+    status: str
+    input: str
+    ended_at: float
+    error: str
+    cause: str
+
+    @property
+    def is_running(self) -> bool:
+        return self.status in _RUNNING
+
+    def event(self) -> Mapping[str, Any]:
+        """Return the part of the event of its end that the function `close` reads."""
+        detail = {"status": self.status, "input": self.input, "error": self.error, "cause": self.cause}
+        return {"detail": detail}
 
 
 class Executions:
@@ -47,6 +83,27 @@ class Executions:
                 raise
             return bool(code == _HAS_ENDED)
         return True
+
+    def describe(self, job: Job) -> Execution | None:
+        """Return the execution of the current attempt at a job; None if it is unknown.
+
+        Step Functions shows a new execution only after a moment
+        (https://docs.aws.amazon.com/step-functions/latest/apireference/API_DescribeExecution.html).
+        """
+        try:
+            found = self._client.describe_execution(executionArn=self.arn(job))
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "ExecutionDoesNotExist":
+                raise
+            return None
+        ended = found.get("stopDate")
+        return Execution(
+            status=found["status"],
+            input=found["input"],
+            ended_at=ended.timestamp() if ended else 0.0,
+            error=found.get("error", ""),
+            cause=found.get("cause", ""),
+        )
 
     def arn(self, job: Job) -> str:
         """Return the ARN of the current attempt at a job."""

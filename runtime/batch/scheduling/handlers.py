@@ -1,8 +1,10 @@
 """Functions `ask`, by which the state machine asks for places, and `schedule`, which gives them.
 
 `ask` reads the variables ``BATCH_TABLE``, ``BATCH_PROGRESS_TABLE`` and ``BATCH_BUCKET``. `schedule` runs
-every minute, and when a job asks for places or ends. In addition to the variables of `batch.jobs.settings`,
-it reads ``BATCH_QUEUE_URLS``, a JSON object with the address of each model's queue of shards.
+every minute, and when a job asks for places or ends. Every minute it also compares the jobs with their
+executions. In addition to the variables of `batch.jobs.settings`, it reads ``BATCH_QUEUE_URLS``, a JSON
+object with the address of each model's queue of shards, and ``BATCH_CLOSE_FUNCTION``, the name of the
+function `close`.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from batch.preparation.planning import Plan
 from batch.scheduling.admissions import Admission, AdmissionTable
 from batch.scheduling.observation import observe, report
 from batch.scheduling.place_scheduler import Scheduler, turns_done
+from batch.scheduling.reconciling import Reconciler
 from inference_blueprints.contracts import batch_environment
 from inference_blueprints.contracts.batch_keys import JobKeys
 from inference_blueprints.contracts.batch_limits import MAX_RESIZES_PER_RUN
@@ -98,6 +101,9 @@ def schedule(event: Mapping[str, Any], _context: object) -> None:
         minute.
     """
     platform, table, now = _platform(), _records().table, time.time()
+    is_every_minute = event.get("source") != EVENT_SOURCE
+    if is_every_minute:
+        Reconciler(jobs=platform.jobs, table=table, executions=platform.executions, close=_close).run(now=now)
     configuration, admissions = platform.configuration, AdmissionTable(table)
     Scheduler(
         configuration=configuration,
@@ -108,6 +114,15 @@ def schedule(event: Mapping[str, Any], _context: object) -> None:
         executions=platform.executions,
         step_functions=boto3.client("stepfunctions"),
         queue_urls=json.loads(os.environ[batch_environment.QUEUE_URLS]),
-    ).run(now=now, resizes=0 if event.get("source") == EVENT_SOURCE else MAX_RESIZES_PER_RUN)
+    ).run(now=now, resizes=MAX_RESIZES_PER_RUN if is_every_minute else 0)
     queues = [queue.name for queue in configuration.queues]
     report(observe(platform.jobs, admissions, queues, now=now), configuration.platform)
+
+
+def _close(event: Mapping[str, Any]) -> None:
+    """Have the function `close` end a job. Lambda keeps the event and repeats a failed call."""
+    boto3.client("lambda").invoke(
+        FunctionName=os.environ[batch_environment.CLOSE_FUNCTION],
+        InvocationType="Event",
+        Payload=json.dumps(event),
+    )

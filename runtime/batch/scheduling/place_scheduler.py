@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -28,8 +27,6 @@ from inference_blueprints.contracts.batch_keys import JobKeys
 from inference_blueprints.contracts.batch_limits import MAX_RESIZES_PER_RUN
 from inference_blueprints.contracts.batch_names import SHARD_MAP_LABEL
 
-# Longer than a submission takes to start its job.
-_BEGUN_SECONDS: Final = 300
 # The execution has already continued or ended.
 _NOBODY_WAITS: Final = {"TaskTimedOut", "TaskDoesNotExist"}
 
@@ -72,7 +69,7 @@ class Scheduler:
         self._queue_urls = queue_urls
 
     def run(self, *, now: float, resizes: int = MAX_RESIZES_PER_RUN) -> None:
-        """Stop jobs that are past their deadline, then allot the places of every model.
+        """Allot the places of every model to the jobs that are not past their deadline.
 
         Parameters
         ----------
@@ -113,26 +110,12 @@ class Scheduler:
         return spent
 
     def _candidates(self, now: float) -> Iterator[SchedulingCandidate]:
-        """Iterate over waiting and running jobs. Jobs past their deadline are stopped."""
+        """Iterate over waiting and running jobs. `Reconciler` stops jobs that are past their deadline."""
         for state in ("validating", "in_progress"):
             for job in self._jobs.in_state(state):
-                if job.expires_at <= now:
-                    self._expire(job, now)
-                    continue
-                admission = self._admissions.of(job)
+                admission = self._admissions.of(job) if job.expires_at > now else None
                 if admission is not None:
                     yield SchedulingCandidate(job, admission, self._shards_left(admission))
-                elif now - job.created_at > _BEGUN_SECONDS:
-                    # The submission may have broken off before this step. A repeated start changes nothing.
-                    self._executions.start(job)
-
-    def _expire(self, job: Job, now: float) -> None:
-        """Stop a job past its deadline. If it never started, end it here, because nothing else will."""
-        if not self._executions.stop(job, cause="the deadline has passed"):
-            with suppress(StateConflictError):
-                self._jobs.move(
-                    job.id, "expired", before=["validating", "in_progress"], now=int(now), attempt=job.attempt
-                )
 
     def _shards_left(self, admission: Admission) -> int:
         """Return the unfinished shards of an attempt; at least one until the map has ended."""

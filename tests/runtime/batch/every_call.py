@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -19,6 +20,7 @@ import boto3
 import pytest
 from botocore.client import BaseClient
 from moto import mock_aws
+from moto.stepfunctions import models as emulated_executions
 
 from batch.jobs import identifiers
 from tests.runtime.batch import resources
@@ -28,6 +30,7 @@ from tests.runtime.batch.job_records import NOW
 _ANSWERS: dict[str, dict[str, Any]] = {
     "SendTaskSuccess": {},
     "UpdateMapRun": {},
+    "Invoke": {"StatusCode": 202},
     "ListMapRuns": {
         "mapRuns": [{"mapRunArn": f"arn:aws:states:{resources.REGION}:1:mapRun:batch/Shards:run"}]
     },
@@ -112,9 +115,12 @@ class Stage:
             patch.setattr(boto3, "resource", self._made_once(boto3.resource))
             patch.setattr(time, "time", lambda: float(NOW))
             patch.setattr(time, "time_ns", lambda: NOW * 10**9)
+            moment = datetime.fromtimestamp(NOW, UTC).replace(tzinfo=None)
+            patch.setattr(emulated_executions, "utcnow", lambda: moment)
             environment = resources.create(Path(folder), _CONFIGURATION)
             environment["BATCH_QUEUE_URLS"] = json.dumps({"qwen3-8b": "https://queue"})
             environment["BATCH_PLATFORM"] = "chat"
+            environment["BATCH_CLOSE_FUNCTION"] = "close"
             for name, value in environment.items():
                 patch.setenv(name, value)
             self.told.clear()
@@ -137,7 +143,7 @@ class Stage:
         } | {
             json.dumps(call.parameters, sort_keys=True)
             for call in process.calls
-            if call.operation in {"SendTaskSuccess", "UpdateMapRun"}
+            if call.operation in {"SendTaskSuccess", "UpdateMapRun", "Invoke"}
         }
         return process
 

@@ -46,7 +46,10 @@ NEEDED = {
     "PutEvents": ("events:PutEvents", ""),
     **{
         name: (f"states:{name}", "")
-        for name in ("ListMapRuns", "SendTaskSuccess", "StartExecution", "StopExecution", "UpdateMapRun")
+        for name in (
+            *("DescribeExecution", "ListMapRuns", "SendTaskSuccess"),
+            *("StartExecution", "StopExecution", "UpdateMapRun"),
+        )
     },
 }
 

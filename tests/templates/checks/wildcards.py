@@ -51,6 +51,9 @@ REASONS: dict[str, list[tuple[str, str]]] = {
         ("Batch", r"s3:GetObject on arn:aws:s3:::(ads-data|search-data|all/a)/\*"),
         ("Batch", rf"states:\w+ on arn:aws:states:{_REGION}:.+:(execution:.+:\*|mapRun:.+/\*)"),
     ],
+    "a shard is a child execution, whose machine is `name/label`; both spellings of its ARN are allowed": [
+        ("Batch", r"states:SendTask\w+ on \$\{JobsStateMachine\w+\}/\*"),
+    ],
     "the token of a registry, which knows no resource": [
         ("Batch", r"ecr:GetAuthorizationToken on \*"),
     ],

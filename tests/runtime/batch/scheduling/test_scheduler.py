@@ -1,4 +1,4 @@
-"""Jobs are let in as places are free, resized as others come, held by budgets, stopped when too late."""
+"""Jobs are let in as places are free, resized as others come, held by budgets."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from batch.objects import Objects
 from batch.scheduling import handlers
 from batch.scheduling.admissions import Admission, AdmissionTable
 from batch.scheduling.place_scheduler import Scheduler
+from batch.scheduling.reconciling import Reconciler
 from inference_blueprints.contracts.batch_keys import JobKeys
 from inference_blueprints.contracts.batch_limits import MAX_RESIZES_PER_RUN
 from inference_blueprints.contracts.batch_names import EVENT_SOURCE, JOB_ASKS_EVENT
@@ -35,10 +36,7 @@ class StepFunctions:
     def __init__(self) -> None:
         self.went_on: dict[str, dict[str, Any]] = {}
         self.resized: dict[str, int] = {}
-        self.stopped: list[str] = []
         self.error: str | None = None
-        self.begun = True
-        self.started: list[str] = []
 
     def send_task_success(self, *, taskToken: str, output: str) -> None:  # noqa: N803 - its parameters
         if self.error:
@@ -55,15 +53,6 @@ class StepFunctions:
 
     def update_map_run(self, *, mapRunArn: str, maxConcurrency: int) -> None:  # noqa: N803
         self.resized[mapRunArn.rsplit(":", 1)[-1]] = maxConcurrency
-
-    def stop_execution(self, *, executionArn: str, error: str, cause: str) -> None:  # noqa: N803
-        assert (error, cause) == ("Cancelled", "the deadline has passed")
-        if not self.begun:
-            raise ClientError({"Error": {"Code": "ExecutionDoesNotExist", "Message": ""}}, "StopExecution")
-        self.stopped.append(executionArn.rsplit(":", 1)[-1])
-
-    def start_execution(self, *, name: str, **_: str) -> None:
-        self.started.append(name)
 
 
 @pytest.fixture
@@ -302,7 +291,7 @@ def test_what_is_about_to_end_is_spent_by_its_estimate(
     assert states.went_on == {}
 
 
-def test_a_job_that_is_too_late_is_stopped(
+def test_a_job_that_is_too_late_gets_no_places(
     scheduler: Scheduler,
     states: StepFunctions,
     admissions: AdmissionTable,
@@ -311,27 +300,7 @@ def test_a_job_that_is_too_late_is_stopped(
     job = make_job(platform_in_process)
     ask(admissions, job)
     scheduler.run(now=job.expires_at)
-    assert states.stopped == [f"{job.id}-1"]
     assert states.went_on == {}
-
-
-def test_a_job_that_never_began_ends_when_it_is_too_late(
-    scheduler: Scheduler, states: StepFunctions, platform_in_process: BatchPlatform
-) -> None:
-    job = make_job(platform_in_process)
-    states.begun = False
-    scheduler.run(now=job.expires_at)
-    assert state_of(platform_in_process, job) == "expired"
-
-
-def test_a_job_whose_submission_broke_off_is_started_after_a_while(
-    scheduler: Scheduler, states: StepFunctions, platform_in_process: BatchPlatform
-) -> None:
-    job = make_job(platform_in_process)
-    scheduler.run(now=NOW + 60)
-    assert states.started == []
-    scheduler.run(now=NOW + 600)
-    assert states.started == [f"{job.id}-1"]
 
 
 def test_a_cancelled_job_is_not_let_in(
@@ -383,7 +352,9 @@ def test_running_jobs_change_with_the_minute_and_not_with_every_job(
     aws: dict[str, str], monkeypatch: pytest.MonkeyPatch, event: dict[str, str], resizes: int
 ) -> None:
     asked: list[int] = []
+    compared: list[float] = []
     monkeypatch.setattr(Scheduler, "run", lambda _, **given: asked.append(given["resizes"]))
+    monkeypatch.setattr(Reconciler, "run", lambda _, *, now: compared.append(now))
     monkeypatch.setenv("BATCH_QUEUE_URLS", "{}")
     for cached in (handlers._platform, handlers._records, handlers._objects):
         cached.cache_clear()
@@ -391,3 +362,4 @@ def test_running_jobs_change_with_the_minute_and_not_with_every_job(
     for cached in (handlers._platform, handlers._records, handlers._objects):
         cached.cache_clear()
     assert asked == [resizes]
+    assert bool(compared) == bool(resizes)
