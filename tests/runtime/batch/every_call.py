@@ -37,8 +37,8 @@ _ANSWERS: dict[str, dict[str, Any]] = {
 }
 #: The first of the numbers of what is there before.
 _PREPARED = 2**20
-_CONFIGURATION = copy.deepcopy(resources.CONFIGURATION)
-_CONFIGURATION["queues"][0]["capacity"]["places"] = 8
+CONFIGURATION = copy.deepcopy(resources.CONFIGURATION)
+CONFIGURATION["queues"][0]["capacity"]["places"] = 8
 
 
 class KilledError(Exception):
@@ -117,7 +117,7 @@ class Stage:
             patch.setattr(time, "time_ns", lambda: NOW * 10**9)
             moment = datetime.fromtimestamp(NOW, UTC).replace(tzinfo=None)
             patch.setattr(emulated_executions, "utcnow", lambda: moment)
-            environment = resources.create(Path(folder), _CONFIGURATION)
+            environment = resources.create(Path(folder), CONFIGURATION)
             environment["BATCH_QUEUE_URLS"] = json.dumps({"qwen3-8b": "https://queue"})
             environment["BATCH_PLATFORM"] = "chat"
             environment["BATCH_CLOSE_FUNCTION"] = "close"
@@ -173,12 +173,12 @@ class Stage:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(BaseClient, "_make_api_call", call)
             patch.setattr(identifiers, "new", new)
-            _forget()
+            forget()
             yield
-            _forget()
+            forget()
 
 
-def _forget() -> None:
+def forget() -> None:
     """Let the functions keep nothing of the process before."""
     for name, module in list(sys.modules.items()):
         if name.startswith("batch.") and name.endswith(("handlers", "handler")):
