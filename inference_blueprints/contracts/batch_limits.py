@@ -38,6 +38,8 @@ OBJECTS_PER_SEGMENT: Final = 3
 #: maximum too, and 100 calls of the account must stay unreserved
 #: (https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html).
 RESERVED_CALLS: Final = {"check": 400, "api": 100, "authorizer": 50, "schedule": 2}
+#: Calls that Lambda does not let an account reserve (the same page).
+UNRESERVED_CALLS: Final = 100
 
 # --- Workers. ---
 

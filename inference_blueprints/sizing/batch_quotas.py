@@ -177,13 +177,14 @@ def _task_calls(days: Sequence[BatchDay]) -> Iterator[tuple[str, float, str]]:
 
 def _functions(days: Sequence[BatchDay]) -> Iterator[tuple[str, float, str]]:
     """Yield the use by functions."""
-    checking = sum(day.segments * _segment_seconds(day) for day in days)
+    reserved = sum(limits.RESERVED_CALLS.values())
     publishing = sum(day.shards * _shard_seconds(day) for day in days if day.publishes)
     joining = sum(day.jobs * _joining_seconds(day) for day in days)
     yield (
         "lambda.concurrency",
-        (checking + publishing + joining) / SECONDS_A_DAY + _preparing(days) * limits.MAX_CONCURRENT_SEGMENTS,
-        f"{limits.MAX_CONCURRENT_SEGMENTS} per job being checked, and the mean of all other calls",
+        reserved + max((publishing + joining) / SECONDS_A_DAY, limits.UNRESERVED_CALLS),
+        f"{reserved} reserved for checks, API and scheduler, and the mean of all other calls, at least "
+        f"{limits.UNRESERVED_CALLS}",
     )
     yield (
         "lambda.timeout",
