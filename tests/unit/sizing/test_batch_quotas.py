@@ -67,8 +67,7 @@ def test_each_quota_of_the_reference_day() -> None:
         "states.sendTaskHeartbeat": places / 30 + shards / DAY,
         "states.updateMapRun": 50 / 60,
         "sqs.inFlight": places,
-        "lambda.concurrency": 50
-        + (segments * check_seconds + shards * publish_seconds + jobs * join_seconds) / DAY,
+        "lambda.concurrency": 552 + max((shards * publish_seconds + jobs * join_seconds) / DAY, 100),
         "lambda.timeout": join_seconds,
         "s3.writes": places
         + 300_000_000 / DAY * 1300 / 4_194_304
