@@ -44,8 +44,11 @@ SEGMENTS = LINES * LINE_BYTES // SEGMENT_BYTES + 1
 SHARDS = LINES * LINE_BYTES // 4 // 8_000_000
 HOUR = 3600
 DEADLINE = 24 * HOUR
-#: Seconds of a call. A check of 64 MiB of such lines takes longest.
-SECONDS = {"segment": 60, "check": 84, "plan": 120, "ask": 1, "merge": 300, "finish": 2, "api": 0.3}
+#: Seconds of checking 64 MiB: at the speed that `blueprints plan` assumes, and slowed down by templates, Parquet
+#: and a busy network.
+FAST_CHECK, SLOW_CHECK = 2, 84
+#: Seconds of other calls.
+SECONDS = {"segment": 60, "plan": 120, "ask": 1, "merge": 300, "finish": 2, "api": 0.3}
 PLACES = 400
 SHARD_SECONDS = 600
 
@@ -67,6 +70,7 @@ class Platform:
 
     definition: Mapping[str, Any]
     reserved: Mapping[str, int]
+    check_seconds: float = SLOW_CHECK
     env: simpy.Environment = field(default_factory=simpy.Environment)
     asked: dict[str, str] = field(default_factory=dict)
     places: dict[str, int] = field(default_factory=dict)
@@ -100,7 +104,9 @@ class Platform:
     def _call(self, function: str, payload: Any) -> Process:
         self.calls.enter(function)
         try:
-            yield self.env.timeout(SECONDS[function] * self.chance.uniform(0.8, 1.2))
+            yield self.env.timeout(
+                {**SECONDS, "check": self.check_seconds}[function] * self.chance.uniform(0.8, 1.2)
+            )
         finally:
             self.calls.leave(function)
         if function == "ask":
@@ -196,9 +202,14 @@ def test_sixty_jobs_at_once_all_complete() -> None:
     assert platform.machine.most_events < service_quotas()["states.historyEvents"].value / 10
 
 
-def checked(definition: Mapping[str, Any], reserved: Mapping[str, int], jobs: int) -> Platform:
+def checked(
+    definition: Mapping[str, Any],
+    reserved: Mapping[str, int],
+    jobs: int,
+    check_seconds: float = SLOW_CHECK,
+) -> Platform:
     """Run jobs until all are checked or have failed."""
-    platform = Platform(definition, reserved)
+    platform = Platform(definition, reserved, check_seconds)
     for number in range(jobs):
         platform.machine.start(f"job-{number}", {"job": f"job-{number}", "attempt": 1})
     platform.env.process(platform.use_the_api())
@@ -207,11 +218,12 @@ def checked(definition: Mapping[str, Any], reserved: Mapping[str, int], jobs: in
     return platform
 
 
-def test_sixty_jobs_fail_without_patience() -> None:
+@pytest.mark.parametrize(("seconds", "failed"), [(FAST_CHECK, 1), (SLOW_CHECK, JOBS // 2)])
+def test_some_of_sixty_jobs_fail_without_patience(seconds: float, failed: int) -> None:
     """Six retries are too few, and the API has no room of its own."""
-    platform = checked(without_patience(), {}, JOBS)
-    assert statuses(platform)["FAILED"] > JOBS / 2
+    platform = checked(without_patience(), {}, JOBS, seconds)
     assert platform.api_refused > 0
+    assert statuses(platform)["FAILED"] >= failed
 
 
 def test_fifteen_jobs_are_checked_without_patience() -> None:
