@@ -255,3 +255,13 @@ def test_whoever_listens_is_told_and_the_figures_are_metrics(
     assert (written["Platform"], written["Team"], written["CompletedRequests"]) == ("chat", "search", 27)
     assert written["CostUsd"] == pytest.approx(0.27)
     assert [line["State"] for line in lines if "JobsEnded" in line] == ["completed"]
+
+
+def test_the_end_of_a_child_execution_ends_no_job(platform_in_process: BatchPlatform) -> None:
+    """A shard that fails is an execution of its own, whose input names a job and no attempt."""
+    job = running(platform_in_process)
+    for given in (json.dumps({"job": job.id, "shard": "s0"}), None):
+        handlers.close({"detail": {"status": "FAILED", "input": given}}, None)
+    found = platform_in_process.jobs.get(job.id)
+    assert found is not None
+    assert found.state == "in_progress"

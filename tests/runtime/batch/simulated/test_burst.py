@@ -44,7 +44,7 @@ SEGMENTS = LINES * LINE_BYTES // SEGMENT_BYTES + 1
 SHARDS = LINES * LINE_BYTES // 4 // 8_000_000
 HOUR = 3600
 DEADLINE = 24 * HOUR
-#: Seconds of checking 64 MiB: at the speed that `blueprints plan` assumes, and slowed down by templates, Parquet
+#: Seconds of checking 64 MiB: at the speed that `blueprints plan` assumes, and slowed by templates, Parquet
 #: and a busy network.
 FAST_CHECK, SLOW_CHECK = 2, 84
 #: Seconds of other calls.
