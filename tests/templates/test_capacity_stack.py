@@ -69,7 +69,7 @@ def test_nodes_are_replaced_one_by_one_and_never_for_ever_in_the_way(base_templa
     assert all(budget["nodes"] not in {"0", "0%"} for budget in disruption["budgets"])
     assert {"nodes": "1", "reasons": ["Drifted"]} in disruption["budgets"]
     node = specification["template"]["spec"]
-    assert (node["expireAfter"], node["terminationGracePeriod"]) == ("720h", "1h")
+    assert (node["expireAfter"], node["terminationGracePeriod"]) == ("Never", "1h")
 
 
 def test_instance_store_is_used_where_every_type_has_it(base_templates: Templates) -> None:

@@ -226,7 +226,10 @@ def _node_pool(pool: PoolProperties, name: str, specification: Manifest) -> Mani
             "template": {
                 "metadata": {"labels": labels} if labels else {},
                 "spec": {
-                    "expireAfter": "720h",
+                    # Expiry ends every node of an age at once, whatever the budgets say, and waits for no
+                    # replacement (Karpenter 1.14, Disruption: "NodePool Disruption Budgets do not prevent
+                    # Karpenter from terminating expired nodes"). Drift replaces nodes within the budgets.
+                    "expireAfter": "Never",
                     "nodeClassRef": {
                         "group": "karpenter.k8s.aws",
                         "kind": "EC2NodeClass",
