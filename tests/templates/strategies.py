@@ -108,7 +108,9 @@ def blueprints_on(draw: Draw, ground: Ground) -> Document:
     zones = environment.get("availabilityZones") or catalog.regions()[region][:3]
     pools, models = draw(_serving(region, zones))
     eks = {"version": ground.version} | draw(
-        _some(endpointAccess=st.sampled_from(["private", "publicAndPrivate"]))
+        _some(
+            endpointAccess=st.sampled_from(["private", "publicAndPrivate"]), extendedSupport=st.booleans()
+        )
     )
     return {
         "apiVersion": "inference-blueprints/v1alpha1",
