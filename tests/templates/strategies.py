@@ -294,6 +294,9 @@ def _pools(
             **efa,
         )
     )
+    if pool.get("efa") and "availabilityZone" in pool:
+        # Roles of one deployment may be on two pools with EFA, which does not cross zones.
+        pool["availabilityZone"] = zones[0]
     if pool.get("imageAcceleration") == _FROM_SNAPSHOT:
         # Weights from the Hub lie beside the images then, and not on NVMe.
         pool["disk"] = {"sizeGib": draw(st.integers(4096, 16384))}
