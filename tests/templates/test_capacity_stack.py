@@ -78,12 +78,29 @@ def test_instance_store_is_used_where_every_type_has_it(base_templates: Template
     assert "throughput" not in node_class["blockDeviceMappings"][1]["ebs"]
 
 
-def test_volumes_are_fast_where_there_is_no_instance_store(base_templates: Templates) -> None:
-    node_class = spec_of(base_templates, "EC2NodeClass", "inference-blueprints.system")
+def test_volumes_are_fast_where_there_is_no_instance_store(synthesise: Synthesise) -> None:
+    def without_nvme(spec: dict[str, Any]) -> None:
+        spec["pools"][0].update(instanceTypes=["g5g.16xlarge"])
+        spec["models"][0]["deployments"][0]["aggregated"]["tensorParallelSize"] = 2
+
+    node_class = spec_of(synthesise(without_nvme), "EC2NodeClass")
     volume = node_class["blockDeviceMappings"][1]["ebs"]
     assert "instanceStorePolicy" not in node_class
     assert 600 <= volume["throughput"] <= 1000
     assert volume["iops"] * 0.25 >= volume["throughput"]
+
+
+def test_small_images_of_routers_get_no_paid_throughput(base_templates: Templates) -> None:
+    node_class = spec_of(base_templates, "EC2NodeClass", "inference-blueprints.system")
+    assert not {"throughput", "iops"} & node_class["blockDeviceMappings"][1]["ebs"].keys()
+
+
+def test_the_root_volume_holds_the_largest_image(base_templates: Templates) -> None:
+    # os-image-size-gib of bottlerocket's variants/aws-k8s-1.37-nvidia/Cargo.toml.
+    root = spec_of(base_templates, "EC2NodeClass")["blockDeviceMappings"][0]
+    assert (root["deviceName"], root["ebs"]["volumeSize"]) == ("/dev/xvda", "6Gi")
+    system = base_templates.only("AWS::EC2::LaunchTemplate")["LaunchTemplateData"]
+    assert [each["Ebs"]["VolumeSize"] for each in system["BlockDeviceMappings"]] == [6, 80]
 
 
 def test_disk_size_is_the_blueprints(synthesise: Synthesise) -> None:

@@ -106,7 +106,7 @@ def test_secrets_are_read_only_where_a_model_has_one(synthesise: Synthesise) -> 
     assert stays == {driver}, "models that give up their secret are updated after the cluster"
 
 
-def test_nodes_have_no_rights_but_to_join_and_pull(base_templates: Templates) -> None:
+def test_nodes_have_no_rights_but_to_join_to_pull_and_to_accept_sessions(base_templates: Templates) -> None:
     roles = [
         role
         for role in base_templates.properties("AWS::IAM::Role", "Cluster")
@@ -118,7 +118,16 @@ def test_nodes_have_no_rights_but_to_join_and_pull(base_templates: Templates) ->
             "AmazonEKSWorkerNodePolicy",
             "AmazonEC2ContainerRegistryPullOnly",
         ]
-        assert "Policies" not in role
+        (policy,) = role["Policies"]
+        (statement,) = policy["PolicyDocument"]["Statement"]
+        # AWS Systems Manager User Guide, "Create a custom IAM role for Session Manager".
+        assert set(statement["Action"]) == {
+            "ssm:UpdateInstanceInformation",
+            "ssmmessages:CreateControlChannel",
+            "ssmmessages:CreateDataChannel",
+            "ssmmessages:OpenControlChannel",
+            "ssmmessages:OpenDataChannel",
+        }
 
 
 def test_each_service_account_has_its_own_role(base_templates: Templates) -> None:
