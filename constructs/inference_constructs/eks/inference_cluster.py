@@ -107,8 +107,10 @@ class InferenceCluster(eks.Cluster):
         aws-cdk-lib has no property for it (AWS CloudFormation Template Reference, AWS::EKS::Cluster
         UpgradePolicy).
         """
-        cast("eks.CfnCluster", self.node.find_child("Resource")).upgrade_policy = (
-            eks.CfnCluster.UpgradePolicyProperty(support_type="EXTENDED" if extended else "STANDARD")
+        cast(
+            "eks.CfnCluster", self.node.find_child("Resource")
+        ).upgrade_policy = eks.CfnCluster.UpgradePolicyProperty(
+            support_type="EXTENDED" if extended else "STANDARD"
         )
 
     def _expire_control_plane_logs(self, cluster_name: str) -> None:

@@ -8,9 +8,9 @@ from constructs import Construct
 
 from inference_constructs.findings import acknowledge_managed_policies, acknowledge_wildcards
 
-#: What an agent needs to open a session (AWS Systems Manager User Guide, "Create a custom IAM role for Session
-#: Manager"). The managed policy AmazonSSMManagedInstanceCore would also read every parameter of the account.
-#: The actions know no resources.
+#: What an agent needs to open a session (AWS Systems Manager User Guide, "Create a custom IAM role for
+#: Session Manager"). The managed policy AmazonSSMManagedInstanceCore would also read every parameter of the
+#: account. The actions know no resources.
 _SESSIONS = {
     "Effect": "Allow",
     "Action": [
@@ -25,7 +25,7 @@ _SESSIONS = {
 
 
 class NodeRole(iam.CfnRole):
-    """The IAM role of a node, which may join the cluster, pull images, and accept sessions of Session Manager.
+    """The IAM role of a node, which may join the cluster, pull images and accept sessions.
 
     Pods, including those of the network plug-in, have their own permissions through Pod Identity
     (https://docs.aws.amazon.com/eks/latest/userguide/create-node-role.html).

@@ -70,7 +70,9 @@ def _selected(context: DoctorContext, section: ReservedCapacity) -> list[dict[st
         pages = paginator.paginate(CapacityReservationIds=[section.id])
     else:
         filters = [
-            {"Name": "tag-key", "Values": [key]} if value == "*" else {"Name": f"tag:{key}", "Values": [value]}
+            {"Name": "tag-key", "Values": [key]}
+            if value == "*"
+            else {"Name": f"tag:{key}", "Values": [value]}
             for key, value in sorted((section.tags or {}).items())
         ]
         pages = paginator.paginate(Filters=filters)

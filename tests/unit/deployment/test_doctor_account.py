@@ -83,9 +83,7 @@ def addresses(make_context: Make, account: Account, granted: float, *owners: str
     ec2 = account.client("ec2")
     for owner in owners:
         tags = [{**PLATFORM, "Value": owner}]
-        ec2.allocate_address(
-            Domain="vpc", TagSpecifications=[{"ResourceType": "elastic-ip", "Tags": tags}]
-        )
+        ec2.allocate_address(Domain="vpc", TagSpecifications=[{"ResourceType": "elastic-ip", "Tags": tags}])
     answer = json.dumps({"Quota": {"Value": granted}}).encode()
     Faults((200, answer)).into(account.client("service-quotas"), "GetServiceQuota")
     (finding,) = address_checks.elastic_addresses(make_context())
@@ -143,9 +141,7 @@ def in_vpc(vpc: str, **more: Any) -> Callable[[dict[str, Any]], None]:
     def change(spec: dict[str, Any]) -> None:
         spec["environment"]["availabilityZones"] = ["us-west-2a", "us-west-2b"]
         subnets = ["subnet-0a1b2c01", "subnet-0a1b2c02"]
-        spec["network"] = {
-            "existing": {"vpcId": vpc, "vpcCidr": "10.7.0.0/16", "privateSubnetIds": subnets}
-        }
+        spec["network"] = {"existing": {"vpcId": vpc, "vpcCidr": "10.7.0.0/16", "privateSubnetIds": subnets}}
         spec.update(more)
 
     return change
