@@ -62,7 +62,8 @@ class Catalogue:
         Contains ``instance_types.csv``, ``accelerators.json``, ``models.json``, ``regions.json``,
         ``quotas.json``, ``service_quotas.json``, ``network_quotas.json``, ``endpoints.json``,
         ``images.json``, ``nodes.json``, ``parquet_layers.json``, ``prices/<region>.csv``,
-        ``engines/<name>.json``, for former releases ``engines/<name>/<version>.json``, and ``latency_profiles/<engine>/<model>/<accelerator>-tp<N>.json``.
+        ``engines/<name>.json``, for former releases ``engines/<name>/<version>.json``, and
+        ``latency_profiles/<engine>/<model>/<accelerator>-tp<N>.json``.
     """
 
     def __init__(self, directory: Path) -> None:

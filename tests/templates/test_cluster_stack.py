@@ -61,7 +61,7 @@ def test_control_plane_logs_expire_and_the_group_is_there_before_eks_makes_its_o
 
 @pytest.mark.parametrize(("extended", "support"), [(False, "STANDARD"), (True, "EXTENDED")])
 def test_extended_support_costs_more_and_is_the_blueprints_choice(
-    synthesise: Synthesise, extended: bool, support: str
+    synthesise: Synthesise, *, extended: bool, support: str
 ) -> None:
     # AWS CloudFormation Template Reference, AWS::EKS::Cluster UpgradePolicy: without it, EXTENDED.
     templates = synthesise(lambda spec: spec["cluster"]["eks"].update(extendedSupport=extended))

@@ -107,11 +107,9 @@ class InferenceCluster(eks.Cluster):
         aws-cdk-lib has no property for it (AWS CloudFormation Template Reference, AWS::EKS::Cluster
         UpgradePolicy).
         """
-        cast(
-            "eks.CfnCluster", self.node.find_child("Resource")
-        ).upgrade_policy = eks.CfnCluster.UpgradePolicyProperty(
-            support_type="EXTENDED" if extended else "STANDARD"
-        )
+        cluster = cast("eks.CfnCluster", self.node.find_child("Resource"))
+        support = "EXTENDED" if extended else "STANDARD"
+        cluster.upgrade_policy = eks.CfnCluster.UpgradePolicyProperty(support_type=support)
 
     def _expire_control_plane_logs(self, cluster_name: str) -> None:
         """Create the log group of the control plane before EKS does, which would keep its logs forever.

@@ -63,18 +63,12 @@ def _of_pool(
 
 
 def _selected(context: DoctorContext, section: ReservedCapacity) -> list[dict[str, Any]]:
-    """Return the reservations that an ID or tags select. An asterisk stands for any value, as in Karpenter."""
-    ec2 = context.account.client("ec2")
-    paginator = ec2.get_paginator("describe_capacity_reservations")
+    """Return the reservations that an ID or tags select. As in Karpenter, `*` stands for any value."""
+    paginator = context.account.client("ec2").get_paginator("describe_capacity_reservations")
     if section.id:
         pages = paginator.paginate(CapacityReservationIds=[section.id])
     else:
-        filters = [
-            {"Name": "tag-key", "Values": [key]}
-            if value == "*"
-            else {"Name": f"tag:{key}", "Values": [value]}
-            for key, value in sorted((section.tags or {}).items())
-        ]
+        filters = [{"Name": name, "Values": [value]} for name, value in _filters(section)]
         pages = paginator.paginate(Filters=filters)
     try:
         return [each for page in pages for each in page["CapacityReservations"]]
@@ -143,11 +137,13 @@ def _options(section: ReservedCapacity) -> str:
     """Return the options of the AWS command line that select the same reservations."""
     if section.id:
         return f"--capacity-reservation-ids {section.id}"
+    return "--filters " + " ".join(f"'Name={name},Values={value}'" for name, value in _filters(section))
+
+
+def _filters(section: ReservedCapacity) -> list[tuple[str, str]]:
+    """Return EC2's filters for the tags: name and value."""
     pairs = sorted((section.tags or {}).items())
-    return "--filters " + " ".join(
-        f"'Name=tag-key,Values={key}'" if value == "*" else f"'Name=tag:{key},Values={value}'"
-        for key, value in pairs
-    )
+    return [("tag-key", key) if value == "*" else (f"tag:{key}", value) for key, value in pairs]
 
 
 def _tags(section: ReservedCapacity) -> str:

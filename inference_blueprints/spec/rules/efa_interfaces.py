@@ -80,8 +80,8 @@ def roles_are_in_one_zone(spec: Spec) -> Iterator[Finding]:
         if others_pool.availability_zone != pool.availability_zone:
             message = (
                 f"got {quote(pool.name)} in {pool.availability_zone}, {other.role} is on "
-                f"{quote(others_pool.name)} in {others_pool.availability_zone}, and EFA does not cross zones; "
-                "use pools in one zone"
+                f"{quote(others_pool.name)} in {others_pool.availability_zone}, and EFA does not cross "
+                "zones; use pools in one zone"
             )
             yield Finding((*placed.path, "pool"), message)
 

@@ -78,7 +78,7 @@ class EksCluster(Section):
     endpoint_access: Literal["private", "publicAndPrivate"] = "private"
     """Whether the Kubernetes API is reachable only inside the VPC, or also from the internet."""
     extended_support: bool = False
-    """Whether EKS keeps this version, at a higher price, when its standard support ends. Else EKS upgrades."""
+    """Whether EKS keeps this version, at a higher price, after its standard support. Else EKS upgrades it."""
 
 
 class Cluster(Choice):

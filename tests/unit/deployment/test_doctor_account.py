@@ -171,7 +171,7 @@ def vpc_with_zone(account: Account, name: str, *, own: bool = False) -> str:
     ],
 )
 def test_a_private_zone_of_the_models_name_is_in_the_way(
-    make_context: Make, account: Account, name: str, own: bool, severity: str
+    make_context: Make, account: Account, name: str, *, own: bool, severity: str
 ) -> None:
     vpc = vpc_with_zone(account, name, own=own)
     (finding,) = dns_checks.private_names(make_context(in_vpc(vpc)))
@@ -204,7 +204,7 @@ BATCH = {
     [(True, [], "error"), (False, [], "ok"), (True, [PLATFORM], "ok")],
 )
 def test_another_endpoint_of_api_gateway_is_in_the_way_of_batch(
-    make_context: Make, account: Account, private: bool, tags: list[dict[str, str]], severity: str
+    make_context: Make, account: Account, *, private: bool, tags: list[dict[str, str]], severity: str
 ) -> None:
     ec2 = account.client("ec2")
     vpc = ec2.create_vpc(CidrBlock="10.7.0.0/16")["Vpc"]["VpcId"]
