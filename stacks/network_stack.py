@@ -10,6 +10,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from inference_blueprints.catalog.addresses import DEFAULT_CIDR
+from inference_blueprints.spec.domains import models_domain
 from inference_blueprints.spec.types import ExistingNetwork, Network
 from inference_constructs.network.cluster_vpc import ClusterVpc
 from inference_constructs.network.model_load_balancer import ModelLoadBalancer
@@ -58,7 +59,7 @@ class NetworkStack(cdk.Stack):
             vpc=self.vpc,
             subnets=ec2.SubnetSelection(subnets=self.vpc.private_subnets),
             source_cidrs=network.source_cidrs or [self.vpc_cidr],
-            zone_name=network.domain or f"{platform}.internal",
+            zone_name=models_domain(platform, network),
             certificate_arn=network.certificate_arn,
             log_bucket=log_bucket,
         )

@@ -51,11 +51,13 @@ __all__ = [
     "latency_profile",
     "model",
     "models",
+    "network_quotas",
     "parquet_layers",
     "prices",
     "quotas",
     "regions",
     "service_quotas",
+    "zone_ids_without_control_plane",
 ]
 
 _Entry = TypeVar("_Entry")
@@ -124,6 +126,11 @@ def service_quotas() -> Mapping[str, ServiceQuota]:
     return shipped().service_quotas
 
 
+def network_quotas() -> Mapping[str, ServiceQuota]:
+    """Return the quotas that a platform's network counts towards, by the catalogue's key."""
+    return shipped().network_quotas
+
+
 def endpoints() -> Mapping[str, Endpoint]:
     """Return the VPC endpoints that private nodes need, by construct id."""
     return shipped().endpoints
@@ -137,6 +144,11 @@ def images() -> Mapping[str, Image]:
 def regions() -> Mapping[str, tuple[str, ...]]:
     """Return zone names by region, for synthesis without an account."""
     return shipped().regions
+
+
+def zone_ids_without_control_plane() -> frozenset[str]:
+    """Return the IDs of the zones in which EKS accepts no subnet of a control plane."""
+    return shipped().zone_ids_without_control_plane
 
 
 def parquet_layers() -> Mapping[str, str]:

@@ -60,9 +60,10 @@ class Catalogue:
     ----------
     directory
         Contains ``instance_types.csv``, ``accelerators.json``, ``models.json``, ``regions.json``,
-        ``quotas.json``, ``service_quotas.json``, ``endpoints.json``, ``images.json``, ``nodes.json``,
-        ``parquet_layers.json``, ``prices/<region>.csv``, ``engines/<name>.json``, for former releases
-        ``engines/<name>/<version>.json``, and ``latency_profiles/<engine>/<model>/<accelerator>-tp<N>.json``.
+        ``quotas.json``, ``service_quotas.json``, ``network_quotas.json``, ``endpoints.json``,
+        ``images.json``, ``nodes.json``, ``parquet_layers.json``, ``prices/<region>.csv``,
+        ``engines/<name>.json``, for former releases ``engines/<name>/<version>.json``, and
+        ``latency_profiles/<engine>/<model>/<accelerator>-tp<N>.json``.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -94,6 +95,11 @@ class Catalogue:
         return self._entries("service_quotas.json", "service_quotas", ServiceQuota)
 
     @cached_property
+    def network_quotas(self) -> Mapping[str, ServiceQuota]:
+        """Quota that the network of a platform counts towards, by the catalogue's key."""
+        return self._entries("network_quotas.json", "network_quotas", ServiceQuota)
+
+    @cached_property
     def endpoints(self) -> Mapping[str, Endpoint]:
         """VPC endpoint by construct id."""
         return self._entries("endpoints.json", "endpoints", Endpoint)
@@ -108,6 +114,11 @@ class Catalogue:
         """Zone names by region, for synthesis without an account."""
         document = self._json("regions.json")
         return MappingProxyType({region: tuple(zones) for region, zones in document["regions"].items()})
+
+    @cached_property
+    def zone_ids_without_control_plane(self) -> frozenset[str]:
+        """Zone IDs in which EKS accepts no subnet of a control plane. Names differ by account, IDs do not."""
+        return frozenset(self._json("regions.json")["without_control_plane"]["zone_ids"])
 
     @cached_property
     def parquet_layers(self) -> Mapping[str, str]:

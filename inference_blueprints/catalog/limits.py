@@ -43,7 +43,7 @@ class Quota:
 
 @dataclass(frozen=True, slots=True)
 class ServiceQuota:
-    """A service quota that batch counts towards, with its default value.
+    """A quota of a service, with its default value.
 
     Parameters
     ----------

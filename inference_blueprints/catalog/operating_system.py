@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -17,8 +18,14 @@ class OperatingSystem:
         Release, such as ``v1.66.0``.
     oldest
         Oldest release that supports the settings of the nodes.
+    root_volume_gib
+        Size of the root volume, which holds the largest of its images, in GiB.
+    unbootable_families
+        Families of instance types that do not boot its image, with the report of the fault.
     """
 
     name: str
     version: str
     oldest: str
+    root_volume_gib: int
+    unbootable_families: Mapping[str, str]

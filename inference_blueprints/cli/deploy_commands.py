@@ -9,7 +9,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,6 +17,9 @@ from inference_blueprints.cli.blueprint_commands import load
 from inference_blueprints.cli.json_output import print_json
 from inference_blueprints.cli.options import NameOrPath, Output, OutputOption, option_value
 from inference_blueprints.errors import UserError
+
+if TYPE_CHECKING:
+    from inference_blueprints.spec.types import Blueprint
 
 CdkArguments = Annotated[
     list[str] | None,
@@ -67,14 +70,33 @@ def synth(
 
 
 def bootstrap(name_or_path: NameOrPath, cdk_arguments: CdkArguments = None, output: CdkOutput = None) -> None:
-    """Prepare the blueprint's account and region for the CDK. Run it once, before the first `deploy`."""
+    """Prepare the blueprint's account and region for the CDK. Run it once, before the first `deploy`.
+
+    If a pool uses Spot Instances, this also creates the account's role for them.
+    """
     reader, words = _reader(output, cdk_arguments)
     command = _cdk("bootstrap", name_or_path, words)
     _demand_success(
         "bootstrap", _run(command, name_or_path, stdout=sys.stderr if reader is Output.JSON else None)
     )
+    blueprint = load(name_or_path).blueprint
+    _prepare_spot(blueprint, reader)
     if reader is Output.JSON:
-        print_json({"region": load(name_or_path).blueprint.spec.environment.region, "bootstrapped": True})
+        print_json({"region": blueprint.spec.environment.region, "bootstrapped": True})
+
+
+def _prepare_spot(blueprint: Blueprint, reader: Output) -> None:
+    """Create the account's role for Spot Instances if a pool needs it."""
+    from inference_blueprints.deployment.aws.account import Account, readable_errors
+    from inference_blueprints.deployment.aws.spot_role import SPOT_ROLE, ensure_spot_role, spot_pools
+
+    if not spot_pools(blueprint):
+        return
+    with readable_errors():
+        is_new = ensure_spot_role(Account(blueprint.spec.environment.region))
+    if is_new:
+        line = f"created the role {SPOT_ROLE}, with which EC2 starts Spot Instances"
+        print(line, file=sys.stderr if reader is Output.JSON else sys.stdout)
 
 
 def deploy(name_or_path: NameOrPath, cdk_arguments: CdkArguments = None, output: CdkOutput = None) -> None:

@@ -22,10 +22,13 @@ def register(app: typer.Typer) -> None:
 
 def doctor(name_or_path: NameOrPath, output: OutputOption = Output.TEXT) -> None:
     """Check the account before a deployment. The exit code is 1 if the deployment would fail."""
+    from datetime import UTC, datetime
+
     from inference_blueprints.deployment.aws.account import Account
     from inference_blueprints.deployment.doctor.doctor_checks import check_environment
     from inference_blueprints.deployment.doctor.doctor_context import DoctorContext
 
     blueprint = load(name_or_path).blueprint
-    context = DoctorContext(Account(blueprint.spec.environment.region), blueprint, name_or_path)
+    account = Account(blueprint.spec.environment.region)
+    context = DoctorContext(account, blueprint, name_or_path, datetime.now(UTC))
     show(check_environment(context), output)

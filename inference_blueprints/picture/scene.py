@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from inference_blueprints import catalog
 from inference_blueprints.catalog.addresses import DEFAULT_CIDR, DEFAULT_ZONES
 from inference_blueprints.serving.types import KvTransfer, ServingPlan
+from inference_blueprints.spec.domains import models_domain
 from inference_blueprints.spec.types import Blueprint
 
 _OWN_BUCKET = "the platform's bucket"
@@ -85,7 +86,7 @@ class Scene:
     @property
     def zone(self) -> str:
         """The private zone with the models' names."""
-        return self.blueprint.spec.network.domain or f"{self.title}.internal"
+        return models_domain(self.title, self.blueprint.spec.network)
 
     @property
     def cluster_name(self) -> str:

@@ -74,6 +74,7 @@ class ClusterStack(cdk.Stack):
             subnets=ec2.SubnetSelection(subnets=subnets),
             public_endpoint=eks.endpoint_access == "publicAndPrivate",
             secrets_key=secrets_key,
+            extended_support=eks.extended_support,
         )
         self.karpenter = KarpenterIdentity(self, "Karpenter", cluster_name=cluster_name)
         self.security_group_id = self.cluster.cluster_security_group_id

@@ -96,6 +96,38 @@ def test_pods_become_nodes_of_their_pool_and_nodes_go_with_them(
     kubectl.wait_until(lambda: _nodes_by_pool(kubectl) == _KEPT, "every node is gone but those that are kept")
 
 
+def test_nodes_of_pools_do_not_expire_and_budgets_would_not_stop_that(
+    kubectl: Kubectl, pools: dict[str, KubernetesObject]
+) -> None:
+    # The control: one of the shipped NodePools, with an age at which nodes end and no disruption allowed.
+    control = copy.deepcopy(pools[next(iter(_KEPT))])
+    control["metadata"] = {"name": "control.kept"}
+    control["spec"]["template"]["spec"]["expireAfter"] = "15s"
+    control["spec"]["disruption"]["budgets"] = [{"nodes": "0"}]
+    kubectl.apply([control])
+    try:
+        there = {**_KEPT, "control.kept": control["spec"]["replicas"]}
+        kubectl.wait_until(lambda: _nodes_by_pool(kubectl) == there, "every kept node is there")
+        first = _claims(kubectl, "control.kept")
+        shipped = {name: _claims(kubectl, name) for name in _KEPT}
+        kubectl.wait_until(
+            lambda: not first.keys() & _claims(kubectl, "control.kept").keys(), "nodes of the control expire"
+        )
+        assert {name: _claims(kubectl, name) for name in _KEPT} == shipped
+        assert {age for claims in shipped.values() for age in claims.values()} == {"Never"}
+    finally:
+        kubectl.run("delete", "nodepools", "control.kept", "--wait=true", "--timeout=90s")
+
+
+def _claims(kubectl: Kubectl, node_pool: str) -> dict[str, str]:
+    """Return the age at which each node of a NodePool ends, by the name of its NodeClaim."""
+    return {
+        each["metadata"]["name"]: each["spec"]["expireAfter"]
+        for each in kubectl.get("nodeclaims")
+        if each["metadata"]["labels"]["karpenter.sh/nodepool"] == node_pool
+    }
+
+
 def _nodes_by_pool(kubectl: Kubectl) -> Counter[str]:
     """Count Karpenter's nodes per NodePool."""
     return Counter(each["metadata"]["labels"]["karpenter.sh/nodepool"] for each in kubectl.get("nodeclaims"))

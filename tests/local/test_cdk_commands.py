@@ -67,6 +67,15 @@ def test_a_broken_blueprint_shows_its_errors_in_cdk_too(tmp_path: Path) -> None:
     assert "Traceback" not in result.stderr
 
 
+def test_bootstrap_creates_the_role_for_spot_once(account: Mapping[str, str]) -> None:
+    first = run(BLUEPRINTS, "bootstrap", "spot-g6e", **account)
+    assert first.returncode == 0, first.stderr
+    assert "created the role AWSServiceRoleForEC2Spot" in first.stdout
+    second = run(BLUEPRINTS, "bootstrap", "spot-g6e", **account)
+    assert second.returncode == 0, second.stderr
+    assert "created the role" not in second.stdout
+
+
 @pytest.mark.lives
 def test_blueprints_deploy_and_cdk_deploy_are_the_same_app(account: Mapping[str, str]) -> None:
     first = run(BLUEPRINTS, "deploy", "quickstart-g6e", "--require-approval", "never", **account)

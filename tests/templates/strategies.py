@@ -14,9 +14,11 @@ from typing import Any
 from hypothesis import strategies as st
 
 from inference_blueprints import catalog
+from inference_blueprints.catalog.catalogue import shipped
 from inference_blueprints.spec.rules.cluster import KUBERNETES_VERSIONS
 from inference_blueprints.spec.rules.purchases import CAPACITY_BLOCK_FAMILIES
 from tests.templates.batch_strategies import batches
+from tests.templates.network_strategies import networks, vpcs
 from tests.templates.splits import WEIGHT_SHARE, split, topology
 
 Document = dict[str, Any]
@@ -36,7 +38,6 @@ _ROUTERS: list[Document] = [
     {"stack": {"llmD": {}}},
     {"stack": {"llmD": {"prefixScorer": "precise"}}, "routing": {"kvAware": {}}},
 ]
-_UUID = "0a1b2c3d-0a1b-2c3d-4e5f-0a1b2c3d4e5f"
 
 _SIZES = (1, 2, 4, 8)
 _AMPLE_NVME_GB = 3000
@@ -94,7 +95,7 @@ def grounds(draw: Draw, regions: st.SearchStrategy[str]) -> Ground:
     )
     return Ground(
         environment={"region": region} | named,
-        network=draw(_vpcs(named.get("availabilityZones"))),
+        network=draw(vpcs(named.get("availabilityZones"))),
         version=draw(st.sampled_from(KUBERNETES_VERSIONS)),
     )
 
@@ -104,11 +105,11 @@ def blueprints_on(draw: Draw, ground: Ground) -> Document:
     """Return a valid blueprint of a platform that stands."""
     region = ground.environment["region"]
     environment = ground.environment | draw(_environments())
-    network = ground.network | draw(_networks(region))
+    network = ground.network | draw(networks(region, ACCOUNT))
     zones = environment.get("availabilityZones") or catalog.regions()[region][:3]
     pools, models = draw(_serving(region, zones))
     eks = {"version": ground.version} | draw(
-        _some(endpointAccess=st.sampled_from(["private", "publicAndPrivate"]))
+        _some(endpointAccess=st.sampled_from(["private", "publicAndPrivate"]), extendedSupport=st.booleans())
     )
     return {
         "apiVersion": "inference-blueprints/v1alpha1",
@@ -140,32 +141,6 @@ def _environments() -> st.SearchStrategy[Document]:
             st.sampled_from(["team", "cost-centre", "Owner"]), st.sampled_from(["search", "7", "a b:c"])
         ),
     )
-
-
-@st.composite
-def _vpcs(draw: Draw, zones: Sequence[str] | None) -> Document:
-    """Return a new VPC or an existing one, which is in zones that are named."""
-    if zones and draw(st.booleans()):
-        subnets = [f"subnet-0a1b2c{index:02}" for index in range(len(zones))]
-        existing = {"vpcId": "vpc-0a1b2c3d", "vpcCidr": "172.31.0.0/16", "privateSubnetIds": subnets}
-        return {"existing": existing}
-    return {"cidr": f"10.16.0.0/{draw(st.integers(16, 20))}"} if draw(st.booleans()) else {}
-
-
-@st.composite
-def _networks(draw: Draw, region: str) -> Document:
-    """Return how it is reached: over HTTP or HTTPS, by whom and by which name."""
-    network: Document = draw(
-        _some(
-            sourceCidrs=st.lists(
-                st.sampled_from(["10.0.0.0/8", "192.168.0.0/24", "0.0.0.0/0"]), min_size=1, unique=True
-            ),
-            domain=st.just("models.example.com"),
-        )
-    )
-    if "domain" in network and draw(st.booleans()):
-        network["certificateArn"] = f"arn:aws:acm:{region}:{ACCOUNT}:certificate/{_UUID}"
-    return network
 
 
 @st.composite
@@ -223,6 +198,8 @@ def _instance_types(draw: Draw, *, accelerated: bool) -> list[catalog.InstanceTy
     """Return interchangeable types: of one NVIDIA accelerator that a model fits, or of anything else."""
     kinds: dict[tuple[str, str], list[catalog.InstanceType]] = {}
     for instance_type in catalog.instance_types().values():
+        if instance_type.family in shipped().bottlerocket.unbootable_families:
+            continue
         accelerator = instance_type.accelerator
         if accelerated == bool(accelerator and accelerator.manufacturer == "nvidia"):
             kind = (accelerator.name if accelerator else "", instance_type.architecture)
@@ -292,6 +269,9 @@ def _pools(
             **efa,
         )
     )
+    if pool.get("efa") and "availabilityZone" in pool:
+        # Roles of one deployment may be on two pools with EFA, which does not cross zones.
+        pool["availabilityZone"] = zones[0]
     if pool.get("imageAcceleration") == _FROM_SNAPSHOT:
         # Weights from the Hub lie beside the images then, and not on NVMe.
         pool["disk"] = {"sizeGib": draw(st.integers(4096, 16384))}

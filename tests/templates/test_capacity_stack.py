@@ -69,7 +69,7 @@ def test_nodes_are_replaced_one_by_one_and_never_for_ever_in_the_way(base_templa
     assert all(budget["nodes"] not in {"0", "0%"} for budget in disruption["budgets"])
     assert {"nodes": "1", "reasons": ["Drifted"]} in disruption["budgets"]
     node = specification["template"]["spec"]
-    assert (node["expireAfter"], node["terminationGracePeriod"]) == ("720h", "1h")
+    assert (node["expireAfter"], node["terminationGracePeriod"]) == ("Never", "1h")
 
 
 def test_instance_store_is_used_where_every_type_has_it(base_templates: Templates) -> None:
@@ -78,12 +78,29 @@ def test_instance_store_is_used_where_every_type_has_it(base_templates: Template
     assert "throughput" not in node_class["blockDeviceMappings"][1]["ebs"]
 
 
-def test_volumes_are_fast_where_there_is_no_instance_store(base_templates: Templates) -> None:
-    node_class = spec_of(base_templates, "EC2NodeClass", "inference-blueprints.system")
+def test_volumes_are_fast_where_there_is_no_instance_store(synthesise: Synthesise) -> None:
+    def without_nvme(spec: dict[str, Any]) -> None:
+        spec["pools"][0].update(instanceTypes=["g5g.16xlarge"])
+        spec["models"][0]["deployments"][0]["aggregated"]["tensorParallelSize"] = 2
+
+    node_class = spec_of(synthesise(without_nvme), "EC2NodeClass")
     volume = node_class["blockDeviceMappings"][1]["ebs"]
     assert "instanceStorePolicy" not in node_class
     assert 600 <= volume["throughput"] <= 1000
     assert volume["iops"] * 0.25 >= volume["throughput"]
+
+
+def test_small_images_of_routers_get_no_paid_throughput(base_templates: Templates) -> None:
+    node_class = spec_of(base_templates, "EC2NodeClass", "inference-blueprints.system")
+    assert not {"throughput", "iops"} & node_class["blockDeviceMappings"][1]["ebs"].keys()
+
+
+def test_the_root_volume_holds_the_largest_image(base_templates: Templates) -> None:
+    # os-image-size-gib of bottlerocket's variants/aws-k8s-1.37-nvidia/Cargo.toml.
+    root = spec_of(base_templates, "EC2NodeClass")["blockDeviceMappings"][0]
+    assert (root["deviceName"], root["ebs"]["volumeSize"]) == ("/dev/xvda", "6Gi")
+    system = base_templates.only("AWS::EC2::LaunchTemplate")["LaunchTemplateData"]
+    assert [each["Ebs"]["VolumeSize"] for each in system["BlockDeviceMappings"]] == [6, 80]
 
 
 def test_disk_size_is_the_blueprints(synthesise: Synthesise) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates, text
 
@@ -38,6 +40,32 @@ def test_a_public_endpoint_is_the_blueprints_choice(synthesise: Synthesise) -> N
     templates = synthesise(lambda spec: spec["cluster"]["eks"].update(endpointAccess="publicAndPrivate"))
     network = templates.only("AWS::EKS::Cluster")["ResourcesVpcConfig"]
     assert (network["EndpointPrivateAccess"], network["EndpointPublicAccess"]) == (True, True)
+
+
+def test_control_plane_logs_expire_and_the_group_is_there_before_eks_makes_its_own(
+    base_templates: Templates,
+) -> None:
+    # Amazon EKS User Guide, "Send control plane logs to CloudWatch Logs": the name of the group.
+    resources = base_templates.by_stack["Cluster"]["Resources"]
+    (group,) = [
+        name
+        for name, resource in resources.items()
+        if resource["Type"] == "AWS::Logs::LogGroup"
+        and resource["Properties"].get("LogGroupName") == "/aws/eks/try/cluster"
+    ]
+    assert resources[group]["Properties"]["RetentionInDays"] == 90
+    assert resources[group]["DeletionPolicy"] == "Delete"
+    (cluster,) = [each for each in resources.values() if each["Type"] == "AWS::EKS::Cluster"]
+    assert group in cluster["DependsOn"]
+
+
+@pytest.mark.parametrize(("extended", "support"), [(False, "STANDARD"), (True, "EXTENDED")])
+def test_extended_support_costs_more_and_is_the_blueprints_choice(
+    synthesise: Synthesise, *, extended: bool, support: str
+) -> None:
+    # AWS CloudFormation Template Reference, AWS::EKS::Cluster UpgradePolicy: without it, EXTENDED.
+    templates = synthesise(lambda spec: spec["cluster"]["eks"].update(extendedSupport=extended))
+    assert templates.only("AWS::EKS::Cluster")["UpgradePolicy"] == {"SupportType": support}
 
 
 def test_system_nodes(base_templates: Templates) -> None:
@@ -78,7 +106,7 @@ def test_secrets_are_read_only_where_a_model_has_one(synthesise: Synthesise) -> 
     assert stays == {driver}, "models that give up their secret are updated after the cluster"
 
 
-def test_nodes_have_no_rights_but_to_join_and_pull(base_templates: Templates) -> None:
+def test_nodes_have_no_rights_but_to_join_to_pull_and_to_accept_sessions(base_templates: Templates) -> None:
     roles = [
         role
         for role in base_templates.properties("AWS::IAM::Role", "Cluster")
@@ -90,7 +118,16 @@ def test_nodes_have_no_rights_but_to_join_and_pull(base_templates: Templates) ->
             "AmazonEKSWorkerNodePolicy",
             "AmazonEC2ContainerRegistryPullOnly",
         ]
-        assert "Policies" not in role
+        (policy,) = role["Policies"]
+        (statement,) = policy["PolicyDocument"]["Statement"]
+        # AWS Systems Manager User Guide, "Create a custom IAM role for Session Manager".
+        assert set(statement["Action"]) == {
+            "ssm:UpdateInstanceInformation",
+            "ssmmessages:CreateControlChannel",
+            "ssmmessages:CreateDataChannel",
+            "ssmmessages:OpenControlChannel",
+            "ssmmessages:OpenDataChannel",
+        }
 
 
 def test_each_service_account_has_its_own_role(base_templates: Templates) -> None:

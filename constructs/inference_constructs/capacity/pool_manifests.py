@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from inference_blueprints.catalog import InstanceType, placement
+from inference_blueprints.catalog import InstanceType, catalogue, placement
 from inference_blueprints.catalog.addresses import PODS_PER_NODE
 from inference_blueprints.catalog.efa import efa_layout, efa_layouts_are_one
 from inference_blueprints.catalog.image_cache import DATA_DEVICE, INITIALIZATION_MIB_PER_SECOND
@@ -25,7 +25,6 @@ Manifest = dict[str, Any]
 #: A gp3 volume has 0.25 MiB/s per IOPS, and 3,000 IOPS are free of charge
 #: (https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html).
 _LEAST_GP3_OPERATIONS = 3000
-_ROOT_VOLUME_GIB = 4
 #: Device resource of GPUs that need a separate node image with their driver.
 _NVIDIA = "nvidia.com/gpu"
 
@@ -140,7 +139,7 @@ def node_class(pool: PoolProperties, nodes: NodeProperties) -> Manifest:
         "amiFamily": "Bottlerocket",
         "amiSelectorTerms": [{"ssmParameter": _image_parameter(pool)}],
         "blockDeviceMappings": [
-            _volume("/dev/xvda", _ROOT_VOLUME_GIB),
+            _volume("/dev/xvda", catalogue.shipped().bottlerocket.root_volume_gib),
             _volume(DATA_DEVICE, pool.disk_gib, **_image_volume(pool)),
         ],
         "kubelet": {"maxPods": PODS_PER_NODE},
@@ -226,7 +225,10 @@ def _node_pool(pool: PoolProperties, name: str, specification: Manifest) -> Mani
             "template": {
                 "metadata": {"labels": labels} if labels else {},
                 "spec": {
-                    "expireAfter": "720h",
+                    # Expiry ends every node of an age at once, whatever the budgets say, and waits for no
+                    # replacement (Karpenter 1.14, Disruption: "NodePool Disruption Budgets do not prevent
+                    # Karpenter from terminating expired nodes"). Drift replaces nodes within the budgets.
+                    "expireAfter": "Never",
                     "nodeClassRef": {
                         "group": "karpenter.k8s.aws",
                         "kind": "EC2NodeClass",
@@ -323,8 +325,12 @@ def _accelerator_resource(pool: PoolProperties) -> str:
 
 
 def _image_volume(pool: PoolProperties) -> Manifest:
-    """Return the snapshot and the speed of the data volume, if images are stored on it."""
-    if pool.uses_instance_store:
+    """Return the snapshot and the speed of the data volume, if large images are stored on it.
+
+    Without accelerators images are small, and the speed that is part of a gp3 volume's price is enough.
+    """
+    is_large = bool(pool.instance_types[0].accelerator or pool.image_snapshot_id)
+    if pool.uses_instance_store or not is_large:
         return {}
     throughput = gp3_mib_per_second(pool.instance_types)
     speed = {"throughput": throughput, "iops": max(_LEAST_GP3_OPERATIONS, throughput * 4)}

@@ -13,6 +13,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk.lambda_layer_kubectl_v35 import KubectlV35Layer
 from constructs import Construct, IConstruct
 
+from inference_blueprints.catalog.log_groups import control_plane_log_group
 from inference_constructs.findings import (
     acknowledge,
     acknowledge_managed_policies,
@@ -52,6 +53,8 @@ class InferenceCluster(eks.Cluster):
         Whether the Kubernetes API also has a public endpoint.
     secrets_key
         KMS key of Kubernetes secrets.
+    extended_support
+        Whether the Kubernetes version stays, at a higher price, after its standard support has ended.
     """
 
     def __init__(
@@ -65,6 +68,7 @@ class InferenceCluster(eks.Cluster):
         subnets: ec2.SubnetSelection,
         public_endpoint: bool,
         secrets_key: kms.IKey,
+        extended_support: bool,
     ) -> None:
         super().__init__(
             scope,
@@ -91,9 +95,35 @@ class InferenceCluster(eks.Cluster):
             "@aws-cdk/aws-eks:clusterMustManuallyTagSubnet",
             "Kubernetes creates no load balancers, so the subnets of an existing VPC need no tags for them.",
         )
+        self._set_support(extended=extended_support)
+        self._expire_control_plane_logs(cluster_name)
         self._let_handler_read_charts()
         self._take_handler_logs_along()
         self._acknowledge_library(public_endpoint=public_endpoint)
+
+    def _set_support(self, *, extended: bool) -> None:
+        """Choose what happens at the end of standard support. EKS's own default is extended support.
+
+        aws-cdk-lib has no property for it (AWS CloudFormation Template Reference, AWS::EKS::Cluster
+        UpgradePolicy).
+        """
+        cluster = cast("eks.CfnCluster", self.node.find_child("Resource"))
+        support = "EXTENDED" if extended else "STANDARD"
+        cluster.upgrade_policy = eks.CfnCluster.UpgradePolicyProperty(support_type=support)
+
+    def _expire_control_plane_logs(self, cluster_name: str) -> None:
+        """Create the log group of the control plane before EKS does, which would keep its logs forever.
+
+        The name is EKS's (Amazon EKS User Guide, "Send control plane logs to CloudWatch Logs").
+        """
+        log = logs.LogGroup(
+            self,
+            "ControlPlaneLog",
+            log_group_name=control_plane_log_group(cluster_name),
+            removal_policy=cdk.RemovalPolicy.DESTROY,
+            retention=logs.RetentionDays.THREE_MONTHS,
+        )
+        self.node.find_child("Resource").node.add_dependency(log)
 
     def _let_handler_read_charts(self) -> None:
         """Let the handler read the charts of all stacks, so that models' stacks do not change this stack."""

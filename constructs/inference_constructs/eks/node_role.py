@@ -6,11 +6,26 @@ import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from inference_constructs.findings import acknowledge_managed_policies
+from inference_constructs.findings import acknowledge_managed_policies, acknowledge_wildcards
+
+#: What an agent needs to open a session (AWS Systems Manager User Guide, "Create a custom IAM role for
+#: Session Manager"). The managed policy AmazonSSMManagedInstanceCore would also read every parameter of the
+#: account. The actions know no resources.
+_SESSIONS = {
+    "Effect": "Allow",
+    "Action": [
+        "ssm:UpdateInstanceInformation",
+        "ssmmessages:CreateControlChannel",
+        "ssmmessages:CreateDataChannel",
+        "ssmmessages:OpenControlChannel",
+        "ssmmessages:OpenDataChannel",
+    ],
+    "Resource": "*",
+}
 
 
 class NodeRole(iam.CfnRole):
-    """The IAM role of a node, which may join the cluster and pull images.
+    """The IAM role of a node, which may join the cluster, pull images and accept sessions.
 
     Pods, including those of the network plug-in, have their own permissions through Pod Identity
     (https://docs.aws.amazon.com/eks/latest/userguide/create-node-role.html).
@@ -33,7 +48,14 @@ class NodeRole(iam.CfnRole):
                 ],
             },
             managed_policy_arns=policies,
+            policies=[
+                iam.CfnRole.PolicyProperty(
+                    policy_name="Sessions",
+                    policy_document={"Version": "2012-10-17", "Statement": [_SESSIONS]},
+                )
+            ],
         )
+        acknowledge_wildcards(self, [_SESSIONS], "The actions of Session Manager's agent know no resources.")
         acknowledge_managed_policies(
             self, policies, "AWS maintains these two policies with a node's permissions for EKS and ECR."
         )

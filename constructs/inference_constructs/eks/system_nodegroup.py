@@ -9,7 +9,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
-from inference_blueprints.catalog import system_nodes
+from inference_blueprints.catalog import catalogue, system_nodes
 from inference_constructs.eks.node_role import NodeRole
 
 
@@ -82,7 +82,7 @@ class SystemNodegroup(Construct):
                     http_tokens="required", http_put_response_hop_limit=1
                 ),
                 block_device_mappings=[
-                    _encrypted_volume("/dev/xvda", 4),
+                    _encrypted_volume("/dev/xvda", catalogue.shipped().bottlerocket.root_volume_gib),
                     _encrypted_volume("/dev/xvdb", disk_gib),
                 ],
                 tag_specifications=[

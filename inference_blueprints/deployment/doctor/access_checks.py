@@ -1,4 +1,4 @@
-"""Whether the user can deploy at all: credentials, CDK command line, bootstrapped environment."""
+"""Whether the user can deploy at all: credentials, CDK command line, bootstrapped environment, roles."""
 
 from __future__ import annotations
 
@@ -7,6 +7,12 @@ import subprocess
 from collections.abc import Iterator
 
 from inference_blueprints import resources, tools
+from inference_blueprints.deployment.aws.spot_role import (
+    SPOT_ROLE,
+    SPOT_SERVICE,
+    spot_pools,
+    spot_role_exists,
+)
 from inference_blueprints.deployment.check_results import CheckResult
 from inference_blueprints.deployment.doctor.doctor_context import DoctorContext
 from inference_blueprints.errors import UserError
@@ -65,3 +71,16 @@ def bootstrap(context: DoctorContext) -> Iterator[CheckResult]:
         yield CheckResult("bootstrap", "error", message, command)
     else:
         yield CheckResult("bootstrap", "ok", f"version {version}")
+
+
+def spot_role(context: DoctorContext) -> Iterator[CheckResult]:
+    """Check that the account has EC2's role for Spot Instances, if a pool uses them."""
+    pools = spot_pools(context.blueprint)
+    if not pools:
+        return
+    if spot_role_exists(context.account):
+        yield CheckResult("Spot role", "ok", SPOT_ROLE)
+        return
+    message = f"the account has no role {SPOT_ROLE}; without it no node of {', '.join(pools)} starts"
+    command = f"aws iam create-service-linked-role --aws-service-name {SPOT_SERVICE}"
+    yield CheckResult("Spot role", "error", message, command)

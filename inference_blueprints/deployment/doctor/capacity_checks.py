@@ -24,7 +24,7 @@ def quotas(context: DoctorContext) -> Iterator[CheckResult]:
             message = f"the quota for {need.purchase} instances of {', '.join(need.pools)} is not known"
             yield CheckResult("quotas", "unknown", message)
             continue
-        granted = _granted(client, need.code)
+        granted = granted_quota(client, need.code)
         if granted is None:
             message = f"{need.name} ({need.code}): AWS does not have this quota in this region"
             yield CheckResult("quotas", "unknown", message)
@@ -47,8 +47,8 @@ def _compared(context: DoctorContext, need: QuotaNeed, granted: float) -> CheckR
     return CheckResult("quotas", "error" if granted < need.vcpu_used else "warning", message, request)
 
 
-def _granted(client: Any, code: str) -> float | None:
-    """Return a quota's value in this account and region; None if AWS does not have it."""
+def granted_quota(client: Any, code: str) -> float | None:
+    """Return the value of one of EC2's quotas in this account and region; None if AWS does not have it."""
     try:
         return float(client.get_service_quota(ServiceCode=_SERVICE, QuotaCode=code)["Quota"]["Value"])
     except client.exceptions.NoSuchResourceException:

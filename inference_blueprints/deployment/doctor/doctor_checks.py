@@ -7,9 +7,13 @@ from collections.abc import Iterator
 from inference_blueprints.deployment.check_results import CheckResult, Checks, run_checks
 from inference_blueprints.deployment.doctor import (
     access_checks,
+    address_checks,
     capacity_checks,
+    dns_checks,
     network_checks,
+    reservation_checks,
     weight_checks,
+    zone_checks,
 )
 from inference_blueprints.deployment.doctor.doctor_context import DoctorContext
 
@@ -17,10 +21,15 @@ from inference_blueprints.deployment.doctor.doctor_context import DoctorContext
 CHECKS: Checks[DoctorContext] = {
     "CDK command line": access_checks.command_line,
     "bootstrap": access_checks.bootstrap,
+    "zones": zone_checks.zones,
     "quotas": capacity_checks.quotas,
+    "Elastic IPs": address_checks.elastic_addresses,
     "offerings": capacity_checks.offerings,
+    "Spot role": access_checks.spot_role,
+    "reservations": reservation_checks.reservations,
     "weights": weight_checks.weights,
     "network": network_checks.existing_network,
+    "private DNS": dns_checks.private_names,
     "certificate": network_checks.certificate,
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from inference_blueprints.deployment.aws.account import Account
 from inference_blueprints.spec.types import Blueprint, Environment
@@ -20,11 +21,14 @@ class DoctorContext:
         The blueprint.
     name_or_path
         Name or path of the blueprint, for commands.
+    now
+        Time of the check, with a time zone.
     """
 
     account: Account
     blueprint: Blueprint
     name_or_path: str
+    now: datetime
 
     @property
     def environment(self) -> Environment:

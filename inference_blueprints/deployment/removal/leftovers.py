@@ -1,7 +1,8 @@
-"""Finds and deletes billable resources with a platform's tags.
+"""Finds and deletes billable resources that belong to a platform.
 
-Karpenter, the VPC network plug-in and the EBS driver create resources outside all stacks. They tag them with
-the cluster's name, and with the platform's tag if this library configures it.
+Karpenter, the VPC network plug-in, the EBS driver and EKS create resources outside all stacks. They tag them
+with the cluster's name, and with the platform's tag if this library configures it. The control plane's log
+group has no tags; its name contains the cluster's.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from typing import Any
 
+from inference_blueprints.catalog.log_groups import control_plane_log_group
 from inference_blueprints.catalog.tags import PLATFORM_TAG
 from inference_blueprints.deployment.aws.account import Account
 
@@ -28,9 +30,9 @@ class Leftover:
     Parameters
     ----------
     kind
-        Key of `EC2_KINDS`, or ``load balancer``.
+        Key of `EC2_KINDS`, ``load balancer`` or ``log group``.
     identifier
-        Id or ARN.
+        Id, ARN or name.
     """
 
     kind: str
@@ -97,6 +99,9 @@ EC2_KINDS: Mapping[str, Ec2Kind] = {
         "State",
         ("deleted", "deleting"),
     ),
+    "security group": Ec2Kind(
+        "describe_security_groups", ("SecurityGroups",), "GroupId", ("delete_security_group", "GroupId")
+    ),
 }
 
 
@@ -120,7 +125,8 @@ def leftovers(account: Account, platform: str) -> list[Leftover]:
     owners = owner_tags(platform)
     found = [each for kind in EC2_KINDS for each in _in_ec2(account.client("ec2"), kind, owners)]
     found += _load_balancers(account.client("elbv2"))
-    return [leftover for leftover, tags in found if tags.items() & owners.items()]
+    tagged = [leftover for leftover, tags in found if tags.items() & owners.items()]
+    return [*tagged, *_log_groups(account.client("logs"), platform)]
 
 
 def nodes_of_pools(account: Account, platform: str) -> list[str]:
@@ -173,6 +179,9 @@ def _delete(account: Account, left: Sequence[Leftover]) -> None:
         if each.kind == "load balancer":
             balancers.delete_load_balancer(LoadBalancerArn=each.identifier)
             continue
+        if each.kind == "log group":
+            account.client("logs").delete_log_group(logGroupName=each.identifier)
+            continue
         operation, parameter = EC2_KINDS[each.kind].delete
         value = [each.identifier] if parameter.endswith("s") else each.identifier
         try:
@@ -187,6 +196,8 @@ _NOT_YET = frozenset(
     {
         "VolumeInUse",
         "IncorrectState",
+        "DependencyViolation",  # a security group that a network interface or another group still uses
+        "InvalidGroup.NotFound",
         "InvalidParameterValue",  # a network interface that is still attached
         "InvalidNetworkInterface.InUse",
         "InvalidNetworkInterfaceID.NotFound",
@@ -208,7 +219,7 @@ def _in_ec2(ec2: Any, kind: str, tag_keys: Iterable[str]) -> Iterator[tuple[Left
     for resource in _listed(ec2, how.describe, how.answers, Filters=filters):
         state = resource[how.state] if how.state else None
         if (state["Name"] if isinstance(state, dict) else state) not in how.gone:
-            yield Leftover(kind, resource[how.identifier]), _tags(resource[how.tags])
+            yield Leftover(kind, resource[how.identifier]), _tags(resource.get(how.tags, ()))
 
 
 def _listed(client: Any, operation: str, keys: Sequence[str], **filters: Any) -> list[dict[str, Any]]:
@@ -217,6 +228,13 @@ def _listed(client: Any, operation: str, keys: Sequence[str], **filters: Any) ->
     for key in keys:
         found = [inner for outer in found for inner in outer[key]]
     return found
+
+
+def _log_groups(logs: Any, platform: str) -> list[Leftover]:
+    """Return the log group of the control plane. EKS may create it again with its last lines."""
+    name = control_plane_log_group(platform)
+    listed = _listed(logs, "describe_log_groups", ["logGroups"], logGroupNamePrefix=name)
+    return [Leftover("log group", each["logGroupName"]) for each in listed if each["logGroupName"] == name]
 
 
 def _load_balancers(balancers: Any) -> Iterator[tuple[Leftover, Tags]]:

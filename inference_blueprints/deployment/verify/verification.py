@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from inference_blueprints.deployment.aws.account import Account
@@ -67,7 +68,9 @@ def verify(blueprint: Blueprint, name_or_path: str) -> Iterator[CheckResult]:
         If the blueprint cannot be synthesised.
     """
     account = Account(blueprint.spec.environment.region)
-    credentials = access_checks.credentials(DoctorContext(account, blueprint, name_or_path))
+    credentials = access_checks.credentials(
+        DoctorContext(account, blueprint, name_or_path, datetime.now(UTC))
+    )
     yield credentials
     if credentials.severity == "error":
         return

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from inference_blueprints.catalog.efa import efa_layouts_are_one, efa_share, first_card_has_efa
 from inference_blueprints.errors import Finding
 from inference_blueprints.spec.holes import usable
-from inference_blueprints.spec.rules.deployments import each_placement
+from inference_blueprints.spec.rules.deployments import PlacedWorkers, each_placement
 from inference_blueprints.spec.rules.pools import known_instance_types
 from inference_blueprints.spec.types import Pool, Spec
-from inference_blueprints.spec.wording import quote
+from inference_blueprints.spec.wording import Path, quote
 
 
 def every_type_has_efa(spec: Spec) -> Iterator[Finding]:
@@ -65,6 +65,25 @@ def efa_stays_in_one_zone(spec: Spec) -> Iterator[Finding]:
                 "choose one with 'availabilityZone'"
             )
             yield Finding(("spec", "pools", index, "efa"), message, "warning")
+
+
+def roles_are_in_one_zone(spec: Spec) -> Iterator[Finding]:
+    """Check that prefill and decode on pools with EFA are in one zone.
+
+    "EFA traffic can't cross Availability Zones or VPCs" (Amazon EC2 User Guide, "Elastic Fabric Adapter").
+    """
+    first: dict[Path, tuple[PlacedWorkers, Pool]] = {}
+    for placed, pool in each_placement(spec):
+        if not (pool.efa and pool.availability_zone):
+            continue
+        other, others_pool = first.setdefault(placed.deployment.path, (placed, pool))
+        if others_pool.availability_zone != pool.availability_zone:
+            message = (
+                f"got {quote(pool.name)} in {pool.availability_zone}, {other.role} is on "
+                f"{quote(others_pool.name)} in {others_pool.availability_zone}, and EFA does not cross "
+                "zones; use pools in one zone"
+            )
+            yield Finding((*placed.path, "pool"), message)
 
 
 def stays_in_one_zone(pool: Pool) -> bool:

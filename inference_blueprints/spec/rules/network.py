@@ -55,6 +55,20 @@ def range_is_valid(spec: Spec) -> Iterator[Finding]:
         yield Finding(path, message)
 
 
+def range_is_private(spec: Spec) -> Iterator[Finding]:
+    """Check that the range of the new VPC is not one of the internet's.
+
+    AWS allows it, and recommends private ranges (Amazon VPC User Guide, "VPC CIDR blocks").
+    """
+    cidr = spec.network.cidr
+    if cidr and not _fault(cidr) and IPv4Network(cidr).is_global:
+        message = (
+            f"{quote(cidr)} belongs to the internet: the platform cannot reach the hosts that have these "
+            "addresses there; use a private range such as 10.0.0.0/16, unless the range is yours"
+        )
+        yield Finding((*_PATH, "cidr"), message, "warning")
+
+
 def existing_range_is_valid(spec: Spec) -> Iterator[Finding]:
     """Check that the range of the existing VPC is valid."""
     network = spec.network

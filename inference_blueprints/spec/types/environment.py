@@ -77,6 +77,8 @@ class EksCluster(Section):
     """Kubernetes version, quoted: "1.35"."""
     endpoint_access: Literal["private", "publicAndPrivate"] = "private"
     """Whether the Kubernetes API is reachable only inside the VPC, or also from the internet."""
+    extended_support: bool = False
+    """Whether EKS keeps this version, at a higher price, after its standard support. Else EKS upgrades it."""
 
 
 class Cluster(Choice):

@@ -33,6 +33,9 @@ REASONS: dict[str, list[tuple[str, str]]] = {
         ("Platform", r"(ec2|elasticloadbalancing):Describe\w+ on \*"),
         ("ImageCache", r"(ec2:Describe\w+|ssm:GetCommandInvocation) on \*"),
     ],
+    "sessions of Session Manager on nodes, whose calls know no resources": [
+        ("Cluster", r"(ssm:UpdateInstanceInformation|ssmmessages:\w+) on \*"),
+    ],
     "public parameters and prices, and a listing that knows no resources": [
         ("Cluster", r"pricing:GetProducts on \*"),
         ("Cluster", rf"ssm:GetParameter on arn:aws:ssm:{_REGION}::parameter/aws/service/\*"),

@@ -142,6 +142,11 @@ def test_zones_belong_to_their_region() -> None:
         assert len(set(zones)) == len(zones)
 
 
+def test_zones_without_a_control_plane_are_those_of_the_eks_user_guide() -> None:
+    # https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html, Subnet requirements for clusters.
+    assert catalog.zone_ids_without_control_plane() == {"use1-az3", "usw1-az2", "cac1-az3"}
+
+
 def test_every_data_file_carries_source_and_date() -> None:
     for path in shipped().directory.rglob("*.json"):
         text = path.read_text(encoding="utf-8")

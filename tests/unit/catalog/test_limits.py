@@ -79,7 +79,9 @@ def test_every_region_has_the_layer_with_pyarrow_and_tests_have_the_same():
         )
 
 
-@pytest.mark.parametrize("name", ["quotas.json", "service_quotas.json", "endpoints.json", "images.json"])
+@pytest.mark.parametrize(
+    "name", ["quotas.json", "service_quotas.json", "network_quotas.json", "endpoints.json", "images.json"]
+)
 def test_data_says_whence_and_when(name):
     document = json.loads((shipped().directory / name).read_text(encoding="utf-8"))
     assert document["source"]
@@ -87,7 +89,7 @@ def test_data_says_whence_and_when(name):
 
 
 def test_quotas_of_services_name_their_page_and_differ_by_region_where_they_say_so():
-    for quota in catalog.service_quotas().values():
+    for quota in (*catalog.service_quotas().values(), *catalog.network_quotas().values()):
         assert quota.source.startswith("https://docs.aws.amazon.com/")
         assert quota.value > 0
         assert not quota.code or re.fullmatch(r"L-[0-9A-F]{8}", quota.code)

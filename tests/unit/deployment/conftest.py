@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -15,6 +16,8 @@ from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.resources import blueprints_directory
 
 REGION = "us-west-2"
+#: Time of all checks.
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -41,6 +44,7 @@ def make_context(account: Account) -> Callable[..., DoctorContext]:
         document = yaml.safe_load((blueprints_directory() / "quickstart-g6e.yaml").read_text())
         if change:
             change(document["spec"])
-        return DoctorContext(account, parse_blueprint(yaml.safe_dump(document), "a.yaml").blueprint, "a.yaml")
+        blueprint = parse_blueprint(yaml.safe_dump(document), "a.yaml").blueprint
+        return DoctorContext(account, blueprint, "a.yaml", NOW)
 
     return make

@@ -61,9 +61,11 @@ def test_access_denied_to_one_check_hides_no_other(make_context: Make) -> None:
         Faults(*[json_error("AccessDeniedException", "you may not")] * 9).into(
             context.account.client(service), "*"
         )
-    Faults(ec2_error("UnauthorizedOperation", "you may not")).into(context.account.client("ec2"), "*")
+    denied = [ec2_error("UnauthorizedOperation", "you may not")] * 9
+    Faults(*denied).into(context.account.client("ec2"), "*")
     found = {finding.check: finding for finding in check_environment(context)}
-    assert [found[check].severity for check in ("bootstrap", "quotas", "offerings")] == ["unknown"] * 3
+    asked = ("bootstrap", "zones", "quotas", "Elastic IPs", "offerings")
+    assert [found[check].severity for check in asked] == ["unknown"] * 5
     assert "you may not" in found["quotas"].message
     assert found["weights"].severity == "ok"
 

@@ -164,6 +164,34 @@ def test_a_load_balancer_volume_and_interface_of_the_cluster_are_swept(
     assert leftovers.leftovers(account, "try") == []
 
 
+def test_a_security_group_that_eks_left_is_swept(account: Account, remove: Removal, said: list[str]) -> None:
+    ec2 = account.client("ec2")
+    groups = {}
+    for platform in ("try", "try-two"):
+        tag = {"Key": f"kubernetes.io/cluster/{platform}", "Value": "owned"}
+        groups[platform] = ec2.create_security_group(
+            GroupName=f"eks-cluster-sg-{platform}",
+            Description="EKS",
+            TagSpecifications=[{"ResourceType": "security-group", "Tags": [tag]}],
+        )["GroupId"]
+    Faults(ec2_error("DependencyViolation", "in use")).into(ec2, "DeleteSecurityGroup")
+    remove.destroy()
+    left = {each["GroupId"] for each in ec2.describe_security_groups()["SecurityGroups"]}
+    assert (groups["try"] in left, groups["try-two"] in left) == (False, True)
+    assert f"security group {groups['try']}: deleting, because no stack owns it" in said
+
+
+def test_a_log_group_that_eks_created_again_is_swept(account: Account, remove: Removal) -> None:
+    logs = account.client("logs")
+    for name in ("/aws/eks/try/cluster", "/aws/eks/try/cluster-of-another", "/aws/eks/try-two/cluster"):
+        logs.create_log_group(logGroupName=name)
+    remove.destroy()
+    assert [each["logGroupName"] for each in logs.describe_log_groups()["logGroups"]] == [
+        "/aws/eks/try-two/cluster",
+        "/aws/eks/try/cluster-of-another",
+    ]
+
+
 def test_what_cannot_be_swept_is_named_and_not_hidden(
     account: Account, remove: Removal, monkeypatch: pytest.MonkeyPatch
 ) -> None:

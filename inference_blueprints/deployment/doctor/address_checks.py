@@ -1,0 +1,41 @@
+"""Checks that the account has Elastic IP addresses for the platform's NAT gateways."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from inference_blueprints import catalog
+from inference_blueprints.catalog.tags import PLATFORM_TAG
+from inference_blueprints.deployment.check_results import CheckResult
+from inference_blueprints.deployment.doctor.capacity_checks import granted_quota
+from inference_blueprints.deployment.doctor.doctor_context import DoctorContext
+from inference_blueprints.spec.zones import platform_zones
+
+
+def elastic_addresses(context: DoctorContext) -> Iterator[CheckResult]:
+    """Compare the free addresses with the NAT gateways of a new VPC, which has one per zone."""
+    if context.blueprint.spec.network.existing:
+        return
+    quota = catalog.network_quotas()["ec2.elasticAddresses"]
+    granted = granted_quota(context.account.client("service-quotas"), quota.code)
+    if granted is None:
+        message = f"{quota.quota} ({quota.code}): AWS does not have this quota in this region"
+        yield CheckResult("Elastic IPs", "unknown", message)
+        return
+    allocated = context.account.client("ec2").describe_addresses()["Addresses"]
+    tag = {"Key": PLATFORM_TAG, "Value": context.blueprint.metadata.name}
+    own = sum(tag in address.get("Tags", ()) for address in allocated)
+    gateways = len(platform_zones(context.environment))
+    needed = max(0, gateways - own)
+    message = (
+        f"{quota.quota}: {len(allocated)} of {granted:.0f} are in use, the platform's {gateways} NAT "
+        f"gateways need {needed} more"
+    )
+    if len(allocated) + needed <= granted:
+        yield CheckResult("Elastic IPs", "ok", message)
+        return
+    request = context.aws(
+        f"service-quotas request-service-quota-increase --service-code {quota.service} "
+        f"--quota-code {quota.code} --desired-value {len(allocated) + needed}"
+    )
+    yield CheckResult("Elastic IPs", "error", f"{message}; release some, or ask for more", request)
