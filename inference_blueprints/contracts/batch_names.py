@@ -7,6 +7,18 @@ from typing import Final
 #: Output of the stack `<platform>-Batch`: the base URL of the API, which ends in `/v1`.
 API_OUTPUT: Final = "BatchApiAddress"
 
+
+def batch_role_path(platform: str) -> str:
+    """Return the IAM path of the roles that run a platform's jobs. The bucket's policy tells them by it.
+
+    Parameters
+    ----------
+    platform
+        `metadata.name`.
+    """
+    return f"/inference-blueprints/{platform}/batch/"
+
+
 # --- The table of jobs, files and uploads. ---
 
 ID_ATTRIBUTE: Final = "id"

@@ -12,6 +12,7 @@ from inference_blueprints.spec.holes import decidable
 from inference_blueprints.spec.rules import (
     batch,
     batch_load,
+    batch_policy,
     capacity,
     cluster,
     efa_interfaces,
@@ -94,7 +95,8 @@ RULES: tuple[Rule, ...] = (
     batch.schedule_has_a_team,
     batch.inputs_are_the_teams,
     batch.rows_have_a_template,
-    batch.manifests_fit_a_policy,
+    batch_policy.queue_is_not_a_prefix_of_the_platform,
+    batch_policy.teams_fit_a_policy,
     batch.workers_run_in_one_place,
     batch.least_workers_are_within_the_most,
     batch.workers_fit_the_nodes,
