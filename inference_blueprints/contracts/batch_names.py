@@ -51,7 +51,7 @@ JOB_ENDED_EVENT: Final = "Batch Job State Change"
 #: Label of the map whose children are shards; it is part of the ARN of its map runs.
 SHARD_MAP_LABEL: Final = "Shards"
 #: Errors of a worker that occur again in every attempt at the same shard.
-PERMANENT_ERRORS: Final = ("InvalidJobError", "MissingObjectError", "RenderingError")
+PERMANENT_ERRORS: Final = ("InvalidJobError", "MissingObjectError")
 
 # --- Metrics in CloudWatch. ---
 

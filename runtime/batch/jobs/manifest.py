@@ -21,8 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, cast, get_args
 
-from batch.contracts.job_description import RequestTemplate
-from batch.contracts.request import Input, InputFormat
+from batch.contracts.request import Input, InputFormat, RequestTemplate
 from batch.jobs.configuration import BatchTeam, DeclaredSignal, Queue
 from batch.jobs.fields import Fields, read_object
 from batch.jobs.job_record import JobError

@@ -38,16 +38,18 @@ class CheckedLine:
         Estimated tokens of the prompt, and most tokens of the answers.
     beginning
         Start of the prompt. Requests with the same start share KV cache.
-    body, row
-        The request's body, or the values from which the worker renders it.
+    body
+        The request's body.
+    images
+        Addresses in S3 of images that the worker puts before the prompt.
     """
 
     custom_id: str
     input_tokens: int
     output_tokens: int
     beginning: str
-    body: Mapping[str, Any] | None = None
-    row: Mapping[str, Any] | None = None
+    body: Mapping[str, Any]
+    images: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,22 +97,26 @@ def read_object(content: bytes, of: str) -> dict[str, Any] | BadLine:
     return value
 
 
-def checked(custom_id: str, body: Mapping[str, Any], request: JobRequest) -> CheckedLine | BadLine:
+def checked(
+    custom_id: str, body: Mapping[str, Any], request: JobRequest, *, images: tuple[str, ...] = ()
+) -> CheckedLine | BadLine:
     """Return a line of valid form, unless it has more tokens than the model accepts.
 
     Parameters
     ----------
     custom_id
         The team's name for the line.
+    images
+        Addresses of images that the body does not contain.
     """
-    asked = input_tokens(body, image_tokens=request.image_tokens)
+    asked = input_tokens(body, image_tokens=request.image_tokens) + len(images) * request.image_tokens
     answered = output_tokens(body, default=request.default_output_tokens)
     longest = request.limits.request_tokens
     if asked + answered > longest:
         reason = f"about {asked:,} input tokens and up to {answered:,} of output; the maximum is {longest:,}"
         return BadLine(custom_id, (reason,))
     beginning = next((value for kind, value in parts(body) if kind == "text"), "")
-    return CheckedLine(custom_id, asked, answered, beginning[:1024], body=body)
+    return CheckedLine(custom_id, asked, answered, beginning[:1024], body, images)
 
 
 def id_faults(custom_id: object) -> Iterator[str]:
