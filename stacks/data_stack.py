@@ -10,6 +10,8 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
+from inference_blueprints.contracts.batch_keys import FILES_PREFIX, JOBS_PREFIX, UPLOADS_PREFIX
+from inference_blueprints.contracts.batch_limits import MAX_FILE_DAYS, UPLOAD_DAYS
 from inference_blueprints.contracts.batch_names import batch_role_path
 from inference_blueprints.spec.types import Batch, SignalStore, Team
 from inference_constructs.storage.data_bucket import DataBucket
@@ -80,6 +82,13 @@ class DataStack(cdk.Stack):
             log_bucket=self.log_bucket,
             retain=retain,
             sends_events=True,
+            expire_days={
+                JOBS_PREFIX: batch.keep_days,
+                FILES_PREFIX: MAX_FILE_DAYS + 1,
+                UPLOADS_PREFIX: UPLOAD_DAYS,
+                **{f"{queue.name}/": batch.keep_days for queue in batch.queues},
+            },
+            noncurrent_days=1,
         )
         for team in teams:
             bucket.grant_upload(

@@ -61,7 +61,11 @@ def batches(draw: Draw, models: Sequence[str], account: str) -> Document:
         return {"teams": teams}
     store = draw(_stores(teams))
     schedules = draw(_schedules(teams, queues, store.get("signals", ())))
-    batch = {"queues": queues, **schedules, **draw(_optional(workers=_WORKERS))}
+    batch = {
+        "queues": queues,
+        **schedules,
+        **draw(_optional(workers=_WORKERS, keepDays=st.sampled_from([29, 365]))),
+    }
     return {"teams": teams, "batch": batch, **({"signalStore": store} if store else {})}
 
 

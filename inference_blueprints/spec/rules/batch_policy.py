@@ -1,7 +1,8 @@
-"""Rules on what the policy of the batch bucket can say."""
+"""Rules on the batch bucket: what its policy can say, and when its objects expire."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Final
 
@@ -24,6 +25,7 @@ _COMMON_BYTES: Final = 1900
 # A prefix is in the statement that allows and in the one that denies. A principal is also in a third one.
 _PREFIX_COPIES: Final = 2
 _PRINCIPAL_COPIES: Final = 3
+_HOURS_PER_DAY: Final = 24
 _RESERVED: Final = tuple(each.rstrip("/") for each in (JOBS_PREFIX, FILES_PREFIX, UPLOADS_PREFIX))
 
 
@@ -57,6 +59,20 @@ def teams_fit_a_policy(spec: Spec) -> Iterator[Finding]:
             "or queues, or roles that several people share"
         )
         yield Finding(("spec", "teams"), message)
+
+
+def objects_outlive_jobs(spec: Spec) -> Iterator[Finding]:
+    """Check that the objects of a job are kept until it has ended, and while it runs again after that."""
+    if spec.batch is None:
+        return
+    longest = max((queue.deadline_hours for _, queue in usable(spec.batch.queues)), default=0.0)
+    least = 2 * math.ceil(longest / _HOURS_PER_DAY) + 1
+    if spec.batch.keep_days < least:
+        message = (
+            f"got {spec.batch.keep_days}, a job of {longest:g} hours that is run again after its deadline "
+            f"needs its objects for {least} days; raise it, or lower 'deadlineHours'"
+        )
+        yield Finding(("spec", "batch", "keepDays"), message)
 
 
 def queue_is_not_a_prefix_of_the_platform(spec: Spec) -> Iterator[Finding]:

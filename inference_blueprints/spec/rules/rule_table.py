@@ -97,6 +97,7 @@ RULES: tuple[Rule, ...] = (
     batch.rows_have_a_template,
     batch_policy.queue_is_not_a_prefix_of_the_platform,
     batch_policy.teams_fit_a_policy,
+    batch_policy.objects_outlive_jobs,
     batch.workers_run_in_one_place,
     batch.least_workers_are_within_the_most,
     batch.workers_fit_the_nodes,

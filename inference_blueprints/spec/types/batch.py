@@ -145,5 +145,7 @@ class Batch(Section):
     """Queues of jobs."""
     schedules: list[BatchSchedule] = Field(default_factory=list, max_length=50)
     """Jobs that start on a schedule."""
+    keep_days: int = Field(default=30, ge=1, le=365)
+    """Days after which S3 deletes manifests, intermediate objects and results of jobs."""
     workers: BatchWorkers = default({})
     """Workers that run the jobs. Without it, one to four workers per model."""

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from batch.api.api_errors import ApiError, invalid, not_found
 from batch.api.api_request import ApiRequest, header, json_fields, query_fields
+from batch.api.files import read_lifetime
 from batch.api.presentation import batch_object, list_object
 from batch.api.queue_choice import BEGINNING_BYTES, choose_queue
 from batch.completion.redriving import NotRedrivableError, Redriver
@@ -136,8 +137,7 @@ class Batches:
         inputs = self._inputs(fields, file_id, request)
         window, hours = _window(fields)
         metadata = fields.metadata()
-        # The bucket's lifecycle rule, which belongs to the platform, deletes the output of a job.
-        fields.mapping("output_expires_after")
+        output_seconds = read_lifetime(fields, "output_expires_after")
         options = Fields(metadata, prefix="metadata.")
         queue = choose_queue(options, self._configuration, lambda: self._beginning(inputs))
         most_usd = request.team.monthly_budget_usd
@@ -153,6 +153,7 @@ class Batches:
             skip_invalid=options.flag("skip_invalid"),
             signal=read_signal(options, self._configuration.signals_of(request.team.name), endpoint=endpoint),
             metadata=metadata,
+            output_seconds=output_seconds,
         )
         fields.problems += options.problems
         fields.finish()

@@ -48,6 +48,8 @@ class Queue(JsonRecord):
         Throughput and prices of its model.
     limits
         Limits of a job.
+    keep_days
+        Days after which the results of a job are deleted.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Queue(JsonRecord):
     deadline_hours: float
     capacity: Capacity
     limits: JobLimits = field(default_factory=JobLimits)
+    keep_days: int = 30
 
 
 @dataclass(frozen=True, slots=True)

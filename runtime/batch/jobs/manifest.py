@@ -62,6 +62,8 @@ class JobManifest:
         Signal that the answers are also published to; None if they go only to files.
     metadata
         The team's own notes.
+    output_seconds
+        Lifetime of the job's files, in seconds; None for the longest that the platform allows.
     """
 
     inputs: tuple[Input, ...]
@@ -74,6 +76,7 @@ class JobManifest:
     template: RequestTemplate | None = None
     signal: DeclaredSignal | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
+    output_seconds: int | None = None
 
 
 def read_manifest(
