@@ -98,6 +98,10 @@ MIN_FILE_SECONDS: Final = 3600
 UPLOAD_DAYS: Final = 2
 #: Jobs on one page of the list.
 MAX_LISTED_JOBS: Final = 100
-#: Lifetime of a token: STS accepts a presigned request for no longer
+#: Validity of the signature of a token: STS accepts a presigned request for no longer
 #: (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html).
 TOKEN_SECONDS: Final = 900
+#: Time for which API Gateway caches the result for a token. The authorizer refuses tokens that expire sooner.
+AUTHORIZER_SECONDS: Final = 300
+#: Time for which a new token is accepted.
+ACCEPTED_TOKEN_SECONDS: Final = TOKEN_SECONDS - AUTHORIZER_SECONDS

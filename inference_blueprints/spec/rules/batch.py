@@ -101,6 +101,19 @@ def inputs_are_the_teams(spec: Spec) -> Iterator[Finding]:
                 yield Finding(path, message)
 
 
+def priorities_are_the_teams(spec: Spec) -> Iterator[Finding]:
+    """Check that the priority of a schedule is not above the highest of its team."""
+    highest = {team.name: team.max_priority for _, team in usable(spec.teams)}
+    for index, schedule in usable(_schedules(spec)):
+        priority, most = schedule.manifest.priority, highest.get(schedule.team)
+        if priority is not None and most is not None and priority > most:
+            message = (
+                f"got {priority}, jobs of team {quote(schedule.team)} may have at most {most}; lower it, or "
+                "raise the team's maxPriority"
+            )
+            yield Finding(("spec", "batch", "schedules", index, "manifest", "priority"), message)
+
+
 def rows_have_a_template(spec: Spec) -> Iterator[Finding]:
     """Check that a schedule that reads rows has a template for requests."""
     for index, schedule in usable(_schedules(spec)):

@@ -94,6 +94,7 @@ RULES: tuple[Rule, ...] = (
     batch.schedule_has_a_queue,
     batch.schedule_has_a_team,
     batch.inputs_are_the_teams,
+    batch.priorities_are_the_teams,
     batch.rows_have_a_template,
     batch_policy.queue_is_not_a_prefix_of_the_platform,
     batch_policy.teams_fit_a_policy,

@@ -19,7 +19,7 @@ from batch.jobs.configuration import Queue
 from batch.jobs.fields import Fields
 from batch.jobs.job_record import Job
 from batch.jobs.job_table import KeyReusedError, Once
-from batch.jobs.manifest import ENDPOINTS, PRIORITIES, JobManifest
+from batch.jobs.manifest import ENDPOINTS, JobManifest, read_priority
 from batch.jobs.record_table import StateConflictError, UnknownCursorError
 from batch.jobs.settings import BatchPlatform
 from batch.jobs.signal_choice import read_signal
@@ -141,13 +141,10 @@ class Batches:
         options = Fields(metadata, prefix="metadata.")
         queue = choose_queue(options, self._configuration, lambda: self._beginning(inputs))
         most_usd = request.team.monthly_budget_usd
-        least, most = PRIORITIES
         manifest = JobManifest(
             inputs=inputs,
             endpoint=endpoint,
-            priority=int(
-                options.number("priority", default=queue.priority, least=least, most=most, whole=True)
-            ),
+            priority=read_priority(options, queue, request.team),
             deadline_hours=min(hours, queue.deadline_hours),
             budget_usd=options.number("budget_usd", default=most_usd, least=0, most=most_usd),
             skip_invalid=options.flag("skip_invalid"),

@@ -73,12 +73,15 @@ class BatchTeam(JsonRecord):
         Monthly cost limit of the team's jobs, in dollars.
     data_prefixes
         Prefixes in S3, ``s3://bucket/prefix/``, that may contain inputs and images.
+    max_priority
+        Highest priority of its jobs.
     """
 
     name: str
     principals: tuple[str, ...]
     monthly_budget_usd: float
     data_prefixes: tuple[str, ...] = ()
+    max_priority: int = 100
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,7 +110,7 @@ class RowChecks:
 
 def _template_faults(template: RequestTemplate, endpoint: str) -> Iterator[str]:
     """Iterate over the problems of a template other than those of its text."""
-    for fault in parameter_faults(template.parameters):
+    for fault in parameter_faults(template.parameters, endpoint):
         yield f"template.parameters: {fault.removeprefix('body.')}"
     for name in sorted({"messages", *_PROMPT_FIELDS.values()} & set(template.parameters)):
         yield f"template.parameters: {name}: is set by the template; leave it out"
