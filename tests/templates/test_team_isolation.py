@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.spec.rules.batch_policy import policy_bytes
+from inference_blueprints.contracts import batch_keys
+from inference_blueprints.spec.rules.batch_policy import RESERVED_NAMES, policy_bytes
 from inference_blueprints.spec.types import Batch, Team
 from tests.templates.checks.access import ACCOUNT, ALL_OF_S3, BUCKET, EMPTIES, Policies, policies_of, uses
 from tests.templates.conftest import Synthesise
@@ -156,6 +157,12 @@ def test_a_rule_of_the_blueprint_knows_how_long_the_policy_may_become(policies: 
         spelled = spelled.replace(short, longest)
     estimate = policy_bytes(batch, teams)
     assert 0.85 * estimate < len(spelled) <= estimate
+
+
+def test_no_queue_may_have_the_name_of_a_prefix_of_the_platform() -> None:
+    assert {f"{name}/" for name in RESERVED_NAMES} == {
+        value for name, value in vars(batch_keys).items() if name.endswith("_PREFIX")
+    }
 
 
 # Each mutation changes the statements of the bucket's policy as a mistake in the code would.

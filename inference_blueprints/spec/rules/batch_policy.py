@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
-from inference_blueprints.contracts.batch_keys import FILES_PREFIX, JOBS_PREFIX, UPLOADS_PREFIX
 from inference_blueprints.errors import Finding
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.types import Batch, Spec, Team
@@ -26,7 +25,8 @@ _COMMON_BYTES: Final = 1900
 _PREFIX_COPIES: Final = 2
 _PRINCIPAL_COPIES: Final = 3
 _HOURS_PER_DAY: Final = 24
-_RESERVED: Final = tuple(each.rstrip("/") for each in (JOBS_PREFIX, FILES_PREFIX, UPLOADS_PREFIX))
+#: First parts of the keys of `inference_blueprints.contracts.batch_keys`.
+RESERVED_NAMES: Final = ("jobs", "files", "uploads")
 
 
 def policy_bytes(batch: Batch, teams: list[Team]) -> int:
@@ -78,9 +78,9 @@ def objects_outlive_jobs(spec: Spec) -> Iterator[Finding]:
 def queue_is_not_a_prefix_of_the_platform(spec: Spec) -> Iterator[Finding]:
     """Check that no queue has the name of a prefix that the platform uses in the bucket."""
     for index, queue in usable(spec.batch.queues if spec.batch else ()):
-        if queue.name in _RESERVED:
+        if queue.name in RESERVED_NAMES:
             message = (
                 f"got {quote(queue.name)}, the platform keeps its own objects below "
-                f"{', '.join(map(quote, _RESERVED))}; use another name"
+                f"{', '.join(map(quote, RESERVED_NAMES))}; use another name"
             )
             yield Finding(("spec", "batch", "queues", index, "name"), message)

@@ -18,6 +18,8 @@ from typing import Any
 from batch.preparation.rendering import Prompts, RenderingError
 
 _MIB = 2**20
+# Answers a request, and returns the function that answers the next one.
+_Answer = Callable[[Mapping[str, Any]], "tuple[_Answer, dict[str, str]]"]
 
 
 def main(socket: str, memory_bytes: str, row_seconds: str, total_seconds: str) -> None:
@@ -34,7 +36,7 @@ def main(socket: str, memory_bytes: str, row_seconds: str, total_seconds: str) -
     resource.setrlimit(resource.RLIMIT_AS, (int(memory_bytes),) * 2)
     resource.setrlimit(resource.RLIMIT_CPU, (int(total_seconds),) * 2)
     too_large = f"template: rendering needs more than {int(memory_bytes) // _MIB} MiB of memory"
-    answer = _first
+    answer: _Answer = _first
     with Connection(int(socket)) as link:
         while True:
             try:
@@ -48,9 +50,6 @@ def main(socket: str, memory_bytes: str, row_seconds: str, total_seconds: str) -
             except MemoryError:
                 encoded = json.dumps({"too_costly": too_large}).encode()
             link.send_bytes(encoded)
-
-
-_Answer = Callable[[Mapping[str, Any]], "tuple[_Answer, dict[str, str]]"]
 
 
 def _first(question: Mapping[str, Any]) -> tuple[_Answer, dict[str, str]]:
