@@ -81,9 +81,7 @@ class BatchStack(cdk.Stack):
             code=[runtime / "batch", runtime / "signals"],
             configuration={
                 "platform": platform,
-                "queues": [
-                    _queue(queue, by_name[queue.model], plan, batch.workers) for queue in batch.queues
-                ],
+                "queues": [_queue(queue, by_name[queue.model], plan, batch) for queue in batch.queues],
                 "teams": [team.model_dump(by_alias=True) for team in teams],
                 **({"signals": _signals(signal_store)} if signal_store else {}),
             },
@@ -174,7 +172,7 @@ class BatchStack(cdk.Stack):
         ]
 
 
-def _queue(queue: BatchQueue, model: Model, plan: ServingPlan, workers: BatchWorkers) -> dict[str, Any]:
+def _queue(queue: BatchQueue, model: Model, plan: ServingPlan, batch: Batch) -> dict[str, Any]:
     """Return a queue in the format that the functions read."""
     peak = model.workload.peak_requests_per_second
     return {
@@ -182,6 +180,7 @@ def _queue(queue: BatchQueue, model: Model, plan: ServingPlan, workers: BatchWor
         "model": queue.model,
         "priority": queue.priority,
         "deadlineHours": queue.deadline_hours,
+        "keepDays": batch.keep_days,
         "capacity": {
             # At the peak, workers read and write at the same time. Doing only one of them is twice as fast.
             "inputTokensPerSecond": 2 * peak * model.workload.input_tokens,
@@ -190,7 +189,7 @@ def _queue(queue: BatchQueue, model: Model, plan: ServingPlan, workers: BatchWor
             "usdPerMillionOutputTokens": queue.rates.usd_per_million_output_tokens,
             # Calculated for the maximum number of workers: shards without a worker wait in the queue, which
             # then scales out the workers.
-            "places": workers.max * SHARDS_PER_WORKER,
+            "places": batch.workers.max * SHARDS_PER_WORKER,
         },
         "limits": {"requestTokens": _longest_request(plan, model)},
     }

@@ -10,6 +10,9 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
+from inference_blueprints.contracts.batch_keys import FILES_PREFIX, JOBS_PREFIX, UPLOADS_PREFIX
+from inference_blueprints.contracts.batch_limits import MAX_FILE_DAYS, UPLOAD_DAYS
+from inference_blueprints.contracts.batch_names import batch_role_path
 from inference_blueprints.spec.types import Batch, SignalStore, Team
 from inference_constructs.storage.data_bucket import DataBucket
 from inference_constructs.storage.log_bucket import LogBucket
@@ -60,14 +63,15 @@ class DataStack(cdk.Stack):
         output = cdk.CfnOutput(self, "WeightsBucketName", value=self.weights_bucket.bucket_name)
         # Imported by the output's name: other stacks need the bucket's name in their policies at synthesis.
         self.weights_bucket_name = cdk.Fn.get_stack_output(self.stack_name, output.node.id, region=env.region)
-        self.batch = self._add_batch(batch, teams, retain=retain) if batch else None
+        self.batch = self._add_batch(batch, teams, platform, retain=retain) if batch else None
         self.signal_history = (
             self._add_signal_history(platform, signal_store, retain=retain) if signal_store else None
         )
 
-    def _add_batch(self, batch: Batch, teams: Sequence[Team], *, retain: bool) -> BatchStore:
-        """Add the tables and bucket of batch jobs, and let teams write manifests below their prefixes."""
+    def _add_batch(self, batch: Batch, teams: Sequence[Team], platform: str, *, retain: bool) -> BatchStore:
+        """Add the tables and bucket of batch jobs. Each team may write manifests below its own prefixes."""
         from inference_constructs.batch.batch_store import BatchStore
+        from inference_constructs.batch.team_isolation import isolate_teams
         from inference_constructs.storage.batch_job_table import BatchJobTable
         from inference_constructs.storage.batch_progress_table import BatchProgressTable
 
@@ -78,18 +82,33 @@ class DataStack(cdk.Stack):
             log_bucket=self.log_bucket,
             retain=retain,
             sends_events=True,
+            expire_days={
+                JOBS_PREFIX: batch.keep_days,
+                FILES_PREFIX: MAX_FILE_DAYS + 1,
+                UPLOADS_PREFIX: UPLOAD_DAYS,
+                **{f"{queue.name}/": batch.keep_days for queue in batch.queues},
+            },
+            noncurrent_days=1,
         )
         for team in teams:
             bucket.grant_upload(
                 [iam.ArnPrincipal(arn) for arn in team.principals],
                 key_patterns=[f"{queue.name}/{team.name}/*" for queue in batch.queues],
             )
+        role_path = batch_role_path(platform)
+        isolate_teams(
+            bucket,
+            teams={team.name: team.principals for team in teams},
+            queues=[queue.name for queue in batch.queues],
+            role_path=role_path,
+        )
         return BatchStore.from_resources(
             self,
             jobs=BatchJobTable(self, "Jobs", encryption_key=self.encryption_key, retain=retain),
             progress=BatchProgressTable(self, "Progress", encryption_key=self.encryption_key),
             bucket=bucket,
             encryption_key=self.encryption_key,
+            role_path=role_path,
         )
 
     def _add_signal_history(self, platform: str, signal_store: SignalStore, *, retain: bool) -> str:

@@ -48,7 +48,7 @@ def token(name_or_path: NameOrPath, output: OutputOption = Output.TEXT) -> None:
     """Print a token for the batch API. OpenAI clients use it as `api_key`."""
     import boto3
 
-    from inference_blueprints.contracts.batch_limits import TOKEN_SECONDS
+    from inference_blueprints.contracts.batch_limits import ACCEPTED_TOKEN_SECONDS
     from inference_blueprints.deployment.batch.client_token import batch_token
 
     blueprint, _ = _described(name_or_path)
@@ -56,10 +56,10 @@ def token(name_or_path: NameOrPath, output: OutputOption = Output.TEXT) -> None:
     session = boto3.Session(region_name=region)
     signed = batch_token(session, platform=blueprint.metadata.name, region=region)
     if output is Output.JSON:
-        print_json({"token": signed, "expiresInSeconds": TOKEN_SECONDS})
+        print_json({"token": signed, "expiresInSeconds": ACCEPTED_TOKEN_SECONDS})
         return
     print(signed)
-    _say("valid for 15 minutes, or until the credentials that signed it expire")
+    _say("accepted for 10 minutes, or until the credentials that signed it expire")
 
 
 @app.command()

@@ -122,8 +122,8 @@ def status(run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY, output: OutputOp
 
 @app.command()
 def token(run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY, output: OutputOption = Output.TEXT) -> None:
-    """Print a token for the running platform's batch API. It is valid for 15 minutes."""
-    from inference_blueprints.contracts.batch_limits import TOKEN_SECONDS
+    """Print a token for the running platform's batch API. It is accepted for 10 minutes."""
+    from inference_blueprints.contracts.batch_limits import ACCEPTED_TOKEN_SECONDS
     from inference_blueprints.local import run_state
     from inference_blueprints.local.batch.api_listener import local_token
 
@@ -134,7 +134,7 @@ def token(run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY, output: OutputOpt
         )
     signed = local_token(state.batch)
     if output is Output.JSON:
-        print_json({"token": signed, "expiresInSeconds": TOKEN_SECONDS})
+        print_json({"token": signed, "expiresInSeconds": ACCEPTED_TOKEN_SECONDS})
     else:
         print(signed)
 

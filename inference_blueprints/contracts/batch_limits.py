@@ -91,8 +91,19 @@ MAX_RESIZES_PER_RUN: Final = 50
 MAX_REQUEST_BYTES: Final = 4 * _MIB
 #: Bytes of a file that is uploaded in parts. The API joins them well within the 29 s that API Gateway waits.
 MAX_UPLOAD_BYTES: Final = 512 * _MIB
+#: Longest lifetime of an input, and of the files of a job: OpenAI's limit of `expires_after.seconds` and
+#: `output_expires_after.seconds` is 2,592,000 (https://platform.openai.com/docs/api-reference/batch/create).
+MAX_FILE_DAYS: Final = 30
+#: Shortest lifetime in seconds, by the same page.
+MIN_FILE_SECONDS: Final = 3600
+#: Days after which the parts of an upload are deleted. An upload accepts parts for an hour.
+UPLOAD_DAYS: Final = 2
 #: Jobs on one page of the list.
 MAX_LISTED_JOBS: Final = 100
-#: Lifetime of a token: STS accepts a presigned request for no longer
+#: Validity of the signature of a token: STS accepts a presigned request for no longer
 #: (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html).
 TOKEN_SECONDS: Final = 900
+#: Time for which API Gateway caches the result for a token. The authorizer refuses tokens that expire sooner.
+AUTHORIZER_SECONDS: Final = 300
+#: Time for which a new token is accepted.
+ACCEPTED_TOKEN_SECONDS: Final = TOKEN_SECONDS - AUTHORIZER_SECONDS

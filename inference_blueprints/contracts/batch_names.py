@@ -7,6 +7,18 @@ from typing import Final
 #: Output of the stack `<platform>-Batch`: the base URL of the API, which ends in `/v1`.
 API_OUTPUT: Final = "BatchApiAddress"
 
+
+def batch_role_path(platform: str) -> str:
+    """Return the IAM path of the roles that run a platform's jobs. The bucket's policy tells them by it.
+
+    Parameters
+    ----------
+    platform
+        `metadata.name`.
+    """
+    return f"/inference-blueprints/{platform}/batch/"
+
+
 # --- The table of jobs, files and uploads. ---
 
 ID_ATTRIBUTE: Final = "id"
@@ -39,7 +51,7 @@ JOB_ENDED_EVENT: Final = "Batch Job State Change"
 #: Label of the map whose children are shards; it is part of the ARN of its map runs.
 SHARD_MAP_LABEL: Final = "Shards"
 #: Errors of a worker that occur again in every attempt at the same shard.
-PERMANENT_ERRORS: Final = ("InvalidJobError", "MissingObjectError", "RenderingError")
+PERMANENT_ERRORS: Final = ("InvalidJobError", "MissingObjectError")
 
 # --- Metrics in CloudWatch. ---
 

@@ -41,6 +41,7 @@ def batches(draw: Draw, models: Sequence[str], account: str) -> Document:
             "name": name,
             "principals": [f"arn:aws:iam::{account}:{kind}/{name}"],
             "monthlyBudgetUsd": draw(st.sampled_from([1, 5000.5])),
+            **draw(_optional(maxPriority=st.sampled_from([0, 100]))),
             **draw(_optional(dataPrefixes=st.sampled_from([[], [f"s3://{name}-data/"], ["s3://all/a/"]]))),
         }
         for name, kind in (("ads", "role"), ("search", "user/team"))[: draw(st.integers(1, 2))]
@@ -61,7 +62,11 @@ def batches(draw: Draw, models: Sequence[str], account: str) -> Document:
         return {"teams": teams}
     store = draw(_stores(teams))
     schedules = draw(_schedules(teams, queues, store.get("signals", ())))
-    batch = {"queues": queues, **schedules, **draw(_optional(workers=_WORKERS))}
+    batch = {
+        "queues": queues,
+        **schedules,
+        **draw(_optional(workers=_WORKERS, keepDays=st.sampled_from([29, 365]))),
+    }
     return {"teams": teams, "batch": batch, **({"signalStore": store} if store else {})}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.templates.conftest import Synthesise
@@ -27,6 +29,32 @@ def test_no_bucket_is_public_or_speaks_plain_http(base_templates: Templates) -> 
     plain = {"Bool": {"aws:SecureTransport": "false"}}
     denied = [s for policy in policies for s in statements(policy) if s.get("Condition") == plain]
     assert [s["Effect"] for s in denied] == ["Deny", "Deny"]
+
+
+def test_objects_of_batch_expire_by_prefix(synthesise: Synthesise) -> None:
+    def with_batch(spec: dict[str, Any]) -> None:
+        rates = {"usdPerMillionInputTokens": 1, "usdPerMillionOutputTokens": 1}
+        team = {"name": "ads", "principals": ["arn:aws:iam::111122223333:role/A"], "monthlyBudgetUsd": 1}
+        queue = {"name": "nightly", "model": "qwen3-8b", "rates": rates}
+        spec.update(teams=[team], batch={"queues": [queue], "keepDays": 9})
+
+    [rules] = [
+        each["LifecycleConfiguration"]["Rules"]
+        for each in synthesise(with_batch).properties("AWS::S3::Bucket", "Data")
+        if "NotificationConfiguration" in each
+    ]
+    assert {rule["Prefix"]: rule["ExpirationInDays"] for rule in rules if "Prefix" in rule} == {
+        "jobs/": 9,
+        "files/": 31,
+        "uploads/": 2,
+        "nightly/": 9,
+    }
+    [versions] = [
+        rule["NoncurrentVersionExpiration"] for rule in rules if "NoncurrentVersionExpiration" in rule
+    ]
+    assert versions == {"NoncurrentDays": 1}
+    assert [rule for rule in rules if rule.get("ExpiredObjectDeleteMarker")]
+    assert {rule["Status"] for rule in rules} == {"Enabled"}
 
 
 def test_the_key_rotates(base_templates: Templates) -> None:

@@ -61,7 +61,7 @@ def granting() -> Granting:
     stack = cdk.Stack(cdk.App(context=context), "Stack", env=cdk.Environment(account=ACCOUNT, region=REGION))
     key = kms.Key(stack, "Key")
     queue = BatchShardQueue(stack, "Shards")
-    store = BatchStore("records", "progress", "objects", key)
+    store = BatchStore("records", "progress", "objects", key, "/jobs/")
     machine = sfn.StateMachine(stack, "Machine", definition_body=sfn.DefinitionBody.from_string(DEFINITION))
     return Granting(
         stack=stack,

@@ -22,6 +22,7 @@ def add_function(
     timeout_seconds: int,
     memory_mib: int,
     environment: Mapping[str, str],
+    role_path: str,
     layer_arns: Sequence[str] = (),
     vpc: ec2.IVpc | None = None,
     security_groups: Sequence[ec2.ISecurityGroup] | None = None,
@@ -40,6 +41,8 @@ def add_function(
         Limits. Lambda allocates CPU in proportion to memory.
     environment
         Environment variables.
+    role_path
+        IAM path of the role.
     layer_arns
         Layers with packages that the code does not contain.
     vpc, security_groups
@@ -49,7 +52,12 @@ def add_function(
     undelivered
         Queue of events for which all calls failed. Only callers that do not wait for the result need it.
     """
-    role = iam.Role(scope, f"{construct_id}Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+    role = iam.Role(
+        scope,
+        f"{construct_id}Role",
+        assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
+        path=role_path,
+    )
     log = logs.LogGroup(
         scope,
         f"{construct_id}Log",

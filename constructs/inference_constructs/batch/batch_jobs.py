@@ -171,6 +171,7 @@ class BatchJobs(Construct):
             timeout_seconds=properties.timeout_seconds,
             memory_mib=properties.memory_mib,
             environment={**environment, **properties.environment},
+            role_path=self._store.role_path,
             layer_arns=self._parquet_layers if properties.reads_parquet else (),
             reserved=properties.reserved,
             undelivered=self.undelivered if properties.takes_events else None,
@@ -263,6 +264,7 @@ class BatchJobs(Construct):
                 level=sfn.LogLevel.ERROR,
             ),
         )
+        cast("iam.CfnRole", machine.role.node.default_child).path = self._store.role_path
         grants = [
             # `Function.grant_invoke` would also allow its versions and aliases.
             iam.Grant.add_to_principal(

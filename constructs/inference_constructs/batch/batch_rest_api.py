@@ -14,7 +14,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from inference_constructs.batch.job_functions import AUTHORIZER_SECONDS
+from inference_blueprints.contracts.batch_limits import AUTHORIZER_SECONDS
 from inference_constructs.findings import acknowledge
 
 #: Below the functions' concurrency, and far above the needs of hundreds of teams: a job has many requests.

@@ -30,11 +30,13 @@ class BatchStore:
         Name of the bucket of inputs and results.
     encryption_key
         KMS key of the tables and the bucket. They are in the key's account and region.
+    role_path
+        IAM path that a role must have to use the objects of jobs: the policy of the bucket denies all others.
 
     Examples
     --------
     >>> store = BatchStore.from_resources(  # doctest: +SKIP
-    ...     data_stack, jobs=jobs, progress=progress, bucket=bucket, encryption_key=key
+    ...     data_stack, jobs=jobs, progress=progress, bucket=bucket, encryption_key=key, role_path="/jobs/"
     ... )
     >>> store.grant_objects(role, "jobs/*", "s3:GetObject")  # doctest: +SKIP
     >>> store.grant_decrypt(role)  # doctest: +SKIP
@@ -44,6 +46,7 @@ class BatchStore:
     progress_table_name: str
     bucket_name: str
     encryption_key: kms.IKey
+    role_path: str
 
     @classmethod
     def from_resources(
@@ -54,6 +57,7 @@ class BatchStore:
         progress: BatchProgressTable,
         bucket: s3.IBucket,
         encryption_key: kms.IKey,
+        role_path: str,
     ) -> BatchStore:
         """Return the store of these resources. Their names become outputs of their stack.
 
@@ -67,6 +71,8 @@ class BatchStore:
             The bucket.
         encryption_key
             KMS key of the tables and the bucket.
+        role_path
+            IAM path of the roles that use the bucket.
         """
 
         def exported(output: str, name: str) -> str:
@@ -80,6 +86,7 @@ class BatchStore:
             progress_table_name=progress_table_name,
             bucket_name=bucket_name,
             encryption_key=encryption_key,
+            role_path=role_path,
         )
 
     @property

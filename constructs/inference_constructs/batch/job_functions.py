@@ -7,10 +7,7 @@ from dataclasses import dataclass, field
 
 from inference_blueprints.contracts import batch_environment
 from inference_blueprints.contracts.batch_keys import FILES_PREFIX, JOBS_PREFIX, UPLOADS_PREFIX, JobKeys
-from inference_blueprints.contracts.batch_limits import RESERVED_CALLS
-
-#: Time for which API Gateway caches the result for a token. The authorizer refuses tokens that expire sooner.
-AUTHORIZER_SECONDS = 300
+from inference_blueprints.contracts.batch_limits import AUTHORIZER_SECONDS, RESERVED_CALLS
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,7 @@ class WorkerDeployment(Construct):
             cluster_name=cluster_name,
             namespace=chart.namespace,
             service_accounts=[release],
+            role_path=worker.store.role_path,
         )
         acknowledge_grants(identity, worker.grant_run(identity), WILDCARDS)
         HelmRelease(

@@ -136,7 +136,12 @@ class WorkerService(Construct):
 
     def _task_role(self) -> iam.IRole:
         """Add the role with the worker's permissions."""
-        role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("ecs-tasks.amazonaws.com"))
+        role = iam.Role(
+            self,
+            "Role",
+            assumed_by=iam.ServicePrincipal("ecs-tasks.amazonaws.com"),
+            path=self._worker.store.role_path,
+        )
         acknowledge_grants(role, self._worker.grant_run(role), WILDCARDS)
         return role
 

@@ -46,6 +46,8 @@ class PodIdentity(Construct):
         Statements of the inline policy that grants cannot express, such as statements with IDs or conditions.
     managed_policy_arns
         ARNs of additional managed policies of the role.
+    role_path
+        IAM path of the role; None for ``/``.
 
     Examples
     --------
@@ -65,6 +67,7 @@ class PodIdentity(Construct):
         service_accounts: Sequence[str],
         statements: Sequence[Statement] = (),
         managed_policy_arns: Sequence[str] = (),
+        role_path: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
         self._statements = list(statements)
@@ -73,6 +76,7 @@ class PodIdentity(Construct):
             "Role",
             assume_role_policy_document=_TRUST,
             managed_policy_arns=list(managed_policy_arns) or None,
+            path=role_path,
             policies=_inline_policies(self._statements),
         )
         self._principal = _PodPrincipal(self)

@@ -75,6 +75,7 @@ class SignalPublisher(Construct):
                 "SIGNALS_PORT": signals.port,
                 "SIGNALS_USER": signals.writer,
             },
+            role_path=store.role_path,
             vpc=signals.vpc,
             security_groups=[security_group],
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 import aws_cdk as cdk
@@ -25,6 +25,10 @@ class DataBucket(s3.Bucket):
         Whether the bucket outlives its stack; otherwise its objects are deleted with it.
     sends_events
         Whether new objects produce EventBridge events.
+    expire_days
+        Age at which an object is deleted, in days, by prefix. Objects below no prefix are kept.
+    noncurrent_days
+        Days for which a replaced or deleted version is kept.
     """
 
     def __init__(
@@ -36,6 +40,8 @@ class DataBucket(s3.Bucket):
         log_bucket: s3.IBucket,
         retain: bool,
         sends_events: bool = False,
+        expire_days: Mapping[str, int] | None = None,
+        noncurrent_days: int = 30,
     ) -> None:
         super().__init__(
             scope,
@@ -48,8 +54,14 @@ class DataBucket(s3.Bucket):
             lifecycle_rules=[
                 s3.LifecycleRule(
                     abort_incomplete_multipart_upload_after=cdk.Duration.days(7),
-                    noncurrent_version_expiration=cdk.Duration.days(30),
-                )
+                    noncurrent_version_expiration=cdk.Duration.days(noncurrent_days),
+                ),
+                *(
+                    s3.LifecycleRule(prefix=prefix, expiration=cdk.Duration.days(days))
+                    for prefix, days in (expire_days or {}).items()
+                ),
+                # What remains of an object whose versions have all expired.
+                *([s3.LifecycleRule(expired_object_delete_marker=True)] if expire_days else []),
             ],
             removal_policy=cdk.RemovalPolicy.RETAIN if retain else cdk.RemovalPolicy.DESTROY,
             auto_delete_objects=not retain,

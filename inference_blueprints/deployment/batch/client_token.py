@@ -1,6 +1,6 @@
 """Tokens for clients of the batch API that cannot sign their requests.
 
-A token is a signed request to STS, which identifies the signer. It is valid for 15 minutes and for one
+A token is a signed request to STS, which identifies the signer. It is accepted for 10 minutes, by one
 platform, whose authorizer checks it (`runtime/batch/authorizer`). It needs no permission
 (https://docs.aws.amazon.com/STS/latest/APIReference/API_GetCallerIdentity.html).
 """

@@ -11,10 +11,6 @@ from inference_blueprints.spec.rules.duplicate_names import duplicate_names
 from inference_blueprints.spec.types import BatchQueue, BatchSchedule, BatchWorkers, Spec
 from inference_blueprints.spec.wording import Path, allowed, quote, suggestion
 
-#: A bucket policy has 20 KB. Each prefix uses up to 170 bytes, each principal up to 100
-#: (https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucket-policies.html).
-MOST_PREFIXES = 60
-MOST_PRINCIPALS = 60
 _WORKERS = ("spec", "batch", "workers")
 
 
@@ -105,6 +101,19 @@ def inputs_are_the_teams(spec: Spec) -> Iterator[Finding]:
                 yield Finding(path, message)
 
 
+def priorities_are_the_teams(spec: Spec) -> Iterator[Finding]:
+    """Check that the priority of a schedule is not above the highest of its team."""
+    highest = {team.name: team.max_priority for _, team in usable(spec.teams)}
+    for index, schedule in usable(_schedules(spec)):
+        priority, most = schedule.manifest.priority, highest.get(schedule.team)
+        if priority is not None and most is not None and priority > most:
+            message = (
+                f"got {priority}, jobs of team {quote(schedule.team)} may have at most {most}; lower it, or "
+                "raise the team's maxPriority"
+            )
+            yield Finding(("spec", "batch", "schedules", index, "manifest", "priority"), message)
+
+
 def rows_have_a_template(spec: Spec) -> Iterator[Finding]:
     """Check that a schedule that reads rows has a template for requests."""
     for index, schedule in usable(_schedules(spec)):
@@ -118,27 +127,6 @@ def rows_have_a_template(spec: Spec) -> Iterator[Finding]:
                     "manifest.template"
                 )
                 yield Finding(path, message)
-
-
-def manifests_fit_a_policy(spec: Spec) -> Iterator[Finding]:
-    """Check that one bucket policy can hold the permissions of all teams to write manifests."""
-    batch = spec.batch
-    if batch is None:
-        return
-    pairs = len(batch.queues) * len(spec.teams)
-    if pairs > MOST_PREFIXES:
-        message = (
-            f"got {len(batch.queues)} queues and {len(spec.teams)} teams, which need {pairs} prefixes for "
-            f"manifests; a bucket policy has room for {MOST_PREFIXES}: use fewer queues or teams"
-        )
-        yield Finding(("spec", "batch", "queues"), message)
-    principals = sum(len(team.principals) for _, team in usable(spec.teams))
-    if principals > MOST_PRINCIPALS:
-        message = (
-            f"got {principals} principals in all teams, a bucket policy has room for {MOST_PRINCIPALS}; "
-            "use roles that several people share"
-        )
-        yield Finding(("spec", "teams"), message)
 
 
 def workers_run_in_one_place(spec: Spec) -> Iterator[Finding]:

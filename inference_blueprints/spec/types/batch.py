@@ -25,6 +25,8 @@ class Team(Section):
     """ARNs of the IAM roles and users that belong to the team."""
     monthly_budget_usd: float = Field(gt=0.0, le=1_000_000_000.0)
     """Budget per calendar month, in US dollars. At the limit, no job is admitted; running jobs continue."""
+    max_priority: int = Field(default=100, ge=0, le=100)
+    """Highest priority that a job of the team may have. A queue's default above it is lowered to it."""
     data_prefixes: list[S3Folder] = Field(default_factory=list, max_length=20)
     """S3 prefixes that hold the input files and images of the team, such as `s3://bucket/folder/`."""
 
@@ -32,7 +34,8 @@ class Team(Section):
 class Rates(Section):
     """Prices that teams are charged. `blueprints plan` shows the cost of the platform itself."""
 
-    usd_per_million_input_tokens: float = Field(ge=0.0, le=1000.0)
+    # Every request has a prompt, so no job costs 0 dollars and passes every budget.
+    usd_per_million_input_tokens: float = Field(gt=0.0, le=1000.0)
     """US dollars per million prompt tokens."""
     usd_per_million_output_tokens: float = Field(ge=0.0, le=1000.0)
     """US dollars per million answer tokens."""
@@ -145,5 +148,7 @@ class Batch(Section):
     """Queues of jobs."""
     schedules: list[BatchSchedule] = Field(default_factory=list, max_length=50)
     """Jobs that start on a schedule."""
+    keep_days: int = Field(default=30, ge=1, le=365)
+    """Days after which S3 deletes manifests, intermediate objects and results of jobs."""
     workers: BatchWorkers = default({})
     """Workers that run the jobs. Without it, one to four workers per model."""

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from batch.api.api_errors import ApiError, invalid, not_found
 from batch.api.api_request import ApiRequest, header, json_fields, query_fields
+from batch.api.files import read_lifetime
 from batch.api.presentation import batch_object, list_object
 from batch.api.queue_choice import BEGINNING_BYTES, choose_queue
 from batch.completion.redriving import NotRedrivableError, Redriver
@@ -18,7 +19,7 @@ from batch.jobs.configuration import Queue
 from batch.jobs.fields import Fields
 from batch.jobs.job_record import Job
 from batch.jobs.job_table import KeyReusedError, Once
-from batch.jobs.manifest import ENDPOINTS, PRIORITIES, JobManifest
+from batch.jobs.manifest import ENDPOINTS, JobManifest, read_priority
 from batch.jobs.record_table import StateConflictError, UnknownCursorError
 from batch.jobs.settings import BatchPlatform
 from batch.jobs.signal_choice import read_signal
@@ -136,23 +137,20 @@ class Batches:
         inputs = self._inputs(fields, file_id, request)
         window, hours = _window(fields)
         metadata = fields.metadata()
-        # The bucket's lifecycle rule, which belongs to the platform, deletes the output of a job.
-        fields.mapping("output_expires_after")
+        output_seconds = read_lifetime(fields, "output_expires_after")
         options = Fields(metadata, prefix="metadata.")
         queue = choose_queue(options, self._configuration, lambda: self._beginning(inputs))
         most_usd = request.team.monthly_budget_usd
-        least, most = PRIORITIES
         manifest = JobManifest(
             inputs=inputs,
             endpoint=endpoint,
-            priority=int(
-                options.number("priority", default=queue.priority, least=least, most=most, whole=True)
-            ),
+            priority=read_priority(options, queue, request.team),
             deadline_hours=min(hours, queue.deadline_hours),
             budget_usd=options.number("budget_usd", default=most_usd, least=0, most=most_usd),
             skip_invalid=options.flag("skip_invalid"),
             signal=read_signal(options, self._configuration.signals_of(request.team.name), endpoint=endpoint),
             metadata=metadata,
+            output_seconds=output_seconds,
         )
         fields.problems += options.problems
         fields.finish()

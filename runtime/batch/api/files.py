@@ -16,11 +16,10 @@ from batch.jobs.fields import Fields
 from batch.jobs.file_records import FileRecord
 from batch.jobs.record_table import UnknownCursorError
 from batch.jobs.settings import BatchPlatform
+from inference_blueprints.contracts.batch_limits import MAX_FILE_DAYS, MIN_FILE_SECONDS
 
-_DAY_SECONDS = 24 * 3600
-#: Default lifetime of an input, if its sender sets none (30 days, as with OpenAI).
-FILE_SECONDS = 30 * _DAY_SECONDS
-_SHORTEST_SECONDS = 3600
+#: Longest lifetime of a file, and that of an input whose sender sets none (30 days, as with OpenAI).
+_FILE_SECONDS = MAX_FILE_DAYS * 24 * 3600
 _NO_LINES = (".csv", ".gz", ".parquet", ".zip", ".zst")
 _MOST_LISTED = 10_000
 
@@ -140,12 +139,24 @@ def refuse_rows(filename: str, *, param: str) -> None:
 def read_purpose(fields: Fields) -> int:
     """Check the purpose of a file, and return its lifetime in seconds."""
     fields.text("purpose", choices=("batch",))
-    expiry = fields.mapping("expires_after")
+    return read_lifetime(fields, "expires_after") or _FILE_SECONDS
+
+
+def read_lifetime(fields: Fields, name: str) -> int | None:
+    """Return the lifetime of a file in seconds; None without one.
+
+    Parameters
+    ----------
+    name
+        Name of the field, an object with ``anchor`` and ``seconds``
+        (https://platform.openai.com/docs/api-reference/batch/create).
+    """
+    expiry = fields.mapping(name)
     if expiry is None:
-        return FILE_SECONDS
-    inner = Fields(expiry, prefix="expires_after.")
+        return None
+    inner = Fields(expiry, prefix=f"{name}.")
     inner.text("anchor", choices=("created_at",))
-    seconds = inner.number("seconds", default=None, least=_SHORTEST_SECONDS, most=FILE_SECONDS, whole=True)
+    seconds = inner.number("seconds", default=None, least=MIN_FILE_SECONDS, most=_FILE_SECONDS, whole=True)
     inner.close()
     fields.problems += inner.problems
     return int(seconds)

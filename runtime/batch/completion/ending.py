@@ -243,6 +243,7 @@ class Ends:
                 bucket=self._bucket,
                 key=key,
                 created_at=now,
+                expires_at=None if job.output_seconds is None else now + job.output_seconds,
             )
             self._records.files.replace(record)
         return found

@@ -2,30 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from batch.json_record import JsonRecord
-
-
-@dataclass(frozen=True, slots=True)
-class RequestTemplate(JsonRecord):
-    """Rules to turn a row into a request.
-
-    Parameters
-    ----------
-    text
-        Jinja2 template of the prompt.
-    image_fields
-        Fields of a row that name images in S3. The images go before the prompt.
-    parameters
-        Further fields of the request's body, such as ``max_tokens``.
-    """
-
-    text: str
-    image_fields: tuple[str, ...] = ()
-    parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +21,6 @@ class JobDescription(JsonRecord):
         Seconds since 1970.
     data_prefixes
         Prefixes in S3, ``s3://bucket/prefix/``, from which images may be read.
-    template
-        Rules to turn rows into requests; None if lines have bodies.
     attempt
         Number of the attempt that this deadline belongs to.
     """
@@ -54,5 +31,4 @@ class JobDescription(JsonRecord):
     endpoint: str
     deadline: float
     data_prefixes: tuple[str, ...] = ()
-    template: RequestTemplate | None = None
     attempt: int = 1

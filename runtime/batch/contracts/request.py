@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
-from batch.contracts.job_description import RequestTemplate
 from batch.json_record import JsonRecord
 
 #: Input formats: one request or row per line as JSON, rows as CSV, or Parquet.
@@ -97,6 +97,25 @@ class Publication(JsonRecord):
     signal: str
     version: int
     ttl_seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class RequestTemplate(JsonRecord):
+    """Rules to turn a row into a request.
+
+    Parameters
+    ----------
+    text
+        Jinja2 template of the prompt.
+    image_fields
+        Fields of a row that name images in S3. The images go before the prompt.
+    parameters
+        Further fields of the request's body, such as ``max_tokens``.
+    """
+
+    text: str
+    image_fields: tuple[str, ...] = ()
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

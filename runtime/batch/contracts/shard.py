@@ -23,24 +23,24 @@ class ShardLine(JsonRecord):
     custom_id
         The team's name for the request, unique within the job.
     body
-        The request's body, if the input had one.
-    row
-        Values for the job's template, if the worker renders the body.
+        The request's body. That of a row was rendered from the job's template when the input was checked.
+    images
+        Addresses in S3 of images that go before the prompt. The worker inserts them.
     """
 
     ordinal: int
     line: int
     custom_id: str
     tokens: int
-    body: Mapping[str, Any] | None = None
-    row: Mapping[str, Any] | None = None
+    body: Mapping[str, Any]
+    images: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         """Return the line of the file, without its line end.
 
         Text of the team keeps its length: non-ASCII is not escaped.
         """
-        values = {key: value for key, value in self.to_values().items() if value is not None}
+        values = {key: value for key, value in self.to_values().items() if value != ()}
         return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
 
 

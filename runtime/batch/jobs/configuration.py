@@ -48,6 +48,8 @@ class Queue(JsonRecord):
         Throughput and prices of its model.
     limits
         Limits of a job.
+    keep_days
+        Days after which the results of a job are deleted.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Queue(JsonRecord):
     deadline_hours: float
     capacity: Capacity
     limits: JobLimits = field(default_factory=JobLimits)
+    keep_days: int = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +73,15 @@ class BatchTeam(JsonRecord):
         Monthly cost limit of the team's jobs, in dollars.
     data_prefixes
         Prefixes in S3, ``s3://bucket/prefix/``, that may contain inputs and images.
+    max_priority
+        Highest priority of its jobs.
     """
 
     name: str
     principals: tuple[str, ...]
     monthly_budget_usd: float
     data_prefixes: tuple[str, ...] = ()
+    max_priority: int = 100
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,6 +94,8 @@ class Job(JsonRecord):
         Destination of its answers in the signal store, and the counts of published ones.
     metadata
         The team's own notes.
+    output_seconds
+        Lifetime of its output and error file in seconds, from their creation; None if they are kept.
     """
 
     id: str
@@ -122,6 +124,7 @@ class Job(JsonRecord):
     publication: Publication | None = None
     published: Published = field(default_factory=Published)
     metadata: Mapping[str, str] = field(default_factory=dict)
+    output_seconds: int | None = None
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> Self:

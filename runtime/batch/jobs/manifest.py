@@ -21,8 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, cast, get_args
 
-from batch.contracts.job_description import RequestTemplate
-from batch.contracts.request import Input, InputFormat
+from batch.contracts.request import Input, InputFormat, RequestTemplate
 from batch.jobs.configuration import BatchTeam, DeclaredSignal, Queue
 from batch.jobs.fields import Fields, read_object
 from batch.jobs.job_record import JobError
@@ -32,8 +31,8 @@ from batch.jobs.signal_choice import read_signal
 ENDPOINTS: Final = ("/v1/chat/completions", "/v1/completions", "/v1/embeddings")
 #: Formats whose lines may be complete requests.
 LINES: Final = ("jsonl",)
-#: The range is the same for every queue.
-PRIORITIES: Final = (0, 100)
+#: The same for every queue. Each team has its own highest priority.
+LEAST_PRIORITY: Final = 0
 _LONGEST_TEMPLATE: Final = 256 * 1024
 _MOST_INPUTS: Final = 1000
 _INPUT: Final = r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])/(.{1,1024})"
@@ -63,6 +62,8 @@ class JobManifest:
         Signal that the answers are also published to; None if they go only to files.
     metadata
         The team's own notes.
+    output_seconds
+        Lifetime of the job's files, in seconds; None for the longest that the platform allows.
     """
 
     inputs: tuple[Input, ...]
@@ -75,6 +76,7 @@ class JobManifest:
     template: RequestTemplate | None = None
     signal: DeclaredSignal | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
+    output_seconds: int | None = None
 
 
 def read_manifest(
@@ -104,11 +106,7 @@ def read_manifest(
     manifest = JobManifest(
         inputs=inputs,
         endpoint=endpoint,
-        priority=int(
-            fields.number(
-                "priority", default=queue.priority, least=PRIORITIES[0], most=PRIORITIES[1], whole=True
-            )
-        ),
+        priority=read_priority(fields, queue, team),
         deadline_hours=fields.number(
             "deadlineHours", default=queue.deadline_hours, least=0.01, most=queue.deadline_hours
         ),
@@ -128,6 +126,13 @@ def read_manifest(
                 fields.wrong(f"inputs[{place}]", reason)
     fields.finish()
     return manifest
+
+
+def read_priority(fields: Fields, queue: Queue, team: BatchTeam) -> int:
+    """Read the priority of a job: by default the queue's, and never above the team's highest."""
+    default = min(queue.priority, team.max_priority)
+    most = team.max_priority
+    return int(fields.number("priority", default=default, least=LEAST_PRIORITY, most=most, whole=True))
 
 
 def _inputs(fields: Fields, team: BatchTeam) -> tuple[Input, ...]:

@@ -20,6 +20,7 @@ from batch.jobs.storage import Storage
 from inference_blueprints.contracts.batch_keys import JobKeys
 
 _SECONDS_PER_HOUR = 3600
+_SECONDS_PER_DAY = 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ class Submitter:
 
 
 def _job(submission: SubmittedJob, *, now: int) -> Job:
-    manifest = submission.manifest
+    manifest, kept = submission.manifest, submission.queue.keep_days * _SECONDS_PER_DAY
     return Job(
         id=identifiers.new("batch"),
         team=submission.team.name,
@@ -116,6 +117,7 @@ def _job(submission: SubmittedJob, *, now: int) -> Job:
         input_file_id=submission.input_file_id,
         publication=None if manifest.signal is None else _publication(manifest.signal),
         metadata=manifest.metadata,
+        output_seconds=min(manifest.output_seconds or kept, kept),
     )
 
 

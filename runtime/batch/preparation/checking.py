@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,10 +22,11 @@ from batch.preparation.input_text import InputRow, UnreadableInputError, text_of
 from batch.preparation.line_checks import BadLine, CheckedLine, check_request
 from batch.preparation.line_reader import lines_that_begin_within
 from batch.preparation.parquet import ParquetReader
+from batch.preparation.prompt_renderer import CostlyTemplateError
+from batch.preparation.rendering import RenderingError
 from batch.preparation.row_checks import RowChecks
 from batch.preparation.segment_report import SegmentReport, ShardEntry
 from batch.preparation.segments import Segment
-from batch.rendering import RenderingError
 from inference_blueprints.contracts.batch_keys import JobKeys
 from inference_blueprints.contracts.batch_limits import LINE_BUFFER_BYTES, LINE_OVERHEAD_BYTES
 
@@ -156,6 +158,12 @@ class _Check:
         except RenderingError as error:  # The template itself is invalid, so no row can become a request.
             self._lines = 1
             yield _Found(1, 0, BadLine(None, (str(error),)), "template_error")
+        except (
+            CostlyTemplateError
+        ) as error:  # The rows after this one are not known, so the job must not run.
+            self._lines = max(self._lines, 1)
+            self._unreadable = str(error)
+            yield _Found(self._lines, 0, BadLine(None, (str(error),)), "template_error")
         except UnreadableInputError as error:
             self._lines = max(self._lines, error.line)
             self._unreadable = str(error)
@@ -172,33 +180,45 @@ class _Check:
     def _found_in_lines(self) -> Iterator[_Found]:
         """Check lines of JSON."""
         limit = self._request.limits.line_bytes
-        check = self._checker()
         segment = self._segment
         stream = self._stream(max(segment.start - 1, 0))
         lines = lines_that_begin_within(stream, start=segment.start, end=segment.end, limit=limit)
-        for number, line in enumerate(lines, start=1):
-            self._lines = number
-            if line.size and line.content is None:
-                reason = f"{line.size:,} bytes; a line may have at most {limit:,}"
-                yield _Found(number, 0, BadLine(None, (reason,)), "line_too_long")
-            elif line.content and not line.content.isspace():
-                yield _Found(number, line.size, check(line.content, number))
+        with self._checker() as check:
+            for number, line in enumerate(lines, start=1):
+                self._lines = number
+                if line.size and line.content is None:
+                    reason = f"{line.size:,} bytes; a line may have at most {limit:,}"
+                    yield _Found(number, 0, BadLine(None, (reason,)), "line_too_long")
+                elif line.content and not line.content.isspace():
+                    yield self._measured(number, line.size, check(line.content, number))
 
     def _found_in_rows(self) -> Iterator[_Found]:
         """Check rows of CSV or Parquet."""
         limit = self._request.limits.line_bytes
-        checks = RowChecks(self._request)
-        for row in self._rows():
-            self._lines = row.line
-            if isinstance(row.content, BadLine):
-                yield _Found(row.line, 0, row.content)
-                continue
-            size = _size(row.content)
-            if size > limit:
-                reason = f"{size:,} bytes as JSON; a row may have at most {limit:,}"
-                yield _Found(row.line, 0, BadLine(None, (reason,)), "line_too_long")
-            else:
-                yield _Found(row.line, size, checks.check(row.content, self._place(row.line)))
+        with RowChecks(self._request) as checks:
+            for row in self._rows():
+                self._lines = row.line
+                if isinstance(row.content, BadLine):
+                    yield _Found(row.line, 0, row.content)
+                    continue
+                size = _size(row.content)
+                if size > limit:
+                    reason = f"{size:,} bytes as JSON; a row may have at most {limit:,}"
+                    yield _Found(row.line, 0, BadLine(None, (reason,)), "line_too_long")
+                else:
+                    line = checks.check(row.content, self._place(row.line))
+                    yield self._measured(row.line, size, line)
+
+    def _measured(self, number: int, size: int, line: CheckedLine | BadLine) -> _Found:
+        """Return a checked line with its size. A template may make a long request of a short row."""
+        if self._request.template is None or isinstance(line, BadLine):
+            return _Found(number, size, line)
+        limit = self._request.limits.line_bytes
+        size = _size(line.body)
+        if size > limit:
+            reason = f"the request of this row has {size:,} bytes; it may have at most {limit:,}"
+            return _Found(number, 0, BadLine(line.custom_id, (reason,)), "line_too_long")
+        return _Found(number, size, line)
 
     def _rows(self) -> Iterator[InputRow]:
         if self._source.format == "csv":
@@ -220,12 +240,14 @@ class _Check:
         pieces = self._objects.stream(source.bucket, source.key, start=start, etag=self._segment.etag)
         return pieces if start else text_of(pieces)
 
-    def _checker(self) -> Callable[[bytes, int], CheckedLine | BadLine]:
-        """Return the function that checks a line of JSON, as a request or as a row for the template."""
+    @contextmanager
+    def _checker(self) -> Iterator[Callable[[bytes, int], CheckedLine | BadLine]]:
+        """Yield the function that checks a line of JSON, as a request or as a row for the template."""
         if self._request.template is None:
-            return lambda content, _: check_request(content, self._request)
-        checks = RowChecks(self._request)
-        return lambda content, number: checks.check_json(content, self._place(number))
+            yield lambda content, _: check_request(content, self._request)
+            return
+        with RowChecks(self._request) as checks:
+            yield lambda content, number: checks.check_json(content, self._place(number))
 
     def _place(self, number: int) -> str:
         """Return a name for a row without custom_id, unique within the job."""

@@ -87,7 +87,7 @@ def _shard(name: str, group: Sequence[NumberedLine]) -> Shard:
             custom_id=each.line.custom_id,
             tokens=each.line.input_tokens,
             body=each.line.body,
-            row=each.line.row,
+            images=each.line.images,
         )
         for ordinal, each in enumerate(group)
     ]

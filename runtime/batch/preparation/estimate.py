@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from inference_blueprints.contracts.batch_limits import BYTES_PER_TOKEN
 
+# Fields of a body that engines put into the prompt, or that are as long as one.
+_PROMPTED = ("tools", "functions", "response_format", "structured_outputs", "documents", "suffix")
 # Tokens for the role and the delimiters of a message.
 _TOKENS_PER_MESSAGE = 4
 
@@ -26,10 +29,29 @@ def input_tokens(body: Mapping[str, Any], *, image_tokens: int) -> int:
     image_tokens
         Tokens of an image.
     """
-    tokens = _TOKENS_PER_MESSAGE * len(_messages(body))
+    tokens = _TOKENS_PER_MESSAGE * len(_messages(body)) + _given_tokens(body)
     for kind, value in parts(body):
         tokens += image_tokens if kind == "image" else text_tokens(value)
-    return tokens
+    extras = [body[field] for field in _PROMPTED if body.get(field)]
+    for message in _messages(body):
+        if isinstance(message, dict):
+            extras += [value for key, value in message.items() if key not in ("role", "content") and value]
+    return tokens + sum(text_tokens(json.dumps(each, ensure_ascii=False)) for each in extras)
+
+
+def _given_tokens(body: Mapping[str, Any]) -> int:
+    """Return the number of token identifiers of a prompt or input that is given as such."""
+    return sum(
+        1 if isinstance(each, int) else len(each)
+        for field in ("prompt", "input")
+        for each in _listed(body.get(field))
+        if isinstance(each, int | list)
+    )
+
+
+def _listed(value: object) -> Sequence[Any]:
+    """Return a list; empty for any other type."""
+    return value if isinstance(value, list) else ()
 
 
 def parts(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -82,5 +104,8 @@ def output_tokens(body: Mapping[str, Any], *, default: int) -> int:
         return 0
     limits = (body.get("max_completion_tokens"), body.get("max_tokens"), default)
     limit = next(each for each in limits if each is not None)
-    answers = body.get("n")
-    return int(limit) * (1 if answers is None else int(answers))
+    # The engine generates `best_of` answers and returns `n` of them.
+    answers = max(int(body.get(field) or 1) for field in ("n", "best_of"))
+    # A list of texts or of lists of tokens is a list of prompts. A list of numbers is one prompt.
+    prompts = sum(1 for each in _listed(body.get("prompt")) if not isinstance(each, int))
+    return int(limit) * answers * max(prompts, 1)

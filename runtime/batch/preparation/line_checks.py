@@ -14,6 +14,7 @@ from typing import Any
 from batch.contracts.request import JobRequest
 from batch.preparation.estimate import input_tokens, output_tokens, parts
 from batch.preparation.json_values import read_json
+from inference_blueprints.contracts.batch_body_fields import BODY_FIELDS, PART_TYPES
 
 _LONGEST_ID = 512
 _KEYS = {"custom_id", "method", "url", "body"}
@@ -38,16 +39,18 @@ class CheckedLine:
         Estimated tokens of the prompt, and most tokens of the answers.
     beginning
         Start of the prompt. Requests with the same start share KV cache.
-    body, row
-        The request's body, or the values from which the worker renders it.
+    body
+        The request's body.
+    images
+        Addresses in S3 of images that the worker puts before the prompt.
     """
 
     custom_id: str
     input_tokens: int
     output_tokens: int
     beginning: str
-    body: Mapping[str, Any] | None = None
-    row: Mapping[str, Any] | None = None
+    body: Mapping[str, Any]
+    images: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,22 +98,26 @@ def read_object(content: bytes, of: str) -> dict[str, Any] | BadLine:
     return value
 
 
-def checked(custom_id: str, body: Mapping[str, Any], request: JobRequest) -> CheckedLine | BadLine:
+def checked(
+    custom_id: str, body: Mapping[str, Any], request: JobRequest, *, images: tuple[str, ...] = ()
+) -> CheckedLine | BadLine:
     """Return a line of valid form, unless it has more tokens than the model accepts.
 
     Parameters
     ----------
     custom_id
         The team's name for the line.
+    images
+        Addresses of images that the body does not contain.
     """
-    asked = input_tokens(body, image_tokens=request.image_tokens)
+    asked = input_tokens(body, image_tokens=request.image_tokens) + len(images) * request.image_tokens
     answered = output_tokens(body, default=request.default_output_tokens)
     longest = request.limits.request_tokens
     if asked + answered > longest:
         reason = f"about {asked:,} input tokens and up to {answered:,} of output; the maximum is {longest:,}"
         return BadLine(custom_id, (reason,))
     beginning = next((value for kind, value in parts(body) if kind == "text"), "")
-    return CheckedLine(custom_id, asked, answered, beginning[:1024], body=body)
+    return CheckedLine(custom_id, asked, answered, beginning[:1024], body, images)
 
 
 def id_faults(custom_id: object) -> Iterator[str]:
@@ -139,7 +146,7 @@ def _body_faults(body: object, request: JobRequest) -> Iterator[str]:
         return
     if body.get("model") != request.model:
         yield f"body.model: must be the job's model {request.model!r}; got {_shown(body.get('model'))}"
-    yield from parameter_faults(body)
+    yield from parameter_faults(body, request.endpoint)
     question = _QUESTIONS[request.endpoint]
     asked = body.get(question)
     if question == "messages":
@@ -151,20 +158,27 @@ def _body_faults(body: object, request: JobRequest) -> Iterator[str]:
             yield from _image_faults(value)
 
 
-def parameter_faults(body: Mapping[str, Any]) -> Iterator[str]:
-    """Iterate over the problems of the sampling parameters, above all those that decide the price.
+def parameter_faults(body: Mapping[str, Any], endpoint: str) -> Iterator[str]:
+    """Iterate over unknown fields, and over the problems of the parameters that decide the price.
 
     Parameters
     ----------
     body
         The body, or the parameters of a template.
+    endpoint
+        API path of the request.
     """
+    allowed = BODY_FIELDS[endpoint]
+    for field in sorted(set(body) - allowed):
+        names = ", ".join(sorted(allowed))
+        yield f"body.{field[:64]}: not a field that {endpoint} accepts here; those are {names}"
     if body.get("stream"):
         yield "body.stream: a batch is not streamed; leave it out"
     for field, most in (
         ("max_tokens", 10_000_000),
         ("max_completion_tokens", 10_000_000),
         ("n", _MOST_ANSWERS),
+        ("best_of", _MOST_ANSWERS),
     ):
         value = body.get(field)
         if value is not None and (type(value) is not int or not 1 <= value <= most):
@@ -179,6 +193,14 @@ def _message_faults(messages: object) -> Iterator[str]:
     for place, message in enumerate(messages):
         if not isinstance(message, dict) or not isinstance(message.get("role"), str):
             yield f"body.messages[{place}]: must be an object with a role; got {_shown(message)}"
+            continue
+        content = message.get("content")
+        for number, part in enumerate(content if isinstance(content, list) else ()):
+            kind = part.get("type") if isinstance(part, dict) else part
+            if kind not in PART_TYPES:
+                allowed = ", ".join(PART_TYPES)
+                where = f"body.messages[{place}].content[{number}].type"
+                yield f"{where}: must be one of {allowed}; got {_shown(kind)}"
 
 
 def _image_faults(address: str) -> Iterator[str]:

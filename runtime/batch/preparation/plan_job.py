@@ -97,5 +97,4 @@ def _description(request: JobRequest) -> JobDescription:
         endpoint=request.endpoint,
         deadline=request.deadline,
         data_prefixes=request.data_prefixes,
-        template=request.template,
     )

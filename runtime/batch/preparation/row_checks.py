@@ -1,12 +1,12 @@
-"""Checks the rows of a job with a template. Every row is rendered before any money is spent."""
+"""Checks the rows of a job with a template. Every row becomes a request before any money is spent."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
-from batch.contracts.job_description import RequestTemplate
-from batch.contracts.request import JobRequest
+from batch.contracts.request import JobRequest, RequestTemplate
 from batch.preparation.line_checks import (
     BadLine,
     CheckedLine,
@@ -15,7 +15,8 @@ from batch.preparation.line_checks import (
     parameter_faults,
     read_object,
 )
-from batch.rendering import Prompts, RenderingError, prompt_parts
+from batch.preparation.prompt_renderer import PromptRenderer
+from batch.preparation.rendering import RenderingError
 
 _CHAT = "/v1/chat/completions"
 _PROMPT_FIELDS = {"/v1/completions": "prompt", "/v1/embeddings": "input"}
@@ -25,7 +26,7 @@ _CHARACTERS_PER_TOKEN = 16
 
 
 class RowChecks:
-    """Checks the rows of a job.
+    """Checks the rows of a job. A context manager.
 
     Parameters
     ----------
@@ -36,6 +37,8 @@ class RowChecks:
     ------
     RenderingError
         If the template is invalid, or does not fit the job's endpoint.
+    CostlyTemplateError
+        If a limit of memory or time is exceeded, now or at a row.
     """
 
     def __init__(self, request: JobRequest) -> None:
@@ -48,7 +51,18 @@ class RowChecks:
         self._request = request
         self._template = template
         most = request.limits.request_tokens * _CHARACTERS_PER_TOKEN
-        self._prompts = Prompts(template.text, most_characters=most)
+        self._prompts = PromptRenderer(template.text, most_characters=most)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._prompts.close()
 
     def check_json(self, content: bytes, place: str) -> CheckedLine | BadLine:
         """Check a row given as a line of JSON.
@@ -72,18 +86,15 @@ class RowChecks:
             faults.append(str(error))
         if faults:
             return BadLine(custom_id if isinstance(custom_id, str) else None, tuple(faults))
-        line = checked(custom_id, self._body(row, prompt), self._request)
-        if isinstance(line, BadLine):
-            return line
-        return CheckedLine(custom_id, line.input_tokens, line.output_tokens, line.beginning, row=row)
+        images = tuple(str(row[field]) for field in self._template.image_fields)
+        return checked(custom_id, self._body(prompt), self._request, images=images)
 
-    def _body(self, row: Mapping[str, Any], prompt: str) -> dict[str, Any]:
-        """Return the request that a worker will make from a row, with everything that counts for tokens."""
-        parameters = dict(self._template.parameters)
+    def _body(self, prompt: str) -> dict[str, Any]:
+        """Return the body of a request, without its images."""
+        parameters = {"model": self._request.model, **self._template.parameters}
         if self._request.endpoint != _CHAT:
             return {**parameters, _PROMPT_FIELDS[self._request.endpoint]: prompt}
-        images = [str(row[field]) for field in self._template.image_fields if row.get(field)]
-        return {**parameters, "messages": [{"role": "user", "content": prompt_parts(prompt, images)}]}
+        return {**parameters, "messages": [{"role": "user", "content": prompt}]}
 
     def _image_faults(self, row: Mapping[str, Any]) -> Iterator[str]:
         """Iterate over the problems of the images that a row names."""
@@ -99,7 +110,7 @@ class RowChecks:
 
 def _template_faults(template: RequestTemplate, endpoint: str) -> Iterator[str]:
     """Iterate over the problems of a template other than those of its text."""
-    for fault in parameter_faults(template.parameters):
+    for fault in parameter_faults(template.parameters, endpoint):
         yield f"template.parameters: {fault.removeprefix('body.')}"
     for name in sorted({"messages", *_PROMPT_FIELDS.values()} & set(template.parameters)):
         yield f"template.parameters: {name}: is set by the template; leave it out"

@@ -5,17 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import asdict
 from typing import Any, Final
 
-from batch.contracts.job_description import RequestTemplate
 from batch.contracts.shard import ShardLine
 
 _BYTES: Final = 16
 
 
 class PromptDigests:
-    """Half a SHA-256 for each line of a shard. With a template, it covers template and row.
+    """Half a SHA-256 for each line of a shard. It covers the body, and the addresses of its images.
 
     The digests take 16 bytes per line. All of them are in memory, because answers come in the order of
     completion.
@@ -24,16 +22,13 @@ class PromptDigests:
     ----------
     lines
         Lines of the shard's file, in order.
-    template
-        Rules to turn rows into requests; None if lines have bodies.
     """
 
-    def __init__(self, lines: Iterable[bytes], template: RequestTemplate | None) -> None:
-        shape = None if template is None else asdict(template)
+    def __init__(self, lines: Iterable[bytes]) -> None:
         self._digests = bytearray()
         for line in lines:
             read = ShardLine.from_json(line)
-            asked = read.body if template is None else {"template": shape, "row": read.row}
+            asked = {"body": read.body, "images": read.images} if read.images else read.body
             self._digests += hashlib.sha256(_canonical(asked)).digest()[:_BYTES]
 
     def of(self, ordinal: int) -> str:

@@ -67,7 +67,7 @@ class Publisher:
         publication = request.publication
         if publication is None:
             raise LookupError(f"{job}: the job does not publish its answers")
-        digests = PromptDigests(self._lines(keys.lines), request.template)
+        digests = PromptDigests(self._lines(keys.lines))
         answers = read_signals(self._lines(keys.output), request, publication, digests)
         tally = _Tally()
         self._history.write_stream(

@@ -1,4 +1,4 @@
-"""Loads images that rows name in S3, as data URLs.
+"""Loads images that lines name in S3, as data URLs.
 
 A data URL makes the request self-contained: the engine needs no access to S3, and its logs contain no
 signature. A repeated request has the same bytes, and so the same `Idempotency-Key`. The memory for images is
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import mimetypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,18 +56,16 @@ class Images:
         self._memory = memory
         self._most = most_bytes
 
-    async def read(
-        self, row: Mapping[str, Any], fields: Sequence[str], prefixes: Sequence[str]
-    ) -> HeldImages:
-        """Read the images of a row. They hold memory until `let_go`.
+    async def read(self, names: Sequence[object], prefixes: Sequence[str]) -> HeldImages:
+        """Read the images of a line. They hold memory until `let_go`.
 
         Memory for all of them is reserved at once, by the sizes that S3 reports before it sends them. A line
         that holds memory never waits for more, so lines cannot block each other.
 
         Parameters
         ----------
-        fields
-            Fields that name images: an address, a list of addresses, or nothing.
+        names
+            Addresses of the images.
         prefixes
             Prefixes from which images may be read.
 
@@ -76,12 +74,11 @@ class Images:
         ImageError
             If an image lies elsewhere, is missing, is too large, or is not an image.
         """
-        names = [name for field in fields for name in _names(row, field)]
         opened = [await self._open(name, prefixes) for name in names]
         size = sum(image.size for image in opened) * _COPIES
         await self._memory.take(size)
         try:
-            urls = [await _data_url(name, image) for name, image in zip(names, opened, strict=True)]
+            urls = [await _data_url(str(name), image) for name, image in zip(names, opened, strict=True)]
         except BaseException:
             self._memory.give_back(size)
             raise
@@ -91,7 +88,9 @@ class Images:
         """Release the memory of images."""
         self._memory.give_back(images.held_bytes)
 
-    async def _open(self, name: str, prefixes: Sequence[str]) -> OpenObject:
+    async def _open(self, name: object, prefixes: Sequence[str]) -> OpenObject:
+        if not (isinstance(name, str) and name.startswith(_SCHEME)):
+            raise ImageError(f"image {name!r} must be an address such as s3://bucket/key")
         if not any(name.startswith(prefix.rstrip("/") + "/") for prefix in prefixes):
             raise ImageError(f"image {name} is not below one of the team's dataPrefixes")
         bucket, _, key = name.removeprefix(_SCHEME).partition("/")
@@ -102,17 +101,6 @@ class Images:
         if image.size > self._most:
             raise ImageError(f"image {name} has {image.size} bytes, must have at most {self._most}")
         return image
-
-
-def _names(row: Mapping[str, Any], field: str) -> list[str]:
-    if field not in row:
-        raise ImageError(f"the row has no field {field}, but the template reads images from it")
-    value = row[field]
-    names = value if isinstance(value, list) else [value] if value else []
-    for name in names:
-        if not (isinstance(name, str) and name.startswith(_SCHEME)):
-            raise ImageError(f"field {field}: got {name!r}, must be an address such as s3://bucket/key")
-    return names
 
 
 async def _data_url(name: str, image: OpenObject) -> str:

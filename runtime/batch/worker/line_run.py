@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from batch.contracts.shard import ShardLine
-from batch.rendering import RenderingError
 from batch.worker.concurrency_limit import ConcurrencyLimit, Permit
 from batch.worker.drain import Drain
 from batch.worker.image_loader import ImageError
@@ -26,7 +25,6 @@ _BLAME_IN_AN_OUTAGE: Final = 0.25
 
 _CODES: Final[dict[type[Exception], ErrorCode]] = {
     InvalidLineError: "invalid_line",
-    RenderingError: "template_error",
     ImageError: "image_error",
 }
 _EXPIRED: Final = "This request could not be executed before the completion window expired."
@@ -126,7 +124,7 @@ class LineRunner:
         """
         try:
             request = await terms.requests.make(line)
-        except (InvalidLineError, RenderingError, ImageError) as error:
+        except (InvalidLineError, ImageError) as error:
             self.limit.ended()
             code = _CODES[type(error)]
             return Result(error_row(terms.identifier, line.ordinal, line.custom_id, code, str(error)))

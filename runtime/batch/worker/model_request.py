@@ -1,22 +1,17 @@
-"""Builds requests from lines: takes the body of the line, or renders the job's template."""
+"""Builds requests from lines: takes the body of the line, and inserts its images."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import orjson
 
 from batch.contracts.job_description import JobDescription
 from batch.contracts.shard import ShardLine
-from batch.rendering import Prompts, RenderingError, prompt_parts
 from batch.worker.image_loader import HeldImages, Images
-
-_CHAT: Final = "/v1/chat/completions"
-#: Name of the prompt field in the bodies of the other endpoints that have one.
-_PROMPT_FIELDS: Final = {"/v1/completions": "prompt", "/v1/embeddings": "input"}
 
 
 class InvalidLineError(Exception):
@@ -41,27 +36,11 @@ class ModelRequest:
 
 
 class Requests:
-    """Makes the requests of a job.
+    """Makes the requests of a job. Templates were rendered when the input was checked."""
 
-    Raises
-    ------
-    RenderingError
-        If the job's template is not valid, or not for the job's endpoint.
-    """
-
-    def __init__(self, description: JobDescription, images: Images, *, most_characters: int) -> None:
+    def __init__(self, description: JobDescription, images: Images) -> None:
         self._description = description
         self._images = images
-        template = description.template
-        if template and description.endpoint != _CHAT:
-            if description.endpoint not in _PROMPT_FIELDS:
-                allowed = ", ".join([_CHAT, *_PROMPT_FIELDS])
-                raise RenderingError(f"endpoint {description.endpoint} has no prompt; allowed are {allowed}")
-            if template.image_fields:
-                raise RenderingError(f"images are allowed only for {_CHAT}, not for {description.endpoint}")
-        self._prompts = Prompts(template.text, most_characters=most_characters) if template else None
-        self._fields = template.image_fields if template else ()
-        self._parameters = template.parameters if template else {}
 
     async def make(self, line: ShardLine) -> ModelRequest:
         """Make the request of a line. Its images hold memory until `let_go`.
@@ -69,27 +48,19 @@ class Requests:
         Raises
         ------
         InvalidLineError
-            If it has neither a body nor a row.
-        RenderingError
-            If its row does not fit the template.
+            If its body is not an object, or has no prompt that its images can go before.
         ImageError
-            If an image of the row cannot be sent.
+            If an image cannot be sent.
         """
-        model = {"model": self._description.model}
-        if line.body is not None:
-            return self._seal(line, {**line.body, **model}, None)
-        if line.row is None or self._prompts is None:
-            raise InvalidLineError("the line has neither a body nor a row for the job's template")
-        prompt = self._prompts.render(line.row)
-        if self._description.endpoint != _CHAT:
-            field = _PROMPT_FIELDS[self._description.endpoint]
-            return self._seal(line, {**self._parameters, **model, field: prompt}, None)
-        images = None
-        if self._fields:
-            images = await self._images.read(line.row, self._fields, self._description.data_prefixes)
-        content = prompt_parts(prompt, images.urls if images else ())
-        messages = [{"role": "user", "content": content}]
-        return self._seal(line, {**self._parameters, **model, "messages": messages}, images)
+        if not isinstance(line.body, Mapping):
+            raise InvalidLineError("the body of the line is not an object")
+        body = {**line.body, "model": self._description.model}
+        if not line.images:
+            return self._seal(line, body, None)
+        message = _only_message(body)
+        images = await self._images.read(line.images, self._description.data_prefixes)
+        messages = [{**message, "content": _with_images(message["content"], images.urls)}]
+        return self._seal(line, {**body, "messages": messages}, images)
 
     def let_go(self, request: ModelRequest) -> None:
         """Release the memory of a request.
@@ -106,3 +77,17 @@ class Requests:
         body = orjson.dumps(values)
         names = orjson.dumps([self._description.job, line.custom_id])
         return ModelRequest(body, hashlib.sha256(names + b"\n" + body).hexdigest(), images)
+
+
+def _only_message(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the message of a body that a template made."""
+    match body.get("messages"):
+        case [{"content": str()} as message]:
+            return dict(message)
+    raise InvalidLineError("the line has images, but not exactly one message with a text")
+
+
+def _with_images(prompt: str, urls: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the content of a message with images before the text."""
+    pictures = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
+    return [*pictures, {"type": "text", "text": prompt}]

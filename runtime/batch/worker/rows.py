@@ -13,9 +13,7 @@ import orjson
 
 from batch.contracts.shard import ShardDone, Usage
 
-ErrorCode = Literal[
-    "batch_expired", "endpoint_error", "image_error", "invalid_line", "line_too_long", "template_error"
-]
+ErrorCode = Literal["batch_expired", "endpoint_error", "image_error", "invalid_line", "line_too_long"]
 
 #: The part of a shard's results that a row belongs to.
 Part = Literal["output", "error", "expired"]

@@ -10,7 +10,6 @@ from typing import Any, Final
 from botocore.exceptions import BotoCoreError, ClientError
 
 from batch.contracts.shard import ShardDone
-from batch.rendering import RenderingError
 from batch.worker.bucket_client import MissingObjectError
 from batch.worker.metrics import log
 from batch.worker.queue import QueueMessage, ShardQueue
@@ -20,7 +19,7 @@ from batch.worker.task import ShardTask, TaskGoneError
 
 #: Time after which another worker may retry a shard that AWS did not let this worker finish.
 _AGAIN_SECONDS: Final = 30
-PERMANENT_ERRORS: Final = (InvalidJobError, MissingObjectError, RenderingError)
+PERMANENT_ERRORS: Final = (InvalidJobError, MissingObjectError)
 _AWS: Final = (BotoCoreError, ClientError)
 
 

@@ -188,9 +188,7 @@ class ShardRun:
         left = description.deadline - found.served_at
         return ShardTerms(
             identifier=RowIdentifier(self.message.job, self.message.shard),
-            requests=Requests(
-                description, self.shared.images, most_characters=self.shared.settings.line_bytes
-            ),
+            requests=Requests(description, self.shared.images),
             path=description.endpoint,
             deadline=asyncio.get_running_loop().time() + left,
             order=self.order,

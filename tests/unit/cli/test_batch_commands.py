@@ -23,7 +23,7 @@ from tests.unit.cli.batch_commands import REQUEST, Run, end, submitted
 def test_a_token_is_alone_on_standard_output_and_is_taken(run: Run, gateway: Gateway) -> None:
     ran = run("token", "chat.yaml")
     assert (ran.code, ran.out.count("\n")) == (0, 1)
-    assert "15 minutes" in ran.err
+    assert "10 minutes" in ran.err
     headers = {"Authorization": f"Bearer {ran.out.strip()}"}
     assert urllib3.request("GET", f"{gateway.address}/v1/batches", headers=headers).status == 200
 

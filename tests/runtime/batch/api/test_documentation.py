@@ -79,7 +79,8 @@ def test_the_examples_run(
     Path("requests.jsonl").write_bytes(b"{}\n")
     Path("large.jsonl").write_bytes(b"x" * (5 * 2**20))
     submit, look, upload = (
-        example.replace("https://batch.my-platform.internal", gateway.address) for example in fences("python")
+        example.replace("https://a1b2c3d4e5.execute-api.us-west-2.amazonaws.com/prod", gateway.address)
+        for example in fences("python")
     )
     names: dict[str, Any] = {}
 
@@ -103,7 +104,9 @@ def test_the_commands_run(gateway: Gateway, platform: BatchPlatform, tmp_path: P
     token.write_text("#!/bin/sh\necho token of $2\n", encoding="utf-8")
     token.chmod(0o755)
     [script] = [each for each in fences("sh") if "ask batches" in each]
-    lines = script.replace("https://batch.my-platform.internal", gateway.address).splitlines()
+    lines = script.replace(
+        "https://a1b2c3d4e5.execute-api.us-west-2.amazonaws.com/prod", gateway.address
+    ).splitlines()
     submit, read = lines[:-1], [*lines[:4], "JOB=$1", lines[-1]]
 
     def run(commands: list[str], *words: str) -> list[str]:

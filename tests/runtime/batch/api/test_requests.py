@@ -33,6 +33,23 @@ def test_a_batch_has_every_field_of_the_official_type(api: Api) -> None:
 
 
 @pytest.mark.parametrize(
+    ("expiry", "seconds"),
+    [
+        (None, 30 * 86_400),
+        ({"anchor": "created_at", "seconds": 7200}, 7200),
+        ({"anchor": "created_at", "seconds": 2_592_000}, 30 * 86_400),
+    ],
+)
+def test_a_batch_says_when_its_files_expire(
+    api: Api, platform_in_process: BatchPlatform, expiry: object, seconds: int
+) -> None:
+    body = api.post("/v1/batches", batch_body(api, output_expires_after=expiry)).body
+    job = platform_in_process.jobs.get(body["id"])
+    assert job is not None
+    assert job.output_seconds == seconds
+
+
+@pytest.mark.parametrize(
     ("changes", "param", "code"),
     [
         ({"input_file_id": None}, "input_file_id", "missing_required_parameter"),
@@ -56,6 +73,21 @@ def test_a_batch_has_every_field_of_the_official_type(api: Api) -> None:
         ({"metadata": {"budget_usd": "nan"}}, "metadata.budget_usd", "invalid_value"),
         ({"metadata": {"skip_invalid": "yes"}}, "metadata.skip_invalid", "invalid_value"),
         ({"stream": True}, "stream", "unknown_parameter"),
+        (
+            {"output_expires_after": {"anchor": "completed_at", "seconds": 3600}},
+            "output_expires_after.anchor",
+            "invalid_value",
+        ),
+        (
+            {"output_expires_after": {"anchor": "created_at", "seconds": 3599}},
+            "output_expires_after.seconds",
+            "invalid_value",
+        ),
+        (
+            {"output_expires_after": {"anchor": "created_at", "seconds": 2592001}},
+            "output_expires_after.seconds",
+            "invalid_value",
+        ),
     ],
 )
 def test_a_wrong_batch_is_refused_with_its_field(

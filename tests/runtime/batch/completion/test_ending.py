@@ -98,6 +98,18 @@ def test_a_job_whose_shards_are_all_done_is_completed(
     assert spent(platform_in_process) == {("qwen3-8b", "nightly"): figures}
 
 
+def test_files_of_a_job_expire_when_it_asked_for_that(ends: Ends, platform_in_process: BatchPlatform) -> None:
+    job = running(platform_in_process, output_seconds=7200)
+    do(job, "s0", "s1", "s2")
+    ends.merge(job.id, 1, now=NOW)
+    ended = ends.finish(job.id, now=NOW + 5)
+    for identifier in (ended.output_file_id, ended.error_file_id):
+        assert identifier is not None
+        last = NOW + 5 + 7200 - 1
+        assert platform_in_process.files.get(identifier, team="search", now=last) is not None
+        assert platform_in_process.files.get(identifier, team="search", now=last + 1) is None
+
+
 def test_ending_twice_is_ending_once(
     ends: Ends, platform_in_process: BatchPlatform, told: list[tuple[Job, Figures | None]]
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from batch.contracts.job_description import JobDescription, RequestTemplate
+from batch.contracts.job_description import JobDescription
 from batch.contracts.shard import ShardDone, ShardLine, ShardMessage, Usage
 from inference_blueprints.contracts.batch_keys import JobKeys
 from inference_blueprints.contracts.batch_states import FINAL, STATES, TRANSITIONS, can_follow
@@ -16,7 +16,7 @@ from inference_blueprints.contracts.batch_states import FINAL, STATES, TRANSITIO
         ShardLine(
             ordinal=0, line=7, custom_id='an "odd" id\u2028', tokens=12, body={"messages": [], "n": 1.5}
         ),
-        ShardLine(ordinal=1, line=8, custom_id="row", tokens=3, row={"title": "Ä", "price": None}),
+        ShardLine(1, 8, "row", 3, body={"title": "Ä", "price": None}, images=("s3://a/ü.png",)),
         ShardMessage(job="j", shard="00001", task_token="t" * 1000),
         ShardDone(shard="00001", completed=5, failed=1, attempts=7, usage=Usage(100, 90, 20)),
         JobDescription(job="j", team="ads", model="m", endpoint="/v1/chat/completions", deadline=1.5),
@@ -27,7 +27,6 @@ from inference_blueprints.contracts.batch_states import FINAL, STATES, TRANSITIO
             endpoint="/v1/chat/completions",
             deadline=1.5,
             data_prefixes=("s3://a/b/", "s3://c/"),
-            template=RequestTemplate("{{ title }}", ("picture",), {"max_tokens": 5}),
         ),
     ],
 )

@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import cast
 
-from batch.contracts.job_description import RequestTemplate
-from batch.contracts.request import Capacity, Input, InputFormat, JobRequest
+from batch.contracts.request import Capacity, Input, InputFormat, JobRequest, RequestTemplate
 from batch.objects import Objects
 from batch.preparation.checking import check_segment
 from batch.preparation.segments import Segment

@@ -40,7 +40,8 @@ class Prepared:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        return [line["row"] for line in self.lines]
+        """The rows of a job whose template writes the whole row."""
+        return [json.loads(line["body"]["messages"][0]["content"]) for line in self.lines]
 
     @property
     def bad(self) -> list[tuple[int, str]]:

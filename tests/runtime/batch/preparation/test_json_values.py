@@ -35,8 +35,8 @@ def test_what_is_read_is_read_by_workers_as_the_same(value: object, is_ascii: bo
     except ValueError:
         return
     assert found == value
-    line = ShardLine(0, 1, "a", 1, row={"value": found}).to_json().encode()
-    row = orjson.loads(line)["row"]
+    line = ShardLine(0, 1, "a", 1, body={"value": found}).to_json().encode()
+    row = orjson.loads(line)["body"]
     assert row["value"] == found
     orjson.dumps(row)
 

@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from batch.contracts.job_description import RequestTemplate
-from batch.contracts.request import Capacity, Input, JobLimits, JobRequest
+from batch.contracts.request import Capacity, Input, JobLimits, JobRequest, RequestTemplate
 from batch.preparation import parquet, segments
 from tests.runtime.batch import resources
 from tests.runtime.batch.preparation.preparing import Prepared, prepare
@@ -27,7 +26,7 @@ REQUEST = JobRequest(
     deadline=4e9,
     budget_usd=1000.0,
     capacity=Capacity(1e6, 1e6, 1.0, 4.0),
-    template=RequestTemplate("What is {{ name }}?", (), {"max_tokens": 7}),
+    template=RequestTemplate("{% if name %}{{ row | tojson }}{% endif %}", (), {"max_tokens": 7}),
 )
 
 pytestmark = pytest.mark.usefixtures("aws")

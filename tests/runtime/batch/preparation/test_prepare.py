@@ -14,8 +14,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from batch.contracts.job_description import RequestTemplate
-from batch.contracts.request import Capacity, Input, JobLimits, JobRequest
+from batch.contracts.request import Capacity, Input, JobLimits, JobRequest, RequestTemplate
 from batch.objects import InputChangedError, Objects
 from batch.preparation import checking, handlers, segments
 from inference_blueprints.contracts.batch_keys import JobKeys

@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batch.contracts.request import Capacity, Input, JobLimits, JobRequest
+from batch.preparation.estimate import input_tokens, output_tokens
 from batch.preparation.line_checks import BadLine, CheckedLine, check_request
+from inference_blueprints.contracts.batch_body_fields import BODY_FIELDS
 
 REQUEST = JobRequest(
     job="j",
@@ -148,7 +150,47 @@ def test_what_is_null_is_as_if_it_was_left_out() -> None:
     assert found.output_tokens == 33
 
 
-def test_answers_are_counted_whatever_else_a_body_has() -> None:
-    found = check_request(line(body={"input": "not of this endpoint", "max_tokens": 40}), REQUEST)
-    assert isinstance(found, CheckedLine)
-    assert found.output_tokens == 40
+@pytest.mark.parametrize(
+    ("field", "endpoint"),
+    [
+        ("priority", "/v1/chat/completions"),
+        ("kv_transfer_params", "/v1/chat/completions"),
+        ("chat_template", "/v1/chat/completions"),
+        ("input", "/v1/chat/completions"),
+        ("messages", "/v1/embeddings"),
+        ("tools", "/v1/completions"),
+    ],
+)
+def test_a_field_that_is_not_of_the_endpoint_is_refused_with_those_that_are(
+    field: str, endpoint: str
+) -> None:
+    request = replace(REQUEST, endpoint=endpoint)
+    found = check_request(line(url=endpoint, body={field: {"a": 1}}), request)
+    assert isinstance(found, BadLine)
+    [reason] = [each for each in found.reasons if each.startswith(f"body.{field}: not a field")]
+    assert reason.endswith(f"those are {', '.join(sorted(BODY_FIELDS[endpoint]))}")
+
+
+@pytest.mark.parametrize("kind", ["video_url", "audio_url", "input_audio", "file", None])
+def test_a_part_that_an_engine_would_fetch_is_refused(kind: object) -> None:
+    content = [{"type": "text", "text": "what?"}, {"type": kind, "video_url": {"url": "https://example.org"}}]
+    [reason] = reasons(line(body={"messages": [{"role": "user", "content": content}]}))
+    assert reason.startswith("body.messages[0].content[1].type: must be one of image_url, refusal, text; got")
+
+
+@pytest.mark.parametrize(
+    ("body", "tokens"),
+    [
+        ({"prompt": [1, 2, 3], "max_tokens": 5}, (3, 5)),
+        ({"prompt": [[1, 2, 3], [4]], "max_tokens": 5}, (4, 10)),
+        ({"prompt": ["four", "more"], "max_tokens": 5, "n": 2}, (2, 20)),
+        ({"prompt": "four", "max_tokens": 5, "n": 1, "best_of": 4}, (1, 20)),
+        ({"input": [[1, 2], [3]]}, (3, 0)),
+        ({"messages": [{"role": "user", "content": "four"}], "tools": [{"a": "b" * 31}]}, (4 + 1 + 11, 7)),
+        ({"messages": [{"role": "user", "content": "four", "name": "anna"}]}, (4 + 1 + 2, 7)),
+    ],
+)
+def test_everything_that_an_engine_reads_or_writes_counts(
+    body: dict[str, Any], tokens: tuple[int, int]
+) -> None:
+    assert (input_tokens(body, image_tokens=0), output_tokens(body, default=7)) == tokens

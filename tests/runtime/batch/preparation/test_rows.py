@@ -15,16 +15,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batch.contracts.job_description import RequestTemplate
-from batch.contracts.request import Capacity, Input, JobLimits, JobRequest
+from batch.contracts.request import Capacity, Input, JobLimits, JobRequest, RequestTemplate
 from batch.objects import Objects
 from batch.preparation.checking import check_segment
 from batch.preparation.csv_rows import rows
 from batch.preparation.input_text import UnreadableInputError
 from batch.preparation.line_checks import BadLine, CheckedLine
+from batch.preparation.rendering import RenderingError
 from batch.preparation.row_checks import RowChecks
 from batch.preparation.segments import Segment
-from batch.rendering import RenderingError
 from inference_blueprints.contracts.batch_keys import JobKeys
 from tests.runtime.batch import resources
 
@@ -49,18 +48,32 @@ def with_images(request: JobRequest = REQUEST) -> JobRequest:
     return replace(request, template=RequestTemplate("What is {{ name }}?", ("photo",), {}))
 
 
+def check(request: JobRequest, row: dict[str, Any], place: str = "a") -> CheckedLine | BadLine:
+    with RowChecks(request) as checks:
+        return checks.check(row, place)
+
+
+def asked(line: dict[str, Any]) -> str:
+    return str(line["body"]["messages"][0]["content"])
+
+
 def test_a_row_is_measured_as_the_request_that_it_becomes() -> None:
-    found = RowChecks(REQUEST).check({"name": "a shoe"}, "row-0-1")
+    found = check(REQUEST, {"name": "a shoe"}, "row-0-1")
     assert isinstance(found, CheckedLine)
     assert (found.custom_id, found.input_tokens, found.output_tokens) == ("row-0-1", 4 + 4, 7)
-    assert (found.body, found.row) == (None, {"name": "a shoe"})
+    assert (found.body, found.images) == (
+        {"model": "qwen", "max_tokens": 7, "messages": [{"role": "user", "content": "What is a shoe?"}]},
+        (),
+    )
 
 
 def test_images_count() -> None:
     wide = replace(with_images(), limits=JobLimits())
-    found = RowChecks(wide).check({"name": "it", "photo": "s3://pictures/1.png"}, "a")
+    found = check(wide, {"name": "it", "photo": "s3://pictures/1.png"})
     assert isinstance(found, CheckedLine)
     assert found.input_tokens == 4 + 3 + wide.image_tokens
+    assert found.images == ("s3://pictures/1.png",)
+    assert found.body["messages"] == [{"role": "user", "content": "What is it?"}]
 
 
 @pytest.mark.parametrize(
@@ -73,7 +86,7 @@ def test_images_count() -> None:
     ],
 )
 def test_a_row_that_becomes_no_request_says_why(row: dict[str, Any], reason: str) -> None:
-    found = RowChecks(REQUEST).check(row, "a")
+    found = check(REQUEST, row)
     assert isinstance(found, BadLine)
     assert any(each.startswith(reason) for each in found.reasons), found.reasons
 
@@ -110,7 +123,7 @@ def test_a_template_that_makes_no_request_says_why(
 
 @pytest.mark.parametrize("photo", [None, "", "https://example.org/1.png", "s3://other/1.png", 7])
 def test_images_lie_below_the_teams_prefixes(photo: Any) -> None:
-    found = RowChecks(with_images()).check({"name": "it", "photo": photo}, "a")
+    found = check(with_images(), {"name": "it", "photo": photo})
     assert isinstance(found, BadLine)
     assert found.reasons[0].startswith("photo: ")
 
@@ -175,9 +188,9 @@ def checked(request: JobRequest, content: bytes) -> tuple[int, list[dict[str, An
 @pytest.mark.usefixtures("aws")
 def test_comma_separated_values_become_shards() -> None:
     lines, shards, errors = checked(REQUEST, b'custom_id,name\na,shoe\n\n,hat\nc,"two\nlines"\n')
-    assert [(each["custom_id"], each["row"]["name"]) for each in shards] == [
-        ("a", "shoe"),
-        ("c", "two\nlines"),
+    assert [(each["custom_id"], asked(each)) for each in shards] == [
+        ("a", "What is shoe?"),
+        ("c", "What is two\nlines?"),
     ]
     assert [each["error"]["line"] for each in errors] == [4]
     assert lines == 6
@@ -187,7 +200,10 @@ def test_comma_separated_values_become_shards() -> None:
 def test_rows_in_json_become_shards_and_get_names() -> None:
     request = replace(REQUEST, inputs=(Input(resources.BUCKET, "in.jsonl"),))
     _, shards, errors = checked(request, b'{"name":"shoe"}\n[]\n{"nam":1}\n{"name":"hat","custom_id":"h"}')
-    assert {each["custom_id"]: each["row"]["name"] for each in shards} == {"row-3-1": "shoe", "h": "hat"}
+    assert {each["custom_id"]: asked(each) for each in shards} == {
+        "row-3-1": "What is shoe?",
+        "h": "What is hat?",
+    }
     assert [(each["error"]["line"], each["error"]["code"]) for each in errors] == [
         (2, "invalid_line"),
         (3, "invalid_line"),

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from batch.contracts.job_description import JobDescription, RequestTemplate
+from batch.contracts.job_description import JobDescription
 from batch.contracts.shard import ShardLine
 from inference_blueprints.contracts.batch_keys import JobKeys
 
@@ -106,7 +106,6 @@ def put_job(
     shards: dict[str, list[ShardLine]],
     *,
     deadline_seconds: float = 3600.0,
-    template: RequestTemplate | None = None,
     data_prefixes: tuple[str, ...] = (),
     name: str | None = None,
 ) -> Job:
@@ -120,7 +119,6 @@ def put_job(
         endpoint="/v1/chat/completions",
         deadline=time.time() + deadline_seconds,
         data_prefixes=data_prefixes,
-        template=template,
     )
     s3.put_object(Bucket=BUCKET, Key=keys.description, Body=description.to_json().encode())
     for shard, content in shards.items():

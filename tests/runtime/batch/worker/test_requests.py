@@ -1,4 +1,4 @@
-"""What is sent for a line: its body, or its row in the job's template, with images of the team's own."""
+"""What is sent for a line: its body, with images of the team's own."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ import boto3
 import moto
 import pytest
 
-from batch.contracts.job_description import JobDescription, RequestTemplate
+from batch.contracts.job_description import JobDescription
 from batch.contracts.shard import ShardLine
-from batch.rendering import RenderingError
 from batch.worker.image_loader import ImageError, Images
 from batch.worker.memory_budget import MemoryBudget
 from batch.worker.model_request import InvalidLineError, ModelRequest, Requests
@@ -36,22 +35,25 @@ def client() -> Iterator[Any]:
         yield client
 
 
-def requests(client: Any, endpoint: str = "/v1/chat/completions", **template: Any) -> Requests:
+def requests(client: Any) -> Requests:
     description = JobDescription(
         job="job",
         team="ads",
         model="qwen",
-        endpoint=endpoint,
+        endpoint="/v1/chat/completions",
         deadline=0,
         data_prefixes=("s3://team/ads",),
-        template=RequestTemplate(**template) if template else None,
     )
     images = Images(client, MemoryBudget(10_000), most_bytes=IMAGE_BYTES)
-    return Requests(description, images, most_characters=1000)
+    return Requests(description, images)
 
 
 def line(custom_id: str = "a", **values: Any) -> ShardLine:
     return ShardLine(ordinal=0, line=1, custom_id=custom_id, tokens=1, **values)
+
+
+def question(text: str = "What is it?") -> dict[str, Any]:
+    return {"max_tokens": 5, "messages": [{"role": "user", "content": text}]}
 
 
 def make(made_by: Requests, asked: ShardLine) -> ModelRequest:
@@ -73,19 +75,11 @@ def test_equal_requests_and_no_others_have_the_same_key(client: Any) -> None:
     assert len(set(made)) == 3
 
 
-@pytest.mark.parametrize(("endpoint", "field"), [("/v1/completions", "prompt"), ("/v1/embeddings", "input")])
-def test_a_row_fills_the_prompt_of_its_endpoint(client: Any, endpoint: str, field: str) -> None:
-    request = make(
-        requests(client, endpoint, text="Say {{ word }}", parameters={"max_tokens": 5}),
-        line(row={"word": "x"}),
-    )
-    assert json.loads(request.body) == {"model": "qwen", "max_tokens": 5, field: "Say x"}
-
-
 def test_images_are_sent_whole(client: Any) -> None:
-    made_by = requests(client, text="What is it?", image_fields=("first", "others"))
-    row = {"first": "s3://team/ads/a.png", "others": ["s3://team/ads/b.jpg"]}
-    content = json.loads(make(made_by, line(row=row)).body)["messages"][0]["content"]
+    images = ("s3://team/ads/a.png", "s3://team/ads/b.jpg")
+    body = json.loads(make(requests(client), line(body=question(), images=images)).body)
+    assert (body["model"], body["max_tokens"], body["messages"][0]["role"]) == ("qwen", 5, "user")
+    content = body["messages"][0]["content"]
     encoded = base64.b64encode(PICTURE).decode()
     assert [part.get("image_url", {}).get("url") for part in content] == [
         f"data:image/png;base64,{encoded}",
@@ -95,12 +89,6 @@ def test_images_are_sent_whole(client: Any) -> None:
     assert content[-1]["text"] == "What is it?"
 
 
-def test_a_row_without_an_image_is_text(client: Any) -> None:
-    made_by = requests(client, text="Hello", image_fields=("picture",))
-    message = json.loads(make(made_by, line(row={"picture": None})).body)["messages"][0]
-    assert message["content"] == "Hello"
-
-
 @pytest.mark.parametrize(
     ("picture", "words"),
     [
@@ -108,16 +96,15 @@ def test_a_row_without_an_image_is_text(client: Any) -> None:
         ("s3://team/ads", "not below one"),
         ("s3://other/ads/a.png", "not below one"),
         ("https://example.com/a.png", "must be an address such as s3://"),
-        (7, "got 7, must be"),
+        (7, "image 7 must be"),
         ("s3://team/ads/none.png", "NoSuchKey"),
         ("s3://team/ads/notes", "has neither the content type nor the file name of an image"),
         ("s3://team/ads/large.png", "has 1001 bytes, must have at most 1000"),
     ],
 )
 def test_an_image_that_may_not_be_sent_is_explained(client: Any, picture: Any, words: str) -> None:
-    made_by = requests(client, text="x", image_fields=("picture",))
     with pytest.raises(ImageError, match=words):
-        make(made_by, line(row={"picture": picture}))
+        make(requests(client), line(body=question(), images=(picture,)))
 
 
 def test_images_of_all_lines_are_bounded(client: Any) -> None:
@@ -126,7 +113,7 @@ def test_images_of_all_lines_are_bounded(client: Any) -> None:
 
     async def go() -> None:
         async def read() -> Any:
-            return await images.read({"p": "s3://team/ads/a.png"}, ["p"], ["s3://team/ads/"])
+            return await images.read(["s3://team/ads/a.png"], ["s3://team/ads/"])
 
         held = [await read(), await read()]
         third = asyncio.create_task(read())
@@ -137,23 +124,21 @@ def test_images_of_all_lines_are_bounded(client: Any) -> None:
         # One that cannot be read holds nothing.
         images.let_go(held[1])
         with pytest.raises(ImageError):
-            await images.read({"p": "s3://team/ads/notes"}, ["p"], ["s3://team/ads/"])
+            await images.read(["s3://team/ads/notes"], ["s3://team/ads/"])
         await asyncio.wait_for(read(), 10)
 
     asyncio.run(go())
 
 
-def test_a_line_without_body_and_row_is_none(client: Any) -> None:
+@pytest.mark.parametrize(
+    ("body", "images"),
+    [
+        ("text", ()),
+        (None, ()),
+        ({"prompt": "x"}, ("s3://team/ads/a.png",)),
+        ({"messages": [{"role": "user", "content": ["x"]}]}, ("s3://team/ads/a.png",)),
+    ],
+)
+def test_a_line_that_checking_cannot_have_written_is_refused(client: Any, body: Any, images: Any) -> None:
     with pytest.raises(InvalidLineError):
-        make(requests(client), line())
-    with pytest.raises(InvalidLineError):
-        make(requests(client), line(row={"a": 1}))
-
-
-def test_a_job_whose_template_is_none_cannot_be_begun(client: Any) -> None:
-    with pytest.raises(RenderingError):
-        requests(client, text="{{ open")
-    with pytest.raises(RenderingError, match="has no prompt; allowed are /v1/chat/completions, "):
-        requests(client, "/v1/responses", text="x")
-    with pytest.raises(RenderingError, match="images are allowed only for /v1/chat/completions"):
-        requests(client, "/v1/embeddings", text="x", image_fields=("picture",))
+        make(requests(client), line(body=body, images=images))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from batch.rendering import Prompts, RenderingError, prompt_parts
+from batch.preparation.rendering import Prompts, RenderingError
 
 MOST = 10_000
 
@@ -32,6 +32,8 @@ def render(text: str, **row: Any) -> str:
         ("{% set name = title | trim %}{{ name }}", {"title": " x "}, "x"),
         ("{{ rows | map(attribute='name') | join }}", {"rows": [{"name": "a"}, {"name": "b"}]}, "ab"),
         ("{{ missing | default('none') }}", {}, "none"),
+        ("{{ [1, 2.5] | sum }} {{ rows | sum('n') }} {{ [] | sum(start=7) }}", {"rows": [{"n": 3}, {"n": 4}]},
+         "3.5 7 7"),
     ],
 )  # fmt: skip
 def test_a_row_fills_its_template(text: str, row: dict[str, Any], prompt: str) -> None:
@@ -77,6 +79,8 @@ def test_a_row_that_does_not_fit_is_explained(text: str, words: str) -> None:
         "{{ 'x' | center(1000000000) }}",
         "{{ title | replace('', title) | replace('', title) }}" * 3,
         "{{ rows | join(title) | replace('x', title) | replace('x', title) }}",
+        "{{ [rows, rows] | sum(start=[]) }}",
+        "{{ [{'a': rows}] | sum('a', []) }}",
     ],
 )
 def test_what_a_template_may_not_do(text: str) -> None:
@@ -98,14 +102,24 @@ def test_what_a_template_costs_is_bounded(text: str) -> None:
     assert time.process_time() - begin < 5
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{% set a = big * big %}" + "{% set a = a * a %}" * 60 + "{{ a }}",
+        "{% set a = 1e300 | int %}{{ a }}{{ a * a }}",
+        "{% for each in rows %}{% set big = big * big %}{{ big * big * big * big * big }}{% endfor %}",
+        "{% set a = big * big * big * big %}{{ [" + "a, " * 32 + "a] | sum }}",
+    ],
+)
+def test_whole_numbers_are_bounded(text: str) -> None:
+    """Each product doubles the digits, and 60 of them take longer than the universe."""
+    begin = time.process_time()
+    with pytest.raises(RenderingError, match="a whole number has more than 256 bits"):
+        render(text, big=2**63 - 1, rows=[2**63 - 1] * 20)
+    assert time.process_time() - begin < 1
+
+
 @pytest.mark.parametrize("text", ["{{ title", "{% if x %}", "{{ x | nothing }}", "{% nothing %}"])
 def test_a_text_that_is_no_template_is_refused_before_any_row(text: str) -> None:
     with pytest.raises(RenderingError, match="template: "):
         Prompts(text, most_characters=MOST)
-
-
-def test_images_go_before_the_prompt() -> None:
-    assert prompt_parts("hello", []) == "hello"
-    assert [part["type"] for part in prompt_parts("hello", ["data:a", "data:b"])] == [  # type: ignore[index]
-        *("image_url", "image_url", "text")
-    ]

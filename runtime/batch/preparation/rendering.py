@@ -1,30 +1,32 @@
-"""Renders prompts from a team's template, in a sandbox with bounded cost.
+"""Renders prompts from a team's template, in a sandbox.
 
-A template is data of one team, and it runs on workers that serve other teams too. It may read a row's fields,
-test, filter and loop. It may not call, define or include anything. The length of the output and the number of
-loop rounds are limited, and so are filters that can produce long output from short input. The only dependency
-is Jinja2.
+A template may read a row's fields, test, filter and loop. It may not call, define or include anything. The
+length of the output, the size of numbers and the number of loop rounds are limited, and so are filters that
+can produce long output from short input. These limits give the reason of a refusal. They cannot bound every
+cost, so `prompt_process` runs this module in a process that the operating system limits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from jinja2 import StrictUndefined, Template, TemplateError, nodes, pass_context
 from jinja2.exceptions import SecurityError
-from jinja2.filters import FILTERS
+from jinja2.filters import FILTERS, make_attrgetter
 from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 _MOST_ITERATIONS: Final = 100_000
 _COUNTER: Final = " iterations"  # a template cannot contain this name
+#: Bits of a whole number. Rows have 64, and a product of rows' numbers needs a few more.
+_MOST_BITS: Final = 256
 _CHECKED_OPERATORS: Final = frozenset({"+", "-", "*", "/", "//", "%"})
 
 _SAFE_FILTERS: Final = (
     *("abs", "capitalize", "count", "d", "default", "dictsort", "first", "float", "int", "items", "last"),
     *("length", "list", "lower", "map", "max", "min", "reject", "rejectattr", "reverse", "round", "select"),
-    *("selectattr", "sort", "string", "sum", "title", "tojson", "trim", "truncate", "unique", "upper"),
+    *("selectattr", "sort", "string", "title", "tojson", "trim", "truncate", "unique", "upper"),
     "wordcount",
 )
 
@@ -99,17 +101,30 @@ class _Environment(ImmutableSandboxedEnvironment):
         self._most = most_characters
         self.globals.clear()
         self.filters = {name: FILTERS[name] for name in _SAFE_FILTERS}
-        self.filters |= {"join": self._join, "replace": self._replace, _COUNTER: _counted}
+        self.filters |= {"join": self._join, "replace": self._replace, "sum": self._sum, _COUNTER: _counted}
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         if not (isinstance(left, int | float) and isinstance(right, int | float)):
             raise SecurityError(f"operator {operator} is only for numbers; write strings one after the other")
-        return super().call_binop(context, operator, left, right)
+        if operator == "*":
+            _check_number(left, right)
+        return _checked(super().call_binop(context, operator, left, right))
 
     def _join(self, values: Iterable[Any], delimiter: str = "") -> str:
         words = [str(value) for value in values]
         self._check_size(len(words) * len(delimiter) + sum(map(len, words)))
         return delimiter.join(words)
+
+    def _sum(self, values: Iterable[Any], attribute: str | None = None, start: Any = 0) -> Any:
+        """Add numbers. Jinja's own filter would also join lists, again and again."""
+        of = make_attrgetter(self, attribute) if attribute is not None else None
+        total = start
+        for value in values:
+            number = of(value) if of else value
+            if not (isinstance(total, int | float) and isinstance(number, int | float)):
+                raise SecurityError("sum is only for numbers")
+            total = _checked(total + number)
+        return total
 
     def _replace(self, text: str, old: str, new: str) -> str:
         self._check_size(len(text) + text.count(old) * len(new))
@@ -118,6 +133,18 @@ class _Environment(ImmutableSandboxedEnvironment):
     def _check_size(self, size: int) -> None:
         if size > self._most:
             raise SecurityError(f"the output of a filter is longer than {self._most} characters")
+
+
+def _check_number(*factors: Any) -> None:
+    """Refuse factors whose product is too large, before it is computed."""
+    if sum(each.bit_length() for each in factors if isinstance(each, int)) > _MOST_BITS:
+        raise SecurityError(f"a whole number has more than {_MOST_BITS} bits")
+
+
+def _checked(number: Any) -> Any:
+    """Return a number unless it is too large."""
+    _check_number(number)
+    return number
 
 
 @pass_context
@@ -151,17 +178,3 @@ def _compile(environment: _Environment, tree: nodes.Template) -> Template:
 def _words(error: Exception) -> str:
     """Return the text of an exception as one line."""
     return " ".join(str(error).split()) or type(error).__name__
-
-
-def prompt_parts(prompt: str, images: Sequence[str]) -> str | list[dict[str, Any]]:
-    """Return the content of a chat message.
-
-    Parameters
-    ----------
-    images
-        Addresses of images, which go before the text.
-    """
-    if not images:
-        return prompt
-    pictures = [{"type": "image_url", "image_url": {"url": address}} for address in images]
-    return [*pictures, {"type": "text", "text": prompt}]
