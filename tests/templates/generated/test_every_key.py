@@ -32,7 +32,7 @@ def _drawn(wanted: Set[str]) -> set[str]:
     found: set[str] = set()
 
     @settings(
-        max_examples=600,
+        max_examples=1000,
         database=None,
         deadline=None,
         derandomize=True,
