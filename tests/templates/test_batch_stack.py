@@ -79,14 +79,14 @@ def test_functions_know_queues_and_teams(batch: Templates) -> None:
     environment = functions(batch)["batch.api.handler.handle"]["Environment"]["Variables"]
     configuration = batch.asset_document(environment["BATCH_CONFIGURATION"])
     assert configuration["platform"] == "try"
-    assert configuration["teams"] == [TEAM]
+    assert configuration["teams"] == [{**TEAM, "maxPriority": 100}]
     [nightly, urgent] = configuration["queues"]
     # The blueprint's peak is of both kinds at once; each alone goes twice as fast.
     assert nightly["capacity"]["inputTokensPerSecond"] == 2 * 2 * 3000
     assert nightly["capacity"]["outputTokensPerSecond"] == 2 * 2 * 200
     assert nightly["capacity"]["places"] == 4 * 4
     assert nightly["limits"]["requestTokens"] >= 3200
-    assert (urgent["priority"], urgent["deadlineHours"]) == (90, 1)
+    assert (urgent["priority"], urgent["deadlineHours"], urgent["keepDays"]) == (90, 1, 30)
 
 
 def test_the_machine_reads_the_shards_of_the_attempt(batch: Templates) -> None:
