@@ -16,7 +16,7 @@ from inference_blueprints.catalog.catalogue import (
     UnknownEntryError,
     shipped,
 )
-from inference_blueprints.catalog.engine import Engine, Flag
+from inference_blueprints.catalog.engine import Engine, Flag, MemoryArgument
 from inference_blueprints.catalog.hardware import Accelerator, InstanceType, PriceTable
 from inference_blueprints.catalog.latency import LatencyProfile
 from inference_blueprints.catalog.limits import Endpoint, Image, Quota, ServiceQuota
@@ -34,6 +34,7 @@ __all__ = [
     "Image",
     "InstanceType",
     "LatencyProfile",
+    "MemoryArgument",
     "Model",
     "PriceTable",
     "Quota",
@@ -49,6 +50,7 @@ __all__ = [
     "instance_type",
     "instance_types",
     "latency_profile",
+    "memory_arguments",
     "model",
     "models",
     "network_quotas",
@@ -101,6 +103,11 @@ def engines() -> Mapping[str, Engine]:
 def engine(name: str) -> Engine:
     """Return one engine; raises UnknownEntryError with close matches."""
     return _find("engine", name, engines())
+
+
+def memory_arguments(engine: str) -> Mapping[str, MemoryArgument]:
+    """Return the arguments of an engine that change its memory in a way that no estimate models, by name."""
+    return shipped().memory_arguments[engine]
 
 
 def latency_profile(

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from inference_blueprints.catalog.engine import Engine, Flag
+from inference_blueprints.catalog.engine import Engine, Flag, MemoryArgument
 from inference_blueprints.catalog.hardware import Accelerator, InstanceType, PriceTable
 from inference_blueprints.catalog.latency import LatencyProfile
 from inference_blueprints.catalog.limits import Endpoint, Image, Quota, ServiceQuota
@@ -61,7 +61,8 @@ class Catalogue:
     directory
         Contains ``instance_types.csv``, ``accelerators.json``, ``models.json``, ``regions.json``,
         ``quotas.json``, ``service_quotas.json``, ``network_quotas.json``, ``endpoints.json``,
-        ``images.json``, ``nodes.json``, ``parquet_layers.json``, ``prices/<region>.csv``,
+        ``images.json``, ``nodes.json``, ``parquet_layers.json``,
+        ``memory_arguments.json``, ``service_prices/<region>.json``, ``prices/<region>.csv``,
         ``engines/<name>.json``, for former releases ``engines/<name>/<version>.json``, and
         ``latency_profiles/<engine>/<model>/<accelerator>-tp<N>.json``.
     """
@@ -140,6 +141,23 @@ class Catalogue:
             former = [self._engine(name, file) for file in files]
             releases[name] = MappingProxyType({engine.version: engine for engine in [*former, current]})
         return MappingProxyType(releases)
+
+    @cached_property
+    def memory_arguments(self) -> Mapping[str, Mapping[str, MemoryArgument]]:
+        """Arguments that change an engine's memory and are not modelled, by engine and name."""
+        path = self.directory / "memory_arguments.json"
+        engines = self._json(path.name)["engines"]
+        return MappingProxyType(
+            {
+                engine: MappingProxyType(
+                    {
+                        name: _build(MemoryArgument, {"name": name, **entry}, path)
+                        for name, entry in entries.items()
+                    }
+                )
+                for engine, entries in engines.items()
+            }
+        )
 
     @cached_property
     def bottlerocket(self) -> OperatingSystem:

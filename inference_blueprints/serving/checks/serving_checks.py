@@ -11,6 +11,7 @@ from inference_blueprints.serving.checks.disaggregation_checks import disaggrega
 from inference_blueprints.serving.checks.engine_checks import engine_findings
 from inference_blueprints.serving.checks.host_cache_checks import host_cache_findings
 from inference_blueprints.serving.checks.media_checks import media_findings
+from inference_blueprints.serving.checks.memory_argument_checks import memory_argument_findings
 from inference_blueprints.serving.checks.memory_checks import memory_findings
 from inference_blueprints.serving.checks.parallelism_checks import parallelism_findings
 from inference_blueprints.serving.checks.shape_checks import shape_findings
@@ -50,6 +51,7 @@ def _model_findings(blueprint: spec.Blueprint, index: int) -> Iterator[Finding]:
     model = blueprint.spec.models[index]
     path = ("spec", "models", index)
     yield from engine_findings(model, path)
+    yield from memory_argument_findings(model, path)
     arguments_are_right = True
     for finding in argument_findings(model, blueprint.releases.engine(model.engine.chosen), path):
         arguments_are_right = False
