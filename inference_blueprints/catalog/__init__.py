@@ -21,6 +21,7 @@ from inference_blueprints.catalog.hardware import Accelerator, InstanceType, Pri
 from inference_blueprints.catalog.latency import LatencyProfile
 from inference_blueprints.catalog.limits import Endpoint, Image, Quota, ServiceQuota
 from inference_blueprints.catalog.model import KV_CACHE_BYTES, Model
+from inference_blueprints.catalog.service_prices import ServicePrice, ServicePrices
 from inference_blueprints.catalog.vision import Vision
 
 __all__ = [
@@ -38,6 +39,8 @@ __all__ = [
     "Model",
     "PriceTable",
     "Quota",
+    "ServicePrice",
+    "ServicePrices",
     "ServiceQuota",
     "UnknownEntryError",
     "Vision",
@@ -58,6 +61,7 @@ __all__ = [
     "prices",
     "quotas",
     "regions",
+    "service_prices",
     "service_quotas",
     "zone_ids_without_control_plane",
 ]
@@ -121,6 +125,12 @@ def prices(region: str = REFERENCE_REGION) -> PriceTable:
     """Return the on-demand prices of a region; those of the reference region if the region has no table."""
     tables = shipped().prices
     return tables.get(region, tables[REFERENCE_REGION])
+
+
+def service_prices(region: str = REFERENCE_REGION) -> ServicePrices:
+    """Return the prices of services in a region; those of the reference region if the region has no file."""
+    files = shipped().service_prices
+    return files.get(region, files[REFERENCE_REGION])
 
 
 def quotas() -> Mapping[str, Quota]:

@@ -18,6 +18,7 @@ from inference_blueprints.catalog.latency import LatencyProfile
 from inference_blueprints.catalog.limits import Endpoint, Image, Quota, ServiceQuota
 from inference_blueprints.catalog.model import Model
 from inference_blueprints.catalog.operating_system import OperatingSystem
+from inference_blueprints.catalog.service_prices import ServicePrice, ServicePrices
 from inference_blueprints.catalog.vision import Vision
 from inference_blueprints.errors import UserError
 
@@ -177,6 +178,12 @@ class Catalogue:
         files = sorted((self.directory / "prices").glob("*.csv"))
         return MappingProxyType({file.stem: self._price_table(file.stem) for file in files})
 
+    @cached_property
+    def service_prices(self) -> Mapping[str, ServicePrices]:
+        """Prices of services by region, for regions with a file."""
+        files = sorted((self.directory / "service_prices").glob("*.json"))
+        return MappingProxyType({file.stem: self._service_prices(file) for file in files})
+
     def latency_profile(
         self, model: str, accelerator: str, tensor_parallel_size: int, engine: str
     ) -> LatencyProfile | None:
@@ -193,6 +200,17 @@ class Catalogue:
         flags = [Flag(name=flag, **entry) for flag, entry in document.pop("flags").items()]
         table = MappingProxyType({flag.name: flag for flag in flags})
         return _build(Engine, {"name": name, **document, "flags": table}, path)
+
+    def _service_prices(self, path: Path) -> ServicePrices:
+        """Read the prices of services in one region."""
+        document = self._json(str(path.relative_to(self.directory)))
+        prices = {
+            name: _build(ServicePrice, {"name": name, **entry}, path)
+            for name, entry in document["prices"].items()
+        }
+        return ServicePrices(
+            document["region"], document["date"], document["source"], MappingProxyType(prices)
+        )
 
     def _price_table(self, region: str) -> PriceTable:
         """Read the prices of one region."""

@@ -12,6 +12,7 @@ from inference_blueprints.figures.node_figures import (
     ProcessSummary,
 )
 from inference_blueprints.figures.plan_summary import PlanSummary
+from inference_blueprints.figures.platform_cost import CostItem, PlatformCost
 from inference_blueprints.figures.prices import PriceNote, SignalStorePrice, TokenPrice, Totals
 from inference_blueprints.figures.quota_use import AddressUse, PoolAddresses, QuotaNeed, ServiceQuotaUse
 
@@ -20,8 +21,10 @@ __all__ = [
     "BatchDaySummary",
     "BatchWorkersSummary",
     "ColdStart",
+    "CostItem",
     "MemorySummary",
     "PlanSummary",
+    "PlatformCost",
     "PodFit",
     "PoolAddresses",
     "PoolSummary",

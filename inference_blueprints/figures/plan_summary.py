@@ -13,6 +13,7 @@ from inference_blueprints.figures.node_figures import (
     PoolSummary,
     ProcessSummary,
 )
+from inference_blueprints.figures.platform_cost import PlatformCost
 from inference_blueprints.figures.prices import PriceNote, SignalStorePrice, TokenPrice, Totals
 from inference_blueprints.figures.quota_use import AddressUse, QuotaNeed, ServiceQuotaUse
 
@@ -27,6 +28,8 @@ class PlanSummary:
         In the blueprint's order.
     prices
         Source of the prices.
+    platform_cost
+        Cost of a month of the whole platform.
     token_prices
         Token prices of the deployments with a latency profile.
     without_profile
@@ -48,6 +51,7 @@ class PlanSummary:
     memory: tuple[MemorySummary, ...]
     totals: Totals
     prices: PriceNote
+    platform_cost: PlatformCost
     token_prices: tuple[TokenPrice, ...]
     without_profile: tuple[str, ...]
     quotas: tuple[QuotaNeed, ...]

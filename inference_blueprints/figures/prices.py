@@ -35,7 +35,7 @@ class PriceNote:
         facts = f"{rates}On-demand prices of {self.region}, {self.date}, from {self.source}."
         if self.region == self.blueprint_region:
             return facts
-        return f"{facts} The blueprint deploys to {self.blueprint_region}, where prices differ."
+        return f"{facts} The blueprint deploys to {self.blueprint_region}, where prices may differ."
 
 
 @dataclass(frozen=True, slots=True)

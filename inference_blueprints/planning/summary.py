@@ -18,6 +18,7 @@ from inference_blueprints.figures import (
 )
 from inference_blueprints.planning.memory_summary import summarise_memory
 from inference_blueprints.pricing.batch_worker_price import batch_worker_price
+from inference_blueprints.pricing.platform_price import platform_price
 from inference_blueprints.pricing.rates import CustomRates, Prices, prices_for
 from inference_blueprints.pricing.signal_store_price import signal_store_price
 from inference_blueprints.pricing.token_price import token_price
@@ -66,6 +67,7 @@ def summarise(blueprint: Blueprint, plan: ServingPlan, rates: CustomRates | None
         f"{group[0].model.name}/{group[0].deployment.name}": token_price(group, pools, processes)
         for group in _by_deployment(resolved for resolved, _ in roles)
     }
+    signal_store, batch_workers = signal_store_price(spec.signal_store), batch_worker_price(spec.batch)
     return PlanSummary(
         name=blueprint.metadata.name,
         region=spec.environment.region,
@@ -74,13 +76,16 @@ def summarise(blueprint: Blueprint, plan: ServingPlan, rates: CustomRates | None
         memory=memory,
         totals=_total(pools),
         prices=_prices(spec.environment.region, spec.network, prices),
+        platform_cost=platform_price(
+            spec, pools, [resolved for resolved, _ in roles], prices, signal_store, batch_workers
+        ),
         token_prices=tuple(each for each in token_prices.values() if each),
         without_profile=tuple(name for name, each in token_prices.items() if each is None),
         quotas=quota_needs(spec.pools, pools),
         batch_days=summarise_days(days),
         service_quotas=service_quota_uses(days, spec.environment.region),
-        signal_store=signal_store_price(spec.signal_store),
-        batch_workers=batch_worker_price(spec.batch),
+        signal_store=signal_store,
+        batch_workers=batch_workers,
         cold_starts=tuple(
             cold_start(resolved, worker, placed[resolved.pool.name]) for resolved, worker in roles
         ),
@@ -140,10 +145,11 @@ def summarise_pool(pool: Pool, plan: ServingPlan, known: Prices, nodes: list[Pac
     instance_types = known.types_of(pool)
     workers = workers_of_pool(plan, pool.name)
     accelerator = instance_types[0].accelerator
-    prices = [kind.usd_per_hour for kind in instance_types]
-    dearest = None if None in prices else max(price for price in prices if price is not None)
+    bounds = {kind.name: known.usd_per_hour_at_most(kind.name, pool.purchase) for kind in instance_types}
+    dearest = None if None in bounds.values() else max(bound for bound in bounds.values() if bound is not None)
     node_count = max(len(nodes), pool.nodes.min)
     reckoned = _reckoned_type(nodes, instance_types) if node_count else None
+    held = sum(worker.accelerator_count for worker in workers)
     return PoolSummary(
         name=pool.name,
         instance_types=tuple(pool.instance_types),
@@ -152,10 +158,13 @@ def summarise_pool(pool: Pool, plan: ServingPlan, known: Prices, nodes: list[Pac
         accelerator=accelerator.name if accelerator else None,
         nodes_used=node_count,
         nodes_max=pool.nodes.max,
-        accelerators_used=sum(worker.accelerator_count for worker in workers),
+        accelerators_used=held,
         accelerators_max=pool.nodes.max * max(kind.accelerator_count for kind in instance_types),
         usd_per_hour_used=_times(node_count, reckoned.usd_per_hour if reckoned else 0.0),
         usd_per_hour_max=_times(pool.nodes.max, dearest),
+        usd_per_hour_used_at_most=_times(node_count, bounds[reckoned.name] if reckoned else 0.0),
+        nodes_idle=node_count - len(nodes),
+        accelerators_idle=node_count * reckoned.accelerator_count - held if reckoned else 0,
     )
 
 

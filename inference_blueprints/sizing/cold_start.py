@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from inference_blueprints import catalog
 from inference_blueprints.catalog import InstanceType
 from inference_blueprints.catalog.image_cache import INITIALIZATION_MIB_PER_SECOND
-from inference_blueprints.catalog.volumes import gp3_mib_per_second
+from inference_blueprints.catalog.volumes import image_volume_mib_per_second
 from inference_blueprints.figures import ColdStart
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import Process
@@ -76,8 +76,9 @@ def _image_bytes(reference: str, *, unpacked: bool = False) -> int | None:
 
 def _disk_bytes_per_second(kind: InstanceType, resolved: ResolvedWorkers) -> int | None:
     """Return the bandwidth of the EBS volume; None if images and weights are on NVMe."""
-    has_nvme = all(each.local_nvme_gb for each in resolved.instance_types)
-    if has_nvme and not resolved.pool.image_snapshot_id:
+    volume = image_volume_mib_per_second(
+        resolved.instance_types, from_snapshot=bool(resolved.pool.image_snapshot_id)
+    )
+    if volume is None:
         return None
-    volume = gp3_mib_per_second(resolved.instance_types) * _MIB
-    return min(volume, kind.ebs_bandwidth_mbps * _BYTES_PER_MEGABIT)
+    return min(volume * _MIB, kind.ebs_bandwidth_mbps * _BYTES_PER_MEGABIT)

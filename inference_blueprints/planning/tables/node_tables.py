@@ -14,7 +14,15 @@ from inference_blueprints.figures import (
     ProcessSummary,
     Totals,
 )
-from inference_blueprints.planning.tables.cells import UNKNOWN, counted, gb, gib, usd
+from inference_blueprints.planning.tables.cells import (
+    UNKNOWN,
+    counted,
+    gb,
+    gib,
+    usd,
+    usd_at_least,
+    usd_at_most,
+)
 from inference_blueprints.tables.text_table import TextTable
 
 
@@ -24,7 +32,18 @@ def pools(summary: PlanSummary) -> TextTable:
         ("pool", "instance types"),
         ("nodes of maximum", "devices of maximum", "USD per hour, used", "USD per hour, maximum"),
         (*map(_pool_row, summary.pools), _total_row(summary.totals)),
+        tuple(_idle_nodes(summary.pools)),
     )
+
+
+def _idle_nodes(pools: Sequence[PoolSummary]) -> Iterable[str]:
+    """Say which devices `nodes.min` keeps running without a worker."""
+    for pool in pools:
+        if pool.nodes_idle:
+            yield (
+                f"Stranded: {pool.accelerators_idle} devices of pool {pool.name} hold no worker. nodes.min keeps "
+                f"{counted(pool.nodes_used, 'node')}, and the workers fill {pool.nodes_used - pool.nodes_idle}."
+            )
 
 
 def _pool_row(pool: PoolSummary) -> tuple[str, ...]:
@@ -35,7 +54,7 @@ def _pool_row(pool: PoolSummary) -> tuple[str, ...]:
         ", ".join(pool.instance_types) + purchase,
         f"{pool.nodes_used} of {pool.nodes_max}",
         f"{pool.accelerators_used} of {pool.accelerators_max}{kind}",
-        usd(pool.usd_per_hour_used),
+        usd_at_most(pool.usd_per_hour_used, pool.usd_per_hour_used_at_most),
         usd(pool.usd_per_hour_max),
     )
 
@@ -46,8 +65,8 @@ def _total_row(totals: Totals) -> tuple[str, ...]:
         "",
         f"{totals.nodes_used} of {totals.nodes_max}",
         f"{totals.accelerators_used} of {totals.accelerators_max}",
-        usd(totals.usd_per_hour_used),
-        usd(totals.usd_per_hour_max),
+        usd_at_least(totals.usd_per_hour_used, is_partial=bool(totals.without_used)),
+        usd_at_least(totals.usd_per_hour_max, is_partial=bool(totals.without_max)),
     )
 
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from inference_blueprints.figures import PlanSummary
-from inference_blueprints.planning.tables import batch_tables, limit_tables, node_tables, price_tables
+from inference_blueprints.planning.tables import (
+    batch_tables,
+    limit_tables,
+    month_table,
+    node_tables,
+    price_tables,
+)
 from inference_blueprints.tables.text_table import TextTable
 
 
@@ -13,6 +19,7 @@ def plan_tables(summary: PlanSummary) -> list[TextTable]:
     """Return the tables that have rows, in reading order."""
     builders: Sequence[Callable[[PlanSummary], TextTable]] = (
         node_tables.pools,
+        month_table.month,
         node_tables.processes,
         node_tables.memory,
         node_tables.host_caches,
@@ -35,17 +42,22 @@ def plan_notes(summary: PlanSummary) -> list[str]:
     unpriced = sorted({*summary.totals.without_used, *summary.totals.without_max})
     if unpriced:
         notes.append(
-            f"The price is unknown for {', '.join(unpriced)}. The totals leave it out. Pass your price with "
-            "`--rates`."
+            f"The price is unknown for {', '.join(unpriced)}. Totals without it say \"at least\". Pass your price "
+            "with `--rates`."
         )
     purchases = {pool.purchase for pool in summary.pools}
     if "spot" in purchases:
-        notes.append("Spot prices change. Pass yours with `--rates`.")
+        notes.append(
+            "Spot prices change, and are at most the on-demand price. Pass yours with `--rates`."
+        )
     if "reservation" in purchases:
-        notes.append("A reservation is billed per hour for its size, whether its instances run or not.")
+        notes.append(
+            "A reservation is billed at the on-demand rate for its size, whether its instances run or not. Its "
+            "size is not in the blueprint."
+        )
     if "capacityBlock" in purchases:
         notes.append("You pay for a Capacity Block in advance, at the price of its offer.")
     if summary.without_profile:
         names = ", ".join(summary.without_profile)
         notes.append(f"No token price for {names}: the catalogue has no latency profile for it.")
-    return [*notes, f"Not included: {', '.join(summary.prices.not_included)}."]
+    return [*notes, "Prices per hour are those of the pools' nodes. \"Cost of a month\" adds the other parts."]
