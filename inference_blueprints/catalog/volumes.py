@@ -31,9 +31,7 @@ def gp3_mib_per_second(instance_types: Sequence[InstanceType]) -> int:
     return max(_LEAST_GP3_MIB_PER_SECOND, min(_MOST_GP3_MIB_PER_SECOND, usable))
 
 
-def image_volume_mib_per_second(
-    instance_types: Sequence[InstanceType], *, from_snapshot: bool
-) -> int | None:
+def image_volume_mib_per_second(instance_types: Sequence[InstanceType], *, from_snapshot: bool) -> int | None:
     """Return the throughput of the volume that holds images and weights; None if they are on NVMe.
 
     Parameters

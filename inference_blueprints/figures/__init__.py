@@ -11,6 +11,7 @@ from inference_blueprints.figures.node_figures import (
     PoolSummary,
     ProcessSummary,
 )
+from inference_blueprints.figures.objective_check import ObjectiveCheck
 from inference_blueprints.figures.plan_summary import PlanSummary
 from inference_blueprints.figures.platform_cost import CostItem, PlatformCost
 from inference_blueprints.figures.prices import PriceNote, SignalStorePrice, TokenPrice, Totals
@@ -23,6 +24,7 @@ __all__ = [
     "ColdStart",
     "CostItem",
     "MemorySummary",
+    "ObjectiveCheck",
     "PlanSummary",
     "PlatformCost",
     "PodFit",

@@ -25,7 +25,8 @@ class PoolSummary:
     accelerators_used, accelerators_max
         Devices that workers use, and devices of ``nodes_max`` nodes of the largest type.
     usd_per_hour_used, usd_per_hour_max
-        Price of the used nodes, and the most that ``nodes_max`` nodes of the most expensive type can cost; None
+        Price of the used nodes, and the most that ``nodes_max`` nodes of the most expensive type can cost;
+        None
         if unknown.
     usd_per_hour_used_at_most
         The most that the used nodes can cost; None if there is no known bound.

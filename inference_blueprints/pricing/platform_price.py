@@ -36,6 +36,7 @@ def platform_price(
     pools: Sequence[PoolSummary],
     roles: Sequence[ResolvedWorkers],
     prices: Prices,
+    *,
     signal_store: SignalStorePrice | None,
     batch_workers: BatchWorkersSummary | None,
 ) -> PlatformCost:
@@ -105,7 +106,7 @@ def _volumes(
         each = _volume_usd(pool, types, services)
         size = _root_volume_gib() + pool.disk.size_gib
         count = summary.nodes_used
-        yield _item(f"EBS volumes of pool {pool.name}", f"{count} × {size} GiB gp3", count * each)
+        yield _item(f"EBS volumes of pool {pool.name}", f"{count} x {size} GiB gp3", count * each)
 
 
 def _volume_usd(pool: Pool, types: Sequence[InstanceType], services: ServicePrices) -> float:
@@ -136,13 +137,11 @@ def _cluster(prices: Prices, services: ServicePrices) -> Iterator[CostItem]:
     each = prices.usd_per_hour(kind, "onDemand")
     yield _hourly(
         "system nodes",
-        f"{count} × {kind}; Karpenter adds more if routers need them",
+        f"{count} x {kind}; Karpenter adds more if routers need them",
         None if each is None else count * each,
     )
     size = _root_volume_gib() + system_nodes.DISK_GIB
-    yield _item(
-        "EBS volumes of system nodes", f"{count} × {size} GiB gp3", count * _gp3_usd(size, services)
-    )
+    yield _item("EBS volumes of system nodes", f"{count} x {size} GiB gp3", count * _gp3_usd(size, services))
 
 
 def _network(spec: Spec, roles: Sequence[ResolvedWorkers], services: ServicePrices) -> Iterator[CostItem]:
@@ -201,7 +200,9 @@ def _optional_parts(
 
 def _by_use(spec: Spec, services: ServicePrices) -> Iterator[CostItem]:
     """Yield the parts whose price depends on use."""
-    yield _item("load balancer capacity", f"{services.usd('load_balancer_capacity_unit')} USD per LCU-hour", None)
+    yield _item(
+        "load balancer capacity", f"{services.usd('load_balancer_capacity_unit')} USD per LCU-hour", None
+    )
     yield _item("logs", f"{services.usd('log_ingestion'):.2f} USD per GB ingested", None)
     yield _item("data transfer", "images, and traffic between zones and out of AWS", None)
     if any(model.kv_cache and model.kv_cache.shared for model in spec.models):

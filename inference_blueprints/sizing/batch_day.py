@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from inference_blueprints.contracts import batch_limits as limits
 from inference_blueprints.figures import BatchDaySummary
+from inference_blueprints.sizing.model_capacity import ModelCapacity
 from inference_blueprints.spec.types import Batch, Model
 
 SECONDS_A_DAY: Final = 86_400
@@ -133,8 +134,20 @@ def batch_days(batch: Batch, models: Sequence[Model], *, publishes: bool) -> tup
     )
 
 
-def summarise_days(days: Sequence[BatchDay]) -> tuple[BatchDaySummary, ...]:
-    """Return the figures of the days for the plan."""
+def summarise_days(
+    days: Sequence[BatchDay], capacities: Mapping[str, ModelCapacity]
+) -> tuple[BatchDaySummary, ...]:
+    """Return the figures of the days for the plan.
+
+    Parameters
+    ----------
+    capacities
+        Capacity of each model.
+    """
+    in_flight = {
+        day.model: min(day.workers * limits.REQUESTS_PER_WORKER, capacities[day.model].concurrent_requests)
+        for day in days
+    }
     rates = {
         model: sum(day.requests_per_second for day in days if day.model == model)
         for model in {day.model for day in days}
@@ -147,8 +160,12 @@ def summarise_days(days: Sequence[BatchDay]) -> tuple[BatchDaySummary, ...]:
             jobs=day.jobs,
             segments=day.segments,
             shards=day.shards,
-            in_flight=day.workers * limits.REQUESTS_PER_WORKER,
-            seconds_per_request=day.workers * limits.REQUESTS_PER_WORKER / rates[day.model],
+            in_flight=in_flight[day.model],
+            seconds_per_request=in_flight[day.model] / rates[day.model],
+            requests_per_job=day.requests_per_job,
+            deadline_hours=day.deadline_hours,
+            full_requests_per_second=capacities[day.model].full_requests_per_second,
+            load_requests_per_second=rates[day.model],
         )
         for day in days
     )

@@ -14,7 +14,10 @@ _NOT_PRICED = "not priced"
 def month(summary: PlanSummary) -> TextTable:
     """Return the table of a month's cost."""
     cost = summary.platform_cost
-    total = ("total of the priced parts", "", usd(cost.usd_per_month))
+    amount = usd(cost.usd_per_month)
+    if any(item.is_bound for item in cost.items):
+        amount = f"at most {amount}"
+    total = ("total of the priced parts", "", amount)
     return TextTable(
         "Cost of a month",
         ("part", "assumption"),

@@ -27,7 +27,8 @@ def memory_argument_findings(model: spec.Model, model_path: tuple[str | int, ...
         if argument is None or not argument.changes_memory(value):
             continue
         message = (
-            f"'{name}' {argument.effect}, and the plan's memory estimate does not model this; {argument.remedy}"
+            f"'{name}' {argument.effect}, and the plan's memory estimate does not model this; "
+            f"{argument.remedy}"
         )
         if argument.values:
             message = (

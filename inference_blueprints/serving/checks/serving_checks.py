@@ -13,6 +13,7 @@ from inference_blueprints.serving.checks.host_cache_checks import host_cache_fin
 from inference_blueprints.serving.checks.media_checks import media_findings
 from inference_blueprints.serving.checks.memory_argument_checks import memory_argument_findings
 from inference_blueprints.serving.checks.memory_checks import memory_findings
+from inference_blueprints.serving.checks.objective_checks import objective_findings
 from inference_blueprints.serving.checks.parallelism_checks import parallelism_findings
 from inference_blueprints.serving.checks.shape_checks import shape_findings
 from inference_blueprints.serving.checks.support_checks import SUPPORT_CHECKS
@@ -69,6 +70,7 @@ def _model_findings(blueprint: spec.Blueprint, index: int) -> Iterator[Finding]:
         yield from found
         if arguments_are_right and not _wrong(found):
             yield from disaggregation_findings(roles)
+            yield from objective_findings(roles)
 
 
 def _workers_findings(resolved: ResolvedWorkers, *, arguments_are_right: bool) -> list[Finding]:
