@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inference_blueprints.figures import ObjectiveCheck, TokenPrice
-from inference_blueprints.serving.performance.latency import time_to_first_token_ms
+from inference_blueprints.serving.performance.least_latency import time_to_first_token_ms
 from inference_blueprints.serving.resolved import ResolvedWorkers
 
 

@@ -142,12 +142,9 @@ def summarise_days(
     Parameters
     ----------
     capacities
-        Capacity of each model.
+        Capacity of each model. Without it, only the batch workers limit a model's requests in flight.
     """
-    in_flight = {
-        day.model: min(day.workers * limits.REQUESTS_PER_WORKER, capacities[day.model].concurrent_requests)
-        for day in days
-    }
+    in_flight = {day.model: _in_flight(day, capacities.get(day.model)) for day in days}
     rates = {
         model: sum(day.requests_per_second for day in days if day.model == model)
         for model in {day.model for day in days}
@@ -164,8 +161,18 @@ def summarise_days(
             seconds_per_request=in_flight[day.model] / rates[day.model],
             requests_per_job=day.requests_per_job,
             deadline_hours=day.deadline_hours,
-            full_requests_per_second=capacities[day.model].full_requests_per_second,
+            full_requests_per_second=_full_speed(capacities.get(day.model)),
             load_requests_per_second=rates[day.model],
         )
         for day in days
     )
+
+
+def _in_flight(day: BatchDay, capacity: ModelCapacity | None) -> int:
+    """Return what the workers send at once, or what the engines run at once if that is less."""
+    sent = day.workers * limits.REQUESTS_PER_WORKER
+    return sent if capacity is None else min(sent, capacity.concurrent_requests)
+
+
+def _full_speed(capacity: ModelCapacity | None) -> float | None:
+    return None if capacity is None else capacity.full_requests_per_second

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from inference_blueprints.errors import Finding
-from inference_blueprints.serving.performance.latency import (
+from inference_blueprints.serving.performance.least_latency import (
     least_time_per_output_token_ms,
     time_to_first_token_ms,
 )
