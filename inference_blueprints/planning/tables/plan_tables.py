@@ -44,8 +44,8 @@ def plan_notes(summary: PlanSummary) -> list[str]:
     unpriced = sorted({*summary.totals.without_used, *summary.totals.without_max})
     if unpriced:
         notes.append(
-            f"The price is unknown for {', '.join(unpriced)}. Totals without it say 'at least'. Pass your "
-            "price with `--rates`."
+            f"The price is unknown for {', '.join(unpriced)}. Sums with it say 'at most' or 'at least'. Pass "
+            "your price with `--rates`."
         )
     purchases = {pool.purchase for pool in summary.pools}
     if "spot" in purchases:

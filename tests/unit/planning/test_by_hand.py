@@ -231,13 +231,13 @@ def test_a_month_of_quickstart(quickstart_document):
     assert _month(summary) == {
         # 730 h * 4.48416.
         "pool l40s": 3273.44,
-        # 2 * (4 + 200) GiB * 0.08; NVMe holds the images, so the volume is as slow as is free.
-        "EBS volumes of pool l40s": 32.64,
+        # 2 * (6 + 200) GiB * 0.08; NVMe holds the images, so the volume is as slow as is free.
+        "EBS volumes of pool l40s": 32.96,
         # 730 * 0.10.
         "EKS control plane": 73.0,
-        # 730 * 2 * 0.2016, and 2 * (4 + 80) GiB * 0.08.
+        # 730 * 2 * 0.2016, and 2 * (6 + 80) GiB * 0.08.
         "system nodes": 294.34,
-        "EBS volumes of system nodes": 13.44,
+        "EBS volumes of system nodes": 13.76,
         # 730 * 3 zones * (0.045 + 0.005 for its address).
         "NAT gateways": 109.5,
         # 2 workers * 16.381452288 GB * 0.045.
@@ -253,7 +253,7 @@ def test_a_month_of_quickstart(quickstart_document):
         "data transfer": None,
     }
     cost = summary.platform_cost
-    assert cost.usd_per_month == pytest.approx(4034.76)
+    assert cost.usd_per_month == pytest.approx(4035.40)
     assert cost.not_priced == ("load balancer capacity", "logs", "data transfer")
 
 

@@ -86,7 +86,7 @@ def test_an_unknown_price_is_shown_as_unknown(changed):
     text = " ".join(_printed(dataclasses.replace(summary, pools=(pool,), totals=totals), 80).split())
     assert "unknown unknown" in text
     assert "at least 4.48 at least 4.48" in text
-    assert "The price is unknown for l40s. Totals without it say 'at least'." in text
+    assert "The price is unknown for l40s. Sums with it say 'at most' or 'at least'." in text
 
 
 @pytest.mark.parametrize("width", [60, 120])
