@@ -53,7 +53,7 @@ def _day() -> Iterator[str]:
         "| seconds per request, maximum |"
     )
     yield "| ---: | ---: | ---: | ---: | ---: | ---: |"
-    for day in summarise_days([REFERENCE]):
+    for day in summarise_days([REFERENCE], {}):
         yield _line(day_row(day)[1:])
 
 

@@ -31,7 +31,7 @@ _PLACE = re.compile(r"(<!-- plan: [^\n]*-->\n).*?(<!-- end of plan -->)", re.DOT
 _LINES = "<!-- plan: written by scripts/write_blueprint_pages.py -->\n<!-- end of plan -->"
 #: Tables of `blueprints plan` that are also on a page.
 _FURTHER_SIZES = ("KV cache outside the devices",)
-_PRICES = ("Pools", "Price of tokens (simulated)")
+_PRICES = ("Pools", "Cost of a month", "Price of tokens (simulated)")
 
 
 def page_path(name: str) -> Path:

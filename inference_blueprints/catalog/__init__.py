@@ -16,11 +16,12 @@ from inference_blueprints.catalog.catalogue import (
     UnknownEntryError,
     shipped,
 )
-from inference_blueprints.catalog.engine import Engine, Flag
+from inference_blueprints.catalog.engine import Engine, Flag, MemoryArgument
 from inference_blueprints.catalog.hardware import Accelerator, InstanceType, PriceTable
 from inference_blueprints.catalog.latency import LatencyProfile
 from inference_blueprints.catalog.limits import Endpoint, Image, Quota, ServiceQuota
 from inference_blueprints.catalog.model import KV_CACHE_BYTES, Model
+from inference_blueprints.catalog.service_prices import ServicePrice, ServicePrices
 from inference_blueprints.catalog.vision import Vision
 
 __all__ = [
@@ -34,9 +35,12 @@ __all__ = [
     "Image",
     "InstanceType",
     "LatencyProfile",
+    "MemoryArgument",
     "Model",
     "PriceTable",
     "Quota",
+    "ServicePrice",
+    "ServicePrices",
     "ServiceQuota",
     "UnknownEntryError",
     "Vision",
@@ -49,6 +53,7 @@ __all__ = [
     "instance_type",
     "instance_types",
     "latency_profile",
+    "memory_arguments",
     "model",
     "models",
     "network_quotas",
@@ -56,6 +61,7 @@ __all__ = [
     "prices",
     "quotas",
     "regions",
+    "service_prices",
     "service_quotas",
     "zone_ids_without_control_plane",
 ]
@@ -103,6 +109,11 @@ def engine(name: str) -> Engine:
     return _find("engine", name, engines())
 
 
+def memory_arguments(engine: str) -> Mapping[str, MemoryArgument]:
+    """Return the arguments of an engine that change its memory in a way that no estimate models, by name."""
+    return shipped().memory_arguments[engine]
+
+
 def latency_profile(
     model: str, accelerator: str, tensor_parallel_size: int, engine: str
 ) -> LatencyProfile | None:
@@ -114,6 +125,12 @@ def prices(region: str = REFERENCE_REGION) -> PriceTable:
     """Return the on-demand prices of a region; those of the reference region if the region has no table."""
     tables = shipped().prices
     return tables.get(region, tables[REFERENCE_REGION])
+
+
+def service_prices(region: str = REFERENCE_REGION) -> ServicePrices:
+    """Return the prices of services in a region; those of the reference region if the region has no file."""
+    files = shipped().service_prices
+    return files.get(region, files[REFERENCE_REGION])
 
 
 def quotas() -> Mapping[str, Quota]:

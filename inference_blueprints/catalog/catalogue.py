@@ -12,12 +12,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from inference_blueprints.catalog.engine import Engine, Flag
+from inference_blueprints.catalog.engine import Engine, Flag, MemoryArgument
 from inference_blueprints.catalog.hardware import Accelerator, InstanceType, PriceTable
 from inference_blueprints.catalog.latency import LatencyProfile
 from inference_blueprints.catalog.limits import Endpoint, Image, Quota, ServiceQuota
 from inference_blueprints.catalog.model import Model
 from inference_blueprints.catalog.operating_system import OperatingSystem
+from inference_blueprints.catalog.service_prices import ServicePrice, ServicePrices
 from inference_blueprints.catalog.vision import Vision
 from inference_blueprints.errors import UserError
 
@@ -61,7 +62,8 @@ class Catalogue:
     directory
         Contains ``instance_types.csv``, ``accelerators.json``, ``models.json``, ``regions.json``,
         ``quotas.json``, ``service_quotas.json``, ``network_quotas.json``, ``endpoints.json``,
-        ``images.json``, ``nodes.json``, ``parquet_layers.json``, ``prices/<region>.csv``,
+        ``images.json``, ``nodes.json``, ``parquet_layers.json``,
+        ``memory_arguments.json``, ``service_prices/<region>.json``, ``prices/<region>.csv``,
         ``engines/<name>.json``, for former releases ``engines/<name>/<version>.json``, and
         ``latency_profiles/<engine>/<model>/<accelerator>-tp<N>.json``.
     """
@@ -142,6 +144,23 @@ class Catalogue:
         return MappingProxyType(releases)
 
     @cached_property
+    def memory_arguments(self) -> Mapping[str, Mapping[str, MemoryArgument]]:
+        """Arguments that change an engine's memory and are not modelled, by engine and name."""
+        path = self.directory / "memory_arguments.json"
+        engines = self._json(path.name)["engines"]
+        return MappingProxyType(
+            {
+                engine: MappingProxyType(
+                    {
+                        name: _build(MemoryArgument, {"name": name, **entry}, path)
+                        for name, entry in entries.items()
+                    }
+                )
+                for engine, entries in engines.items()
+            }
+        )
+
+    @cached_property
     def bottlerocket(self) -> OperatingSystem:
         """Operating system of the nodes."""
         entry = {"name": "bottlerocket", **self._json("nodes.json")["bottlerocket"]}
@@ -159,6 +178,12 @@ class Catalogue:
         files = sorted((self.directory / "prices").glob("*.csv"))
         return MappingProxyType({file.stem: self._price_table(file.stem) for file in files})
 
+    @cached_property
+    def service_prices(self) -> Mapping[str, ServicePrices]:
+        """Prices of services by region, for regions with a file."""
+        files = sorted((self.directory / "service_prices").glob("*.json"))
+        return MappingProxyType({file.stem: self._service_prices(file) for file in files})
+
     def latency_profile(
         self, model: str, accelerator: str, tensor_parallel_size: int, engine: str
     ) -> LatencyProfile | None:
@@ -175,6 +200,17 @@ class Catalogue:
         flags = [Flag(name=flag, **entry) for flag, entry in document.pop("flags").items()]
         table = MappingProxyType({flag.name: flag for flag in flags})
         return _build(Engine, {"name": name, **document, "flags": table}, path)
+
+    def _service_prices(self, path: Path) -> ServicePrices:
+        """Read the prices of services in one region."""
+        document = self._json(str(path.relative_to(self.directory)))
+        prices = {
+            name: _build(ServicePrice, {"name": name, **entry}, path)
+            for name, entry in document["prices"].items()
+        }
+        return ServicePrices(
+            document["region"], document["date"], document["source"], MappingProxyType(prices)
+        )
 
     def _price_table(self, region: str) -> PriceTable:
         """Read the prices of one region."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,32 @@ class Flag:
     takes_value: bool
     negatable: bool
     owner: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryArgument:
+    """An argument of an engine that changes its device memory, and that the memory estimate does not model.
+
+    Parameters
+    ----------
+    name
+        Without dashes, such as ``speculative-config``.
+    effect
+        What it does to memory, as a phrase that follows the name.
+    remedy
+        What to do instead.
+    values
+        Values that change nothing; empty if every value does.
+    """
+
+    name: str
+    effect: str
+    remedy: str
+    values: tuple[str, ...] = field(default=())
+
+    def changes_memory(self, value: object) -> bool:
+        """Return whether the argument with this value changes the memory."""
+        return value is not False and value not in self.values
 
 
 @dataclass(frozen=True, slots=True)

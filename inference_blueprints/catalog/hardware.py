@@ -21,6 +21,8 @@ class Accelerator:
         ``nvidia`` or ``aws``.
     memory_mib
         Memory of one device in MiB, as EC2's ``DescribeInstanceTypes`` reports it.
+    usable_mib
+        Memory that a framework can use, in MiB: the driver keeps the rest.
     resource_name
         Kubernetes resource, such as ``nvidia.com/gpu``.
     performance_system
@@ -33,14 +35,15 @@ class Accelerator:
     name: str
     manufacturer: Literal["nvidia", "aws"]
     memory_mib: int
+    usable_mib: int
     resource_name: Literal["nvidia.com/gpu", "aws.amazon.com/neuron"]
     performance_system: str | None
     gpudirect_rdma: bool
 
     @property
     def memory_bytes(self) -> int:
-        """Memory of one device in bytes."""
-        return self.memory_mib * MIB
+        """Memory of one device that a framework can use, in bytes."""
+        return self.usable_mib * MIB
 
 
 @dataclass(frozen=True, slots=True)

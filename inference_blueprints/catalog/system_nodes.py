@@ -7,6 +7,8 @@ from __future__ import annotations
 INSTANCE_TYPE = "m7i.xlarge"
 NODES = 2
 MAXIMUM_NODES = 3
+#: Data volume of a node, in GiB.
+DISK_GIB = 80
 
 #: Karpenter's pool for routers that do not fit on the node group.
 OVERFLOW_INSTANCE_TYPES = ("m7i.xlarge", "m7i.2xlarge", "m7i.4xlarge")

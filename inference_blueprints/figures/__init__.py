@@ -11,7 +11,9 @@ from inference_blueprints.figures.node_figures import (
     PoolSummary,
     ProcessSummary,
 )
+from inference_blueprints.figures.objective_check import ObjectiveCheck
 from inference_blueprints.figures.plan_summary import PlanSummary
+from inference_blueprints.figures.platform_cost import CostItem, PlatformCost
 from inference_blueprints.figures.prices import PriceNote, SignalStorePrice, TokenPrice, Totals
 from inference_blueprints.figures.quota_use import AddressUse, PoolAddresses, QuotaNeed, ServiceQuotaUse
 
@@ -20,8 +22,11 @@ __all__ = [
     "BatchDaySummary",
     "BatchWorkersSummary",
     "ColdStart",
+    "CostItem",
     "MemorySummary",
+    "ObjectiveCheck",
     "PlanSummary",
+    "PlatformCost",
     "PodFit",
     "PoolAddresses",
     "PoolSummary",

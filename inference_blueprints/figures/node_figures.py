@@ -25,7 +25,13 @@ class PoolSummary:
     accelerators_used, accelerators_max
         Devices that workers use, and devices of ``nodes_max`` nodes of the largest type.
     usd_per_hour_used, usd_per_hour_max
-        Price of the used nodes, and of ``nodes_max`` nodes of the most expensive type; None if unknown.
+        Price of the used nodes, and the most that ``nodes_max`` nodes of the most expensive type can cost;
+        None
+        if unknown.
+    usd_per_hour_used_at_most
+        The most that the used nodes can cost; None if there is no known bound.
+    nodes_idle, accelerators_idle
+        Kept nodes without a worker, and devices of the used nodes that no worker holds.
     """
 
     name: str
@@ -39,6 +45,9 @@ class PoolSummary:
     accelerators_max: int
     usd_per_hour_used: float | None
     usd_per_hour_max: float | None
+    usd_per_hour_used_at_most: float | None
+    nodes_idle: int
+    accelerators_idle: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,8 @@ from inference_blueprints.figures.node_figures import (
     PoolSummary,
     ProcessSummary,
 )
+from inference_blueprints.figures.objective_check import ObjectiveCheck
+from inference_blueprints.figures.platform_cost import PlatformCost
 from inference_blueprints.figures.prices import PriceNote, SignalStorePrice, TokenPrice, Totals
 from inference_blueprints.figures.quota_use import AddressUse, QuotaNeed, ServiceQuotaUse
 
@@ -27,10 +29,14 @@ class PlanSummary:
         In the blueprint's order.
     prices
         Source of the prices.
+    platform_cost
+        Cost of a month of the whole platform.
     token_prices
         Token prices of the deployments with a latency profile.
     without_profile
         Deployments without one, as ``model/deployment``.
+    objectives
+        Objectives of every deployment, compared with the plan's figures.
     batch_days
         Days of the queues that declare a load, in the blueprint's order.
     service_quotas
@@ -48,8 +54,10 @@ class PlanSummary:
     memory: tuple[MemorySummary, ...]
     totals: Totals
     prices: PriceNote
+    platform_cost: PlatformCost
     token_prices: tuple[TokenPrice, ...]
     without_profile: tuple[str, ...]
+    objectives: tuple[ObjectiveCheck, ...]
     quotas: tuple[QuotaNeed, ...]
     batch_days: tuple[BatchDaySummary, ...]
     service_quotas: tuple[ServiceQuotaUse, ...]

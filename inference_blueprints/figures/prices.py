@@ -35,7 +35,7 @@ class PriceNote:
         facts = f"{rates}On-demand prices of {self.region}, {self.date}, from {self.source}."
         if self.region == self.blueprint_region:
             return facts
-        return f"{facts} The blueprint deploys to {self.blueprint_region}, where prices differ."
+        return f"{facts} The blueprint deploys to {self.blueprint_region}, where prices may differ."
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,8 @@ class Totals:
         Sums over the pools.
     usd_per_hour_used, usd_per_hour_max
         Sums over the pools whose price is known; None if no price is known.
+    usd_per_hour_used_at_most
+        The most that all used nodes can cost; None if a pool has no known bound.
     without_used, without_max
         Pools whose price is unknown, left out of the respective sum.
     """
@@ -60,6 +62,7 @@ class Totals:
     usd_per_hour_max: float | None
     without_used: tuple[str, ...]
     without_max: tuple[str, ...]
+    usd_per_hour_used_at_most: float | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,9 @@ from inference_blueprints.figures import (
     Totals,
 )
 from inference_blueprints.planning.memory_summary import summarise_memory
+from inference_blueprints.planning.objective_summary import objective_checks
 from inference_blueprints.pricing.batch_worker_price import batch_worker_price
+from inference_blueprints.pricing.platform_price import platform_price
 from inference_blueprints.pricing.rates import CustomRates, Prices, prices_for
 from inference_blueprints.pricing.signal_store_price import signal_store_price
 from inference_blueprints.pricing.token_price import token_price
@@ -27,6 +29,7 @@ from inference_blueprints.sizing.batch_day import batch_days, summarise_days
 from inference_blueprints.sizing.batch_quotas import service_quota_uses
 from inference_blueprints.sizing.cold_start import cold_start
 from inference_blueprints.sizing.ec2_quotas import quota_needs
+from inference_blueprints.sizing.model_capacity import model_capacities
 from inference_blueprints.sizing.node_addresses import address_use
 from inference_blueprints.sizing.node_packing import PackedNode, cheapest_placement, workers_of_pool
 from inference_blueprints.sizing.pod_fit import pod_fit
@@ -62,10 +65,12 @@ def summarise(blueprint: Blueprint, plan: ServingPlan, rates: CustomRates | None
     memory = summarise_memory(blueprint)
     roles = list(_roles(blueprint, plan))
     days = batch_days(spec.batch, spec.models, publishes=spec.signal_store is not None) if spec.batch else ()
-    token_prices = {
-        f"{group[0].model.name}/{group[0].deployment.name}": token_price(group, pools, processes)
+    deployments = {
+        f"{group[0].model.name}/{group[0].deployment.name}": group
         for group in _by_deployment(resolved for resolved, _ in roles)
     }
+    token_prices = {name: token_price(group, pools, processes) for name, group in deployments.items()}
+    signal_store, batch_workers = signal_store_price(spec.signal_store), batch_worker_price(spec.batch)
     return PlanSummary(
         name=blueprint.metadata.name,
         region=spec.environment.region,
@@ -74,15 +79,31 @@ def summarise(blueprint: Blueprint, plan: ServingPlan, rates: CustomRates | None
         memory=memory,
         totals=_total(pools),
         prices=_prices(spec.environment.region, spec.network, prices),
+        platform_cost=platform_price(
+            spec,
+            pools,
+            [resolved for resolved, _ in roles],
+            prices,
+            signal_store=signal_store,
+            batch_workers=batch_workers,
+        ),
         token_prices=tuple(each for each in token_prices.values() if each),
         without_profile=tuple(name for name, each in token_prices.items() if each is None),
+        objectives=tuple(
+            check
+            for name, group in deployments.items()
+            for check in objective_checks(group, token_prices[name])
+        ),
         quotas=quota_needs(spec.pools, pools),
-        batch_days=summarise_days(days),
+        batch_days=summarise_days(days, model_capacities(resolved for resolved, _ in roles)),
         service_quotas=service_quota_uses(days, spec.environment.region),
-        signal_store=signal_store_price(spec.signal_store),
-        batch_workers=batch_worker_price(spec.batch),
+        signal_store=signal_store,
+        batch_workers=batch_workers,
         cold_starts=tuple(
-            cold_start(resolved, worker, placed[resolved.pool.name]) for resolved, worker in roles
+            cold_start(
+                resolved, worker, placed[resolved.pool.name], through_nat=spec.network.existing is None
+            )
+            for resolved, worker in roles
         ),
         addresses=address_use(spec),
         fits=tuple(
@@ -120,6 +141,10 @@ def as_dict(summary: PlanSummary) -> dict[str, Any]:
     document["prices"]["note"] = summary.prices.note
     for each, start in zip(document["coldStarts"], summary.cold_starts, strict=True):
         each["dominatedBy"] = start.dominated_by
+    for each, check in zip(document["objectives"], summary.objectives, strict=True):
+        each["isMissed"] = check.is_missed
+    for each, day in zip(document["batchDays"], summary.batch_days, strict=True):
+        each.update(jobHours=day.job_hours, deadlineCanHold=day.deadline_can_hold, keepsUp=day.keeps_up)
     for each, use in zip(document["serviceQuotas"], summary.service_quotas, strict=True):
         each.update(share=use.share, isExceeded=use.is_exceeded)
     return document
@@ -140,10 +165,13 @@ def summarise_pool(pool: Pool, plan: ServingPlan, known: Prices, nodes: list[Pac
     instance_types = known.types_of(pool)
     workers = workers_of_pool(plan, pool.name)
     accelerator = instance_types[0].accelerator
-    prices = [kind.usd_per_hour for kind in instance_types]
-    dearest = None if None in prices else max(price for price in prices if price is not None)
+    bounds = {kind.name: known.usd_per_hour_at_most(kind.name, pool.purchase) for kind in instance_types}
+    dearest = (
+        None if None in bounds.values() else max(bound for bound in bounds.values() if bound is not None)
+    )
     node_count = max(len(nodes), pool.nodes.min)
     reckoned = _reckoned_type(nodes, instance_types) if node_count else None
+    held = sum(worker.accelerator_count for worker in workers)
     return PoolSummary(
         name=pool.name,
         instance_types=tuple(pool.instance_types),
@@ -152,10 +180,13 @@ def summarise_pool(pool: Pool, plan: ServingPlan, known: Prices, nodes: list[Pac
         accelerator=accelerator.name if accelerator else None,
         nodes_used=node_count,
         nodes_max=pool.nodes.max,
-        accelerators_used=sum(worker.accelerator_count for worker in workers),
+        accelerators_used=held,
         accelerators_max=pool.nodes.max * max(kind.accelerator_count for kind in instance_types),
         usd_per_hour_used=_times(node_count, reckoned.usd_per_hour if reckoned else 0.0),
         usd_per_hour_max=_times(pool.nodes.max, dearest),
+        usd_per_hour_used_at_most=_times(node_count, bounds[reckoned.name] if reckoned else 0.0),
+        nodes_idle=node_count - len(nodes),
+        accelerators_idle=node_count * reckoned.accelerator_count - held if reckoned else 0,
     )
 
 
@@ -204,7 +235,14 @@ def _total(pools: tuple[PoolSummary, ...]) -> Totals:
         usd_per_hour_max=_sum_of_known(pool.usd_per_hour_max for pool in pools),
         without_used=tuple(pool.name for pool in pools if pool.usd_per_hour_used is None),
         without_max=tuple(pool.name for pool in pools if pool.usd_per_hour_max is None),
+        usd_per_hour_used_at_most=_sum_of_all(pool.usd_per_hour_used_at_most for pool in pools),
     )
+
+
+def _sum_of_all(prices: Iterable[float | None]) -> float | None:
+    """Return a sum; None if a part is unknown."""
+    values = list(prices)
+    return None if None in values else _sum_of_known(values)
 
 
 def _sum_of_known(prices: Iterable[float | None]) -> float | None:

@@ -18,6 +18,9 @@ from inference_blueprints.spec.types import Pool, Purchase
 from inference_blueprints.spec.wording import allowed, quote, suggestion
 
 _ON_DEMAND = "onDemand"
+#: "Capacity Reservations are charged at the equivalent On-Demand rate whether you run instances in reserved
+#: capacity or not" (Amazon EC2 User Guide, Capacity Reservation pricing and billing).
+_AT_ON_DEMAND_RATE = frozenset({_ON_DEMAND, "reservation"})
 _CURRENCY = "USD"
 _TEXTS = {
     "currency": "always USD",
@@ -69,9 +72,27 @@ class Prices:
 
     def usd_per_hour(self, instance_type: str, purchase: str) -> float | None:
         """Return the price of an instance type with a purchase option; None if unknown."""
-        if self.rates and (instance_type, purchase) in self.rates.usd_per_hour:
-            return self.rates.usd_per_hour[instance_type, purchase]
-        return self.table.usd_per_hour.get(instance_type) if purchase == _ON_DEMAND else None
+        own = self.rates.usd_per_hour if self.rates else {}
+        if (instance_type, purchase) in own:
+            return own[instance_type, purchase]
+        if purchase not in _AT_ON_DEMAND_RATE:
+            return None
+        return own.get((instance_type, _ON_DEMAND), self.table.usd_per_hour.get(instance_type))
+
+    def usd_per_hour_at_most(self, instance_type: str, purchase: Purchase) -> float | None:
+        """Return the most that an instance can cost; None if there is no known bound.
+
+        A spot instance costs at most the on-demand price: "If you don't specify a maximum price, the default
+        maximum price is the On-Demand price" (Amazon EC2 User Guide, Spot Instances), and Karpenter specifies
+        none. With a fallback to on demand, the on-demand price is the bound even if a spot rate is known.
+        """
+        known = self.usd_per_hour(instance_type, purchase.chosen)
+        if purchase.spot is None:
+            return known
+        on_demand = self.usd_per_hour(instance_type, _ON_DEMAND)
+        if known is None or (purchase.spot.on_demand_fallback and on_demand is not None):
+            return on_demand if known is None else max(known, on_demand or 0.0)
+        return None if purchase.spot.on_demand_fallback else known
 
     def types_of(self, pool: Pool) -> list[InstanceType]:
         """Return a pool's types, each with its price for the pool's purchase option."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from inference_blueprints.contracts import batch_limits as limits
 from inference_blueprints.figures import BatchDaySummary
+from inference_blueprints.sizing.model_capacity import ModelCapacity
 from inference_blueprints.spec.types import Batch, Model
 
 SECONDS_A_DAY: Final = 86_400
@@ -133,8 +134,17 @@ def batch_days(batch: Batch, models: Sequence[Model], *, publishes: bool) -> tup
     )
 
 
-def summarise_days(days: Sequence[BatchDay]) -> tuple[BatchDaySummary, ...]:
-    """Return the figures of the days for the plan."""
+def summarise_days(
+    days: Sequence[BatchDay], capacities: Mapping[str, ModelCapacity]
+) -> tuple[BatchDaySummary, ...]:
+    """Return the figures of the days for the plan.
+
+    Parameters
+    ----------
+    capacities
+        Capacity of each model. Without it, only the batch workers limit a model's requests in flight.
+    """
+    in_flight = {day.model: _in_flight(day, capacities.get(day.model)) for day in days}
     rates = {
         model: sum(day.requests_per_second for day in days if day.model == model)
         for model in {day.model for day in days}
@@ -147,8 +157,22 @@ def summarise_days(days: Sequence[BatchDay]) -> tuple[BatchDaySummary, ...]:
             jobs=day.jobs,
             segments=day.segments,
             shards=day.shards,
-            in_flight=day.workers * limits.REQUESTS_PER_WORKER,
-            seconds_per_request=day.workers * limits.REQUESTS_PER_WORKER / rates[day.model],
+            in_flight=in_flight[day.model],
+            seconds_per_request=in_flight[day.model] / rates[day.model],
+            requests_per_job=day.requests_per_job,
+            deadline_hours=day.deadline_hours,
+            full_requests_per_second=_full_speed(capacities.get(day.model)),
+            load_requests_per_second=rates[day.model],
         )
         for day in days
     )
+
+
+def _in_flight(day: BatchDay, capacity: ModelCapacity | None) -> int:
+    """Return what the workers send at once, or what the engines run at once if that is less."""
+    sent = day.workers * limits.REQUESTS_PER_WORKER
+    return sent if capacity is None else min(sent, capacity.concurrent_requests)
+
+
+def _full_speed(capacity: ModelCapacity | None) -> float | None:
+    return None if capacity is None else capacity.full_requests_per_second

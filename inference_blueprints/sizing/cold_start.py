@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from inference_blueprints import catalog
-from inference_blueprints.catalog import InstanceType
+from inference_blueprints.catalog import InstanceType, nat_gateways
 from inference_blueprints.catalog.image_cache import INITIALIZATION_MIB_PER_SECOND
-from inference_blueprints.catalog.volumes import gp3_mib_per_second
+from inference_blueprints.catalog.volumes import image_volume_mib_per_second
 from inference_blueprints.figures import ColdStart
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import Process
@@ -18,19 +18,24 @@ _MIB = 2**20
 _GB = 1e9
 
 
-def cold_start(resolved: ResolvedWorkers, process: Process, nodes: Sequence[PackedNode]) -> ColdStart:
+def cold_start(
+    resolved: ResolvedWorkers, process: Process, nodes: Sequence[PackedNode], *, through_nat: bool
+) -> ColdStart:
     """Return the minimum time of a deployment's workers on a new node.
 
     Every worker of the node loads its own copy of the weights, all over one network and one disk. IP has one
     network card of a node's, for the others carry EFA alone. Streamed weights touch no disk. AWS publishes
     operations of NVMe and not bytes a second, so NVMe is not counted. An image on a snapshot is unpacked, and
-    EBS fetches it at the rate that is asked for. The Hub, NAT gateways and what the engine does after loading
-    only add to it.
+    EBS fetches it at the rate that is asked for. What comes from the internet passes one NAT gateway,
+    because a node uses that of its zone. The Hub, other nodes of the zone and what the engine does after
+    loading only add to it.
 
     Parameters
     ----------
     nodes
         The pool's used nodes, of one type.
+    through_nat
+        Whether the platform's own NAT gateways lead to the internet.
     """
     kind = nodes[0].instance_type
     key = resolved.model.name, resolved.deployment.name, process.name
@@ -40,11 +45,16 @@ def cold_start(resolved: ResolvedWorkers, process: Process, nodes: Sequence[Pack
     )
     network = kind.network_bandwidth_mbps // kind.network_cards * _BYTES_PER_MEGABIT
     disk = _disk_bytes_per_second(kind, resolved)
-    to_disk = min(network, disk) if disk else network
     streamed = resolved.model.weights.is_streamed
     weights = together * resolved.shape.weight_bytes
+    limits = {"network": network}
+    if through_nat:
+        limits["NAT gateway"] = nat_gateways.MAXIMUM_MBPS * _BYTES_PER_MEGABIT
+    if disk:
+        limits["EBS"] = disk
+    to_disk = min(limits.values())
     weights_rate = network if streamed else to_disk
-    limit = "network" if weights_rate == network else "EBS"
+    limit = "network" if streamed else min(limits, key=lambda name: limits[name])
     image_bytes, image_rate = _image_bytes(process.image), to_disk
     if resolved.pool.image_snapshot_id:
         image_bytes = _image_bytes(process.image, unpacked=True)
@@ -76,8 +86,9 @@ def _image_bytes(reference: str, *, unpacked: bool = False) -> int | None:
 
 def _disk_bytes_per_second(kind: InstanceType, resolved: ResolvedWorkers) -> int | None:
     """Return the bandwidth of the EBS volume; None if images and weights are on NVMe."""
-    has_nvme = all(each.local_nvme_gb for each in resolved.instance_types)
-    if has_nvme and not resolved.pool.image_snapshot_id:
+    volume = image_volume_mib_per_second(
+        resolved.instance_types, from_snapshot=bool(resolved.pool.image_snapshot_id)
+    )
+    if volume is None:
         return None
-    volume = gp3_mib_per_second(resolved.instance_types) * _MIB
-    return min(volume, kind.ebs_bandwidth_mbps * _BYTES_PER_MEGABIT)
+    return min(volume * _MIB, kind.ebs_bandwidth_mbps * _BYTES_PER_MEGABIT)

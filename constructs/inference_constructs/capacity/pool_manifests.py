@@ -17,14 +17,15 @@ from inference_blueprints.catalog.addresses import PODS_PER_NODE
 from inference_blueprints.catalog.efa import efa_layout, efa_layouts_are_one
 from inference_blueprints.catalog.image_cache import DATA_DEVICE, INITIALIZATION_MIB_PER_SECOND
 from inference_blueprints.catalog.releases import NodeImage
-from inference_blueprints.catalog.volumes import gp3_mib_per_second
+from inference_blueprints.catalog.volumes import (
+    FREE_GP3_OPERATIONS,
+    OPERATIONS_PER_MIB_PER_SECOND,
+    gp3_mib_per_second,
+)
 from inference_constructs.capacity import bottlerocket
 
 Manifest = dict[str, Any]
 
-#: A gp3 volume has 0.25 MiB/s per IOPS, and 3,000 IOPS are free of charge
-#: (https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html).
-_LEAST_GP3_OPERATIONS = 3000
 #: Device resource of GPUs that need a separate node image with their driver.
 _NVIDIA = "nvidia.com/gpu"
 
@@ -333,7 +334,8 @@ def _image_volume(pool: PoolProperties) -> Manifest:
     if pool.uses_instance_store or not is_large:
         return {}
     throughput = gp3_mib_per_second(pool.instance_types)
-    speed = {"throughput": throughput, "iops": max(_LEAST_GP3_OPERATIONS, throughput * 4)}
+    operations = max(FREE_GP3_OPERATIONS, throughput * OPERATIONS_PER_MIB_PER_SECOND)
+    speed = {"throughput": throughput, "iops": operations}
     if not pool.image_snapshot_id:
         return speed
     return {

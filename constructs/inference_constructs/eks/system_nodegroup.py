@@ -44,7 +44,7 @@ class SystemNodegroup(Construct):
         subnet_ids: Sequence[str],
         instance_type: str = system_nodes.INSTANCE_TYPE,
         nodes: int = system_nodes.NODES,
-        disk_gib: int = 80,
+        disk_gib: int = system_nodes.DISK_GIB,
         tags: Mapping[str, str],
     ) -> None:
         super().__init__(scope, construct_id)

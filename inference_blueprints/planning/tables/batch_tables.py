@@ -26,10 +26,41 @@ def batch_days(summary: PlanSummary) -> TextTable:
         ),
         tuple(map(day_row, summary.batch_days)),
         (
-            "Means of the declared load. Concurrent requests: the most that the model's workers "
-            "hold. Seconds per "
-            "request: if requests take longer, the workers do not finish a day's requests in a day.",
+            "Means of the declared load. Concurrent requests: the most that the model's engines run at "
+            "once and "
+            "the batch workers send. Seconds per request: if requests take longer, a day's requests are not "
+            "finished in a day.",
+            *map(_deadline, summary.batch_days),
+            *dict.fromkeys(note for day in summary.batch_days if (note := _backlog(day))),
         ),
+    )
+
+
+def _deadline(day: BatchDaySummary) -> str:
+    """Say whether a job of the queue can end before its deadline."""
+    deadline = f"deadline of {day.deadline_hours:g} h"
+    if day.job_hours is None:
+        return (
+            f"Queue {day.queue}: whether its {deadline} can hold is unknown. The catalogue has no latency "
+            f"profile for {day.model}."
+        )
+    verdict = "can hold" if day.deadline_can_hold else "cannot hold: add replicas, or make its jobs smaller"
+    return (
+        f"Queue {day.queue}: a job of {day.requests_per_job:,} requests takes at least "
+        f"{day.job_hours:.1f} h if "
+        f"{day.model} answers nothing else ({day.full_requests_per_second:.3g} requests per second at full "
+        f"load, simulated). Its {deadline} {verdict}."
+    )
+
+
+def _backlog(day: BatchDaySummary) -> str | None:
+    """Say that a model gets more requests than it answers; None if it does not, or if this is unknown."""
+    if day.keeps_up is not False:
+        return None
+    return (
+        f"{day.model} does not keep up: its queues get {day.load_requests_per_second:.3g} requests per "
+        f"second, "
+        f"and it answers at most {day.full_requests_per_second:.3g} (simulated). Add replicas."
     )
 
 

@@ -14,6 +14,16 @@ def usd(amount: float | None) -> str:
     return UNKNOWN if amount is None else f"{amount:,.2f}"
 
 
+def usd_at_most(amount: float | None, bound: float | None) -> str:
+    """Return US dollars, or the most that they can be if they are unknown."""
+    return usd(amount) if amount is not None or bound is None else f"at most {usd(bound)}"
+
+
+def usd_at_least(amount: float | None, *, is_partial: bool) -> str:
+    """Return a sum of US dollars, which is a minimum if some of its parts are unknown."""
+    return f"at least {usd(amount)}" if is_partial and amount is not None else usd(amount)
+
+
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -14,7 +14,15 @@ from inference_blueprints.figures import (
     ProcessSummary,
     Totals,
 )
-from inference_blueprints.planning.tables.cells import UNKNOWN, counted, gb, gib, usd
+from inference_blueprints.planning.tables.cells import (
+    UNKNOWN,
+    counted,
+    gb,
+    gib,
+    usd,
+    usd_at_least,
+    usd_at_most,
+)
 from inference_blueprints.tables.text_table import TextTable
 
 
@@ -24,7 +32,20 @@ def pools(summary: PlanSummary) -> TextTable:
         ("pool", "instance types"),
         ("nodes of maximum", "devices of maximum", "USD per hour, used", "USD per hour, maximum"),
         (*map(_pool_row, summary.pools), _total_row(summary.totals)),
+        tuple(_idle_nodes(summary.pools)),
     )
+
+
+def _idle_nodes(pools: Sequence[PoolSummary]) -> Iterable[str]:
+    """Say which devices `nodes.min` keeps running without a worker."""
+    for pool in pools:
+        if pool.nodes_idle:
+            yield (
+                f"Stranded: {pool.accelerators_idle} devices of pool {pool.name} hold no worker. "
+                f"nodes.min keeps "
+                f"{counted(pool.nodes_used, 'node')}, and the workers fill "
+                f"{pool.nodes_used - pool.nodes_idle}."
+            )
 
 
 def _pool_row(pool: PoolSummary) -> tuple[str, ...]:
@@ -35,7 +56,7 @@ def _pool_row(pool: PoolSummary) -> tuple[str, ...]:
         ", ".join(pool.instance_types) + purchase,
         f"{pool.nodes_used} of {pool.nodes_max}",
         f"{pool.accelerators_used} of {pool.accelerators_max}{kind}",
-        usd(pool.usd_per_hour_used),
+        usd_at_most(pool.usd_per_hour_used, pool.usd_per_hour_used_at_most),
         usd(pool.usd_per_hour_max),
     )
 
@@ -46,9 +67,16 @@ def _total_row(totals: Totals) -> tuple[str, ...]:
         "",
         f"{totals.nodes_used} of {totals.nodes_max}",
         f"{totals.accelerators_used} of {totals.accelerators_max}",
-        usd(totals.usd_per_hour_used),
-        usd(totals.usd_per_hour_max),
+        _total_used(totals),
+        usd_at_least(totals.usd_per_hour_max, is_partial=bool(totals.without_max)),
     )
+
+
+def _total_used(totals: Totals) -> str:
+    """Return the price of all used nodes, or a bound: a sum without a part is not shown as the whole."""
+    if totals.without_used and totals.usd_per_hour_used_at_most is not None:
+        return usd_at_most(None, totals.usd_per_hour_used_at_most)
+    return usd_at_least(totals.usd_per_hour_used, is_partial=bool(totals.without_used))
 
 
 def processes(summary: PlanSummary) -> TextTable:
@@ -192,10 +220,12 @@ def _cold_start_row(start: ColdStart) -> tuple[str, ...]:
 
 def _cold_start_notes(starts: Sequence[ColdStart]) -> Iterable[str]:
     yield (
-        "Minimum: bytes divided by the bandwidth of the node's first network card and of EBS. The "
-        "Hugging Face "
-        "Hub, NAT gateways, NVMe and the start of the engine add time. Workers that start together share the "
-        "node's network."
+        "Minimum: bytes divided by the bandwidth of the node's first network card, of EBS and, for "
+        "weights and "
+        "images from the internet, of one NAT gateway (100 Gbit/s). The Hugging Face Hub, NVMe and the "
+        "start of "
+        "the engine add time. Workers that start together share the node's network, and all nodes of a zone "
+        "share its NAT gateway."
     )
     if any(start.image_from == "snapshot" for start in starts):
         yield (

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from inference_blueprints.figures import PlanSummary
-from inference_blueprints.planning.tables import batch_tables, limit_tables, node_tables, price_tables
+from inference_blueprints.planning.tables import (
+    batch_tables,
+    limit_tables,
+    month_table,
+    node_tables,
+    objective_table,
+    price_tables,
+)
 from inference_blueprints.tables.text_table import TextTable
 
 
@@ -13,11 +20,13 @@ def plan_tables(summary: PlanSummary) -> list[TextTable]:
     """Return the tables that have rows, in reading order."""
     builders: Sequence[Callable[[PlanSummary], TextTable]] = (
         node_tables.pools,
+        month_table.month,
         node_tables.processes,
         node_tables.memory,
         node_tables.host_caches,
         node_tables.fits,
         price_tables.token_prices,
+        objective_table.objectives,
         node_tables.cold_starts,
         limit_tables.ec2_quotas,
         batch_tables.batch_days,
@@ -35,17 +44,20 @@ def plan_notes(summary: PlanSummary) -> list[str]:
     unpriced = sorted({*summary.totals.without_used, *summary.totals.without_max})
     if unpriced:
         notes.append(
-            f"The price is unknown for {', '.join(unpriced)}. The totals leave it out. Pass your price with "
-            "`--rates`."
+            f"The price is unknown for {', '.join(unpriced)}. Sums with it say 'at most' or 'at least'. Pass "
+            "your price with `--rates`."
         )
     purchases = {pool.purchase for pool in summary.pools}
     if "spot" in purchases:
-        notes.append("Spot prices change. Pass yours with `--rates`.")
+        notes.append("Spot prices change, and are at most the on-demand price. Pass yours with `--rates`.")
     if "reservation" in purchases:
-        notes.append("A reservation is billed per hour for its size, whether its instances run or not.")
+        notes.append(
+            "A reservation is billed at the on-demand rate for its size, whether its instances run or "
+            "not. Its size is not in the blueprint."
+        )
     if "capacityBlock" in purchases:
         notes.append("You pay for a Capacity Block in advance, at the price of its offer.")
     if summary.without_profile:
         names = ", ".join(summary.without_profile)
         notes.append(f"No token price for {names}: the catalogue has no latency profile for it.")
-    return [*notes, f"Not included: {', '.join(summary.prices.not_included)}."]
+    return [*notes, 'Prices per hour are those of the pools\' nodes. "Cost of a month" adds the other parts.']

@@ -11,7 +11,9 @@ from inference_blueprints.serving.checks.disaggregation_checks import disaggrega
 from inference_blueprints.serving.checks.engine_checks import engine_findings
 from inference_blueprints.serving.checks.host_cache_checks import host_cache_findings
 from inference_blueprints.serving.checks.media_checks import media_findings
+from inference_blueprints.serving.checks.memory_argument_checks import memory_argument_findings
 from inference_blueprints.serving.checks.memory_checks import memory_findings
+from inference_blueprints.serving.checks.objective_checks import objective_findings
 from inference_blueprints.serving.checks.parallelism_checks import parallelism_findings
 from inference_blueprints.serving.checks.shape_checks import shape_findings
 from inference_blueprints.serving.checks.support_checks import SUPPORT_CHECKS
@@ -50,6 +52,7 @@ def _model_findings(blueprint: spec.Blueprint, index: int) -> Iterator[Finding]:
     model = blueprint.spec.models[index]
     path = ("spec", "models", index)
     yield from engine_findings(model, path)
+    yield from memory_argument_findings(model, path)
     arguments_are_right = True
     for finding in argument_findings(model, blueprint.releases.engine(model.engine.chosen), path):
         arguments_are_right = False
@@ -67,6 +70,7 @@ def _model_findings(blueprint: spec.Blueprint, index: int) -> Iterator[Finding]:
         yield from found
         if arguments_are_right and not _wrong(found):
             yield from disaggregation_findings(roles)
+            yield from objective_findings(roles)
 
 
 def _workers_findings(resolved: ResolvedWorkers, *, arguments_are_right: bool) -> list[Finding]:

@@ -124,6 +124,24 @@ def pool_has_headroom(spec: Spec) -> Iterator[Finding]:
             yield Finding(("spec", "pools", index, "nodes", "max"), message, "warning")
 
 
+def pool_keeps_no_idle_nodes(spec: Spec) -> Iterator[Finding]:
+    """Check that a pool keeps at most one node more than its deployments fill, unless jobs use the others."""
+    if spec.queueing is not None:
+        return
+    for index, demand in _demands(spec):
+        pool = spec.pools[index]
+        smallest = min(each.accelerator_count for each in known_instance_types(pool)) or 1
+        filled, least = -(-demand.accelerators // smallest), pool.nodes.min
+        if least > filled + 1:
+            message = (
+                f"got {least}, its deployments fill at most {filled}: {demand.accelerators} accelerators at "
+                f"{smallest} per node; the other {least - filled} nodes are billed and hold no worker; "
+                f"lower it "
+                f"to {filled + 1} or less"
+            )
+            yield Finding(("spec", "pools", index, "nodes", "min"), message, "warning")
+
+
 def deployment_survives_a_node(spec: Spec) -> Iterator[Finding]:
     """Check that a deployment has more than one replica, so that it answers during updates."""
     for placed, pool in each_placement(spec):

@@ -126,6 +126,7 @@ RULES: tuple[Rule, ...] = (
     capacity.replica_across_nodes_has_a_fast_network,
     capacity.replicas_fit_the_pool,
     capacity.pool_has_headroom,
+    capacity.pool_keeps_no_idle_nodes,
     capacity.deployment_survives_a_node,
 )
 

@@ -32,7 +32,7 @@ def copy_of_entry(path: Path, key: str, name: str) -> dict[str, Any]:
 
 
 def test_an_accelerator_is_one_edit(data: Path) -> None:
-    entry = copy_of_entry(data / "accelerators.json", "accelerators", "h200") | {"memory_mib": 500_000}
+    entry = copy_of_entry(data / "accelerators.json", "accelerators", "h200") | {"usable_mib": 500_000}
     edit_json(data / "accelerators.json", "accelerators", "x900", entry)
     assert catalog.Catalogue(data).accelerators["x900"].memory_bytes == 500_000 * 1024**2
     assert "x900" not in catalog.accelerators()

@@ -102,6 +102,14 @@ class TestAccelerator:
     def test_memory_is_plausible(self, accelerator: catalog.Accelerator) -> None:
         assert 16 * 1024 <= accelerator.memory_mib <= 300 * 1024
 
+    def test_a_driver_keeps_some_memory(self, accelerator: catalog.Accelerator) -> None:
+        assert 0.88 <= accelerator.usable_mib / accelerator.memory_mib < 0.9995
+
+
+def test_h200_has_what_pytorch_states() -> None:
+    """``nvidia-smi`` lists 143,771 MiB; PyTorch "has a total capacity of 139.80 GiB"."""
+    assert catalog.accelerators()["h200"].memory_bytes / 1024**3 == pytest.approx(139.80, abs=0.01)
+
 
 @pytest.mark.parametrize(
     ("name", "accelerator", "count", "efa"),

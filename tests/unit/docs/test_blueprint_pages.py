@@ -44,8 +44,8 @@ def test_sizes_have_a_row_for_each_role():
     rows = [line for line in page("p5en-disaggregated").splitlines() if "qwen3-32b/main/" in line]
     assert rows[:3] == [
         "| qwen3-32b/main/frontend | system nodes | 2 | - | - | - | - | - | - |",
-        "| qwen3-32b/main/prefill | h200: h200 | 12 | 1 | 61.0 | 61.1 | 256 | 250,368 | 64 |",
-        "| qwen3-32b/main/decode | h200: h200 | 1 | 4 | 15.3 | 107.1 | 64 | 1,754,240 | 256 |",
+        "| qwen3-32b/main/prefill | h200: h200 | 12 | 1 | 61.0 | 60.0 | 256 | 245,888 | 64 |",
+        "| qwen3-32b/main/decode | h200: h200 | 1 | 4 | 15.3 | 106.0 | 64 | 1,736,576 | 256 |",
     ]
 
 
@@ -56,7 +56,7 @@ def test_sizes_include_the_kv_cache_outside_the_devices():
 
 def test_prices_have_a_date_and_a_source():
     assert "On-demand prices of us-east-1, 2026-07, from Karpenter" in page("quickstart-g6e")
-    assert "On demand the used nodes would cost" in page("p5en-cluster")
+    assert "On demand the used nodes would cost" in page("capacity-block-p5")
     assert "On demand the used nodes would cost" not in page("quickstart-g6e")
 
 

@@ -82,9 +82,11 @@ def test_two_workers_a_node_share_its_network(quickstart_document):
     # 2 * 192 = 384, 3 * 192 = 576.
     assert _quotas(summary) == [_SYSTEM_QUOTA, ("L-417A185B", 384, 576)]
     (start,) = summary.cold_starts
-    # 2 workers * 236.445407232 GB = 472.890814464 GB; one of 16 cards of 3,200 Gbit/s: 25 GB/s: 18.9156 s.
+    # 2 workers * 236.445407232 GB = 472.890814464 GB. One of 16 cards of 3,200 Gbit/s has 25 GB/s, and one
+    # NAT gateway 100 Gbit/s = 12.5 GB/s: 37.8313 s.
     assert (start.workers_on_the_node, start.weights_bytes) == (2, 472_890_814_464)
-    assert start.weights_seconds == pytest.approx(18.9156, abs=1e-4)
+    assert start.weights_seconds == pytest.approx(37.8313, abs=1e-4)
+    assert start.weights_from == "from the Hub by NAT gateway"
     # 8 devices and 8 daemons: 16 pods, 1 + 2 * 16 = 33; 759 + 3 * 33 = 858.
     assert summary.addresses.needed == 858
 
@@ -102,13 +104,17 @@ def test_spot_with_own_rates_and_a_fall_back(quickstart_document):
     }
     unknown = _plan(quickstart_document, copy.deepcopy(changes))
     assert [pool.usd_per_hour_used for pool in unknown.pools] == [None]
+    # At most on demand: 2 * 10.49264 = 20.98528 now, 4 * 15.06559 = 60.26236.
+    assert unknown.totals.usd_per_hour_used_at_most == pytest.approx(20.98528)
+    assert unknown.totals.usd_per_hour_max == pytest.approx(60.26236)
     assert unknown.token_prices[0].usd_per_million_tokens is None
     rates = CustomRates(
         "us-west-2", "2026-11", "a test", {("g6e.12xlarge", "spot"): 4.5, ("g6e.24xlarge", "spot"): 6.5}
     )
     summary = _plan(quickstart_document, changes, rates)
-    # 2 * 4.5 = 9 USD/h; at most 4 * 6.5 = 26. 1 * 2,500 tokens/s = 9 million an hour: 1 USD a million.
-    assert (summary.totals.usd_per_hour_used, summary.totals.usd_per_hour_max) == (9.0, 26.0)
+    # 2 * 4.5 = 9 USD/h; at most 4 * 15.06559 = 60.26236, on demand. 1 * 2,500 tokens/s = 9 million an
+    # hour: 1 USD a million.
+    assert (summary.totals.usd_per_hour_used, summary.totals.usd_per_hour_max) == (9.0, 60.26236)
     assert summary.token_prices[0].usd_per_million_tokens == pytest.approx(1.0)
     # Spot: 2 * 48 = 96, 4 * 96 = 384; on demand stands in for as many, and for none now.
     assert _quotas(summary) == [_SYSTEM_QUOTA, ("L-3819A6DF", 96, 384), ("L-DB2E81BA", 0, 384)]
@@ -214,3 +220,90 @@ def test_efa_interfaces_that_karpenter_attaches_have_addresses(quickstart_docume
     assert addresses(["p5e.48xlarge", "p5en.48xlarge"]) == 951
     # Of one type they are efa-only: 759 + 3 * (1 + 32) = 858.
     assert addresses(["p5en.48xlarge"]) == 858
+
+
+def _month(summary: PlanSummary) -> dict[str, float | None]:
+    return {item.name: item.usd_per_month for item in summary.platform_cost.items}
+
+
+def test_a_month_of_quickstart(quickstart_document):
+    summary = _plan(quickstart_document, {})
+    assert _month(summary) == {
+        # 730 h * 4.48416.
+        "pool l40s": 3273.44,
+        # 2 * (6 + 200) GiB * 0.08; NVMe holds the images, so the volume is as slow as is free.
+        "EBS volumes of pool l40s": 32.96,
+        # 730 * 0.10.
+        "EKS control plane": 73.0,
+        # 730 * 2 * 0.2016, and 2 * (6 + 80) GiB * 0.08.
+        "system nodes": 294.34,
+        "EBS volumes of system nodes": 13.76,
+        # 730 * 3 zones * (0.045 + 0.005 for its address).
+        "NAT gateways": 109.5,
+        # 2 workers * 16.381452288 GB * 0.045.
+        "NAT gateway data": 1.47,
+        # 730 * 10 endpoints * 3 zones * 0.01.
+        "interface endpoints": 219.0,
+        # 730 * 0.0225.
+        "load balancer": 16.43,
+        "private DNS zone": 0.5,
+        "KMS key": 1.0,
+        "load balancer capacity": None,
+        "logs": None,
+        "data transfer": None,
+    }
+    cost = summary.platform_cost
+    assert cost.usd_per_month == pytest.approx(4035.40)
+    assert cost.not_priced == ("load balancer capacity", "logs", "data transfer")
+
+
+def test_a_month_in_a_vpc_that_exists_with_mirrored_weights(quickstart_document):
+    existing = {
+        "vpcId": "vpc-0a1b2c3d",
+        "vpcCidr": "10.0.0.0/16",
+        "privateSubnetIds": ["subnet-0a1b2c3d", "subnet-0a1b2c3e"],
+    }
+    revision = "b968826d9c46dd6066d109eabc6255188de91218"
+    changes = {
+        "network": {"existing": existing},
+        "environment": {"region": "us-west-2", "availabilityZones": ["us-west-2a", "us-west-2b"]},
+        "pools": [_pool("l40s", ["p5.48xlarge"], 3, purchase={"capacityBlock": {"tags": {"a": "b"}}})],
+        "model": {"weights": {"huggingFace": "Qwen/Qwen3-8B", "revision": revision, "mirror": {}}},
+    }
+    month = _month(_plan(quickstart_document, changes))
+    assert not {"NAT gateways", "NAT gateway data", "interface endpoints"} & month.keys()
+    # 16.381452288 GB * 0.023.
+    assert month["mirrored weights in S3"] == 0.38
+    # A Capacity Block has no list price.
+    assert month["pool l40s"] is None
+
+
+def test_kept_nodes_without_workers_are_stranded(quickstart_document):
+    pool = _pool("l40s", ["g6e.12xlarge"], 5)
+    pool["nodes"]["min"] = 4
+    (summary,) = _plan(quickstart_document, {"pools": [pool]}).pools
+    # 2 workers fill 2 of the 4 devices of one node: 3 nodes and 4 * 4 - 2 = 14 devices hold none.
+    assert (summary.nodes_idle, summary.accelerators_idle) == (3, 14)
+
+
+def test_objectives_are_compared_with_the_plan_s_figures(quickstart_document):
+    objectives = {"timePerOutputTokenP90Ms": 0.1, "timeToFirstTokenP90Ms": 5000}
+    summary = _plan(quickstart_document, {"model": {"objectives": objectives}})
+    checks = {check.objective: check for check in summary.objectives}
+    each, first = checks["timePerOutputTokenP90Ms"], checks["timeToFirstTokenP90Ms"]
+    assert (each.is_missed, first.is_missed) == (True, False)
+    assert each.planned_ms == summary.token_prices[0].time_per_output_token_ms
+
+
+def test_without_a_profile_nothing_is_said_of_objectives(quickstart_document):
+    changes = {
+        "pools": [_pool("t4g", ["g5g.4xlarge"], 3)],
+        "model": {
+            "weights": {"huggingFace": "Qwen/Qwen3-0.6B"},
+            "workload": {"inputTokens": 500, "outputTokens": 100, "peakRequestsPerSecond": 1},
+            "objectives": {"timePerOutputTokenP90Ms": 20},
+        },
+        "workers": {"pool": "t4g", "replicas": 2, "tensorParallelSize": 1},
+    }
+    (check,) = _plan(quickstart_document, changes).objectives
+    assert (check.planned_ms, check.is_missed) == (None, None)

@@ -67,17 +67,39 @@ def test_notes_say_region_spot_and_what_is_missing(changed):
     scene = changed(lambda spec: spec["pools"][0].update(purchase={"spot": {}}))
     summary = summarise(scene.blueprint, scene.plan)
     text = " ".join(_printed(summary, 80).split())
-    assert "where prices differ" in text
+    assert "where prices may differ" in text
     assert "The price is unknown for l40s" in text
-    assert "Spot prices change. Pass yours" in text
-    assert "Not included: EKS control plane, system nodes, NAT gateways" in text
+    assert "Spot prices change, and are at most the on-demand price. Pass yours" in text
+    assert "Counted at the most that they can cost: pool l40s." in text
+    assert "load balancer capacity" in text
 
 
 def test_an_unknown_price_is_shown_as_unknown(changed):
     scene = changed(lambda spec: spec)
     summary = summarise(scene.blueprint, scene.plan)
-    pool = dataclasses.replace(summary.pools[0], usd_per_hour_used=None, usd_per_hour_max=None)
-    totals = dataclasses.replace(summary.totals, without_used=("l40s",), without_max=("l40s",))
+    pool = dataclasses.replace(
+        summary.pools[0], usd_per_hour_used=None, usd_per_hour_max=None, usd_per_hour_used_at_most=None
+    )
+    totals = dataclasses.replace(
+        summary.totals, without_used=("l40s",), without_max=("l40s",), usd_per_hour_used_at_most=None
+    )
     text = " ".join(_printed(dataclasses.replace(summary, pools=(pool,), totals=totals), 80).split())
     assert "unknown unknown" in text
-    assert "The price is unknown for l40s. The totals leave it out." in text
+    assert "at least 4.48 at least 4.48" in text
+    assert "The price is unknown for l40s. Sums with it say 'at most' or 'at least'." in text
+
+
+@pytest.mark.parametrize("width", [60, 120])
+def test_a_month_stranded_devices_and_missed_objectives_are_said(changed, width):
+    def doubtful(spec):
+        spec["pools"][0]["nodes"] = {"min": 20, "max": 22}
+        spec["models"][0]["objectives"] = {"timePerOutputTokenP90Ms": 0.1}
+
+    scene = changed(doubtful)
+    text = _printed(summarise(scene.blueprint, scene.plan), width)
+    assert max(len(line) for line in text.splitlines()) <= width
+    words = " ".join(text.split())
+    assert "Stranded: 18 devices of pool l40s hold no worker. nodes.min keeps 20 nodes" in words
+    assert "qwen3-8b/main misses its time per output token: " in words
+    assert "not priced" in words
+    assert "Prices of services are those of us-east-1" in words

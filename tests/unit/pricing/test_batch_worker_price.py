@@ -40,7 +40,7 @@ def test_tasks_cost_their_vcpus_and_memory(changed: Any) -> None:
     # A vCPU at 0.04048 USD and 2 GiB at 0.004445 USD.
     assert workers["usdPerHourMin"] == pytest.approx(2 * 0.04937)
     assert workers["usdPerHourMax"] == pytest.approx(20 * 0.04937)
-    row = next(line for line in text(summary).splitlines() if "Fargate" in line)
+    row = next(line for line in text(summary).splitlines() if "AWS Fargate tasks" in line)
     assert row.split()[-7:] == ["2", "to", "20", "1", "2", "0.10", "0.99"]
 
 

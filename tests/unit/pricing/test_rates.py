@@ -9,6 +9,7 @@ import pytest
 from inference_blueprints.errors import BlueprintError
 from inference_blueprints.pricing.rates import CustomRates, load_rates, prices_for
 from inference_blueprints.resources import root
+from inference_blueprints.spec.types import Purchase
 
 _SOUND = """\
 currency: USD
@@ -99,13 +100,41 @@ def test_a_missing_and_an_empty_file_say_what_to_do(tmp_path):
     assert "is empty; copy the example in docs/planning.md" in _problems(tmp_path, "")[0]
 
 
-def test_what_is_not_on_demand_is_known_from_rates_alone():
+def test_spot_and_capacity_blocks_are_known_from_rates_alone():
     rates = CustomRates("us-west-2", "2026-11", "a test", {("g6e.2xlarge", "onDemand"): 2.0})
     without, with_rates = prices_for("us-west-2"), prices_for("us-west-2", rates)
     assert without.usd_per_hour("g6e.2xlarge", "onDemand") == pytest.approx(2.24208)
     assert with_rates.usd_per_hour("g6e.2xlarge", "onDemand") == 2.0
-    for purchase in ("spot", "reservation", "capacityBlock"):
+    for purchase in ("spot", "capacityBlock"):
         assert with_rates.usd_per_hour("g6e.2xlarge", purchase) is None
+
+
+def test_a_reservation_is_charged_at_the_on_demand_rate_unless_it_has_a_rate():
+    """Amazon EC2 User Guide, "Capacity Reservation pricing and billing"."""
+    on_demand = {("g6e.2xlarge", "onDemand"): 2.0}
+    contract = {**on_demand, ("g6e.2xlarge", "reservation"): 1.5}
+
+    def price(rates: dict[tuple[str, str], float]) -> float | None:
+        own = CustomRates("us-west-2", "2026-11", "a test", rates)
+        return prices_for("us-west-2", own).usd_per_hour("g6e.2xlarge", "reservation")
+
+    assert (price({}), price(on_demand), price(contract)) == (pytest.approx(2.24208), 2.0, 1.5)
+
+
+@pytest.mark.parametrize(
+    ("purchase", "rates", "expected"),
+    [
+        ({"spot": {}}, {}, 2.24208),
+        ({"spot": {}}, {("g6e.2xlarge", "spot"): 0.9}, 0.9),
+        ({"spot": {"onDemandFallback": True}}, {("g6e.2xlarge", "spot"): 0.9}, 2.24208),
+        ({"onDemand": {}}, {}, 2.24208),
+        ({"capacityBlock": {"tags": {"a": "b"}}}, {}, None),
+    ],
+)
+def test_what_a_node_costs_at_most(purchase, rates, expected):
+    prices = prices_for("us-west-2", CustomRates("us-west-2", "2026-11", "a test", rates))
+    bound = prices.usd_per_hour_at_most("g6e.2xlarge", Purchase.model_validate(purchase))
+    assert bound == (None if expected is None else pytest.approx(expected))
 
 
 def test_the_documentation_s_example_is_sound(tmp_path):

@@ -87,8 +87,8 @@ def test_tensorrt_llm_is_told_of_both_roles() -> None:
         "--max-seq-len": "13312",
         "--max-batch-size": "64",
         "--max-num-tokens": "8192",
-        "--free-gpu-memory-fraction": "0.812",
-        "--trtllm.kv_cache_config.free_gpu_memory_fraction": "0.812",
+        "--free-gpu-memory-fraction": "0.811",
+        "--trtllm.kv_cache_config.free_gpu_memory_fraction": "0.811",
         "--trtllm.kv_cache_config.tokens_per_block": "32",
         "--trtllm.kv_cache_config.enable_block_reuse": "true",
         "--trtllm.enable_chunked_prefill": "true",
@@ -122,7 +122,7 @@ def test_the_keys_of_tensorrt_llm_reach_it_with_their_types() -> None:
     ]
     assert parse_dynamic_flags(given) == {
         "kv_cache_config": {
-            "free_gpu_memory_fraction": 0.812,
+            "free_gpu_memory_fraction": 0.811,
             "tokens_per_block": 32,
             "enable_block_reuse": True,
         },

@@ -146,7 +146,7 @@ def test_a_node_without_memory_to_spare_is_no_place_for_it(make_blueprint: Make)
     assert severity == "error"
     assert message == (
         "got 1, but a worker of 'main/prefill' gets 27 GiB of a node's memory in pool 'l40s', of which the "
-        "engine itself takes 38 GiB; leave kvCache out, or take a type with more memory"
+        "engine itself takes 37 GiB; leave kvCache out, or take a type with more memory"
     )
 
 

@@ -36,9 +36,11 @@ COUNTED_OTHERWISE = {
 
 
 def estimate(case: dict[str, Any]) -> MemoryEstimate:
+    """Return the estimate for a device without a driver's share, which aiconfigurator does not count."""
+    accelerator = catalog.accelerator(case["accelerator"])
     return estimate_memory(
         catalog.model(case["model"]),
-        catalog.accelerator(case["accelerator"]),
+        dataclasses.replace(accelerator, usable_mib=accelerator.memory_mib),
         case["tensor_parallel_size"],
         max_model_len=4096,
         max_num_batched_tokens=case["max_num_batched_tokens"],

@@ -12,6 +12,7 @@ from inference_blueprints.errors import UserError
 from inference_blueprints.sizing import batch_quotas
 from inference_blueprints.sizing.batch_day import BatchDay, batch_days, summarise_days
 from inference_blueprints.sizing.batch_quotas import refuse_exceeded, service_quota_uses
+from inference_blueprints.sizing.model_capacity import ModelCapacity
 from inference_blueprints.spec.types import Batch, Model, Workload
 
 DAY = 24 * 60 * 60
@@ -153,9 +154,33 @@ def test_two_queues_share_the_workers_of_their_model() -> None:
         used(REFERENCE)["states.sendTaskHeartbeat"]
     )
     assert used(half, dataclasses.replace(other, model="titles"))["states.sendTaskHeartbeat"] > 26
-    assert [day.seconds_per_request for day in summarise_days([half, other])] == pytest.approx(
+    assert [day.seconds_per_request for day in summarise_days([half, other], {})] == pytest.approx(
         [51_200 / (300_000_000 / DAY)] * 2
     )
+
+
+def test_no_more_requests_are_in_flight_than_the_engines_run() -> None:
+    """100 workers send 51,200 requests at once; the engines run 64 of them, at 4 requests per second."""
+    small = dataclasses.replace(REFERENCE, requests=172_800, requests_per_job=50_000)
+    [day] = summarise_days([small], {"captions": ModelCapacity(64, 4.0)})
+    # 172,800 requests a day are 2 per second.
+    assert (day.in_flight, day.seconds_per_request) == (64, 32.0)
+    assert day.job_hours == pytest.approx(50_000 / 4 / 3600)
+    assert (day.deadline_can_hold, day.keeps_up) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("deadline_hours", "speed", "expected"),
+    [(3, 4.0, (False, True)), (24, 1.0, (True, False)), (3, None, (None, None))],
+)
+def test_a_deadline_holds_if_the_model_is_fast_enough(
+    deadline_hours: float, speed: float | None, expected: tuple[bool | None, bool | None]
+) -> None:
+    small = dataclasses.replace(
+        REFERENCE, requests=172_800, requests_per_job=50_000, deadline_hours=deadline_hours
+    )
+    [day] = summarise_days([small], {"captions": ModelCapacity(64, speed)})
+    assert (day.deadline_can_hold, day.keeps_up) == expected
 
 
 def test_without_a_signal_store_nothing_is_written_there() -> None:
