@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
+from inference_blueprints.catalog.answer_format import AnswerFormat, ParserNames
 from inference_blueprints.catalog.catalogue import (
     REFERENCE_REGION,
     Catalogue,
@@ -26,6 +27,7 @@ from inference_blueprints.catalog.vision import Vision
 __all__ = [
     "KV_CACHE_BYTES",
     "Accelerator",
+    "AnswerFormat",
     "Catalogue",
     "CatalogueError",
     "Endpoint",
@@ -35,6 +37,7 @@ __all__ = [
     "InstanceType",
     "LatencyProfile",
     "Model",
+    "ParserNames",
     "PriceTable",
     "Quota",
     "ServiceQuota",
@@ -42,6 +45,7 @@ __all__ = [
     "Vision",
     "accelerator",
     "accelerators",
+    "answer_formats",
     "endpoints",
     "engine",
     "engines",
@@ -91,6 +95,11 @@ def models() -> Mapping[str, Model]:
 def model(name: str) -> Model:
     """Return one model; raises UnknownEntryError with close matches."""
     return _find("model", name, models())
+
+
+def answer_formats() -> Mapping[str, AnswerFormat]:
+    """Return the formats of answers by name."""
+    return shipped().answer_formats
 
 
 def engines() -> Mapping[str, Engine]:

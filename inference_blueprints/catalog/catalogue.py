@@ -12,6 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from inference_blueprints.catalog.answer_format import AnswerFormat, ParserNames
 from inference_blueprints.catalog.engine import Engine, Flag
 from inference_blueprints.catalog.hardware import Accelerator, InstanceType, PriceTable
 from inference_blueprints.catalog.latency import LatencyProfile
@@ -60,7 +61,8 @@ class Catalogue:
     ----------
     directory
         Contains ``instance_types.csv``, ``accelerators.json``, ``models.json``, ``regions.json``,
-        ``quotas.json``, ``service_quotas.json``, ``network_quotas.json``, ``endpoints.json``,
+        ``answer_formats.json``, ``quotas.json``, ``service_quotas.json``,
+        ``network_quotas.json``, ``endpoints.json``,
         ``images.json``, ``nodes.json``, ``parquet_layers.json``, ``prices/<region>.csv``,
         ``engines/<name>.json``, for former releases ``engines/<name>/<version>.json``, and
         ``latency_profiles/<engine>/<model>/<accelerator>-tp<N>.json``.
@@ -83,6 +85,18 @@ class Catalogue:
             for name, entry in self._json("models.json")["models"].items()
         }
         return MappingProxyType({name: _build(Model, entry, path) for name, entry in entries.items()})
+
+    @cached_property
+    def answer_formats(self) -> Mapping[str, AnswerFormat]:
+        """Format of answers by name."""
+        path = self.directory / "answer_formats.json"
+        formats = {}
+        for name, entry in self._json("answer_formats.json")["formats"].items():
+            parsers = {
+                program: _build(ParserNames, names, path) for program, names in entry["parsers"].items()
+            }
+            formats[name] = _build(AnswerFormat, {"name": name, **entry, "parsers": parsers}, path)
+        return MappingProxyType(formats)
 
     @cached_property
     def quotas(self) -> Mapping[str, Quota]:
@@ -172,9 +186,8 @@ class Catalogue:
     def _engine(self, name: str, path: Path) -> Engine:
         """Read one release of an engine."""
         document = self._json(str(path.relative_to(self.directory)))
-        flags = [Flag(name=flag, **entry) for flag, entry in document.pop("flags").items()]
-        table = MappingProxyType({flag.name: flag for flag in flags})
-        return _build(Engine, {"name": name, **document, "flags": table}, path)
+        tables = {key: _flags(document.get(key, {})) for key in ("flags", "server_flags")}
+        return _build(Engine, {"name": name, **document, **tables}, path)
 
     def _price_table(self, region: str) -> PriceTable:
         """Read the prices of one region."""
@@ -245,6 +258,16 @@ def _build(kind: type[_Entry], values: Mapping[str, Any], path: Path) -> _Entry:
             f"unknown fields: {', '.join(unknown) or 'none'}"
         )
     return kind(**{name: _tuples(value) for name, value in values.items()})
+
+
+def _flags(entries: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Flag]:
+    """Return the flags of a table, by name."""
+    return MappingProxyType(
+        {
+            name: Flag(name, **{**entry, "choices": tuple(entry.get("choices", ()))})
+            for name, entry in entries.items()
+        }
+    )
 
 
 def _vision(values: Mapping[str, Any] | None, path: Path) -> Vision | None:

@@ -13,6 +13,7 @@ from inference_blueprints.serving.checks.host_cache_checks import host_cache_fin
 from inference_blueprints.serving.checks.media_checks import media_findings
 from inference_blueprints.serving.checks.memory_checks import memory_findings
 from inference_blueprints.serving.checks.parallelism_checks import parallelism_findings
+from inference_blueprints.serving.checks.parser_checks import parser_findings
 from inference_blueprints.serving.checks.shape_checks import shape_findings
 from inference_blueprints.serving.checks.support_checks import SUPPORT_CHECKS
 from inference_blueprints.serving.engines.worker_sizing import worker_memory, worker_sizing
@@ -50,8 +51,10 @@ def _model_findings(blueprint: spec.Blueprint, index: int) -> Iterator[Finding]:
     model = blueprint.spec.models[index]
     path = ("spec", "models", index)
     yield from engine_findings(model, path)
+    release = blueprint.releases.engine(model.engine.chosen)
+    yield from parser_findings(model, release, path)
     arguments_are_right = True
-    for finding in argument_findings(model, blueprint.releases.engine(model.engine.chosen), path):
+    for finding in argument_findings(model, release, path):
         arguments_are_right = False
         yield finding
     for deployment_index, _ in usable(model.deployments):

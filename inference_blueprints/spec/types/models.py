@@ -9,6 +9,7 @@ from pydantic import Field
 
 from inference_blueprints.spec.types.kv_cache import KvCache
 from inference_blueprints.spec.types.media import Media
+from inference_blueprints.spec.types.parsers import Parsers
 from inference_blueprints.spec.types.section import (
     ArgumentValue,
     Choice,
@@ -217,6 +218,8 @@ class Model(Section):
     """KV cache outside the accelerators. Without it, only the accelerators hold KV cache."""
     media: Media | None = None
     """Images in requests. Without it, the model reads only text."""
+    parsers: Parsers | None = None
+    """Parsers of reasoning and tool calls. Without it, the catalogue's for the model."""
     # A load balancer's rule supports five target groups, and this quota cannot be raised.
     deployments: list[Deployment] = Field(min_length=1, max_length=5)
     """Sets of workers. All of them are behind the same route."""
