@@ -18,6 +18,7 @@ from inference_blueprints.catalog.catalogue import (
     shipped,
 )
 from inference_blueprints.catalog.engine import Engine, Flag
+from inference_blueprints.catalog.experimental import ExperimentalWay
 from inference_blueprints.catalog.hardware import Accelerator, InstanceType, PriceTable
 from inference_blueprints.catalog.latency import LatencyProfile
 from inference_blueprints.catalog.limits import Endpoint, Image, Quota, ServiceQuota
@@ -32,6 +33,7 @@ __all__ = [
     "CatalogueError",
     "Endpoint",
     "Engine",
+    "ExperimentalWay",
     "Flag",
     "Image",
     "InstanceType",
@@ -49,6 +51,7 @@ __all__ = [
     "endpoints",
     "engine",
     "engines",
+    "experimental_ways",
     "images",
     "instance_type",
     "instance_types",
@@ -110,6 +113,11 @@ def engines() -> Mapping[str, Engine]:
 def engine(name: str) -> Engine:
     """Return one engine; raises UnknownEntryError with close matches."""
     return _find("engine", name, engines())
+
+
+def experimental_ways() -> Mapping[str, ExperimentalWay]:
+    """Return the ways of serving that upstream projects do not call proven, by name."""
+    return shipped().experimental_ways
 
 
 def latency_profile(

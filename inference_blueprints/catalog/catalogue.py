@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from inference_blueprints.catalog.answer_format import AnswerFormat, ParserNames
 from inference_blueprints.catalog.engine import Engine, Flag
+from inference_blueprints.catalog.experimental import ExperimentalWay
 from inference_blueprints.catalog.hardware import Accelerator, InstanceType, PriceTable
 from inference_blueprints.catalog.latency import LatencyProfile
 from inference_blueprints.catalog.limits import Endpoint, Image, Quota, ServiceQuota
@@ -61,9 +62,9 @@ class Catalogue:
     ----------
     directory
         Contains ``instance_types.csv``, ``accelerators.json``, ``models.json``, ``regions.json``,
-        ``answer_formats.json``, ``quotas.json``, ``service_quotas.json``,
-        ``network_quotas.json``, ``endpoints.json``,
-        ``images.json``, ``nodes.json``, ``parquet_layers.json``, ``prices/<region>.csv``,
+        ``answer_formats.json``, ``experimental.json``, ``quotas.json``, ``service_quotas.json``,
+        ``network_quotas.json``, ``endpoints.json``, ``images.json``, ``nodes.json``,
+        ``parquet_layers.json``, ``prices/<region>.csv``,
         ``engines/<name>.json``, for former releases ``engines/<name>/<version>.json``, and
         ``latency_profiles/<engine>/<model>/<accelerator>-tp<N>.json``.
     """
@@ -97,6 +98,11 @@ class Catalogue:
             }
             formats[name] = _build(AnswerFormat, {"name": name, **entry, "parsers": parsers}, path)
         return MappingProxyType(formats)
+
+    @cached_property
+    def experimental_ways(self) -> Mapping[str, ExperimentalWay]:
+        """Experimental way of serving by name."""
+        return self._entries("experimental.json", "ways", ExperimentalWay)
 
     @cached_property
     def quotas(self) -> Mapping[str, Quota]:

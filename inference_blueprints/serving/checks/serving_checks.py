@@ -9,6 +9,7 @@ from inference_blueprints.errors import Finding
 from inference_blueprints.serving.checks.argument_checks import argument_findings
 from inference_blueprints.serving.checks.disaggregation_checks import disaggregation_findings
 from inference_blueprints.serving.checks.engine_checks import engine_findings
+from inference_blueprints.serving.checks.experimental_checks import experimental_findings
 from inference_blueprints.serving.checks.host_cache_checks import host_cache_findings
 from inference_blueprints.serving.checks.media_checks import media_findings
 from inference_blueprints.serving.checks.memory_checks import memory_findings
@@ -68,6 +69,7 @@ def _model_findings(blueprint: spec.Blueprint, index: int) -> Iterator[Finding]:
             for finding in _workers_findings(resolved, arguments_are_right=arguments_are_right)
         ]
         yield from found
+        yield from experimental_findings(roles)
         if arguments_are_right and not _wrong(found):
             yield from disaggregation_findings(roles)
 

@@ -161,7 +161,8 @@ class Workers(Section):
     data_parallel_size: int = Field(default=1, ge=1, le=128)
     """Ranks per worker. Each rank computes attention for its own requests; all share the experts."""
     expert_parallel: bool = False
-    """Whether each accelerator holds whole experts instead of a slice of each. For mixtures of experts."""
+    """Whether each accelerator holds whole experts instead of a slice of each. For mixtures of experts.
+    Experimental for workers that span nodes."""
 
     @property
     def accelerators(self) -> int:
@@ -186,7 +187,8 @@ class Deployment(Section):
     aggregated: Workers | None = None
     """Prefill and decode in the same workers."""
     disaggregated: Disaggregated | None = None
-    """Separate workers for prefill and decode, for long prompts on pools with `efa`."""
+    """Separate workers for prefill and decode, for long prompts on pools with `efa`. Experimental with
+    SGLang."""
 
     @property
     def workers(self) -> Mapping[tuple[str, ...], Workers]:
