@@ -69,8 +69,8 @@ def _model_findings(blueprint: spec.Blueprint, index: int) -> Iterator[Finding]:
             for finding in _workers_findings(resolved, arguments_are_right=arguments_are_right)
         ]
         yield from found
-        yield from experimental_findings(roles)
         if arguments_are_right and not _wrong(found):
+            yield from experimental_findings(roles)
             yield from disaggregation_findings(roles)
 
 

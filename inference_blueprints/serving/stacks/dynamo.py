@@ -40,7 +40,7 @@ from inference_blueprints.serving.types import (
     Rollout,
 )
 from inference_blueprints.serving.weights_loading import mirror_release
-from inference_blueprints.spec.types import ArgumentValue
+from inference_blueprints.spec.types import ArgumentValue, KvAwareRouting
 
 _FRONTEND_REPOSITORY = "nvcr.io/nvidia/ai-dynamo/dynamo-frontend"
 _FRONTEND_REPLICAS = 2
@@ -81,8 +81,13 @@ class Dynamo(ServingStack):
 
     def entry_point(self, resolved: ResolvedWorkers) -> Process:
         stream = longest_stream_seconds(resolved.model.workload, resolved.model.objectives)
-        routing = _ROUTER_MODES[resolved.model.routing.chosen]
-        arguments = {"http-port": _HTTP.number, **routing, "migration-limit": _MIGRATION_LIMIT}
+        routing = resolved.model.routing
+        arguments = {
+            "http-port": _HTTP.number,
+            **_ROUTER_MODES[routing.chosen],
+            **(_router_settings(routing.kv_aware) if routing.kv_aware else {}),
+            "migration-limit": _MIGRATION_LIMIT,
+        }
         environment: dict[str, EnvironmentValue] = {
             "DYN_TCP_RPC_HOST": OwnAddress(),
             "DYN_TCP_RESPONSE_STREAM_HOST": OwnAddress(),
@@ -151,6 +156,20 @@ class Dynamo(ServingStack):
             tolerations=tolerations(resolved),
             nodes=resolved.nodes,
         )
+
+
+def _router_settings(section: KvAwareRouting) -> Mapping[str, ArgumentValue]:
+    """Return the settings of the KV router (``common/configuration/groups`` of Dynamo 1.6).
+
+    Dynamo 1.7 removes the first two arguments for a file, ``--router-policy-config``.
+    """
+    settings = {
+        "router-kv-overlap-score-credit": section.overlap_credit,
+        "router-temperature": section.temperature,
+        "active-decode-blocks-threshold": section.busy_cache_fraction,
+        "active-prefill-tokens-threshold": section.busy_prefill_tokens,
+    }
+    return {name: value for name, value in settings.items() if value is not None}
 
 
 def _fetch_limits(resolved: ResolvedWorkers, vocabularies: tuple[str, ...]) -> Mapping[str, EnvironmentValue]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import Field
+from pydantic.alias_generators import to_camel
 
 from inference_blueprints.spec.types.kv_cache import KvCache
 from inference_blueprints.spec.types.media import Media
@@ -110,6 +111,21 @@ class Stack(Choice):
 
 class KvAwareRouting(Section):
     """Send a request to the worker with the best combination of cached prefix and load."""
+
+    overlap_credit: float | None = Field(default=None, ge=0.0, le=100.0)
+    """Weight of a cached prefix against load: 0 ignores caches. Without it, 1. Not on llm-d."""
+    temperature: float | None = Field(default=None, ge=0.0, le=100.0)
+    """Randomness of the choice among workers. Without it, 0: always the best worker. Not on llm-d."""
+    busy_cache_fraction: float | None = Field(default=None, gt=0.0, le=1.0)
+    """Used fraction of a worker's KV cache above which it is busy. Requests are refused while every worker is
+    busy. Without it, requests wait. Not on llm-d."""
+    busy_prefill_tokens: int | None = Field(default=None, ge=1, le=100_000_000)
+    """Prompt tokens in progress above which a worker is busy, as with `busyCacheFraction`. Not on llm-d."""
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """Keys that are set, as in the YAML file."""
+        return tuple(to_camel(name) for name in type(self).model_fields if getattr(self, name) is not None)
 
 
 class RoundRobinRouting(Section):

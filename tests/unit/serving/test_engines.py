@@ -32,7 +32,7 @@ def disaggregated(engine: str, *, efa: bool = True) -> Blueprint:
     """Return the shipped disaggregated blueprint with another engine."""
     path = resources.blueprints_directory() / "p5en-disaggregated.yaml"
     document = copy.deepcopy(yaml.safe_load(path.read_text(encoding="utf-8")))
-    document["spec"]["models"][0]["engine"] = {engine: {}}
+    document["spec"]["models"][0] |= {"engine": {engine: {}}, "weights": {"huggingFace": "Qwen/Qwen3-32B"}}
     if not efa:
         del document["spec"]["pools"][0]["efa"]
     return Blueprint.model_validate(document)
