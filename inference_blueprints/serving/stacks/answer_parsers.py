@@ -70,7 +70,7 @@ def engine_reasoning(resolved: ResolvedWorkers) -> dict[str, Argument]:
 
 def vocabulary_hosts(resolved: ResolvedWorkers, flags: ParserFlags) -> tuple[str, ...]:
     """Return the hosts from which the parsers in use download a vocabulary."""
-    arguments = parser_arguments(resolved, flags) | resolved.model.engine.arguments
+    arguments = {**parser_arguments(resolved, flags), **resolved.model.engine.arguments}
     used = {arguments.get(flags.reasoning), arguments.get(flags.tool_call)} - {None}
     formats = catalog.answer_formats().values()
     needed = {
