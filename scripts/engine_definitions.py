@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 import zipfile
 from collections.abc import Iterator
 
 Flags = dict[str, dict[str, object]]
 
 VLLM_ARGUMENTS = "vllm/engine/arg_utils.py"
+VLLM_SERVER_ARGUMENTS = "vllm/entrypoints/launchers/cli_args.py"
+#: Modules with the names of parsers, and the table in each, by the flag that takes them.
+_VLLM_PARSERS = {
+    "--reasoning-parser": ("vllm/reasoning/__init__.py", "_REASONING_PARSERS_TO_REGISTER"),
+    "--tool-call-parser": ("vllm/tool_parsers/__init__.py", "_TOOL_PARSERS_TO_REGISTER"),
+}
+_SGLANG_PARSERS = {
+    "--reasoning-parser": ("sglang/srt/parser/reasoning_parser.py", "DetectorMap"),
+    "--tool-call-parser": ("sglang/srt/function_call/function_call_parser.py", "ToolCallParserEnum"),
+}
 SGLANG_ARGUMENTS = "sglang/srt/server_args.py"
 SGLANG_FIELDS = "sglang/srt/arg_groups/fields/"
 
@@ -18,7 +29,21 @@ def vllm_flags(wheel: zipfile.ZipFile) -> Flags:
     """Return the flags that ``AsyncEngineArgs.add_cli_args`` defines."""
     modules = [name for name in wheel.namelist() if name.startswith("vllm/config/") and name.endswith(".py")]
     annotations = _configuration_fields([ast.parse(wheel.read(name)) for name in modules])
-    return _added_flags(ast.parse(wheel.read(VLLM_ARGUMENTS)), annotations, "vllm")
+    flags = _added_flags(ast.parse(wheel.read(VLLM_ARGUMENTS)), annotations, "vllm")
+    return _with_parser_names(flags, wheel, _VLLM_PARSERS)
+
+
+def vllm_server_flags(wheel: zipfile.ZipFile) -> Flags:
+    """Return the flags that ``vllm serve`` has besides those of the engine (``make_arg_parser``)."""
+    tree = ast.parse(wheel.read(VLLM_SERVER_ARGUMENTS))
+    flags = _added_flags(tree, {}, "vllm")
+    for statement in ast.walk(tree):
+        if isinstance(statement, ast.ClassDef) and statement.name in ("BaseFrontendArgs", "FrontendArgs"):
+            for field, types in _configuration_fields([ast.Module([statement], [])]).items():
+                switch = all(map(_is_boolean, types))
+                name = "--" + field.replace("_", "-")
+                flags[name] = {"takes_value": not switch, "negatable": switch, "owner": "vllm"}
+    return _with_parser_names(flags, wheel, _VLLM_PARSERS)
 
 
 def sglang_flags(wheel: zipfile.ZipFile) -> Flags:
@@ -28,7 +53,28 @@ def sglang_flags(wheel: zipfile.ZipFile) -> Flags:
         if module.startswith(SGLANG_FIELDS) and module.endswith(".py"):
             for field, annotation in _annotated_fields(ast.parse(wheel.read(module))):
                 flags |= _field_flags(field, annotation)
-    return flags | _added_flags(ast.parse(wheel.read(SGLANG_ARGUMENTS)), {}, "sglang")
+    flags |= _added_flags(ast.parse(wheel.read(SGLANG_ARGUMENTS)), {}, "sglang")
+    return _with_parser_names(flags, wheel, _SGLANG_PARSERS)
+
+
+def _with_parser_names(flags: Flags, wheel: zipfile.ZipFile, tables: dict[str, tuple[str, str]]) -> Flags:
+    """Return the flags with the parsers' names as choices of those that take one."""
+    return flags | {
+        flag: {**flags[flag], "choices": _table_keys(ast.parse(wheel.read(module)), table)}
+        for flag, (module, table) in tables.items()
+        if flag in flags
+    }
+
+
+def _table_keys(tree: ast.Module, table: str) -> list[str]:
+    """Return the keys of the dictionary that is assigned to a name."""
+    for statement in ast.walk(tree):
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Dict(keys=keys)) if name == table:
+                return sorted(ast.literal_eval(key) for key in keys if key)
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.Dict(keys=keys)) if name == table:
+                return sorted(ast.literal_eval(key) for key in keys if key)
+    sys.exit(f"no dictionary {table}; read the engine's module of parsers")
 
 
 def _configuration_fields(trees: list[ast.Module]) -> dict[str, list[str]]:

@@ -30,7 +30,15 @@ from pathlib import Path
 
 from dynamo.common.configuration.groups.router_args import register_worker_router_help
 from dynamo.common.configuration.groups.runtime_args import DynamoRuntimeArgGroup
-from engine_definitions import SGLANG_ARGUMENTS, VLLM_ARGUMENTS, Flags, sglang_flags, vllm_flags
+from engine_definitions import (
+    SGLANG_ARGUMENTS,
+    VLLM_ARGUMENTS,
+    VLLM_SERVER_ARGUMENTS,
+    Flags,
+    sglang_flags,
+    vllm_flags,
+    vllm_server_flags,
+)
 from remote_wheel import open_remote_wheel
 
 TARGETS = Path(__file__).resolve().parents[1] / "inference_blueprints/catalog/data/engines"
@@ -70,6 +78,8 @@ class EngineSource:
         Returns the flags of the engine itself.
     definition
         Place of their definition.
+    server_flags
+        Returns the flags that the engine's own server has besides. None if no stack runs that server.
     """
 
     image: str
@@ -78,6 +88,7 @@ class EngineSource:
     group: str
     own_flags: Callable[[str], Flags]
     definition: str
+    server_flags: Callable[[str], Flags] | None = None
 
 
 def of_wheel(read: Callable[[zipfile.ZipFile], Flags]) -> Callable[[str], Flags]:
@@ -103,7 +114,8 @@ SOURCES = {
         "dynamo.vllm",
         "DynamoVllmArgGroup",
         of_wheel(vllm_flags),
-        VLLM_ARGUMENTS,
+        f"{VLLM_ARGUMENTS} and {VLLM_SERVER_ARGUMENTS}",
+        of_wheel(vllm_server_flags),
     ),
     "sglang": EngineSource(
         "sglang-runtime",
@@ -138,6 +150,8 @@ def dynamo_flags(source: EngineSource) -> Flags:
             negatable = len(names) < len(action.option_strings)
             for name in names or action.option_strings:
                 flags[name] = {"takes_value": action.nargs != 0, "negatable": negatable, "owner": "dynamo"}
+                if action.choices:
+                    flags[name]["choices"] = sorted(map(str, action.choices))
     return flags
 
 
@@ -159,6 +173,12 @@ def required_engine_version(package: str) -> str:
     sys.exit(f"the installed ai-dynamo requires no release of {package}; read its metadata")
 
 
+def table_text(key: str, flags: Flags) -> str:
+    """Return a table of flags as JSON with a line per flag."""
+    lines = ",\n".join(f"    {json.dumps(name)}: {json.dumps(flags[name])}" for name in sorted(flags))
+    return f'  "{key}": {{\n{lines}\n  }}'
+
+
 def main() -> None:
     """Record the flags and write the engine's file."""
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -168,7 +188,9 @@ def main() -> None:
     source = SOURCES[given.engine]
     dynamo_version = importlib.metadata.version("ai-dynamo")
     engine_version = required_engine_version(source.package)
-    flags = source.own_flags(f"{source.package}=={engine_version}") | dynamo_flags(source)
+    requirement = f"{source.package}=={engine_version}"
+    flags = source.own_flags(requirement) | dynamo_flags(source)
+    server_flags = source.server_flags(requirement) if source.server_flags else {}
     document = {
         "image": f"{REGISTRY}/{source.image}",
         "version": dynamo_version,
@@ -179,9 +201,10 @@ def main() -> None:
         f"{engine_version} ({source.definition})",
     }
     head = json.dumps(document, indent=2).removesuffix("\n}")
-    lines = ",\n".join(f"    {json.dumps(name)}: {json.dumps(flags[name])}" for name in sorted(flags))
+    tables = {"flags": flags, "server_flags": server_flags}
+    parts = [head, *(table_text(key, table) for key, table in tables.items() if table)]
     target = TARGETS / f"{given.engine}.json"
-    target.write_text(f'{head},\n  "flags": {{\n{lines}\n  }}\n}}\n', encoding="utf-8")
+    target.write_text(",\n".join(parts) + "\n}\n", encoding="utf-8")
     print(f"{target}: {len(flags)} flags of {source.module} {dynamo_version} with {engine_version}")
 
 

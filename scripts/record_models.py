@@ -3,11 +3,12 @@
 Refresh every entry that comes from the bundle, or add or replace one model from a file:
 
     .venv/bin/python scripts/record_models.py
-    .venv/bin/python scripts/record_models.py NAME --config FILE --source URL --licence SPDX [--gated]
+    .venv/bin/python scripts/record_models.py NAME --config FILE --source URL --licence SPDX \
+        [--answer-format FORMAT] [--gated]
 
 The bundle is the set of configurations in the ``aiconfigurator-core`` wheel, which is read without
 downloading
-it. Values that are not in a configuration (licence, gated) stay unchanged in ``models.json``.
+it. Values that are not in a configuration (answer_format, licence, gated) stay unchanged in ``models.json``.
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ def refresh(models: dict[str, dict[str, Any]]) -> None:
             wheels[version] = open_remote_wheel(f"{package}=={version}")
         configuration = json.loads(wheels[version].read(f"aiconfigurator_core/{path}"))
         models[name] = describe(configuration, weight_type) | {
-            key: entry[key] for key in ("gated", "licence", "source")
+            key: entry[key] for key in ("answer_format", "gated", "licence", "source")
         }
 
 
@@ -116,6 +117,7 @@ def main() -> None:
     options.add_argument("--config", type=Path, help="its config.json")
     options.add_argument("--source", help="URL of that file")
     options.add_argument("--licence", help="SPDX identifier, or the publisher's name of the licence")
+    options.add_argument("--answer-format", help="an entry of answer_formats.json")
     options.add_argument("--gated", action="store_true", help="Hugging Face requires an accepted licence")
     given = options.parse_args()
     document = json.loads(TARGET.read_text(encoding="utf-8"))
@@ -125,7 +127,12 @@ def main() -> None:
         options.error("a model needs --config, --source and --licence")
     else:
         configuration = json.loads(given.config.read_text(encoding="utf-8"))
-        facts = {"gated": given.gated, "licence": given.licence, "source": given.source}
+        facts = {
+            "answer_format": given.answer_format,
+            "gated": given.gated,
+            "licence": given.licence,
+            "source": given.source,
+        }
         document["models"][given.name] = describe(configuration) | facts
     document["models"] = dict(sorted(document["models"].items()))
     text = json.dumps(document, indent=2, ensure_ascii=False)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
+from inference_blueprints.catalog.answer_format import AnswerFormat, ParserNames
 from inference_blueprints.catalog.catalogue import (
     REFERENCE_REGION,
     Catalogue,
@@ -17,6 +18,7 @@ from inference_blueprints.catalog.catalogue import (
     shipped,
 )
 from inference_blueprints.catalog.engine import Engine, Flag, MemoryArgument
+from inference_blueprints.catalog.experimental import ExperimentalWay
 from inference_blueprints.catalog.hardware import Accelerator, InstanceType, PriceTable
 from inference_blueprints.catalog.latency import LatencyProfile
 from inference_blueprints.catalog.limits import Endpoint, Image, Quota, ServiceQuota
@@ -27,16 +29,19 @@ from inference_blueprints.catalog.vision import Vision
 __all__ = [
     "KV_CACHE_BYTES",
     "Accelerator",
+    "AnswerFormat",
     "Catalogue",
     "CatalogueError",
     "Endpoint",
     "Engine",
+    "ExperimentalWay",
     "Flag",
     "Image",
     "InstanceType",
     "LatencyProfile",
     "MemoryArgument",
     "Model",
+    "ParserNames",
     "PriceTable",
     "Quota",
     "ServicePrice",
@@ -46,9 +51,11 @@ __all__ = [
     "Vision",
     "accelerator",
     "accelerators",
+    "answer_formats",
     "endpoints",
     "engine",
     "engines",
+    "experimental_ways",
     "images",
     "instance_type",
     "instance_types",
@@ -99,6 +106,11 @@ def model(name: str) -> Model:
     return _find("model", name, models())
 
 
+def answer_formats() -> Mapping[str, AnswerFormat]:
+    """Return the formats of answers by name."""
+    return shipped().answer_formats
+
+
 def engines() -> Mapping[str, Engine]:
     """Return all engines by the blueprint's key."""
     return shipped().engines
@@ -112,6 +124,11 @@ def engine(name: str) -> Engine:
 def memory_arguments(engine: str) -> Mapping[str, MemoryArgument]:
     """Return the arguments of an engine that change its memory in a way that no estimate models, by name."""
     return shipped().memory_arguments[engine]
+
+
+def experimental_ways() -> Mapping[str, ExperimentalWay]:
+    """Return the ways of serving that upstream projects do not call proven, by name."""
+    return shipped().experimental_ways
 
 
 def latency_profile(

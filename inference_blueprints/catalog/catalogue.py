@@ -12,7 +12,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from inference_blueprints.catalog.answer_format import AnswerFormat, ParserNames
 from inference_blueprints.catalog.engine import Engine, Flag, MemoryArgument
+from inference_blueprints.catalog.experimental import ExperimentalWay
 from inference_blueprints.catalog.hardware import Accelerator, InstanceType, PriceTable
 from inference_blueprints.catalog.latency import LatencyProfile
 from inference_blueprints.catalog.limits import Endpoint, Image, Quota, ServiceQuota
@@ -63,7 +65,8 @@ class Catalogue:
         Contains ``instance_types.csv``, ``accelerators.json``, ``models.json``, ``regions.json``,
         ``quotas.json``, ``service_quotas.json``, ``network_quotas.json``, ``endpoints.json``,
         ``images.json``, ``nodes.json``, ``parquet_layers.json``,
-        ``memory_arguments.json``, ``service_prices/<region>.json``, ``prices/<region>.csv``,
+        ``answer_formats.json``, ``experimental.json``, ``memory_arguments.json``,
+        ``service_prices/<region>.json``, ``prices/<region>.csv``,
         ``engines/<name>.json``, for former releases ``engines/<name>/<version>.json``, and
         ``latency_profiles/<engine>/<model>/<accelerator>-tp<N>.json``.
     """
@@ -85,6 +88,23 @@ class Catalogue:
             for name, entry in self._json("models.json")["models"].items()
         }
         return MappingProxyType({name: _build(Model, entry, path) for name, entry in entries.items()})
+
+    @cached_property
+    def answer_formats(self) -> Mapping[str, AnswerFormat]:
+        """Format of answers by name."""
+        path = self.directory / "answer_formats.json"
+        formats = {}
+        for name, entry in self._json("answer_formats.json")["formats"].items():
+            parsers = {
+                program: _build(ParserNames, names, path) for program, names in entry["parsers"].items()
+            }
+            formats[name] = _build(AnswerFormat, {"name": name, **entry, "parsers": parsers}, path)
+        return MappingProxyType(formats)
+
+    @cached_property
+    def experimental_ways(self) -> Mapping[str, ExperimentalWay]:
+        """Experimental way of serving by name."""
+        return self._entries("experimental.json", "ways", ExperimentalWay)
 
     @cached_property
     def quotas(self) -> Mapping[str, Quota]:
@@ -197,9 +217,8 @@ class Catalogue:
     def _engine(self, name: str, path: Path) -> Engine:
         """Read one release of an engine."""
         document = self._json(str(path.relative_to(self.directory)))
-        flags = [Flag(name=flag, **entry) for flag, entry in document.pop("flags").items()]
-        table = MappingProxyType({flag.name: flag for flag in flags})
-        return _build(Engine, {"name": name, **document, "flags": table}, path)
+        tables = {key: _flags(document.get(key, {})) for key in ("flags", "server_flags")}
+        return _build(Engine, {"name": name, **document, **tables}, path)
 
     def _service_prices(self, path: Path) -> ServicePrices:
         """Read the prices of services in one region."""
@@ -281,6 +300,16 @@ def _build(kind: type[_Entry], values: Mapping[str, Any], path: Path) -> _Entry:
             f"unknown fields: {', '.join(unknown) or 'none'}"
         )
     return kind(**{name: _tuples(value) for name, value in values.items()})
+
+
+def _flags(entries: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Flag]:
+    """Return the flags of a table, by name."""
+    return MappingProxyType(
+        {
+            name: Flag(name, **{**entry, "choices": tuple(entry.get("choices", ()))})
+            for name, entry in entries.items()
+        }
+    )
 
 
 def _vision(values: Mapping[str, Any] | None, path: Path) -> Vision | None:

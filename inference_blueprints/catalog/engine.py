@@ -20,12 +20,15 @@ class Flag:
         Whether ``--no-<name>`` also exists.
     owner
         The program that defines it: ``vllm`` or ``dynamo``.
+    choices
+        The allowed values. Empty if the program accepts any value.
     """
 
     name: str
     takes_value: bool
     negatable: bool
     owner: str
+    choices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,11 @@ class Engine:
     engine_version
         Release of the engine inside the image.
     flags
-        Flag by name. A negatable flag is listed once, without ``--no-``.
+        Flags of Dynamo's worker with this engine, by name. A negatable flag is listed once, without its
+        ``--no-`` form.
+    server_flags
+        Flags that the engine's own server has besides those that the engine defines, by name. Empty if they
+        are not recorded.
     date, source
         Date and source of the recorded flags.
     """
@@ -78,6 +85,7 @@ class Engine:
     digest: str | None
     engine_version: str
     flags: Mapping[str, Flag]
+    server_flags: Mapping[str, Flag]
     date: str
     source: str
 

@@ -50,6 +50,8 @@ class Model:
         Tokens that the published configuration allows without changing the position encoding.
     vision
         The part that reads images; None for models that read only text.
+    answer_format
+        Name of the format of its answers. None if its publisher defines none.
     gated
         Whether Hugging Face requires an accepted licence and a token.
     licence
@@ -77,6 +79,7 @@ class Model:
     expert_weight_bytes: int
     context_length: int
     vision: Vision | None
+    answer_format: str | None
     gated: bool
     licence: str
     source: str

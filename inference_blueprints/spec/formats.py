@@ -31,6 +31,7 @@ LABEL_VALUE = r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$"
 KUBERNETES_VERSION = r"^1\.[0-9]{2}$"
 HUGGING_FACE_REPOSITORY = r"^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+$"
 REVISION = r"^[A-Za-z0-9_./-]+$"
+PARSER_NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$"
 S3_PREFIX = r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/([A-Za-z0-9!_.*'()/-]*)$"
 S3_FOLDER = r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/([A-Za-z0-9!_.*'()/-]*/)?$"
 S3_OBJECT = r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/[A-Za-z0-9!_.*'(){}/-]*\.(jsonl|csv|parquet)$"
@@ -60,6 +61,7 @@ DESCRIPTIONS: Mapping[str, str] = MappingProxyType(
         KUBERNETES_VERSION: 'a Kubernetes version in quotes such as "1.35"',
         HUGGING_FACE_REPOSITORY: "a Hugging Face repository, ORGANISATION/MODEL",
         REVISION: "a commit, branch or tag of the repository",
+        PARSER_NAME: "the name of a parser such as qwen3, or none",
         S3_PREFIX: "an S3 prefix such as s3://bucket/folder/",
         S3_FOLDER: "an S3 prefix that ends with a slash such as s3://bucket/folder/",
         S3_OBJECT: "an S3 object such as s3://bucket/folder/{date}.jsonl, or .csv or .parquet",

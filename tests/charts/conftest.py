@@ -54,7 +54,7 @@ def deployment(request: pytest.FixtureRequest) -> DeploymentPlan:
 @pytest.fixture
 def values(deployment: DeploymentPlan) -> Manifest:
     """Return the chart's values for the deployment."""
-    return deployment_values(deployment)
+    return deployment_values(deployment, weights_bucket=BUCKET)
 
 
 @pytest.fixture

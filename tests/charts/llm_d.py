@@ -43,14 +43,17 @@ ACROSS_NODES = (
     _AGGREGATED.group(),
     "      aggregated: {pool: h200, replicas: 1, tensorParallelSize: 8, pipelineParallelSize: 2}\n",
 )
-MIXTURE = ("{huggingFace: Qwen/Qwen3-32B}", "{huggingFace: deepseek-ai/DeepSeek-R1}")
+_WEIGHTS = re.search(r"    weights:\n(      .*\n)+", SHIPPED)
+assert _WEIGHTS
+UNMIRRORED = (_WEIGHTS.group(), "    weights: {huggingFace: Qwen/Qwen3-32B}\n")
+MIXTURE = (_WEIGHTS.group(), "    weights: {huggingFace: deepseek-ai/DeepSeek-R1}\n")
 MIRRORED = (
-    "{huggingFace: Qwen/Qwen3-32B}",
-    f"{{huggingFace: Qwen/Qwen3-32B, revision: {REVISION}, mirror: {{}}}}",
+    _WEIGHTS.group(),
+    f"    weights: {{huggingFace: Qwen/Qwen3-32B, revision: {REVISION}, mirror: {{}}}}\n",
 )
 WITH_TOKEN = (
-    "{huggingFace: Qwen/Qwen3-32B}",
-    f"{{huggingFace: Qwen/Qwen3-32B, tokenSecretArn: '{HUB_ARN}'}}",
+    _WEIGHTS.group(),
+    f"    weights: {{huggingFace: Qwen/Qwen3-32B, tokenSecretArn: '{HUB_ARN}'}}\n",
 )
 ON_TCP = ("    efa: true\n", "")
 
@@ -59,7 +62,7 @@ DEPLOYMENTS = {
     "llm-d-disaggregated": planned(),
     "llm-d-aggregated": planned(APPROXIMATE, APART, MIRRORED),
     "llm-d-approximate": planned(APPROXIMATE, ON_TCP, WITH_TOKEN),
-    "llm-d-precise": planned(APART),
+    "llm-d-precise": planned(APART, UNMIRRORED),
     "llm-d-multimodal": planned(of=MULTIMODAL),
     "llm-d-two-nodes": planned(APPROXIMATE, ACROSS_NODES, MIXTURE),
 }

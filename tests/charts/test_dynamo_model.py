@@ -15,9 +15,10 @@ from inference_blueprints.loading import load_blueprint
 from inference_blueprints.local.manifests import validate_manifest
 from inference_blueprints.resources import blueprints_directory, charts_directory
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.serving.types import DeploymentPlan, OwnAddress
+from inference_blueprints.serving.types import DeploymentPlan, OwnAddress, WeightsBucket
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.targets.eks.model_values import deployment_values
+from tests.charts.llm_d import BUCKET
 
 CHART = charts_directory() / "dynamo-model"
 KUBERNETES_VERSION = "1.35"
@@ -94,7 +95,10 @@ def test_programs_are_given_what_the_plan_says(
         assert component["type"] == process.role
         literal = {entry["name"]: entry["value"] for entry in container["env"] if "value" in entry}
         planned = {name: value for name, value in process.environment.items() if isinstance(value, str)}
-        assert literal == planned | CACHES
+        streamed = {
+            name: BUCKET for name, value in process.environment.items() if isinstance(value, WeightsBucket)
+        }
+        assert literal == planned | streamed | CACHES
         own = {name for name, value in process.environment.items() if isinstance(value, OwnAddress)}
         fields = {
             entry["name"]: entry["valueFrom"]["fieldRef"]
@@ -110,7 +114,7 @@ def test_the_operator_is_told_which_engine_it_is(render: Render, engine: str, fr
     document = yaml.safe_load(path.read_text(encoding="utf-8"))
     document["spec"]["models"][0]["engine"] = {engine: {}}
     deployment = build_plan(Blueprint.model_validate(document)).models[0].deployments[0]
-    manifests = render(deployment_values(deployment))
+    manifests = render(deployment_values(deployment, weights_bucket=BUCKET))
     [graph] = of_kind(manifests, "DynamoGraphDeployment")
     assert graph["spec"]["backendFramework"] == framework
     for process in deployment.workers:
@@ -220,7 +224,7 @@ def test_spreading_is_a_wish_over_the_pods_of_one_process(
 
 def test_packed_workers_stand_beside_the_workers_of_their_pool(render: Render) -> None:
     (deployment,) = build_plan(load_blueprint("p5en-disaggregated").blueprint).models[0].deployments
-    rendered = components(render(deployment_values(deployment)))
+    rendered = components(render(deployment_values(deployment, weights_bucket=BUCKET)))
     labels = {
         process.name: rendered[process.name]["podTemplate"]["metadata"]["labels"]
         for process in deployment.processes

@@ -281,7 +281,7 @@ def test_no_object_is_called_like_one_of_dynamo(render: Render) -> None:
     release = plan.release
     of_operator = {f"{release}-{component}" for component in ("frontend", "worker", "prefill", "decode")}
     of_operator |= {release, f"{release}-k8s-service-discovery"}
-    manifests = render(deployment_values(plan), release, "llm-d-model")
+    manifests = render(deployment_values(plan, weights_bucket=BUCKET), release, "llm-d-model")
     made_by_both = {"Deployment", "Service", "ServiceAccount", "Role", "RoleBinding", "ConfigMap"}
     names = {each["metadata"]["name"] for each in manifests if each["kind"] in made_by_both}
     assert not names & of_operator

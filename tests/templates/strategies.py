@@ -31,6 +31,8 @@ _DYNAMO_ROUTERS: list[Document] = [
     {},
     {"stack": {"dynamo": {}}, "routing": {"roundRobin": {}}},
     {"routing": {"kvAware": {}}},
+    {"routing": {"kvAware": {"overlapCredit": 0.5, "temperature": 0.2}}},
+    {"routing": {"kvAware": {"busyCacheFraction": 0.9, "busyPrefillTokens": 100000}}},
 ]
 #: The router of llm-d has one way of routing, and vLLM alone behind it.
 _ROUTERS: list[Document] = [
@@ -314,6 +316,7 @@ def _models(draw: Draw, name: str, entry: str, region: str) -> Document:
     routed = draw(st.sampled_from(_ROUTERS if "vllm" in engine.get("engine", "vllm") else _DYNAMO_ROUTERS))
     return {"name": name, "weights": weights, "workload": workload, **engine, **routed} | draw(
         _some(
+            parsers=_some(reasoning=st.just("none"), toolCall=st.sampled_from(["none", "hermes"])),
             objectives=_some(timeToFirstTokenP90Ms=st.just(2000.0), timePerOutputTokenP90Ms=st.just(60.0)),
         )
     )

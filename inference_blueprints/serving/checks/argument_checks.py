@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from inference_blueprints import catalog
@@ -49,13 +49,18 @@ def _message(name: str, value: ArgumentValue, engine: catalog.Engine, stack: Ser
     owned = {**serving_engine.owned_arguments, **stack.owned_arguments}
     if name in owned:
         return f"the plan sets '{name}' itself; {owned[name]}"
-    flag = engine.flags.get(f"--{name}")
-    if flag is None or flag.owner in stack.foreign_flag_owners:
-        return _unknown(name, engine)
+    flags = stack.flags(engine)
+    flag = flags.get(f"--{name}")
+    if flag is None:
+        return _unknown(name, engine, flags)
     if not flag.takes_value:
         return _switch_message(name, value, flag)
     if isinstance(value, bool):
         return f"got {str(value).lower()}, but '{name}' takes a value; give one or leave the argument out"
+    if flag.choices and str(value) not in flag.choices:
+        close = _closest(str(value), flag.choices)
+        hint = f"; did you mean '{close}'?" if close else ""
+        return f"got {value!r}, allowed are {', '.join(flag.choices)}{hint}"
     return _value_message(name, value, serving_engine.argument_names)
 
 
@@ -70,21 +75,20 @@ def _value_message(name: str, value: ArgumentValue, names: ArgumentNames) -> str
     return None
 
 
-def _unknown(name: str, engine: catalog.Engine) -> str:
+def _unknown(name: str, engine: catalog.Engine, flags: Mapping[str, catalog.Flag]) -> str:
     """Return the message for an unknown argument, with the most similar one."""
-    positive = engine.flags.get("--" + name.removeprefix("no-"))
+    positive = flags.get("--" + name.removeprefix("no-"))
     if name.startswith("no-") and positive and positive.negatable:
         return f"got '{name}'; set '{name.removeprefix('no-')}: false' instead"
-    close = _closest(name.lstrip("-").replace("_", "-"), tuple(engine.flags))
+    close = _closest(name.lstrip("-").replace("_", "-"), tuple(flag.removeprefix("--") for flag in flags))
     hint = f"; did you mean '{close}'?" if close else ""
     return f"got '{name}', which is not an argument of {engine.name} {engine.engine_version}{hint}"
 
 
 # A file may repeat the same mistake hundreds of times, and comparing with hundreds of flags is slow.
 @lru_cache(maxsize=1024)
-def _closest(spelled: str, flags: tuple[str, ...]) -> str | None:
-    """Return the most similar flag, without its dashes; None if none is similar."""
-    known = [flag.removeprefix("--") for flag in flags if flag.startswith("--")]
+def _closest(spelled: str, known: tuple[str, ...]) -> str | None:
+    """Return the most similar name; None if none is similar."""
     close = [spelled] if spelled in known else difflib.get_close_matches(spelled, known, n=1, cutoff=0.75)
     return close[0] if close else None
 

@@ -9,12 +9,14 @@ from inference_blueprints.errors import Finding
 from inference_blueprints.serving.checks.argument_checks import argument_findings
 from inference_blueprints.serving.checks.disaggregation_checks import disaggregation_findings
 from inference_blueprints.serving.checks.engine_checks import engine_findings
+from inference_blueprints.serving.checks.experimental_checks import experimental_findings
 from inference_blueprints.serving.checks.host_cache_checks import host_cache_findings
 from inference_blueprints.serving.checks.media_checks import media_findings
 from inference_blueprints.serving.checks.memory_argument_checks import memory_argument_findings
 from inference_blueprints.serving.checks.memory_checks import memory_findings
 from inference_blueprints.serving.checks.objective_checks import objective_findings
 from inference_blueprints.serving.checks.parallelism_checks import parallelism_findings
+from inference_blueprints.serving.checks.parser_checks import parser_findings
 from inference_blueprints.serving.checks.shape_checks import shape_findings
 from inference_blueprints.serving.checks.support_checks import SUPPORT_CHECKS
 from inference_blueprints.serving.engines.worker_sizing import worker_memory, worker_sizing
@@ -53,8 +55,10 @@ def _model_findings(blueprint: spec.Blueprint, index: int) -> Iterator[Finding]:
     path = ("spec", "models", index)
     yield from engine_findings(model, path)
     yield from memory_argument_findings(model, path)
+    release = blueprint.releases.engine(model.engine.chosen)
+    yield from parser_findings(model, release, path)
     arguments_are_right = True
-    for finding in argument_findings(model, blueprint.releases.engine(model.engine.chosen), path):
+    for finding in argument_findings(model, release, path):
         arguments_are_right = False
         yield finding
     for deployment_index, _ in usable(model.deployments):
@@ -69,6 +73,7 @@ def _model_findings(blueprint: spec.Blueprint, index: int) -> Iterator[Finding]:
         ]
         yield from found
         if arguments_are_right and not _wrong(found):
+            yield from experimental_findings(roles)
             yield from disaggregation_findings(roles)
             yield from objective_findings(roles)
 

@@ -24,6 +24,7 @@ from inference_blueprints.serving.engines.owned_arguments import (
     REMOTE_CODE,
     TENSOR,
     TOPOLOGY,
+    WRITES_TEXT,
     WRITTEN_HERE,
 )
 from inference_blueprints.serving.engines.serving_engine import ArgumentNames, ServingEngine, TransferCounters
@@ -106,6 +107,8 @@ class Sglang(ServingEngine):
                 ("enable-multimodal", "allowed-media-domains", "limit-mm-data-per-request"), MEDIA
             ),
             **dict.fromkeys(("mm-process-config", "mm-enable-dp-encoder"), MEDIA),
+            **dict.fromkeys(("is-embedding", "embedding-worker", "rerank-worker"), WRITES_TEXT),
+            "image-diffusion-worker": WRITES_TEXT,
             **dict.fromkeys(("dedicated-mm-encoder", "encoder-only", "language-only"), TOPOLOGY),
         }
     )

@@ -27,6 +27,7 @@ from inference_blueprints.serving.engines.owned_arguments import (
     STREAMED,
     TENSOR,
     TOPOLOGY,
+    WRITES_TEXT,
     WRITTEN_HERE,
 )
 from inference_blueprints.serving.engines.serving_engine import ArgumentNames, ServingEngine, TransferCounters
@@ -108,6 +109,11 @@ class Vllm(ServingEngine):
             **dict.fromkeys(("language-model-only", "limit-mm-per-prompt", "allowed-media-domains"), MEDIA),
             **dict.fromkeys(("mm-processor-kwargs", "mm-encoder-tp-mode"), MEDIA),
             "allowed-local-media-path": FILES,
+            **dict.fromkeys(("runner", "convert", "pooler-config", "realtime"), WRITES_TEXT),
+            **dict.fromkeys(
+                ("embedding-worker", "embedding-worker-processes", "classify-worker"), WRITES_TEXT
+            ),
+            "embedding-frontend-tokenization": WRITES_TEXT,
         }
     )
     # Dynamo's router and vLLM both hash blocks of this size; FlashMLA accepts no other.

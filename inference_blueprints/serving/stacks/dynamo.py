@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from inference_blueprints.catalog.placement import SYSTEM_ARCHITECTURE
-from inference_blueprints.serving.command_line import command_line
+from inference_blueprints.serving.command_line import Argument, command_line
 from inference_blueprints.serving.engines.kv_transfer import telemetry_ports
 from inference_blueprints.serving.engines.worker_sizing import engine_of, worker_sizing
 from inference_blueprints.serving.estimates.request_estimates import longest_stream_seconds
 from inference_blueprints.serving.nodes.node_share import tolerations
 from inference_blueprints.serving.nodes.rollout import rollout
 from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.stacks.answer_parsers import ParserFlags, engine_reasoning, vocabulary_hosts
 from inference_blueprints.serving.stacks.engine_process import (
     DEREGISTRATION_SECONDS,
     ENTRY_POINT_RESOURCES,
@@ -39,7 +40,7 @@ from inference_blueprints.serving.types import (
     Rollout,
 )
 from inference_blueprints.serving.weights_loading import mirror_release
-from inference_blueprints.spec.types import ArgumentValue
+from inference_blueprints.spec.types import ArgumentValue, KvAwareRouting
 
 _FRONTEND_REPOSITORY = "nvcr.io/nvidia/ai-dynamo/dynamo-frontend"
 _FRONTEND_REPLICAS = 2
@@ -68,6 +69,7 @@ class Dynamo(ServingStack):
     #: Dynamo's name of each engine is also the name of its worker's Python module.
     frameworks = MappingProxyType({"vllm": "vllm", "sglang": "sglang", "tensorrtLlm": "trtllm"})
     chart = "dynamo-model"
+    parser_flags = ParserFlags("dynamo", "dyn-reasoning-parser", "dyn-tool-call-parser")
     #: ``common/multimodal/image_loader.py`` of Dynamo 1.6. SGLang's workers, and vLLM without Dynamo, keep to
     #: ``allowed_media_domains`` (``srt/utils/common.py`` of SGLang 0.5.21 and
     #: ``multimodal/media/connector.py`` of vLLM 0.31.0).
@@ -79,13 +81,18 @@ class Dynamo(ServingStack):
 
     def entry_point(self, resolved: ResolvedWorkers) -> Process:
         stream = longest_stream_seconds(resolved.model.workload, resolved.model.objectives)
-        routing = _ROUTER_MODES[resolved.model.routing.chosen]
-        arguments = {"http-port": _HTTP.number, **routing, "migration-limit": _MIGRATION_LIMIT}
+        routing = resolved.model.routing
+        arguments = {
+            "http-port": _HTTP.number,
+            **_ROUTER_MODES[routing.chosen],
+            **(_router_settings(routing.kv_aware) if routing.kv_aware else {}),
+            "migration-limit": _MIGRATION_LIMIT,
+        }
         environment: dict[str, EnvironmentValue] = {
             "DYN_TCP_RPC_HOST": OwnAddress(),
             "DYN_TCP_RESPONSE_STREAM_HOST": OwnAddress(),
             "DYN_HTTP_GRACEFUL_SHUTDOWN_TIMEOUT_SECS": str(stream),
-            **_fetch_limits(resolved),
+            **_fetch_limits(resolved, vocabulary_hosts(resolved, self.parser_flags)),
         }
         return Process(
             name="frontend",
@@ -104,6 +111,10 @@ class Dynamo(ServingStack):
             pre_stop_seconds=DEREGISTRATION_SECONDS,
             termination_grace_seconds=DEREGISTRATION_SECONDS + stream + EXIT_SECONDS,
         )
+
+    def parser_arguments(self, resolved: ResolvedWorkers) -> dict[str, Argument]:
+        """Return Dynamo's parsers, and the engine's own for reasoning."""
+        return super().parser_arguments(resolved) | engine_reasoning(resolved)
 
     def workers(self, resolved: ResolvedWorkers) -> Process:
         key = resolved.model.engine.chosen
@@ -126,7 +137,7 @@ class Dynamo(ServingStack):
             role=role,
             image=engine_image(resolved),
             command=("python3", "-m", f"dynamo.{self.frameworks[key]}"),
-            arguments=command_line(engine.arguments(resolved, sizing)),
+            arguments=command_line(self.arguments(resolved, sizing)),
             environment=environment,
             ports=(_SYSTEM, *telemetry_ports(environment)),
             probes=probes(
@@ -147,13 +158,29 @@ class Dynamo(ServingStack):
         )
 
 
-def _fetch_limits(resolved: ResolvedWorkers) -> Mapping[str, EnvironmentValue]:
+def _router_settings(section: KvAwareRouting) -> Mapping[str, ArgumentValue]:
+    """Return the settings of the KV router (``common/configuration/groups`` of Dynamo 1.6).
+
+    Dynamo 1.7 removes the first two arguments for a file, ``--router-policy-config``.
+    """
+    settings = {
+        "router-kv-overlap-score-credit": section.overlap_credit,
+        "router-temperature": section.temperature,
+        "active-decode-blocks-threshold": section.busy_cache_fraction,
+        "active-prefill-tokens-threshold": section.busy_prefill_tokens,
+    }
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def _fetch_limits(resolved: ResolvedWorkers, vocabularies: tuple[str, ...]) -> Mapping[str, EnvironmentValue]:
     """Return proxy settings that stop a frontend from fetching the images that requests name.
 
     It would request the size of an image from any public host, regardless of the engine's limits
     (``fetch_image_dims`` in ``lib/llm/src/preprocessor.rs`` of ai-dynamo/dynamo; no option disables this). It
-    still reads the model's metadata over HTTP from the addresses of its workers.
+    still reads the model's metadata over HTTP from the addresses of its workers, and the vocabularies of its
+    parsers from their hosts.
     """
     existing = resolved.blueprint.spec.network.existing
     ranges = (*_POD_RANGES, existing.vpc_cidr) if existing else _POD_RANGES
-    return {"HTTP_PROXY": _CLOSED, "HTTPS_PROXY": _CLOSED, "NO_PROXY": ",".join(ranges)}
+    direct = ",".join((*ranges, *vocabularies))
+    return {"HTTP_PROXY": _CLOSED, "HTTPS_PROXY": _CLOSED, "NO_PROXY": direct}

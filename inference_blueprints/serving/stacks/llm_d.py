@@ -12,15 +12,18 @@ import json
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from inference_blueprints.catalog import Engine, Flag
 from inference_blueprints.catalog.placement import SYSTEM_ARCHITECTURE
 from inference_blueprints.serving.command_line import Argument, command_line
 from inference_blueprints.serving.engines.kv_transfer import kv_transfer
+from inference_blueprints.serving.engines.owned_arguments import MEDIA
 from inference_blueprints.serving.engines.vllm_connectors import RECOMPUTE
 from inference_blueprints.serving.engines.worker_sizing import engine_of, worker_sizing
 from inference_blueprints.serving.estimates.request_estimates import longest_stream_seconds
 from inference_blueprints.serving.nodes.node_share import tolerations
 from inference_blueprints.serving.nodes.rollout import rollout
 from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.stacks.answer_parsers import ParserFlags
 from inference_blueprints.serving.stacks.engine_process import (
     DEREGISTRATION_SECONDS,
     ENTRY_POINT_RESOURCES,
@@ -71,6 +74,7 @@ _ROUTER_REPLICAS: Mapping[str, int] = MappingProxyType({"approximate": 1, "preci
 _UNLISTED_SECONDS = 5
 #: Arguments of ``dynamo.vllm`` that ``vllm serve`` does not have.
 _DYNAMO_ONLY = ("disaggregation-mode",)
+_ROUTED = "the router sends requests to the address and port that the plan sets"
 
 
 class LlmD(ServingStack):
@@ -78,11 +82,43 @@ class LlmD(ServingStack):
 
     frameworks = MappingProxyType({"vllm": "vllm"})
     chart = "llm-d-model"
+    parser_flags = ParserFlags("vllm", "reasoning-parser", "tool-call-parser")
     owned_arguments = MappingProxyType(
-        {"shutdown-timeout": "it is the duration of the workload's longest answer"}
+        {
+            "shutdown-timeout": "it is the duration of the workload's longest answer",
+            **dict.fromkeys(("host", "port", "uds", "root-path", "grpc", "tokens-only"), _ROUTED),
+            **dict.fromkeys(
+                (
+                    "ssl-keyfile",
+                    "ssl-certfile",
+                    "ssl-ca-certs",
+                    "ssl-cert-reqs",
+                    "ssl-ciphers",
+                    "enable-ssl-refresh",
+                ),
+                _ROUTED,
+            ),
+            "api-key": "the router has no key, and a key would be readable in the pod's arguments",
+            **dict.fromkeys(
+                (
+                    "api-server-count",
+                    "data-parallel-supervisor-port",
+                    "dp-supervisor-probe-failure-threshold",
+                    "dp-supervisor-probe-interval-s",
+                    "dp-supervisor-probe-timeout-s",
+                ),
+                "a worker has one API server",
+            ),
+            "enable-scale-out": "set stack: {llmD: {prefixScorer: precise}}",
+            "enable-prompt-tokens-details": "it is always on",
+            "trust-request-mm-kwargs": MEDIA,
+        }
     )
-    #: The catalogue lists the flags of ``dynamo.vllm``; ``vllm serve`` does not know those of Dynamo.
-    foreign_flag_owners = frozenset({"dynamo"})
+
+    def flags(self, engine: Engine) -> Mapping[str, Flag]:
+        """Return the flags of ``vllm serve``, which has vLLM's own, and none of Dynamo's worker."""
+        own = {name: flag for name, flag in engine.flags.items() if flag.owner == engine.name}
+        return {**own, **engine.server_flags}
 
     def service_account(self, release: str) -> str:
         """Return the service account of the workers, which the chart creates."""
@@ -126,13 +162,12 @@ class LlmD(ServingStack):
         )
 
     def workers(self, resolved: ResolvedWorkers) -> Process:
-        engine = engine_of(resolved)
         sizing = worker_sizing(resolved)
         stream = _stream_seconds(resolved)
         sidecars = (_disaggregation_sidecar(),) if resolved.role == "decode" else ()
         port = _BEHIND_SIDECAR if sidecars else _HTTP
         role = ROLES[resolved.role]
-        serve = _serve_arguments(resolved, engine.arguments(resolved, sizing), port)
+        serve = _serve_arguments(resolved, self.arguments(resolved, sizing), port)
         return Process(
             name=role,
             role=role,
@@ -214,6 +249,9 @@ def _serve_arguments(
     arguments |= {"port": port.number, "shutdown-timeout": _stream_seconds(resolved)}
     # Answers report how much of a prompt was cached, as those of Dynamo's workers always do.
     arguments["enable-prompt-tokens-details"] = True
+    if LlmD.parser_flags.tool_call in arguments:
+        # Without it, vLLM refuses requests in which the model may choose a tool.
+        arguments.setdefault("enable-auto-tool-choice", True)
     if "kv-transfer-config" in arguments:
         transfer = json.loads(str(arguments["kv-transfer-config"])) | dict(RECOMPUTE)
         arguments["kv-transfer-config"] = json.dumps(transfer, separators=(",", ":"))

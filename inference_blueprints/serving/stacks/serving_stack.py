@@ -6,22 +6,24 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from inference_blueprints.catalog import Engine, Flag
+from inference_blueprints.serving.command_line import Argument
+from inference_blueprints.serving.engines.worker_sizing import engine_of
+from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.stacks.answer_parsers import ParserFlags, parser_arguments
 from inference_blueprints.serving.types import EndpointPicker, Process
 
 
 class ServingStack(ABC):
     """A serving stack: the entry point in front of the engines, and how it starts their workers.
 
-    A subclass defines `frameworks`, `chart`, `service_account`, `entry_point` and `workers`. It overrides a
-    default only where the stack differs from it.
+    A subclass defines `frameworks`, `chart`, `parser_flags`, `service_account`, `entry_point` and `workers`.
+    It overrides a default only where the stack differs from it.
     """
 
     #: Engine arguments that only the stack may set, each with the reason.
     owned_arguments: Mapping[str, str] = MappingProxyType({})
-
-    #: Owners of flags, as the catalogue names them, whose flags the stack's workers do not accept.
-    foreign_flag_owners: frozenset[str] = frozenset()
 
     #: Engines whose workers fetch images from any public host on this stack, by the blueprint's key.
     fetching_from_any_host: frozenset[str] = frozenset()
@@ -47,6 +49,25 @@ class ServingStack(ABC):
     @abstractmethod
     def workers(self, resolved: ResolvedWorkers) -> Process:
         """Return the process that runs the engine in one role."""
+
+    @property
+    @abstractmethod
+    def parser_flags(self) -> ParserFlags:
+        """The arguments that name the parsers of answers."""
+
+    def arguments(self, resolved: ResolvedWorkers, sizing: Sizing) -> dict[str, Argument]:
+        """Return a worker's arguments by name without dashes: the engine's, and the parsers of answers."""
+        arguments = engine_of(resolved).arguments(resolved, sizing)
+        parsers = self.parser_arguments(resolved)
+        return arguments | {name: value for name, value in parsers.items() if name not in arguments}
+
+    def parser_arguments(self, resolved: ResolvedWorkers) -> dict[str, Argument]:
+        """Return the arguments that name the parsers of answers, unless the user sets them."""
+        return parser_arguments(resolved, self.parser_flags)
+
+    def flags(self, engine: Engine) -> Mapping[str, Flag]:
+        """Return the flags that the stack's workers accept, by name: by default, those of Dynamo's worker."""
+        return engine.flags
 
     def processes(self, roles: tuple[ResolvedWorkers, ...]) -> tuple[Process, ...]:
         """Return the processes of a deployment with workers of these roles, its entry point first."""

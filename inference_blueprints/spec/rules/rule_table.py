@@ -60,6 +60,7 @@ RULES: tuple[Rule, ...] = (
     names.deployments_differ,
     topologies.one_topology,
     stacks.stack_routes_like_that,
+    stacks.settings_are_of_dynamo_s_router,
     names.releases_differ,
     names.releases_are_short,
     routes.deployments_fit_the_load_balancer,

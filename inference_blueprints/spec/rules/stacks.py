@@ -18,3 +18,12 @@ def stack_routes_like_that(spec: Spec) -> Iterator[Finding]:
                 "'stack: {dynamo: {}}'"
             )
             yield Finding(("spec", "models", index, "routing"), message)
+
+
+def settings_are_of_dynamo_s_router(spec: Spec) -> Iterator[Finding]:
+    """Check that settings of Dynamo's router are not given to the router of llm-d."""
+    for index, model in usable(spec.models):
+        if model.stack.llm_d and model.routing.kv_aware:
+            for key in model.routing.kv_aware.given:
+                message = "the router of 'llmD' has no such setting; remove it, or set 'stack: {dynamo: {}}'"
+                yield Finding(("spec", "models", index, "routing", "kvAware", key), message)

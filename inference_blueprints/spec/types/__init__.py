@@ -51,6 +51,7 @@ from inference_blueprints.spec.types.models import (
     Workers,
     Workload,
 )
+from inference_blueprints.spec.types.parsers import NO_PARSER, Parsers
 from inference_blueprints.spec.types.pools import (
     Disk,
     EbsSnapshot,
@@ -97,6 +98,7 @@ KIND: Literal["Blueprint"] = "Blueprint"
 __all__ = [
     "API_VERSION",
     "KIND",
+    "NO_PARSER",
     "AccountId",
     "ArgumentValue",
     "AvailabilityZone",
@@ -143,6 +145,7 @@ __all__ = [
     "NvmeKvCache",
     "Objectives",
     "OnDemand",
+    "Parsers",
     "Pool",
     "PrefixScorer",
     "Purchase",

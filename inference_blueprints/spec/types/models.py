@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import Field
+from pydantic.alias_generators import to_camel
 
 from inference_blueprints.spec.types.kv_cache import KvCache
 from inference_blueprints.spec.types.media import Media
+from inference_blueprints.spec.types.parsers import Parsers
 from inference_blueprints.spec.types.section import (
     ArgumentValue,
     Choice,
@@ -110,6 +112,21 @@ class Stack(Choice):
 class KvAwareRouting(Section):
     """Send a request to the worker with the best combination of cached prefix and load."""
 
+    overlap_credit: float | None = Field(default=None, ge=0.0, le=100.0)
+    """Weight of a cached prefix against load: 0 ignores caches. Without it, 1. Not on llm-d."""
+    temperature: float | None = Field(default=None, ge=0.0, le=100.0)
+    """Randomness of the choice among workers. Without it, 0: always the best worker. Not on llm-d."""
+    busy_cache_fraction: float | None = Field(default=None, gt=0.0, le=1.0)
+    """Used fraction of a worker's KV cache above which it is busy. Requests are refused while every worker is
+    busy. Without it, requests wait. Not on llm-d."""
+    busy_prefill_tokens: int | None = Field(default=None, ge=1, le=100_000_000)
+    """Prompt tokens in progress above which a worker is busy, as with `busyCacheFraction`. Not on llm-d."""
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """Keys that are set, as in the YAML file."""
+        return tuple(to_camel(name) for name in type(self).model_fields if getattr(self, name) is not None)
+
 
 class RoundRobinRouting(Section):
     """Send requests to the workers in turn."""
@@ -160,7 +177,8 @@ class Workers(Section):
     data_parallel_size: int = Field(default=1, ge=1, le=128)
     """Ranks per worker. Each rank computes attention for its own requests; all share the experts."""
     expert_parallel: bool = False
-    """Whether each accelerator holds whole experts instead of a slice of each. For mixtures of experts."""
+    """Whether each accelerator holds whole experts instead of a slice of each. For mixtures of experts.
+    Experimental for workers that span nodes."""
 
     @property
     def accelerators(self) -> int:
@@ -185,7 +203,8 @@ class Deployment(Section):
     aggregated: Workers | None = None
     """Prefill and decode in the same workers."""
     disaggregated: Disaggregated | None = None
-    """Separate workers for prefill and decode, for long prompts on pools with `efa`."""
+    """Separate workers for prefill and decode, for long prompts on pools with `efa`. Experimental with
+    SGLang."""
 
     @property
     def workers(self) -> Mapping[tuple[str, ...], Workers]:
@@ -217,6 +236,8 @@ class Model(Section):
     """KV cache outside the accelerators. Without it, only the accelerators hold KV cache."""
     media: Media | None = None
     """Images in requests. Without it, the model reads only text."""
+    parsers: Parsers | None = None
+    """Parsers of reasoning and tool calls. Without it, the catalogue's for the model."""
     # A load balancer's rule supports five target groups, and this quota cannot be raised.
     deployments: list[Deployment] = Field(min_length=1, max_length=5)
     """Sets of workers. All of them are behind the same route."""

@@ -23,7 +23,35 @@ VLLM = catalog.engine("vllm")
     ],
 )
 def test_recorded_flags(name: str, takes_value: bool, negatable: bool, owner: str) -> None:  # noqa: FBT001
-    assert VLLM.flags[name] == catalog.Flag(name, takes_value, negatable, owner)
+    flag = VLLM.flags[name]
+    assert (flag.takes_value, flag.negatable, flag.owner) == (takes_value, negatable, owner)
+
+
+@pytest.mark.parametrize(
+    ("name", "takes_value", "negatable"),
+    [
+        ("--enable-auto-tool-choice", False, True),
+        ("--tool-call-parser", True, False),
+        ("--chat-template", True, False),
+        ("--lora-modules", True, False),
+        ("--headless", False, False),
+        ("--port", True, False),
+    ],
+)
+def test_recorded_flags_of_the_server(name: str, takes_value: bool, negatable: bool) -> None:  # noqa: FBT001
+    flag = VLLM.server_flags[name]
+    assert (flag.takes_value, flag.negatable, flag.owner) == (takes_value, negatable, "vllm")
+
+
+def test_each_program_s_parsers_are_recorded() -> None:
+    """``deepseek_v31`` is vLLM's name, ``deepseek_v3_1`` Dynamo's, ``deepseekv31`` SGLang's."""
+    sglang = catalog.engine("sglang").flags
+    assert "deepseek_v31" in VLLM.server_flags["--tool-call-parser"].choices
+    assert "openai_gptoss" in VLLM.flags["--reasoning-parser"].choices
+    assert "deepseek_v3_1" in VLLM.flags["--dyn-tool-call-parser"].choices
+    assert {"deepseekv31", "hermes"} <= set(sglang["--tool-call-parser"].choices)
+    assert "gpt-oss" in sglang["--reasoning-parser"].choices
+    assert VLLM.flags["--max-model-len"].choices == ()
 
 
 @pytest.mark.parametrize(

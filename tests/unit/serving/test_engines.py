@@ -19,6 +19,7 @@ from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.engines.worker_sizing import worker_memory
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
+from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.serving.types import Process
 from inference_blueprints.spec.types import Blueprint
 
@@ -31,7 +32,7 @@ def disaggregated(engine: str, *, efa: bool = True) -> Blueprint:
     """Return the shipped disaggregated blueprint with another engine."""
     path = resources.blueprints_directory() / "p5en-disaggregated.yaml"
     document = copy.deepcopy(yaml.safe_load(path.read_text(encoding="utf-8")))
-    document["spec"]["models"][0]["engine"] = {engine: {}}
+    document["spec"]["models"][0] |= {"engine": {engine: {}}, "weights": {"huggingFace": "Qwen/Qwen3-32B"}}
     if not efa:
         del document["spec"]["pools"][0]["efa"]
     return Blueprint.model_validate(document)
@@ -67,6 +68,9 @@ def test_sglang_is_told_of_both_roles() -> None:
         "--disaggregation-transfer-backend": "nixl",
         "--host": "0.0.0.0",  # noqa: S104 -- of a pod
         "--kv-events-config": '{"publisher":"zmq","topic":"kv-events","endpoint":"tcp://*:20080"}',
+        "--dyn-reasoning-parser": "qwen3",
+        "--dyn-tool-call-parser": "hermes",
+        "--reasoning-parser": "qwen3",
     }
     assert decode == {
         **{key: value for key, value in prefill.items() if key not in {"--host", "--kv-events-config"}},
@@ -98,6 +102,8 @@ def test_tensorrt_llm_is_told_of_both_roles() -> None:
         "--trtllm.cache_transceiver_config.max_tokens_in_buffer": "13312",
         "--trtllm.disable_overlap_scheduler": "true",
         "--publish-kv-events": None,
+        "--dyn-reasoning-parser": "qwen3",
+        "--dyn-tool-call-parser": "hermes",
     }
     of_prefill = {"--trtllm.disable_overlap_scheduler", "--publish-kv-events"}
     assert decode == {
@@ -210,12 +216,15 @@ def test_tensorrt_llm_logs_what_moves_the_kv_cache() -> None:
 @pytest.mark.parametrize("engine", sorted(ENGINES))
 def test_what_the_plan_gives_is_owned_or_the_users_to_set(engine: str) -> None:
     words = ENGINES[engine].argument_names
+    parsers = STACKS["dynamo"].parser_flags
     settable = {*words.counts, words.memory_share, words.without_prefix_cache[0]}
     settable |= {
         "enable-prefix-caching",
         "enable-metrics",
         "trtllm.enable_chunked_prefill",
         "publish-metrics",
+        "reasoning-parser",
+        *(parsers.reasoning, parsers.tool_call),
     }
     for worker in workers_of(disaggregated(engine)):
         given = {flag.removeprefix("--") for flag in options(worker)}

@@ -112,6 +112,7 @@ def test_what_the_plan_owns_is_never_open(make_blueprint: Make) -> None:
     owned = ENGINES["vllm"].owned_arguments
     settable = {"block-size", "max-model-len", "max-num-seqs", "max-num-batched-tokens"}
     settable |= {"gpu-memory-utilization", "enable-prefix-caching"}
+    settable |= {"reasoning-parser", "dyn-reasoning-parser", "dyn-tool-call-parser"}
     assert {flag.removeprefix("--") for flag in flags} <= owned.keys() | settable
     assert not owned.keys() & settable
 

@@ -1,0 +1,86 @@
+"""The parsers that separate reasoning and tool calls from a model's answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from inference_blueprints import catalog
+from inference_blueprints.catalog import ParserNames
+from inference_blueprints.serving.command_line import Argument
+from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.spec.types import NO_PARSER, Parsers
+
+#: The engine's own argument. Under Dynamo, it tells the engine where reasoning ends and a grammar begins
+#: (Dynamo documentation, "Reasoning Parsing (Dynamo)"). Dynamo itself parses.
+ENGINE_REASONING = "reasoning-parser"
+
+
+@dataclass(frozen=True, slots=True)
+class ParserFlags:
+    """A stack's arguments that name parsers.
+
+    Parameters
+    ----------
+    program
+        The program that parses, by the catalogue's name.
+    reasoning, tool_call
+        Names of the arguments without dashes.
+    """
+
+    program: str
+    reasoning: str
+    tool_call: str
+
+    @property
+    def keys(self) -> Mapping[str, str]:
+        """Argument by the key of the blueprint's ``parsers``."""
+        return MappingProxyType({"reasoning": self.reasoning, "toolCall": self.tool_call})
+
+
+def parser_names(resolved: ResolvedWorkers, program: str) -> ParserNames:
+    """Return the parsers of a program: the blueprint's, else those of the model's catalogue entry."""
+    entry = resolved.shape.answer_format
+    known = catalog.answer_formats()[entry].parsers.get(program) if entry else None
+    planned, given = known or ParserNames(), resolved.model.parsers or Parsers()
+    return ParserNames(
+        reasoning=_selected(given.reasoning, planned.reasoning),
+        tool_call=_selected(given.tool_call, planned.tool_call),
+    )
+
+
+def parser_arguments(resolved: ResolvedWorkers, flags: ParserFlags) -> dict[str, Argument]:
+    """Return the arguments that name the parsers of a stack's program."""
+    names = parser_names(resolved, flags.program)
+    each = {flags.reasoning: names.reasoning, flags.tool_call: names.tool_call}
+    return {argument: name for argument, name in each.items() if name}
+
+
+def engine_reasoning(resolved: ResolvedWorkers) -> dict[str, Argument]:
+    """Return the engine's own reasoning parser beside Dynamo's; empty if the user names another for Dynamo.
+
+    Dynamo's name says nothing about the engine's. With another parser, the user sets the argument.
+    """
+    if resolved.model.parsers and resolved.model.parsers.reasoning:
+        return {}
+    name = parser_names(resolved, resolved.model.engine.chosen).reasoning
+    return {ENGINE_REASONING: name} if name else {}
+
+
+def vocabulary_hosts(resolved: ResolvedWorkers, flags: ParserFlags) -> tuple[str, ...]:
+    """Return the hosts from which the parsers in use download a vocabulary."""
+    arguments = {**parser_arguments(resolved, flags), **resolved.model.engine.arguments}
+    used = {arguments.get(flags.reasoning), arguments.get(flags.tool_call)} - {None}
+    formats = catalog.answer_formats().values()
+    needed = {
+        each.vocabulary_host
+        for each in formats
+        if used & {each.parsers[flags.program].reasoning, each.parsers[flags.program].tool_call}
+    }
+    return tuple(sorted(host for host in needed if host))
+
+
+def _selected(given: str | None, planned: str | None) -> str | None:
+    """Return the name that counts; None if the parser is off."""
+    return None if given == NO_PARSER else given or planned
