@@ -36,11 +36,8 @@ def placeholders_are_known(spec: Spec) -> Iterator[Finding]:
 
 
 def addresses_stay_in_the_bucket(spec: Spec) -> Iterator[Finding]:
-    """Check that no address has more `..` than folders before them.
-
-    S3 refuses such keys ("Naming Amazon S3 objects",
-    https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html).
-    """
+    """Check that no address has more `..` than folders before them: S3 refuses such keys."""
+    # "Naming Amazon S3 objects", https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html
     for path, address in (*_prefixes(spec), *_inputs(spec)):
         depth = 0
         for part in address.removeprefix("s3://").split("/")[1:]:
