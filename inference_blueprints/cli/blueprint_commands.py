@@ -43,9 +43,11 @@ def list_blueprints(output: OutputOption = Output.TEXT) -> None:
     if output is Output.JSON:
         print_json(rows)
         return
-    width = max(len(row["name"]) for row in rows)
-    for row in rows:
-        print(f"{row['name']:{width}}  {row['description']}")
+    from inference_blueprints.tables.terminal_table import print_rows, table_console
+    from inference_blueprints.tables.text_table import TextTable
+
+    content = tuple((row["name"], row["description"]) for row in rows)
+    print_rows(TextTable("", ("blueprint", "description"), (), content), table_console())
 
 
 def show(
