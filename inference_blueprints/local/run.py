@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -96,9 +97,7 @@ def run(
                 )
                 right.publish(state)
                 console.print("Running. Press Ctrl-C to stop.")
-                _stay(
-                    platform, lambda line: console.print(line, soft_wrap=True, markup=False, highlight=False)
-                )
+                _stay(platform, partial(console.print, soft_wrap=True, markup=False, highlight=False))
         except ProcessDied as error:
             raise UserError(error.line) from error
         except NotReady as error:

@@ -33,7 +33,7 @@ class Restarts:
         self._times: dict[str, list[float]] = {}
 
     def restart_ended(self, running: Iterable[tuple[RunningProcess, Callable[[], object]]]) -> None:
-        """Start again what has ended. What ended too often stays ended, so that `check` of the group reports it.
+        """Start again what has ended. What ended too often stays ended, and the group's `check` reports it.
 
         Parameters
         ----------
