@@ -46,7 +46,7 @@ def syntax_problem(error: yaml.YAMLError, text: str, file: str) -> Problem:
     indentation = lines[mark.line][: mark.column + 1] if mark.line < len(lines) else ""
     if indentation.endswith("\t") and not indentation.strip():
         return _problem(file, mark, "got a tab in the indentation; YAML allows only spaces")
-    unclosed = _unclosed(error, text)
+    unclosed = _unclosed(error, mark, text)
     if unclosed is not None:
         return _problem(file, *unclosed)
     if error.context == "while scanning a simple key" and error.context_mark:
@@ -59,9 +59,8 @@ def _problem(file: str, mark: yaml.Mark, message: str) -> Problem:
     return Problem(file, mark.line + 1, mark.column + 1, "", message)
 
 
-def _unclosed(error: yaml.MarkedYAMLError, text: str) -> tuple[yaml.Mark, str] | None:
+def _unclosed(error: yaml.MarkedYAMLError, end: yaml.Mark, text: str) -> tuple[yaml.Mark, str] | None:
     """Return where a quote or bracket opens that explains the error, and the message; None if none does."""
-    end = error.problem_mark
     if error.context == "while scanning a quoted scalar" and error.context_mark:
         return error.context_mark, _message(text[error.context_mark.index])
     opened: list[yaml.Token] = []
