@@ -33,8 +33,9 @@ def test_columns_where_they_fit() -> None:
     assert row.split() == [JOB, "nightly", "in_progress", "5/9", "0.25"]
 
 
-def test_an_identifier_is_never_folded() -> None:
-    name, *lines = printed(JOBS, 60)
+@pytest.mark.parametrize("width", [60, 78])
+def test_an_identifier_is_never_folded(width: int) -> None:
+    name, *lines = printed(JOBS, width)
     assert name == JOB
     assert [line.split()[-1] for line in lines] == ["nightly", "in_progress", "5/9", "0.25"]
 
