@@ -11,7 +11,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from importlib import import_module, metadata
+from importlib import import_module
 from types import MappingProxyType
 from typing import Annotated
 
@@ -65,6 +65,8 @@ def command_line(command: str | None = None) -> typer.Typer:
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the option's value
     """Print the version of the library, and end the command."""
     if wanted:
+        from importlib import metadata
+
         print(f"blueprints {metadata.version('inference-blueprints')}")
         raise typer.Exit
 
