@@ -18,6 +18,7 @@ from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.spec.rules import (
     batch,
     batch_load,
+    batch_policy,
     capacity,
     cluster,
     efa_interfaces,
@@ -50,6 +51,7 @@ SUBJECTS = (
     subnet_addresses,
     batch,
     batch_load,
+    batch_policy,
     capacity,
     cluster,
     efa_interfaces,
