@@ -16,6 +16,9 @@ from inference_blueprints.spec.rules.rule_table import rule_findings
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.targets.cluster_targets import target_findings
 
+#: Name of standard input in messages.
+STANDARD_INPUT = "standard input"
+
 
 @dataclass(frozen=True, slots=True)
 class LoadedBlueprint:
@@ -33,6 +36,8 @@ class LoadedBlueprint:
         The blueprint as written, without its lock.
     lock
         The lock; None if there is none.
+    text
+        The file's text.
     """
 
     blueprint: Blueprint
@@ -40,6 +45,7 @@ class LoadedBlueprint:
     warnings: tuple[Problem, ...]
     written: Blueprint
     lock: Lock | None
+    text: str
 
 
 def load_blueprint(name_or_path: str) -> LoadedBlueprint:
@@ -67,6 +73,17 @@ def load_blueprint(name_or_path: str) -> LoadedBlueprint:
     if adjacent.problems:
         raise BlueprintError(adjacent.problems)
     return replace(loaded, warnings=(*loaded.warnings, *adjacent.warnings))
+
+
+def load_standard_input() -> LoadedBlueprint:
+    """Load a blueprint from standard input, where it has no lock and no charts next to it.
+
+    Raises
+    ------
+    BlueprintError
+        If the text cannot be used, with every problem found.
+    """
+    return parse_blueprint(source.read_standard_input(STANDARD_INPUT), STANDARD_INPUT)
 
 
 def parse_blueprint(text: str, file: str, pins: Pins = NO_PINS) -> LoadedBlueprint:
@@ -97,7 +114,7 @@ def parse_blueprint(text: str, file: str, pins: Pins = NO_PINS) -> LoadedBluepri
     if problems or not checked.is_complete:
         raise BlueprintError(problems)
     blueprint = with_commits(checked.blueprint, pins.commits).with_releases(pins.releases)
-    return LoadedBlueprint(blueprint, file, tuple(sorted(found)), checked.blueprint, pins.lock)
+    return LoadedBlueprint(blueprint, file, tuple(sorted(found)), checked.blueprint, pins.lock, text)
 
 
 def _findings(blueprint: Blueprint, pins: Pins) -> list[Finding]:

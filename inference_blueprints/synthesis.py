@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from inference_blueprints.errors import UserError
@@ -27,6 +28,29 @@ def app_environment(name_or_path: str) -> dict[str, str]:
         Name of a shipped blueprint, or path of a YAML file.
     """
     return {**os.environ, "BLUEPRINT": str(find(name_or_path).resolve())}
+
+
+def demand_folder(directory: Path) -> None:
+    """Create a folder for templates, and check that files can be written there.
+
+    Parameters
+    ----------
+    directory
+        The folder; it may exist.
+
+    Raises
+    ------
+    UserError
+        If it is a file, cannot be created, or cannot be written to.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=directory):
+            pass
+    except OSError as error:
+        reason = "is not a folder" if directory.exists() and not directory.is_dir() else error.strerror
+        message = f"--directory {directory}: cannot hold templates: {reason}; choose another folder"
+        raise UserError(message) from error
 
 
 def synthesise(name_or_path: str, directory: Path) -> list[Path]:

@@ -29,7 +29,6 @@ Address = Annotated[
     ),
 ]
 _MOST_LISTED = 1000
-_TABLE_WIDTH = 120
 
 
 def register(root: typer.Typer) -> None:
@@ -339,12 +338,7 @@ def _moment(seconds: int) -> str:
 
 
 def _print_table(names: Sequence[str], figures: Sequence[str], rows: Sequence[tuple[str, ...]]) -> None:
-    """Print rows at full width also in a narrow terminal, so that job IDs stay whole and can be copied."""
-    from rich.console import Console
-
-    from inference_blueprints.tables.terminal_table import terminal_table
+    from inference_blueprints.tables.terminal_table import print_rows, table_console
     from inference_blueprints.tables.text_table import TextTable
 
-    console = Console(width=max(Console().width, _TABLE_WIDTH))
-    content = TextTable("", tuple(names), tuple(figures), tuple(rows))
-    console.print(terminal_table(content, console.width))
+    print_rows(TextTable("", tuple(names), tuple(figures), tuple(rows)), table_console())

@@ -170,11 +170,11 @@ def _print(title: str, tables: Sequence[TextTable]) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from inference_blueprints.tables.terminal_table import terminal_table
+    from inference_blueprints.tables.terminal_table import print_rows
 
     console = Console()
     console.print(Text(title, style="bold"))
     for table in tables:
-        console.print(terminal_table(table, console.width))
+        print_rows(table, console)
         for note in table.notes:
             console.print(Text(note))

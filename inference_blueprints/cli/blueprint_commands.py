@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from inference_blueprints.cli.json_output import print_json
-from inference_blueprints.cli.options import NameOrPath, Output, OutputOption
+from inference_blueprints.cli.options import NameOrInput, Output, OutputOption
 from inference_blueprints.errors import BlueprintError, Problem, UserError
 
 if TYPE_CHECKING:
@@ -43,13 +43,15 @@ def list_blueprints(output: OutputOption = Output.TEXT) -> None:
     if output is Output.JSON:
         print_json(rows)
         return
-    width = max(len(row["name"]) for row in rows)
-    for row in rows:
-        print(f"{row['name']:{width}}  {row['description']}")
+    from inference_blueprints.tables.terminal_table import print_rows, table_console
+    from inference_blueprints.tables.text_table import TextTable
+
+    content = tuple((row["name"], row["description"]) for row in rows)
+    print_rows(TextTable("", ("blueprint", "description"), (), content), table_console())
 
 
 def show(
-    name_or_path: NameOrPath,
+    name_or_path: NameOrInput,
     picture: Annotated[
         Path | None,
         typer.Option("--picture", help="Write a picture of the platform, as SVG.", metavar="FILE.svg"),
@@ -57,7 +59,7 @@ def show(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Print a blueprint; --output json includes all defaults."""
-    loaded = load(name_or_path)
+    loaded = load(name_or_path, or_input=True)
     if picture is not None:
         from inference_blueprints.picture.picture import picture as draw
         from inference_blueprints.serving.plan import build_plan
@@ -69,9 +71,7 @@ def show(
     elif output is Output.JSON:
         print_json(loaded.blueprint.model_dump(mode="json", by_alias=True, exclude_none=True))
     else:
-        from inference_blueprints.spec.shipped import find
-
-        print(find(name_or_path).read_text(encoding="utf-8"), end="")
+        print(loaded.text, end="")
 
 
 def init(
@@ -99,18 +99,19 @@ def init(
 def validate(
     names_or_paths: Annotated[
         list[str],
-        typer.Argument(metavar="NAME_OR_PATH...", help="Names of shipped blueprints, or YAML files."),
+        typer.Argument(
+            metavar="NAME_OR_PATH...",
+            help="Names of shipped blueprints, or YAML files; - for standard input.",
+        ),
     ],
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Check blueprints and show all errors. The exit code is 1 if there are any."""
-    from inference_blueprints.loading import load_blueprint
-
     errors: list[Problem] = []
     warnings: list[Problem] = []
     for name_or_path in names_or_paths:
         try:
-            warnings += load_blueprint(name_or_path).warnings
+            warnings += _loaded(name_or_path).warnings
         except BlueprintError as error:
             errors += error.problems
     if output is Output.JSON:
@@ -132,7 +133,7 @@ def schema() -> None:
 
 
 def plan(
-    name_or_path: NameOrPath,
+    name_or_path: NameOrInput,
     rates: Annotated[
         Path | None,
         typer.Option(
@@ -151,7 +152,7 @@ def plan(
     from inference_blueprints.serving.plan import build_plan
     from inference_blueprints.sizing.batch_quotas import hard_limits, refuse_exceeded
 
-    loaded = load(name_or_path)
+    loaded = load(name_or_path, show_warnings=True, or_input=True)
     serving_plan = build_plan(loaded.blueprint)
     own_rates = load_rates(rates, loaded.blueprint.spec.environment.region) if rates else None
     summary = summarise(loaded.blueprint, serving_plan, own_rates)
@@ -174,13 +175,17 @@ def plan(
     refuse_exceeded(summary.service_quotas)
 
 
-def load(name_or_path: str) -> LoadedBlueprint:
-    """Load a blueprint and show its warnings on standard error.
+def load(name_or_path: str, *, show_warnings: bool = False, or_input: bool = False) -> LoadedBlueprint:
+    """Load a blueprint and show on standard error that it has warnings.
 
     Parameters
     ----------
     name_or_path
         Name of a shipped blueprint, or path of a YAML file.
+    show_warnings
+        Whether to show each warning, and not only their number.
+    or_input
+        Whether `-` stands for standard input.
 
     Raises
     ------
@@ -189,9 +194,20 @@ def load(name_or_path: str) -> LoadedBlueprint:
     """
     from inference_blueprints.loading import load_blueprint
 
-    loaded = load_blueprint(name_or_path)
-    _print_lines(loaded.warnings, prefix="warning: ")
+    loaded = _loaded(name_or_path) if or_input else load_blueprint(name_or_path)
+    if show_warnings:
+        _print_lines(loaded.warnings, prefix="warning: ")
+    elif loaded.warnings:
+        count = "1 warning" if len(loaded.warnings) == 1 else f"{len(loaded.warnings)} warnings"
+        print(f"{count}; to see all: blueprints validate {name_or_path}", file=sys.stderr)
     return loaded
+
+
+def _loaded(name_or_path: str) -> LoadedBlueprint:
+    """Load a blueprint by its name or path, or from standard input for `-`."""
+    from inference_blueprints.loading import load_blueprint, load_standard_input
+
+    return load_standard_input() if name_or_path == "-" else load_blueprint(name_or_path)
 
 
 def model_index(loaded: LoadedBlueprint, name: str | None) -> int:

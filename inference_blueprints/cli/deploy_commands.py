@@ -19,6 +19,7 @@ from inference_blueprints.cli.options import NameOrPath, Output, OutputOption, o
 from inference_blueprints.errors import UserError
 
 if TYPE_CHECKING:
+    from inference_blueprints.loading import LoadedBlueprint
     from inference_blueprints.spec.types import Blueprint
 
 CdkArguments = Annotated[
@@ -58,9 +59,10 @@ def synth(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Write a blueprint's CloudFormation templates. This needs no AWS account."""
-    from inference_blueprints.synthesis import synthesise
+    from inference_blueprints.synthesis import demand_folder, synthesise
 
     load(name_or_path)
+    demand_folder(directory)
     templates = synthesise(name_or_path, directory)
     if output is Output.JSON:
         print_json({"directory": str(directory), "templates": [path.name for path in templates]})
@@ -75,14 +77,15 @@ def bootstrap(name_or_path: NameOrPath, cdk_arguments: CdkArguments = None, outp
     If a pool uses Spot Instances, this also creates the account's role for them.
     """
     reader, words = _reader(output, cdk_arguments)
-    command = _cdk("bootstrap", name_or_path, words)
+    loaded = load(name_or_path)
+    region = _demand_account(loaded, words)
+    command = _cdk("bootstrap", words)
     _demand_success(
         "bootstrap", _run(command, name_or_path, stdout=sys.stderr if reader is Output.JSON else None)
     )
-    blueprint = load(name_or_path).blueprint
-    _prepare_spot(blueprint, reader)
+    _prepare_spot(loaded.blueprint, reader)
     if reader is Output.JSON:
-        print_json({"region": blueprint.spec.environment.region, "bootstrapped": True})
+        print_json({"region": region, "bootstrapped": True})
 
 
 def _prepare_spot(blueprint: Blueprint, reader: Output) -> None:
@@ -104,9 +107,12 @@ def deploy(name_or_path: NameOrPath, cdk_arguments: CdkArguments = None, output:
     from rich.console import Console
 
     from inference_blueprints.deployment.cloudformation.cdk_deploy import deploy as deploy_stacks
+    from inference_blueprints.spec.shipped import find
 
     reader, words = _reader(output, cdk_arguments)
-    lock = _keep_lock(name_or_path)
+    loaded = load(name_or_path, show_warnings=True)
+    _demand_account(loaded, words)
+    lock = _keep_lock(loaded, find(name_or_path))
     if lock is not None:
         line = f"wrote {lock}, which pins the deployed versions; keep it with the blueprint"
         print(line, file=sys.stderr if reader is Output.JSON else sys.stdout)
@@ -140,7 +146,8 @@ def _deployed(name_or_path: str, outputs: dict[str, Any], lock: Path | None) -> 
 def diff(name_or_path: NameOrPath, cdk_arguments: CdkArguments = None, output: CdkOutput = None) -> None:
     """Show what `deploy` would change. With --fail, the exit code is 1 if there are changes."""
     reader, words = _reader(output, cdk_arguments)
-    command = _cdk("diff", name_or_path, words)
+    load(name_or_path)
+    command = _cdk("diff", words)
     code = (_print_diff if reader is Output.JSON else _run)(command, name_or_path)
     if code and "--fail" in words:
         raise typer.Exit(code)
@@ -178,22 +185,29 @@ def _reader(output: str | None, cdk_arguments: Sequence[str] | None) -> tuple[Ou
     return Output.TEXT, [*words, "--output", output]
 
 
-def _keep_lock(name_or_path: str) -> Path | None:
+def _demand_account(loaded: LoadedBlueprint, cdk_arguments: Sequence[str]) -> str:
+    """Check that there are credentials for the blueprint's account, before the CDK starts."""
+    from inference_blueprints.deployment.aws.account import Account
+
+    environment = loaded.blueprint.spec.environment
+    account = Account(environment.region, option_value(cdk_arguments, "--profile"))
+    account.demand(environment.account or account.number)
+    return environment.region
+
+
+def _keep_lock(loaded: LoadedBlueprint, path: Path) -> Path | None:
     """Pin versions, so that a later deployment uses the same ones; return the lock if it was written."""
     from inference_blueprints.deployment.versions.locking import is_shipped, keep_lock
     from inference_blueprints.spec.lock.lock import lock_path
-    from inference_blueprints.spec.shipped import find
 
-    loaded, path = load(name_or_path), find(name_or_path)
     return lock_path(path) if not is_shipped(path) and keep_lock(loaded, path) else None
 
 
-def _cdk(command: str, name_or_path: str, arguments: Sequence[str]) -> list[str]:
-    """Check the blueprint, and return the command line of a CDK command for it."""
+def _cdk(command: str, arguments: Sequence[str]) -> list[str]:
+    """Return the command line of a CDK command."""
     from inference_blueprints.synthesis import app_command
     from inference_blueprints.tools import cdk
 
-    load(name_or_path)
     return [*cdk(), command, "--app", app_command(), *arguments]
 
 

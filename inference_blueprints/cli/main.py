@@ -13,6 +13,7 @@ import sys
 from collections.abc import Mapping
 from importlib import import_module
 from types import MappingProxyType
+from typing import Annotated
 
 import typer
 
@@ -47,21 +48,36 @@ def command_line(command: str | None = None) -> typer.Typer:
 
     Every module costs time: typer inspects the parameters of all commands before it runs one.
     """
+    module = MODULES.get(command or "")
     root = typer.Typer(
         name="blueprints",
         no_args_is_help=True,
-        add_completion=False,
+        add_completion=module is None,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
     )
     root.callback()(_describe)
-    module = MODULES.get(command or "")
     for name in [module] if module else dict.fromkeys(MODULES.values()):
         import_module(f"{__package__}.{name}").register(root)
     return root
 
 
-def _describe() -> None:
+def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the option's value
+    """Print the version of the library, and end the command."""
+    if wanted:
+        from importlib import metadata
+
+        print(f"blueprints {metadata.version('inference-blueprints')}")
+        raise typer.Exit
+
+
+def _describe(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version),
+    ] = False,
+) -> None:
     """Build an LLM inference platform on AWS from one YAML file."""
 
 

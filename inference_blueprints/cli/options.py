@@ -21,6 +21,13 @@ class Output(StrEnum):
 NameOrPath = Annotated[
     str, typer.Argument(metavar="NAME_OR_PATH", help="Name of a shipped blueprint, or path of a YAML file.")
 ]
+NameOrInput = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME_OR_PATH",
+        help="Name of a shipped blueprint, or path of a YAML file; - for standard input.",
+    ),
+]
 OutputOption = Annotated[Output, typer.Option("--output", "-o", help="Format of the output.")]
 ModelOption = Annotated[
     str | None,

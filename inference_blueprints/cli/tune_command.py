@@ -129,14 +129,14 @@ def _print(found: Tuning, output: Output) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from inference_blueprints.tables.terminal_table import terminal_table
+    from inference_blueprints.tables.terminal_table import print_rows
 
     console = Console()
     table = tuning_text.ranking(found)
     console.print(Text(tuning_text.title(found), style="bold"))
     console.print(Text(f"objectives: {tuning_text.objective(found)}"))
     if table.rows:
-        console.print(terminal_table(table, console.width))
+        print_rows(table, console)
     for line in (
         *(table.notes if table.rows else ()),
         "",

@@ -68,17 +68,13 @@ def upgrade(
 
 def _print(proposal: Proposal, results: list[CheckResult]) -> None:
     """Print a table of changes, then the results of the checks, then the steps of the deployment."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
     from inference_blueprints.deployment.upgrade.upgrade_steps import steps
+    from inference_blueprints.tables.terminal_table import print_rows, table_console
+    from inference_blueprints.tables.text_table import TextTable
 
-    table = Table("component", "now", "after the upgrade", box=box.SIMPLE_HEAD, pad_edge=False)
-    for change in proposal.changes:
-        table.add_row(change.part, change.old or "not pinned", change.new or "not pinned")
-    if proposal.changes:
-        Console().print(table)
+    rows = [(each.part, each.old or "not pinned", each.new or "not pinned") for each in proposal.changes]
+    if rows:
+        print_rows(TextTable("", ("component", "now", "after the upgrade"), (), tuple(rows)), table_console())
     for result in results:
         print(result)
     for number, step in enumerate(steps(proposal), 1):

@@ -23,6 +23,7 @@ from inference_blueprints.local.run_steps import Step, Steps
 from inference_blueprints.local.worker_kills import kill_workers
 from inference_blueprints.local.worker_losses import WorkerLoss
 from inference_blueprints.processes.child_processes import ProcessGroup
+from inference_blueprints.processes.restarts import Restarts
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.synthesis import synthesise
 from inference_blueprints.targets.local.local_endpoint import LocalEndpoint
@@ -190,6 +191,22 @@ class LocalPlatform:
             if replace:
                 self._serving.replace_killed(lambda what: step.update(detail=what))
         return losses
+
+    def restarts(self, say: Callable[[str], None]) -> Restarts:
+        """Return the restarts of this platform's processes, which `restart_workers` counts.
+
+        Parameters
+        ----------
+        say
+            Called with a line for each restart.
+        """
+        return Restarts(self._processes, say)
+
+    def restart_workers(self, restarts: Restarts) -> None:
+        """Start workers of models and of batch again that have ended, as the cluster does."""
+        for workers in (self._serving, self._batch):
+            if workers is not None:
+                workers.restart_ended(restarts)
 
     def check(self) -> None:
         """Make sure that every process still runs.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -96,7 +97,7 @@ def run(
                 )
                 right.publish(state)
                 console.print("Running. Press Ctrl-C to stop.")
-                _stay(platform)
+                _stay(platform, partial(console.print, soft_wrap=True, markup=False, highlight=False))
         except ProcessDied as error:
             raise UserError(error.line) from error
         except NotReady as error:
@@ -141,10 +142,12 @@ def _show(report: Report, run_directory: Path, console: Console, usage: Sequence
     console.print(f"report: {run_directory / 'report.html'}", soft_wrap=True, markup=False, highlight=False)
 
 
-def _stay(platform: LocalPlatform) -> None:
-    """Watch the processes until a signal arrives or a process dies."""
+def _stay(platform: LocalPlatform, say: Callable[[str], None]) -> None:
+    """Watch the processes until a signal arrives, or a process dies that does not come back."""
+    restarts = platform.restarts(say)
     try:
         while True:
+            platform.restart_workers(restarts)
             platform.check()
             time.sleep(_CHECK_SECONDS)
     except Interrupted:

@@ -53,9 +53,11 @@ class Canvas:
         size: float = NORMAL,
         bold: bool = False,
         colour: str = MUTED,
+        whole: str = "",
     ) -> None:
-        """Draw a line from its left end, cut to a width."""
-        self.shapes.append(Text(x, y, cut(line, size, width, bold=bold), size, bold, colour, whole=line))
+        """Draw a line from its left end, cut to a width; the pointer shows the line, or the whole of it."""
+        shown = cut(line, size, width, bold=bold)
+        self.shapes.append(Text(x, y, shown, size, bold, colour, whole=whole or line))
 
     def remember(self, anchor: str, area: Area) -> None:
         """Note where a block is, if it has a name."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
@@ -71,6 +72,17 @@ def wrap(text: str, size: float, width: float) -> list[str]:
             lines[-1] = longer
         else:
             lines.append(word)
+    return lines
+
+
+def wrap_name(name: str, size: float, width: float) -> list[str]:
+    """Break a bold name into lines after its separators; parameters as in `text_width`."""
+    lines = [""]
+    for part in re.findall(r"[^/.-]*[/.-]?", name):
+        if lines[-1] and text_width(lines[-1] + part, size, bold=True) > width:
+            lines.append(part)
+        else:
+            lines[-1] += part
     return lines
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
+from inference_blueprints.picture.batch_blocks import batch_sentence
 from inference_blueprints.picture.blocks import ARROW_GAP, Canvas, draw_number
 from inference_blueprints.picture.drawing import Area, Arrow
 from inference_blueprints.picture.scene import Scene
@@ -124,6 +125,17 @@ def _supply(scene: Scene) -> list[Flow]:
             dashed=True,
         )
     ]
+    if scene.has_own_vpc:
+        arrows.append(
+            Flow(
+                "gateway",
+                "private",
+                "column",
+                ("gateway", 0.5),
+                "The NAT gateways pass them on to the nodes. Nothing on the internet can connect to a node.",
+                dashed=True,
+            )
+        )
     if scene.buckets:
         arrows.append(
             Flow(
@@ -145,6 +157,9 @@ def _supply(scene: Scene) -> list[Flow]:
             dashed=True,
         )
     )
+    batch = scene.blueprint.spec.batch
+    if batch:
+        arrows.append(Flow("teams", "batch", "row", ("batch", 0.5), batch_sentence(scene, batch)))
     return arrows
 
 

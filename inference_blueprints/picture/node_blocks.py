@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from inference_blueprints.picture.blocks import NORMAL, SMALL, Canvas
-from inference_blueprints.picture.drawing import INK, Area, Rectangle, SvgShape, Text
+from inference_blueprints.picture.drawing import INK, Area, Rectangle, SvgShape, Text, wrap_name
 from inference_blueprints.sizing.node_packing import PackedNode, Worker
 
 #: Colours of the models, told apart without red against green (Okabe and Ito's palette, darkened for text).
@@ -140,18 +140,24 @@ class TaggedLines:
     title: str
     lines: Sequence[str]
 
-    def height(self, width: float) -> float:  # noqa: ARG002 - a block's signature
+    def height(self, width: float) -> float:
         """Return the height of the lines."""
-        return _LINE * (1 + len(self.lines)) + 4
+        return _LINE * (len(self._title(width)) + len(self.lines)) + 4
 
     def draw(self, area: Area, canvas: Canvas) -> None:
         """Draw tag and text."""
         baseline = area.y + 15
         self.tag.draw(canvas, area.x, baseline)
         x = area.x + self.tag.width + _CHIP_GAP
-        canvas.text(x, baseline, self.title, area.right - x, size=NORMAL, bold=True, colour=INK)
-        for index, line in enumerate(self.lines, start=1):
+        titles = self._title(area.width)
+        for index, line in enumerate(titles):
+            y = baseline + index * _LINE
+            canvas.text(x, y, line, area.right - x, size=NORMAL, bold=True, colour=INK, whole=self.title)
+        for index, line in enumerate(self.lines, start=len(titles)):
             canvas.text(x, baseline + index * _LINE, line, area.right - x, size=SMALL)
+
+    def _title(self, width: float) -> list[str]:
+        return wrap_name(self.title, NORMAL, width - self.tag.width - _CHIP_GAP)
 
 
 def node_boxes(nodes: Sequence[PackedNode], colours: Mapping[str, Tag], *, at_most: int) -> list[NodeBox]:

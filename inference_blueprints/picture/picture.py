@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from inference_blueprints import catalog
 from inference_blueprints.picture import glyphs
+from inference_blueprints.picture.batch_blocks import batch_frame, teams_card
 from inference_blueprints.picture.blocks import (
     ARROW_GAP,
     Block,
@@ -24,13 +25,16 @@ from inference_blueprints.picture.legend import Legend
 from inference_blueprints.picture.node_blocks import Tag, TaggedLines, tags
 from inference_blueprints.picture.pool_blocks import pools_frame
 from inference_blueprints.picture.scene import Scene, counted
+from inference_blueprints.serving.estimates.traffic import deployment_requests_per_second
 from inference_blueprints.serving.types import DeploymentPlan, ServingPlan
-from inference_blueprints.spec.types import Blueprint, Workload
+from inference_blueprints.spec.types import Blueprint, Model
 
 WIDTH = 1000
 _MARGIN = 24
 _HEADER = 76
 _ACTOR_WIDTH = 156
+#: More entry points than these are shown with their rate only.
+_MANY = 12
 
 _ROUTER_NOUNS = {"kvAware": "KV-aware frontend", "roundRobin": "round-robin frontend"}
 
@@ -111,6 +115,7 @@ def _draw_actors(scene: Scene, canvas: Canvas) -> None:
         "gateway" if scene.has_own_vpc else "pools": Card("Internet", internet, glyphs.INTERNET, "internet"),
         "balancer": Card("Applications", ("OpenAI API",), glyphs.APPLICATIONS, "applications"),
         "stacks": Card("Engineers", ("blueprints deploy",), glyphs.ENGINEER, "engineers"),
+        **({"batch": teams_card(scene)} if scene.blueprint.spec.batch else {}),
     }
     for anchor, card in actors.items():
         level = canvas.anchors[anchor]
@@ -120,9 +125,11 @@ def _draw_actors(scene: Scene, canvas: Canvas) -> None:
 
 def _account(scene: Scene) -> Block:
     """Return everything in the account."""
+    batch = batch_frame(scene)
+    blocks = [_vpc(scene), _services(scene), *([batch] if batch else [])]
     return Frame(
         scene.account,
-        VerticalStack([_vpc(scene), _services(scene)], gap=ARROW_GAP),
+        VerticalStack(blocks, gap=ARROW_GAP),
         _ACCOUNT,
         note=scene.region,
     )
@@ -148,13 +155,14 @@ def _vpc(scene: Scene) -> Block:
         VerticalStack([_entrance(scene), _cluster(scene)], gap=ARROW_GAP),
         _PRIVATE,
         note=", ".join(scene.zones),
+        anchor="private",
     )
     if not scene.has_own_vpc:
         return Frame("VPC", private, _VPC, note=scene.vpc)
-    lines = (f"{len(scene.zones)}, one a zone: the way out",)
+    lines = (f"{len(scene.zones)}, one per zone, for nodes without a public address",)
     gateway = Card("NAT gateways", lines, glyphs.NAT_GATEWAY, "gateway")
     public = Frame("Public subnets", gateway, _PUBLIC)
-    return Frame("VPC", VerticalStack([public, private]), _VPC, note=scene.vpc)
+    return Frame("VPC", VerticalStack([public, private], gap=ARROW_GAP), _VPC, note=scene.vpc)
 
 
 def _entrance(scene: Scene) -> Block:
@@ -192,21 +200,28 @@ def _cluster(scene: Scene) -> Block:
 
 
 def _frontends(scene: Scene, model_tags: Mapping[str, Tag]) -> Block:
-    """Return each model's entry points."""
+    """Return each model's entry points; only their peak rates if there are very many."""
+    served = [
+        (model, plan, deployment)
+        for model, plan in zip(scene.blueprint.spec.models, scene.plan.models, strict=True)
+        for deployment in plan.deployments
+    ]
+    are_many = len(served) > _MANY
     cards = [
         TaggedLines(
             model_tags[model.name],
             model.name if len(plan.deployments) == 1 else f"{model.name}/{deployment.name}",
-            (
+            (_rate_words(model, deployment),)
+            if are_many
+            else (
                 plan.catalog_name,
                 _entry_point_words(deployment, model.routing.chosen),
-                _workload_words(model.workload),
+                _workload_words(model, deployment),
             ),
         )
-        for model, plan in zip(scene.blueprint.spec.models, scene.plan.models, strict=True)
-        for deployment in plan.deployments
+        for model, plan, deployment in served
     ]
-    child = grid(cards, columns=2 if len(cards) > 1 else 1, gap=8)
+    child = grid(cards, columns=3 if are_many else 2, gap=8)
     return Frame("Frontends and routers", child, _GROUP, note="on system nodes", anchor="frontends")
 
 
@@ -216,10 +231,18 @@ def _entry_point_words(deployment: DeploymentPlan, routing: str) -> str:
     return counted(deployment.entry_point.replicas, noun)
 
 
-def _workload_words(workload: Workload) -> str:
+def _workload_words(model: Model, plan: DeploymentPlan) -> str:
     """Return such as ``3,000 → 200 tokens, 2/s``."""
-    rate = f"{workload.peak_requests_per_second:g}/s"
-    return f"{workload.input_tokens:,} → {workload.output_tokens:,} tokens, {rate}"
+    workload = model.workload
+    tokens = f"{workload.input_tokens:,} → {workload.output_tokens:,} tokens"
+    return f"{tokens}, {_rate_words(model, plan)}"
+
+
+def _rate_words(model: Model, plan: DeploymentPlan) -> str:
+    """Return such as ``2/s``, or ``1 of 2/s`` for a deployment with a part of the model's requests."""
+    deployment = next(each for each in model.deployments if each.name == plan.name)
+    part, whole = deployment_requests_per_second(model, deployment), model.workload.peak_requests_per_second
+    return f"{whole:g}/s" if part == whole else f"{part:.3g} of {whole:g}/s"
 
 
 def _controllers(columns: int) -> Block:

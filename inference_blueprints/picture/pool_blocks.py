@@ -16,6 +16,9 @@ from inference_blueprints.spec.types import Pool
 _POOL = Style("#a34a00", fill="#ffffff")
 _POOLS = Style("#49525c", fill="#fafbfc", dashes="5 4")
 _COLUMNS = 3
+#: More pools than these are drawn without their nodes, in more columns.
+_MANY = 12
+_COLUMNS_OF_MANY = 4
 #: Nodes beside one another in a pool, by the number of pools beside one another.
 _NODE_COLUMNS = {1: 4, 2: 2, 3: 1}
 _NODES_DRAWN_APART = {1: 4, 2: 4, 3: 2}
@@ -39,6 +42,11 @@ def pools_frame(scene: Scene, tags: Mapping[str, Tag]) -> Block:
         Model name to tag.
     """
     pools = scene.blueprint.spec.pools
+    if len(pools) > _MANY:
+        # Only what tells pools apart, so that the picture keeps a shape that fits a page.
+        compact = [_compact_pool(pool, scene) for pool in pools]
+        child = grid(compact, columns=_COLUMNS_OF_MANY, gap=8)
+        return Frame("Pools", child, _POOLS, note="nodes that Karpenter starts", anchor="pools")
     columns = min(_COLUMNS, len(pools))
     blocks = [_pool(pool, scene, tags, columns) for pool in pools]
     child = grid(blocks, columns=columns)
@@ -50,7 +58,7 @@ def _pool(pool: Pool, scene: Scene, tags: Mapping[str, Tag], columns: int) -> Bl
     workers = workers_of_pool(scene.plan, pool.name)
     instance_types = [catalog.instance_type(name) for name in pool.instance_types]
     nodes = cheapest_placement(workers, instance_types)
-    usage = f"{_PURCHASES[pool.purchase.chosen]}, {len(nodes)} of {pool.nodes.max} nodes"
+    usage = f"{_purchase(pool)}, {_usage(pool, len(nodes))}"
     facts = Lines((", ".join(pool.instance_types), _devices(instance_types[0]), usage))
     boxes = node_boxes(nodes, tags, at_most=_NODES_DRAWN_APART[columns])
     blocks: list[Block] = [facts]
@@ -58,6 +66,24 @@ def _pool(pool: Pool, scene: Scene, tags: Mapping[str, Tag], columns: int) -> Bl
         blocks.append(grid(boxes, columns=_NODE_COLUMNS[columns], gap=8))
         blocks.append(VerticalStack(_worker_lines(workers, tags), gap=2))
     return Frame(pool.name, VerticalStack(blocks, gap=8), _POOL)
+
+
+def _compact_pool(pool: Pool, scene: Scene) -> Block:
+    """Return one pool without its nodes, for a blueprint with very many."""
+    instance_types = [catalog.instance_type(name) for name in pool.instance_types]
+    nodes = cheapest_placement(workers_of_pool(scene.plan, pool.name), instance_types)
+    lines = (", ".join(pool.instance_types), _purchase(pool), _usage(pool, len(nodes)))
+    return Frame(pool.name, Lines(lines), _POOL)
+
+
+def _purchase(pool: Pool) -> str:
+    """Return how nodes are bought, with the fallback of Spot."""
+    spot = pool.purchase.spot
+    return "Spot or on demand" if spot and spot.on_demand_fallback else _PURCHASES[pool.purchase.chosen]
+
+
+def _usage(pool: Pool, nodes: int) -> str:
+    return f"{nodes} of {pool.nodes.max} nodes"
 
 
 def _worker_lines(workers: list[Worker], tags: Mapping[str, Tag]) -> list[Block]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -39,6 +40,11 @@ def log_tail(log_path: Path, lines: int = _TAIL_LINES) -> str:
     return "\n".join(log_path.read_text(errors="replace").rstrip().splitlines()[-lines:])
 
 
+def ending_words(exit_code: int) -> str:
+    """Return how a process ended. A negative exit code is the signal that ended it."""
+    return f"was killed by signal {-exit_code}" if exit_code < 0 else f"exited with code {exit_code}"
+
+
 class ProcessDied(Exception):  # noqa: N818 - the name says what happened
     """A process that should run has exited.
 
@@ -57,7 +63,7 @@ class ProcessDied(Exception):  # noqa: N818 - the name says what happened
         self.exit_code = exit_code
         self.log_path = log_path
         self.tail = log_tail(log_path)
-        ending = f"was killed by signal {-exit_code}" if exit_code < 0 else f"exited with code {exit_code}"
+        ending = ending_words(exit_code)
         last_words = self.tail.rstrip().rpartition("\n")[2]
         #: What happened, on one line.
         self.line = f"{name} {ending}; its output is in {log_path}" + (last_words and f": {last_words}")
@@ -184,6 +190,18 @@ class ProcessGroup:
         """
         os.killpg(process.pid, signal.SIGKILL)
         process.popen.wait()
+        self._processes.remove(process)
+
+    def forget(self, process: RunningProcess) -> None:
+        """Remove a process that has ended, and kill what is left of its session.
+
+        Parameters
+        ----------
+        process
+            A process of this group. `check` no longer reports it.
+        """
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         self._processes.remove(process)
 
     def check(self) -> None:

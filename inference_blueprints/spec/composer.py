@@ -8,13 +8,14 @@ Aliases are followed while the document stays small.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import cast
+from typing import NoReturn, cast
 
 import yaml
 
 from inference_blueprints.errors import BlueprintError, Problem
 from inference_blueprints.spec.document import BLUEPRINT, INVALID, Document, FileKind, Node, Position
 from inference_blueprints.spec.scalars import AmbiguousScalarError, resolve
+from inference_blueprints.spec.syntax_errors import syntax_problem
 from inference_blueprints.spec.wording import Path, path_text, quote
 
 MAXIMUM_DEPTH = 32
@@ -44,7 +45,7 @@ def parse(text: str, file: str, kind: FileKind = BLUEPRINT) -> Document:
     except _StopError:
         raise BlueprintError(composer.problems) from None
     except yaml.YAMLError as error:
-        raise BlueprintError([*composer.problems, _syntax_problem(error, text, file)]) from error
+        raise BlueprintError([*composer.problems, syntax_problem(error, text, file)]) from error
     return Document(file, root, tuple(composer.problems))
 
 
@@ -67,9 +68,7 @@ class _Composer:
         """Compose the root and check that nothing follows it."""
         self._event()
         if self._next_is(yaml.StreamEndEvent):
-            message = f"is empty; {self._kind.when_empty}"
-            self.problems.append(Problem(self._file, 0, 0, "", message))
-            raise _StopError
+            self._stop_as_empty()
         self._event()
         root = self._compose(self._event(), ())
         self._event()
@@ -125,6 +124,8 @@ class _Composer:
             value = resolve(event.value)
         except AmbiguousScalarError as error:
             return self._invalid(start, path, f"got {quote(event.value)}, {error}")
+        if value is None and not path:
+            self._stop_as_empty()
         if value is None:
             return self._invalid(start, path, "has no value; give it one or remove the key")
         return Node(value, start, event.value)
@@ -196,6 +197,12 @@ class _Composer:
         self._report(position, path, message)
         raise _StopError
 
+    def _stop_as_empty(self) -> NoReturn:
+        """Report that the file holds nothing, or only comments, and give up."""
+        message = f"is empty; {self._kind.when_empty}"
+        self.problems.append(Problem(self._file, 0, 0, "", message))
+        raise _StopError
+
     def _event(self) -> yaml.Event:
         return cast("yaml.Event", self._loader.get_event())
 
@@ -222,16 +229,3 @@ def _plain_key_fault(key: str) -> str:
     except AmbiguousScalarError as error:
         return f"key {quote(key)}, {error}"
     return "" if is_text else f"key {quote(key)}, which is not text in YAML; quote it"
-
-
-def _syntax_problem(error: yaml.YAMLError, text: str, file: str) -> Problem:
-    """Return the problem of a syntax error."""
-    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
-        return Problem(file, 0, 0, "", f"is not valid YAML: {quote(str(error))}")
-    mark = error.problem_mark
-    lines = text.splitlines()
-    indentation = lines[mark.line][: mark.column + 1] if mark.line < len(lines) else ""
-    message = " ".join(part for part in ("is not valid YAML:", error.problem, error.context) if part)
-    if indentation.endswith("\t") and not indentation.strip():
-        message = "got a tab in the indentation; YAML allows only spaces"
-    return Problem(file, mark.line + 1, mark.column + 1, "", message)

@@ -71,12 +71,14 @@ def resolve(text: str) -> str | int | float | bool | None:
     if _INTEGER.fullmatch(text):
         if len(text) > MAXIMUM_DIGITS:
             raise AmbiguousScalarError(
-                f"a number of more than {MAXIMUM_DIGITS} digits; quote it if it is text"
+                f"a number of more than {MAXIMUM_DIGITS} digits; use a smaller one, or quote it if it is text"
             )
         return int(text)
     if _DECIMAL.fullmatch(text):
         number = float(text)
         if number in (float("inf"), float("-inf")):
-            raise AmbiguousScalarError("which is too large a number; quote it if it is text")
+            raise AmbiguousScalarError(
+                "which is too large a number; use a smaller one, or quote it if it is text"
+            )
         return number
     return text

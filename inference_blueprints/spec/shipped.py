@@ -52,11 +52,12 @@ def _as_seen(path: Path) -> Path:
 
 
 def describe(path: Path) -> str:
-    """Return a blueprint's description: its first comment that is not for the editor."""
+    """Return a blueprint's description: its first comment that is not for the editor, up to a full stop."""
+    said: list[str] = []
     for line in path.read_text(encoding="utf-8").splitlines():
         words = line.removeprefix("#").strip()
-        if not line.startswith("#"):
+        if not line.startswith("#") or (said and said[-1].endswith(".")):
             break
         if not words.startswith(_EDITOR_COMMENT):
-            return words
-    return ""
+            said.append(words)
+    return " ".join(said)

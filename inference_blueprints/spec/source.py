@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 from inference_blueprints.errors import BlueprintError, Problem
@@ -32,7 +33,27 @@ def read(path: Path, file: str, kind: FileKind = BLUEPRINT) -> str:
         If it is missing, not a regular file, unreadable, over 1 MiB, not UTF-8, or holds characters that
         editors do not show. The latter two carry their position.
     """
-    content = _read_bytes(path, file, kind)
+    return _decoded(_read_bytes(path, file, kind), file)
+
+
+def read_standard_input(file: str) -> str:
+    """Return the text of a blueprint on standard input.
+
+    Parameters
+    ----------
+    file
+        Its name in messages.
+
+    Raises
+    ------
+    BlueprintError
+        If it is over 1 MiB, not UTF-8, or holds characters that editors do not show.
+    """
+    return _decoded(_limited(sys.stdin.buffer.read(MAXIMUM_BYTES + 1), file, BLUEPRINT), file)
+
+
+def _decoded(content: bytes, file: str) -> str:
+    """Return the text of a file's bytes."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -59,6 +80,11 @@ def _read_bytes(path: Path, file: str, kind: FileKind) -> bytes:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise _failure(file, f"cannot be read: {reason}") from error
+    return _limited(content, file, kind)
+
+
+def _limited(content: bytes, file: str, kind: FileKind) -> bytes:
+    """Return the bytes unless there are too many."""
     if len(content) > MAXIMUM_BYTES:
         raise _failure(file, f"is larger than 1 MiB, which is the maximum; a {kind.noun} has a few kilobytes")
     return content

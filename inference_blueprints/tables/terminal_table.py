@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Sequence
 
 from rich import box
@@ -13,21 +15,34 @@ from inference_blueprints.tables.text_table import TextTable
 
 #: Characters between two columns: one space on each side, and the divider.
 _GAP = 3
-#: Minimum width of a column with names, in characters. Below this, names are hard to read.
+#: Minimum width of a column with names of several words, in characters. Below this, they are hard to read.
 _NAME_WIDTH = 24
+#: Width where the output is neither a terminal nor has a width in COLUMNS: a file or another program.
+_FILE_WIDTH = 160
+
+
+def table_console() -> Console:
+    """Return a console for standard output that is wide enough for tables if no terminal limits it."""
+    is_limited = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return Console(width=None if is_limited else _FILE_WIDTH)
 
 
 def print_table(content: TextTable, console: Console) -> None:
     """Print title, rows and notes. Values are never cut, and no line is wider than the console."""
     console.print()
     console.print(Text(content.title, style="bold"))
+    print_rows(content, console)
+    for note in content.notes:
+        console.print(Text(note))
+
+
+def print_rows(content: TextTable, console: Console) -> None:
+    """Print only the rows: as columns, or as one block per row if the columns do not fit."""
     if sum(_least_widths(content)) + _gaps(content) <= console.width:
         console.print(terminal_table(content, console.width))
     else:
         for row in content.rows:
             console.print(_block(content, row))
-    for note in content.notes:
-        console.print(Text(note))
 
 
 def terminal_table(content: TextTable, width: int) -> Table:
@@ -48,10 +63,12 @@ def _block(content: TextTable, row: Sequence[str]) -> Table:
     block = Table(box=None, pad_edge=False, header_style="bold")
     headings = (*content.names, *content.figures)
     block.add_column(Text(row[0]), overflow="fold")
-    block.add_column(justify="right", overflow="fold", min_width=max(map(len, row[len(content.names) :])))
-    for heading, value in zip(headings[1:], row[1:], strict=True):
-        if value:
-            block.add_row(Text(f"  {heading}"), Text(value))
+    figures = row[len(content.names) :]
+    block.add_column(justify="right", overflow="fold", min_width=max(map(len, figures), default=0))
+    for index, (heading, value) in enumerate(zip(headings, row, strict=True)):
+        if index and value:
+            is_long_name = index < len(content.names) and len(value) > _NAME_WIDTH
+            block.add_row(Text(f"  {heading}"), Text(value, justify="left" if is_long_name else "right"))
     return block
 
 
@@ -73,11 +90,16 @@ def _widths(content: TextTable, available: int) -> list[int]:
 
 
 def _least_widths(content: TextTable) -> list[int]:
-    """Return the minimum widths: headings wrap at words, names fold, and values are not split."""
+    """Return the minimum widths: headings wrap at words, long names fold, and values are not split."""
     least = []
     for index, heading in enumerate((*content.names, *content.figures)):
         cells = [len(row[index]) for row in content.rows]
         if index < len(content.names):
-            cells = [min(_NAME_WIDTH, cell) for cell in cells]
+            cells = [_least_name_width(row[index]) for row in content.rows]
         least.append(max([*cells, *(len(word) for word in heading.split())], default=0))
     return least
+
+
+def _least_name_width(name: str) -> int:
+    """Return the width at which a name is easy to read: an identifier in one line, words in two lines."""
+    return len(name) if " " not in name else min(len(name), max(_NAME_WIDTH, len(name) * 5 // 8))

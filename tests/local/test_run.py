@@ -121,6 +121,18 @@ def test_models_chat_and_completions(client: openai.OpenAI) -> None:
     assert completion.choices[0].text
 
 
+def test_a_worker_that_is_killed_comes_back_and_no_request_is_lost(up: Run, client: openai.OpenAI) -> None:
+    up.look()
+    up.find("simulated_engine").kill()
+    chat = client.chat.completions.create(
+        model=MODEL, messages=[{"role": "user", "content": "Say hello"}], max_tokens=7
+    )
+    assert chat.usage is not None
+    assert chat.usage.completion_tokens == 7
+    up.wait_for("was killed by signal 9; started it again (1 of 5 times in 10 minutes)")
+    assert up.process.poll() is None
+
+
 def test_streaming(client: openai.OpenAI) -> None:
     stream = client.chat.completions.create(
         model=MODEL,

@@ -10,19 +10,49 @@ from typing import Any
 import boto3
 from botocore.config import Config
 from botocore.credentials import Credentials
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, ProfileNotFound
 
 from inference_blueprints.errors import UserError
 
+#: How to get credentials.
+SIGN_IN = "aws sso login, or export AWS_PROFILE=..."
 _RETRIES = Config(retries={"mode": "standard", "total_max_attempts": 6})
 
 
-class Account:
-    """One account and region, reached with the environment's credentials."""
+class SignInError(UserError):
+    """There are no valid credentials for AWS.
 
-    def __init__(self, region: str) -> None:
+    Parameters
+    ----------
+    reason
+        What is wrong with them. The message adds how to sign in.
+    """
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"{reason}; run {SIGN_IN}")
+
+
+class Account:
+    """One account and region, reached with the environment's credentials.
+
+    Parameters
+    ----------
+    profile
+        Profile of the AWS configuration; None for the environment's.
+
+    Raises
+    ------
+    SignInError
+        If the profile does not exist.
+    """
+
+    def __init__(self, region: str, profile: str | None = None) -> None:
         self.region = region
-        self._session = boto3.Session(region_name=region)
+        try:
+            self._session = boto3.Session(region_name=region, profile_name=profile)
+        except ProfileNotFound as error:
+            raise SignInError(described(error)) from error
         self._clients: dict[str, Any] = {}
 
     def client(self, service: str) -> Any:
@@ -38,12 +68,15 @@ class Account:
 
         Raises
         ------
-        UserError
+        SignInError
             If there are none.
         """
-        found = self._session.get_credentials()
+        try:
+            found = self._session.get_credentials()
+        except BotoCoreError as error:
+            raise SignInError(described(error)) from error
         if found is None:
-            raise UserError("there are no AWS credentials; run aws sso login, or export AWS_PROFILE=...")
+            raise SignInError("there are no AWS credentials")
         return found
 
     @cached_property
@@ -52,11 +85,14 @@ class Account:
 
         Raises
         ------
-        UserError
+        SignInError
             If the credentials are missing or not valid.
         """
-        with readable_errors():
+        _ = self.credentials
+        try:
             return str(self.client("sts").get_caller_identity()["Account"])
+        except (ClientError, BotoCoreError) as error:
+            raise SignInError(described(error)) from error
 
     def demand(self, expected: str | None) -> None:
         """Check that this is the blueprint's account.

@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterator
 
 from inference_blueprints import resources, tools
+from inference_blueprints.deployment.aws.account import SIGN_IN, SignInError
 from inference_blueprints.deployment.aws.spot_role import (
     SPOT_ROLE,
     SPOT_SERVICE,
@@ -27,8 +28,10 @@ def credentials(context: DoctorContext) -> CheckResult:
     try:
         number = context.account.number
         context.account.demand(context.environment.account)
+    except SignInError as error:
+        return CheckResult("credentials", "error", error.reason, SIGN_IN)
     except UserError as error:
-        return CheckResult("credentials", "error", str(error), "aws sso login, or export AWS_PROFILE=...")
+        return CheckResult("credentials", "error", str(error), SIGN_IN)
     return CheckResult("credentials", "ok", f"account {number}, region {context.account.region}")
 
 

@@ -18,6 +18,7 @@ from inference_blueprints.local.emulator.emulator import Emulator
 from inference_blueprints.local.run_state import RunningBatch
 from inference_blueprints.local.signals.running import find_signals
 from inference_blueprints.processes.child_processes import ProcessGroup
+from inference_blueprints.processes.restarts import Restarts
 from inference_blueprints.spec.types import BatchQueue, Blueprint
 from inference_blueprints.targets.local.local_endpoint import LocalEndpoint
 from inference_blueprints.targets.local.platform_parts import PlatformPart
@@ -73,6 +74,16 @@ class LocalBatch:
     def start(self) -> None:
         """Start the workers."""
         self._workers.start()
+
+    def restart_ended(self, restarts: Restarts) -> None:
+        """Start workers again that have ended.
+
+        Parameters
+        ----------
+        restarts
+            Counts the restarts of each worker.
+        """
+        self._workers.restart_ended(restarts)
 
     def parts(self) -> tuple[PlatformPart, ...]:
         """Return which parts are real, emulated and stubbed."""

@@ -6,12 +6,14 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from inference_blueprints import resources
 from inference_blueprints.contracts import batch_environment
 from inference_blueprints.local.batch.worker_releases import WorkerRelease
 from inference_blueprints.processes.child_processes import ProcessGroup, RunningProcess
+from inference_blueprints.processes.restarts import Restarts
 from inference_blueprints.targets.local.local_endpoint import LocalEndpoint
 
 # A killed worker is detected after seconds, not minutes, and a worker stops at once on SIGTERM.
@@ -99,6 +101,16 @@ class LocalBatchWorkers:
             self._start(victim.name, model, victim.environment)
         return len(victims)
 
+    def restart_ended(self, restarts: Restarts) -> None:
+        """Start workers again that have ended. Their shards go to any worker after a few seconds.
+
+        Parameters
+        ----------
+        restarts
+            Counts the restarts of each worker.
+        """
+        restarts.restart_ended([(each.process, partial(self._restart, each)) for each in self._workers])
+
     def check(self) -> None:
         """Make sure that every process of the group still runs.
 
@@ -108,6 +120,10 @@ class LocalBatchWorkers:
             If one has exited, with its exit code and last log lines.
         """
         self._processes.check()
+
+    def _restart(self, worker: _Worker) -> None:
+        self._workers.remove(worker)
+        self._start(worker.name, worker.model, worker.environment)
 
     def _start(self, name: str, model: str, environment: Mapping[str, str]) -> None:
         process = self._processes.start(

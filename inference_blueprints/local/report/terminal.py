@@ -50,6 +50,7 @@ def print_report(report: Report, console: Console) -> None:
 def _parts(parts: Sequence[PlatformPart]) -> Table:
     """Return a table of the parts: which are real, emulated, simulated or stubbed."""
     table = _table("part", "state", "detail")
+    table.columns[1].no_wrap = True
     for part in parts:
         table.add_row(Text(part.name), Text(part.state, style=_STYLES[part.state]), Text(part.detail))
     return table

@@ -15,15 +15,27 @@ from inference_blueprints.measurement.completions.request_outcome import Request
 Clock = Callable[[], float]
 #: Reasons that concern the whole endpoint, not one request.
 REFUSED = "connection refused"
+UNKNOWN_HOST = "unknown host name"
+UNTRUSTED = "no TLS connection"
+UNCONNECTED = "no connection"
 BROKEN = "connection broken"
 TIMED_OUT = "no end within the time limit"
-UNREACHABLE = frozenset({REFUSED, BROKEN, TIMED_OUT})
+UNREACHABLE = frozenset({REFUSED, UNKNOWN_HOST, UNTRUSTED, UNCONNECTED, BROKEN, TIMED_OUT})
 MALFORMED = "malformed stream"
 CUT_SHORT = "stream ended without [DONE]"
 NO_TOKENS = "answer without tokens"
 REPORTED = "error within the stream"
 _HTTP_OK = 200
 _DETAIL_CHARACTERS = 300
+
+
+def connection_failure(error: aiohttp.ClientConnectorError) -> str:
+    """Return the reason that there is no connection."""
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return UNKNOWN_HOST
+    if isinstance(error, aiohttp.ClientSSLError):
+        return UNTRUSTED
+    return REFUSED if isinstance(error.os_error, ConnectionRefusedError) else UNCONNECTED
 
 
 class _RequestFailedError(Exception):
@@ -121,7 +133,7 @@ class CompletionClient:
         except TimeoutError:
             failure = (TIMED_OUT, f"{self._timeout_seconds:g} s")
         except aiohttp.ClientConnectorError as error:
-            failure = (REFUSED, str(error.os_error))
+            failure = (connection_failure(error), str(error.os_error))
         except (aiohttp.ClientError, ConnectionError) as error:
             failure = (BROKEN, str(error))
         return RequestOutcome(

@@ -9,8 +9,8 @@ import aiohttp
 from inference_blueprints.measurement.completions.completion_client import (
     BROKEN,
     MALFORMED,
-    REFUSED,
     TIMED_OUT,
+    connection_failure,
 )
 
 #: Response header of local endpoints of this library, with the kind of their engines.
@@ -78,7 +78,7 @@ async def served_models(
     except TimeoutError as error:
         raise ListingFailedError(TIMED_OUT, f"{timeout_seconds:g} s") from error
     except aiohttp.ClientConnectorError as error:
-        raise ListingFailedError(REFUSED, error.os_error) from error
+        raise ListingFailedError(connection_failure(error), error.os_error) from error
     except (aiohttp.ContentTypeError, ValueError, LookupError, TypeError) as error:
         raise ListingFailedError(MALFORMED, error) from error
     except (aiohttp.ClientError, ConnectionError) as error:

@@ -81,16 +81,25 @@ def _model_findings(blueprint: spec.Blueprint, index: int) -> Iterator[Finding]:
 def _workers_findings(resolved: ResolvedWorkers, *, arguments_are_right: bool) -> list[Finding]:
     """Check the workers of one role. A check is skipped if an earlier one that it depends on has failed."""
     found = list(shape_findings(resolved)) or list(parallelism_findings(resolved))
-    if not _wrong(found) and arguments_are_right:
-        found += memory_findings(resolved)
-        if not _wrong(found):
-            memory, sizing = worker_memory(resolved), worker_sizing(resolved)
-            found += host_cache_findings(resolved, memory, sizing)
-            found += shared_cache_findings(resolved, whole_kv_bytes_per_token(resolved, memory))
-            found += media_findings(resolved, sizing)
-    return found if _wrong(found) else [*found, *disk_findings(resolved)]
+    if _wrong(found):
+        return found
+    if arguments_are_right:
+        memory, sizing = worker_memory(resolved), worker_sizing(resolved)
+        of_memory = memory_findings(resolved)
+        found += of_memory
+        found += host_cache_findings(resolved, memory, sizing)
+        found += shared_cache_findings(resolved, whole_kv_bytes_per_token(resolved, memory))
+        # Without memory for one request, there is no longest request to compare with.
+        found += [] if _wrong(of_memory) else media_findings(resolved, sizing)
+    found += disk_findings(resolved)
+    # Warnings compare sizes, and with an error the sizes will change.
+    return [*filter(_is_error, found)] if _wrong(found) else found
 
 
 def _wrong(found: Iterable[Finding]) -> bool:
     """Whether the findings contain an error."""
-    return any(finding.severity == "error" for finding in found)
+    return any(map(_is_error, found))
+
+
+def _is_error(finding: Finding) -> bool:
+    return finding.severity == "error"

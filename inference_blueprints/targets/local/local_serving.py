@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -17,6 +18,7 @@ from inference_blueprints.errors import UserError
 from inference_blueprints.measurement.tokenizer.model_directory import write_model_directory
 from inference_blueprints.processes.child_processes import ProcessGroup, RunningProcess
 from inference_blueprints.processes.free_ports import free_ports
+from inference_blueprints.processes.restarts import Restarts
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.simulation.profile_file import write_profile
 from inference_blueprints.spec.types import Blueprint
@@ -197,6 +199,19 @@ class LocalServing:
         """
         self._processes.kill(self._workers[worker.name].process)
         self._killed.append(worker)
+
+    def restart_ended(self, restarts: Restarts) -> None:
+        """Start worker processes again that have ended. The frontends send them requests once they register.
+
+        Parameters
+        ----------
+        restarts
+            Counts the restarts of each process.
+        """
+        workers = tuple(self._workers.values())
+        restarts.restart_ended(
+            [(each.process, partial(self._start_worker, each.worker, each.command)) for each in workers]
+        )
 
     def replace_killed(self, on_progress: Callable[[str], None]) -> None:
         """Restart the killed worker processes, and wait until they are registered.

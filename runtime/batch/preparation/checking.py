@@ -23,12 +23,12 @@ from batch.preparation.line_checks import BadLine, CheckedLine, check_request
 from batch.preparation.line_reader import lines_that_begin_within
 from batch.preparation.parquet import ParquetReader
 from batch.preparation.prompt_renderer import CostlyTemplateError
-from batch.preparation.rendering import RenderingError
 from batch.preparation.row_checks import RowChecks
 from batch.preparation.segment_report import SegmentReport, ShardEntry
 from batch.preparation.segments import Segment
 from inference_blueprints.contracts.batch_keys import JobKeys
 from inference_blueprints.contracts.batch_limits import LINE_BUFFER_BYTES, LINE_OVERHEAD_BYTES
+from inference_blueprints.contracts.prompt_template import RenderingError
 
 #: One function checks this many of the shortest rows in well under its fifteen minutes.
 _MOST_CSV_BYTES = 512 * 2**20

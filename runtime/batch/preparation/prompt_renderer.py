@@ -20,7 +20,7 @@ from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, Final, Self
 
-from batch.preparation.rendering import RenderingError
+from inference_blueprints.contracts.prompt_template import RenderingError
 
 _PROCESS: Final = "batch.preparation.prompt_process"
 #: Time for a child whose socket is closed to end.

@@ -16,7 +16,7 @@ from batch.preparation.line_checks import (
     read_object,
 )
 from batch.preparation.prompt_renderer import PromptRenderer
-from batch.preparation.rendering import RenderingError
+from inference_blueprints.contracts.prompt_template import RenderingError
 
 _CHAT = "/v1/chat/completions"
 _PROMPT_FIELDS = {"/v1/completions": "prompt", "/v1/embeddings": "input"}

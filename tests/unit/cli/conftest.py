@@ -38,7 +38,7 @@ def platform(emulator: Emulator, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         "AWS_ACCESS_KEY_ID": SEARCH[0],
         "AWS_SECRET_ACCESS_KEY": SEARCH[1],
         "AWS_DEFAULT_REGION": resources.REGION,
-        "COLUMNS": "80",
+        "COLUMNS": "120",
     }.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)

@@ -28,7 +28,9 @@ def test_list_names_every_shipped_blueprint_with_its_purpose(tmp_path: Path) -> 
     text = blueprints("list", directory=tmp_path)
     rows = json.loads(blueprints("list", "--output", "json", directory=tmp_path).stdout)
     assert [row["name"] for row in rows] == list(shipped())
-    assert [line.split()[0] for line in text.stdout.splitlines()] == list(shipped())
+    heading, _, *lines = text.stdout.splitlines()
+    assert heading.split() == ["blueprint", "description"]
+    assert [line.split()[0] for line in lines] == list(shipped())
     assert all(row["description"] and Path(row["path"]).is_file() for row in rows)
 
 

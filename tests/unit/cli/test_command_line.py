@@ -45,3 +45,18 @@ def test_a_command_does_not_import_the_modules_of_others() -> None:
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = {name.rpartition(".")[2] for name in result.stdout.split()}
     assert loaded & set(MODULES.values()) == {"blueprint_commands"}
+
+
+def test_validate_imports_nothing_slow_that_it_does_not_need(tmp_path: Path) -> None:
+    program = (
+        "import sys; from inference_blueprints.cli.main import main\n"
+        "sys.argv = ['blueprints', 'validate', 'batch-g6e']\n"
+        "try: main()\n"
+        "finally: print(*sys.modules)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    loaded = set(result.stdout.split())
+    assert "pydantic" in loaded
+    assert loaded & {"jinja2", "rich", "boto3", "aws_cdk"} == set()

@@ -24,7 +24,13 @@ ALLOWED = {
     "runtime/image_build": {"image_build"},
     "runtime/batch": {"batch", "signals", f"{LIBRARY}.contracts"},
     f"{LIBRARY}/catalog": {f"{LIBRARY}.catalog", f"{LIBRARY}.errors", f"{LIBRARY}.resources"},
-    f"{LIBRARY}/spec": {f"{LIBRARY}.spec", f"{LIBRARY}.catalog", f"{LIBRARY}.errors", f"{LIBRARY}.resources"},
+    f"{LIBRARY}/spec": {
+        f"{LIBRARY}.contracts",
+        f"{LIBRARY}.spec",
+        f"{LIBRARY}.catalog",
+        f"{LIBRARY}.errors",
+        f"{LIBRARY}.resources",
+    },
     f"{LIBRARY}/serving": {
         f"{LIBRARY}.serving",
         f"{LIBRARY}.spec",

@@ -179,3 +179,84 @@ def test_llm_d_has_routers_and_hears_of_caches_with_the_precise_scorer_alone(shi
     document["spec"]["models"][0]["stack"] = {"llmD": {"prefixScorer": "approximate"}}
     blueprint = Blueprint.model_validate(document)
     assert "the blocks in their KV cache" not in _words(Scene(blueprint, build_plan(blueprint)))
+
+
+def test_batch_its_teams_workers_and_store_are_shown(shipped_scene, changed):
+    words = _words(shipped_scene("batch-g6e"))
+    for shown in ("Teams", "ads", "Batch API", "nightly", "2 to 6 per model", "ElastiCache for Valkey"):
+        assert shown in words.splitlines()
+    assert "pods on system nodes" in words
+    assert "Batch API" not in _words(changed(lambda spec: spec))
+
+    def on_fargate(spec):
+        arn = "arn:aws:iam::111122223333:role/ads"
+        rates = {"usdPerMillionInputTokens": 0.1, "usdPerMillionOutputTokens": 0.4}
+        spec["teams"] = [{"name": "ads", "principals": [arn], "monthlyBudgetUsd": 10}]
+        spec["batch"] = {
+            "queues": [{"name": f"q{number}", "model": "qwen3-8b", "rates": rates} for number in range(5)],
+            "workers": {"min": 3, "max": 3, "ecs": {"spotPercent": 50}},
+        }
+
+    tasks = changed(on_fargate)
+    assert {"AWS Fargate, 50 % Spot", "3 per model", "q1", "and 3 more"} <= set(_words(tasks).splitlines())
+    assert "ElastiCache for Valkey" not in _words(tasks)
+    test_no_two_texts_overlap(tasks)
+    test_arrows_cross_no_text(tasks)
+
+
+def test_two_deployments_share_the_rate_of_their_model(changed):
+    def two_deployments(spec):
+        spec["pools"][0]["nodes"] = {"max": 4}
+        [main] = spec["models"][0]["deployments"]
+        spec["models"][0]["deployments"].append({**main, "name": "canary"})
+
+    words = _words(changed(two_deployments))
+    assert words.count("tokens, 1 of 2/s") == 2
+    assert "tokens, 2/s" not in words
+
+
+def test_spot_says_what_replaces_it(changed):
+    def spot(fallback):
+        purchase = {"spot": {"onDemandFallback": fallback}}
+        return _words(changed(lambda spec: spec["pools"][0].update(purchase=purchase)))
+
+    assert "Spot or on demand, 2 of 2 nodes" in spot(fallback=True)
+    assert "Spot, 2 of 2 nodes" in spot(fallback=False)
+
+
+def test_a_long_name_wraps_and_has_its_whole_as_title(changed):
+    name = "a-model-name-of-as-many-as-forty-letters"
+    scene = changed(lambda spec: spec["models"][0].update(name=name))
+    title = [text for text in _texts(scene) if text.whole == name and text.bold]
+    assert "".join(text.text for text in title).startswith(name)
+    assert not any("…" in text.text for text in title)
+
+
+def test_the_way_from_the_internet_ends_at_the_nodes(changed):
+    scene = changed(lambda spec: spec)
+    canvas, _ = draw(scene)
+    gateway, private = canvas.anchors["gateway"], canvas.anchors["private"]
+    arrows = [shape for shape in canvas.shapes if isinstance(shape, Arrow)]
+    assert any(arrow.start[1] == gateway.bottom and arrow.end[1] == private.y for arrow in arrows)
+
+
+def test_fifty_pools_are_a_grid(changed):
+    def many(spec):
+        pool, model = spec["pools"][0], spec["models"][0]
+        spec["pools"] = [{**pool, "name": f"p{number}"} for number in range(50)]
+        [main] = model["deployments"]
+        workers = main["aggregated"]
+        spec["models"] = [
+            {
+                **model,
+                "name": f"m{number}",
+                "deployments": [{"name": "main", "aggregated": {**workers, "pool": f"p{number}"}}],
+            }
+            for number in range(50)
+        ]
+
+    scene = changed(many)
+    assert draw(scene)[1] < 4 * WIDTH
+    words = set(_words(scene).splitlines())
+    assert {f"p{number}" for number in range(50)} <= words
+    test_no_two_texts_overlap(scene)

@@ -252,3 +252,18 @@ def test_what_the_blueprints_own_rules_report_is_passed_over(
     changes: dict[str, Any], make_blueprint: Make
 ) -> None:
     assert list(serving_findings(make_blueprint(**changes))) == []
+
+
+def test_an_error_of_memory_hides_none_of_the_next(make_blueprint: Make) -> None:
+    blueprint = make_blueprint(
+        weights={"huggingFace": "Qwen/Qwen3-32B", "revision": "v1"},
+        kvCache={"hostMemoryGib": 24_576, "nvme": {"gib": 60_000}},
+    )
+    found = list(serving_findings(blueprint))
+    cache = ("spec", "models", 0, "kvCache")
+    assert {each.path for each in found} == {
+        (*WORKERS, "tensorParallelSize"),
+        (*cache, "hostMemoryGib"),
+        (*cache, "nvme", "gib"),
+    }
+    assert {each.severity for each in found} == {"error"}

@@ -21,10 +21,10 @@ from batch.preparation.checking import check_segment
 from batch.preparation.csv_rows import rows
 from batch.preparation.input_text import UnreadableInputError
 from batch.preparation.line_checks import BadLine, CheckedLine
-from batch.preparation.rendering import RenderingError
 from batch.preparation.row_checks import RowChecks
 from batch.preparation.segments import Segment
 from inference_blueprints.contracts.batch_keys import JobKeys
+from inference_blueprints.contracts.prompt_template import RenderingError
 from tests.runtime.batch import resources
 
 REQUEST = JobRequest(

@@ -147,7 +147,7 @@ colour: red
     ("text", "problem"),
     [
         ("", "is empty"),
-        ("a: [", "is not valid YAML"),
+        ("a: [\nb: c", "the bracket [ opens here"),
         ("- a", "a lock is a mapping"),
         (
             "kind: Lock\napiVersion: inference-blueprints/v9\nrelease: '9.0'\n",

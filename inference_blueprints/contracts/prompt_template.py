@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from jinja2 import StrictUndefined, Template, TemplateError, nodes, pass_context
+from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError, nodes, pass_context
 from jinja2.exceptions import SecurityError
 from jinja2.filters import FILTERS, make_attrgetter
 from jinja2.runtime import Context
@@ -63,6 +63,7 @@ class Prompts:
             raise RenderingError(f"template: {_words(error)}") from error
 
     def render(self, row: Mapping[str, Any]) -> str:
+        """Return the prompt of a row."""
         values = {"row": row, **row, _COUNTER: _Counter(_MOST_ITERATIONS)}
         pieces, size = [], 0
         try:
@@ -152,6 +153,20 @@ def _counted(context: Context, values: Iterable[Any]) -> Iterator[Any]:
     """Count the rounds of a loop."""
     counter: _Counter = context[_COUNTER]
     return counter.count(values)
+
+
+def template_fault(text: str) -> str | None:
+    """Return why a template cannot be used, with the line in it; None if it can."""
+    environment = _Environment(most_characters=0)
+    try:
+        tree = environment.parse(text)
+        _check(tree)
+        _compile(environment, tree)
+    except TemplateSyntaxError as error:
+        return f"line {error.lineno}: {_words(error).rstrip('.')}"
+    except (TemplateError, RecursionError) as error:
+        return _words(error)
+    return None
 
 
 def _check(tree: nodes.Template) -> None:
