@@ -16,6 +16,10 @@ class PoolSummary:
         Allowed EC2 instance types.
     purchase
         Purchase option, with the blueprint's key, such as ``onDemand`` or ``spot``.
+    node_image
+        Operating system of its nodes and its release, such as ``Bottlerocket v1.66.0``.
+    pairs_efa_with_gpus
+        Whether a worker with a part of a node gets the EFA interfaces beside its GPUs.
     reckoned_instance_type
         Type assumed for the used nodes: the cheapest that fits every worker. None if no node is used.
     accelerator
@@ -31,6 +35,8 @@ class PoolSummary:
     name: str
     instance_types: tuple[str, ...]
     purchase: str
+    node_image: str
+    pairs_efa_with_gpus: bool
     reckoned_instance_type: str | None
     accelerator: str | None
     nodes_used: int

@@ -12,6 +12,7 @@ from inference_blueprints.serving.checks.engine_checks import engine_findings
 from inference_blueprints.serving.checks.host_cache_checks import host_cache_findings
 from inference_blueprints.serving.checks.media_checks import media_findings
 from inference_blueprints.serving.checks.memory_checks import memory_findings
+from inference_blueprints.serving.checks.node_system_checks import node_system_findings
 from inference_blueprints.serving.checks.parallelism_checks import parallelism_findings
 from inference_blueprints.serving.checks.shape_checks import shape_findings
 from inference_blueprints.serving.checks.support_checks import SUPPORT_CHECKS
@@ -41,6 +42,7 @@ def serving_findings(blueprint: spec.Blueprint) -> Iterator[Finding]:
         Errors and warnings, in the order of the blueprint.
     """
     yield from findings_of(SUPPORT_CHECKS, blueprint)
+    yield from decidable(node_system_findings, blueprint)
     for index, _ in usable(blueprint.spec.models):
         yield from decidable(partial(_model_findings, index=index), blueprint)
 

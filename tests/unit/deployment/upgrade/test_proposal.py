@@ -164,9 +164,9 @@ def test_pools_that_are_not_named_stay_until_they_are(file: Path, cluster: MakeC
     eks = cluster()
     with_two_pools(file)
     keep_lock(load_blueprint(str(file)), file)
-    own = shipped_releases().bottlerocket
+    own = shipped_releases()
     first = proposed(file, "1.36", "l40s")
-    assert first.new.held_pools == {"spare": NodeImage("1.35", own)}
+    assert first.new.held_pools == {"spare": NodeImage("1.35", own.bottlerocket, own.al2023)}
     assert [step.partition(":")[0] for step in steps(first)][-2:] == ["nodes of l40s", "held"]
     first.write()
     # What is locked and deployed in between leaves it as it is.
@@ -175,7 +175,7 @@ def test_pools_that_are_not_named_stay_until_they_are(file: Path, cluster: MakeC
     assert load_blueprint(str(file)).blueprint.releases.held_pools == first.new.held_pools
 
     second = proposed(file, None, "spare")
-    assert second.changes == [Change("held pool spare", f"1.35, {own}", None)]
+    assert second.changes == [Change("held pool spare", f"1.35, {own.bottlerocket}, {own.al2023}", None)]
     assert [step.partition(":")[0] for step in steps(second)] == ["nodes of spare"]
     second.write()
     assert proposed(file).changes == []
@@ -184,7 +184,7 @@ def test_pools_that_are_not_named_stay_until_they_are(file: Path, cluster: MakeC
 def test_without_pools_named_all_follow(file: Path, cluster: MakeCluster) -> None:
     cluster()
     with_two_pools(file)
-    held = {"spare": NodeImage("1.34", "v1.50.0")}
+    held = {"spare": NodeImage("1.34", "v1.50.0", "v20261119")}
     lock_path(file).write_text(lock_text(Lock(release="0.1.0", kubernetes="1.35", held_pools=held)))
     upgrade = proposed(file)
     assert upgrade.new.held_pools == {}
