@@ -24,11 +24,14 @@ class Pool:
         Replicas by the accelerators of one.
     nodes
         Of the blueprint.
+    disaggregated
+        Whether as many workers do prefill as decode, and KV cache moves between them.
     """
 
     fields: dict[str, Any]
     workers: dict[int, int]
     nodes: dict[str, int]
+    disaggregated: bool = False
 
     @property
     def is_reserved(self) -> bool:
