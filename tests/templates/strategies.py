@@ -169,6 +169,7 @@ def _serving(draw: Draw, region: str, zones: Sequence[str]) -> tuple[list[Docume
         section |= {"media": draw(_MEDIA)} if _may_read_images(section, entry) else {}
         models.append(draw(split(section, entry, dict(zip(names, chosen, strict=True)))))
     pools = [draw(_pools(name, *each, zones)) for name, *each in zip(names, chosen, sizes, strict=True)]
+    _pull_where_kv_cache_moves(pools, models)
     if _have_nvme_to_spare(chosen, pools):
         for model in models:
             if "kvCache" in model and "vllm" in model.get("engine", {"vllm": {}}):
@@ -176,6 +177,19 @@ def _serving(draw: Draw, region: str, zones: Sequence[str]) -> tuple[list[Docume
     if draw(st.booleans()):
         pools.append(draw(_pools("unused", draw(_instance_types(accelerated=False)), [], zones)))
     return pools, models
+
+
+def _pull_where_kv_cache_moves(pools: list[Document], models: list[Document]) -> None:
+    """Take the snapshot from pools with EFA and separate roles: they may need nodes that start from none."""
+    apart = {
+        workers["pool"]
+        for model in models
+        for deployment in model["deployments"]
+        for workers in deployment.get("disaggregated", {}).values()
+    }
+    for pool in pools:
+        if pool.get("efa") and pool["name"] in apart and "ebsSnapshot" in pool.get("imageAcceleration", {}):
+            pool["imageAcceleration"] = {"sociParallelPull": {}}
 
 
 @st.composite
