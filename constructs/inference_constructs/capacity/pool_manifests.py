@@ -140,9 +140,10 @@ def node_class(pool: PoolProperties, nodes: NodeProperties) -> Manifest:
         Properties that all nodes share.
     """
     groups = [*nodes.security_group_ids, *(nodes.efa_security_group_ids if pool.efa else ())]
+    on_al2023 = pool.system.name == "al2023"
     specification = {
         "amiFamily": pool.system.ami_family,
-        **(_al2023(pool) if pool.system.name == "al2023" else _bottlerocket(pool)),
+        **(_al2023(pool) if on_al2023 else _bottlerocket(pool)),
         "metadataOptions": {
             "httpEndpoint": "enabled",
             "httpPutResponseHopLimit": 1,
@@ -152,6 +153,7 @@ def node_class(pool: PoolProperties, nodes: NodeProperties) -> Manifest:
         "securityGroupSelectorTerms": [{"id": group} for group in groups],
         "subnetSelectorTerms": [{"id": subnet} for subnet in nodes.subnet_ids],
         "tags": dict(nodes.tags),
+        "userData": al2023.user_data() if on_al2023 else bottlerocket.settings(efa=pool.efa),
         **_network_interfaces(pool),
     }
     if pool.uses_instance_store:
@@ -167,7 +169,7 @@ def node_class(pool: PoolProperties, nodes: NodeProperties) -> Manifest:
 
 
 def _bottlerocket(pool: PoolProperties) -> Manifest:
-    """Return the fields of a node class with Bottlerocket, which has a second volume for data."""
+    """Return image, volumes and kubelet's settings of Bottlerocket, which has a second volume for data."""
     nvidia = _accelerator_resource(pool) == _NVIDIA
     parameter = bottlerocket.image_parameter(pool.image, pool.instance_types[0].architecture, nvidia=nvidia)
     return {
@@ -177,19 +179,17 @@ def _bottlerocket(pool: PoolProperties) -> Manifest:
             _volume(DATA_DEVICE, pool.disk_gib, **_image_volume(pool)),
         ],
         "kubelet": {"maxPods": PODS_PER_NODE},
-        "userData": bottlerocket.settings(efa=pool.efa),
     }
 
 
 def _al2023(pool: PoolProperties) -> Manifest:
-    """Return the fields of a node class with AL2023, which has one volume for itself and for data."""
+    """Return image, volumes and kubelet's settings of AL2023, which has one volume for itself and data."""
     parameter = al2023.image_parameter(pool.image, pool.instance_types[0].architecture)
     size_gib = pool.system.root_volume_gib + pool.disk_gib
     return {
         "amiSelectorTerms": [{"ssmParameter": parameter}],
         "blockDeviceMappings": [_volume(_ROOT_DEVICE, size_gib, **_image_volume(pool))],
         "kubelet": {"kubeReserved": {"memory": f"{KUBE_RESERVED_MIB}Mi"}, "maxPods": PODS_PER_NODE},
-        "userData": al2023.user_data(),
     }
 
 
