@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import email
 import subprocess
 from pathlib import Path
@@ -11,9 +12,11 @@ import pytest
 import yaml
 
 from inference_blueprints.catalog.catalogue import shipped
-from inference_blueprints.catalog.releases import shipped_releases
+from inference_blueprints.catalog.releases import NodeImage, shipped_releases
 from inference_blueprints.local.manifests import validate_manifest
-from tests.templates.conftest import Synthesise
+from inference_blueprints.spec.lock.lock import Lock, lock_path
+from inference_blueprints.spec.lock.lock_writer import lock_text
+from tests.templates.conftest import Synthesise, write_templates
 from tests.templates.support import Templates, text
 
 AL2023 = shipped_releases().al2023
@@ -70,6 +73,21 @@ def test_the_image_is_pinned_with_its_version_of_kubernetes(spec: dict[str, Any]
     name = f"amazon-eks-node-al2023-x86_64-nvidia-1.35-{AL2023}"
     parameter = f"/aws/service/eks/optimized-ami/1.35/amazon-linux-2023/x86_64/nvidia/{name}/image_id"
     assert (spec["amiFamily"], spec["amiSelectorTerms"]) == ("AL2023", [{"ssmParameter": parameter}])
+
+
+def test_a_held_pool_keeps_its_version_of_kubernetes(base: dict[str, Any], tmp_path: Path) -> None:
+    document = copy.deepcopy(base)
+    change()(document["spec"])
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(yaml.safe_dump(document))
+    held = {"l40s": NodeImage("1.34", shipped_releases().bottlerocket, AL2023)}
+    lock_path(mine).write_text(lock_text(Lock(release="0.1.0", held_pools=held)))
+    templates = write_templates(mine, tmp_path / "cdk.out")
+    [term] = templates.manifest("Capacity", "EC2NodeClass", "l40s")["spec"]["amiSelectorTerms"]
+    assert (
+        f"/1.34/amazon-linux-2023/x86_64/nvidia/amazon-eks-node-al2023-x86_64-nvidia-1.34-{AL2023}/"
+        in (term["ssmParameter"])
+    )
 
 
 def test_only_the_fields_of_the_operating_system_differ(
