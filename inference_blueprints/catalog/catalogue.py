@@ -10,7 +10,7 @@ from dataclasses import MISSING, fields
 from functools import cache, cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from inference_blueprints.catalog.answer_format import AnswerFormat, ParserNames
 from inference_blueprints.catalog.engine import Engine, Flag, MemoryArgument
@@ -19,7 +19,7 @@ from inference_blueprints.catalog.hardware import Accelerator, InstanceType, Pri
 from inference_blueprints.catalog.latency import LatencyProfile
 from inference_blueprints.catalog.limits import Endpoint, Image, Quota, ServiceQuota
 from inference_blueprints.catalog.model import Model
-from inference_blueprints.catalog.operating_system import OperatingSystem
+from inference_blueprints.catalog.operating_system import OperatingSystem, SystemName
 from inference_blueprints.catalog.service_prices import ServicePrice, ServicePrices
 from inference_blueprints.catalog.vision import Vision
 from inference_blueprints.errors import UserError
@@ -181,10 +181,20 @@ class Catalogue:
         )
 
     @cached_property
+    def operating_systems(self) -> Mapping[SystemName, OperatingSystem]:
+        """Operating system of nodes by name; a pool boots the first one that has what it needs."""
+        document, file = self._json("nodes.json"), self.directory / "nodes.json"
+        return MappingProxyType(
+            {
+                name: _build(OperatingSystem, {"name": name, **document[name]}, file)
+                for name in get_args(SystemName)
+            }
+        )
+
+    @property
     def bottlerocket(self) -> OperatingSystem:
-        """Operating system of the nodes."""
-        entry = {"name": "bottlerocket", **self._json("nodes.json")["bottlerocket"]}
-        return _build(OperatingSystem, entry, self.directory / "nodes.json")
+        """Operating system of the system nodes, and of pools that need nothing else."""
+        return self.operating_systems["bottlerocket"]
 
     @cached_property
     def instance_types(self) -> Mapping[str, InstanceType]:

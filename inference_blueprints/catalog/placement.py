@@ -15,6 +15,11 @@ ACCELERATORS_LABEL = "inference-blueprints/accelerators"
 EFA_LABEL = "inference-blueprints/efa"
 EFA_LABEL_VALUE = "true"
 
+#: Node label of pools whose image has no device plug-in for its GPUs. NVIDIA's runs only there: a second one
+#: on a node with Bottlerocket would register the same devices.
+DEVICE_PLUGIN_LABEL = "inference-blueprints/device-plugin"
+DEVICE_PLUGIN_LABEL_VALUE = "nvidia"
+
 #: Value and effect of the taint on accelerated nodes. Its key is the accelerator's resource name, such as
 #: ``nvidia.com/gpu``, which device plug-ins and the system's own daemon sets also tolerate.
 ACCELERATOR_TAINT_VALUE = "true"

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from inference_blueprints.catalog.catalogue import UnknownEntryError, shipped
 from inference_blueprints.catalog.charts import Chart, charts
 from inference_blueprints.catalog.engine import Engine
+from inference_blueprints.catalog.operating_system import SystemName
 
 #: EKS add-ons that a platform may have. EKS chooses their versions unless a lock names one.
 ADD_ONS = (
@@ -33,12 +34,18 @@ class NodeImage:
     ----------
     kubernetes
         Minor version of their kubelet, such as ``1.35``; at most the control plane's.
-    bottlerocket
-        Release of their operating system, such as ``v1.66.0``.
+    bottlerocket, al2023
+        Release of each operating system, such as ``v1.66.0`` and ``v20261119``. The serving plan decides
+        which one the nodes of a pool boot.
     """
 
     kubernetes: str
     bottlerocket: str
+    al2023: str
+
+    def release_of(self, system: SystemName) -> str:
+        """Return the release of an operating system."""
+        return self.bottlerocket if system == "bottlerocket" else self.al2023
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +54,8 @@ class Releases:
 
     Parameters
     ----------
-    bottlerocket
-        Release of the nodes' operating system, such as ``v1.66.0``.
+    bottlerocket, al2023
+        Releases of the nodes' operating systems, such as ``v1.66.0`` and ``v20261119``.
     charts
         Chart by name.
     engines
@@ -60,6 +67,7 @@ class Releases:
     """
 
     bottlerocket: str
+    al2023: str
     charts: Mapping[str, Chart]
     engines: Mapping[str, Engine]
     add_ons: Mapping[str, str | None]
@@ -70,6 +78,22 @@ class Releases:
         if name not in self.engines:
             raise UnknownEntryError("engine", name, self.engines)
         return self.engines[name]
+
+    def release_of(self, system: SystemName) -> str:
+        """Return the release of an operating system."""
+        return self.bottlerocket if system == "bottlerocket" else self.al2023
+
+    def node_image(self, pool: str, kubernetes: str) -> NodeImage:
+        """Return the image that the nodes of a pool boot.
+
+        Parameters
+        ----------
+        pool
+            Name of the pool.
+        kubernetes
+            Version of the control plane. A held pool keeps its own.
+        """
+        return self.held_pools.get(pool) or NodeImage(kubernetes, self.bottlerocket, self.al2023)
 
     @property
     def registry_charts(self) -> Mapping[str, Chart]:
@@ -82,7 +106,8 @@ def shipped_releases() -> Releases:
     """Return the default versions of this release of the library, which a lock may override."""
     catalogue = shipped()
     return Releases(
-        bottlerocket=catalogue.bottlerocket.version,
+        bottlerocket=catalogue.operating_systems["bottlerocket"].version,
+        al2023=catalogue.operating_systems["al2023"].version,
         charts=charts(),
         engines=catalogue.engines,
         add_ons=MappingProxyType(dict.fromkeys(ADD_ONS)),

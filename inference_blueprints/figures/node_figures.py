@@ -16,6 +16,12 @@ class PoolSummary:
         Allowed EC2 instance types.
     purchase
         Purchase option, with the blueprint's key, such as ``onDemand`` or ``spot``.
+    node_image
+        Operating system of its nodes and its release, such as ``Bottlerocket v1.66.0``.
+    root_volume_gib
+        Space of the operating system itself on EBS, in GiB.
+    pairs_efa_with_gpus
+        Whether a worker with a part of a node gets the EFA interfaces beside its GPUs.
     reckoned_instance_type
         Type assumed for the used nodes: the cheapest that fits every worker. None if no node is used.
     accelerator
@@ -26,8 +32,7 @@ class PoolSummary:
         Devices that workers use, and devices of ``nodes_max`` nodes of the largest type.
     usd_per_hour_used, usd_per_hour_max
         Price of the used nodes, and the most that ``nodes_max`` nodes of the most expensive type can cost;
-        None
-        if unknown.
+        None if unknown.
     usd_per_hour_used_at_most
         The most that the used nodes can cost; None if there is no known bound.
     nodes_idle, accelerators_idle
@@ -37,6 +42,9 @@ class PoolSummary:
     name: str
     instance_types: tuple[str, ...]
     purchase: str
+    node_image: str
+    root_volume_gib: int
+    pairs_efa_with_gpus: bool
     reckoned_instance_type: str | None
     accelerator: str | None
     nodes_used: int

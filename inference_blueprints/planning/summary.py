@@ -9,6 +9,9 @@ from itertools import groupby
 from typing import Any
 
 from inference_blueprints.catalog import InstanceType
+from inference_blueprints.catalog.catalogue import shipped
+from inference_blueprints.catalog.operating_system import OperatingSystem
+from inference_blueprints.catalog.releases import Releases
 from inference_blueprints.figures import (
     PlanSummary,
     PoolSummary,
@@ -60,7 +63,9 @@ def summarise(blueprint: Blueprint, plan: ServingPlan, rates: CustomRates | None
         pool.name: cheapest_placement(workers_of_pool(plan, pool.name), prices.types_of(pool))
         for pool in spec.pools
     }
-    pools = tuple(summarise_pool(pool, plan, prices, placed[pool.name]) for pool in spec.pools)
+    pools = tuple(
+        summarise_pool(pool, plan, blueprint.releases, prices, placed[pool.name]) for pool in spec.pools
+    )
     processes = summarise_processes(plan)
     memory = summarise_memory(blueprint)
     roles = list(_roles(blueprint, plan))
@@ -150,13 +155,17 @@ def as_dict(summary: PlanSummary) -> dict[str, Any]:
     return document
 
 
-def summarise_pool(pool: Pool, plan: ServingPlan, known: Prices, nodes: list[PackedNode]) -> PoolSummary:
+def summarise_pool(
+    pool: Pool, plan: ServingPlan, releases: Releases, known: Prices, nodes: list[PackedNode]
+) -> PoolSummary:
     """Sum up one pool.
 
     Parameters
     ----------
     plan
         Whose workers it holds.
+    releases
+        Releases of the nodes' operating systems.
     known
         What is known of prices.
     nodes
@@ -172,10 +181,14 @@ def summarise_pool(pool: Pool, plan: ServingPlan, known: Prices, nodes: list[Pac
     node_count = max(len(nodes), pool.nodes.min)
     reckoned = _reckoned_type(nodes, instance_types) if node_count else None
     held = sum(worker.accelerator_count for worker in workers)
+    system = shipped().operating_systems[plan.node_systems[pool.name]]
     return PoolSummary(
         name=pool.name,
         instance_types=tuple(pool.instance_types),
         purchase=pool.purchase.chosen,
+        node_image=_node_image(pool, system, releases),
+        root_volume_gib=system.root_volume_gib,
+        pairs_efa_with_gpus=system.pairs_efa_with_gpus,
         reckoned_instance_type=reckoned.name if reckoned else None,
         accelerator=accelerator.name if accelerator else None,
         nodes_used=node_count,
@@ -188,6 +201,12 @@ def summarise_pool(pool: Pool, plan: ServingPlan, known: Prices, nodes: list[Pac
         nodes_idle=node_count - len(nodes),
         accelerators_idle=node_count * reckoned.accelerator_count - held if reckoned else 0,
     )
+
+
+def _node_image(pool: Pool, system: OperatingSystem, releases: Releases) -> str:
+    """Return the operating system and its release."""
+    held = releases.held_pools.get(pool.name)
+    return f"{system.ami_family} {(held or releases).release_of(system.name)}"
 
 
 def _reckoned_type(nodes: list[PackedNode], instance_types: list[InstanceType]) -> InstanceType:

@@ -103,27 +103,22 @@ def _volumes(
     """Yield the price of the EBS volumes of the used nodes."""
     for pool, summary in zip(pools, summaries, strict=True):
         types = [catalog.instance_type(name) for name in pool.instance_types]
-        each = _volume_usd(pool, types, services)
-        size = _root_volume_gib() + pool.disk.size_gib
+        size = summary.root_volume_gib + pool.disk.size_gib
+        each = _volume_usd(size, pool, types, services)
         count = summary.nodes_used
         yield _item(f"EBS volumes of pool {pool.name}", f"{count} x {size} GiB gp3", count * each)
 
 
-def _volume_usd(pool: Pool, types: Sequence[InstanceType], services: ServicePrices) -> float:
+def _volume_usd(size_gib: int, pool: Pool, types: Sequence[InstanceType], services: ServicePrices) -> float:
     """Return the price of one node's volumes: size, and speed above what is free."""
     speed = image_volume_mib_per_second(types, from_snapshot=bool(pool.image_snapshot_id))
     more = max(0, (speed or 0) - FREE_GP3_MIB_PER_SECOND)
     operations = max(0, (speed or 0) * OPERATIONS_PER_MIB_PER_SECOND - FREE_GP3_OPERATIONS)
     return (
-        _gp3_usd(_root_volume_gib() + pool.disk.size_gib, services)
+        _gp3_usd(size_gib, services)
         + more * services.usd("gp3_throughput")
         + operations * services.usd("gp3_operations")
     )
-
-
-def _root_volume_gib() -> int:
-    """Return the size of a node's volume for the operating system."""
-    return catalogue.shipped().bottlerocket.root_volume_gib
 
 
 def _gp3_usd(size_gib: int, services: ServicePrices) -> float:
@@ -140,7 +135,7 @@ def _cluster(prices: Prices, services: ServicePrices) -> Iterator[CostItem]:
         f"{count} x {kind}; Karpenter adds more if routers need them",
         None if each is None else count * each,
     )
-    size = _root_volume_gib() + system_nodes.DISK_GIB
+    size = catalogue.shipped().bottlerocket.root_volume_gib + system_nodes.DISK_GIB
     yield _item("EBS volumes of system nodes", f"{count} x {size} GiB gp3", count * _gp3_usd(size, services))
 
 

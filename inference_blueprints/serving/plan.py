@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from inference_blueprints.serving.engines.kv_transfer import kv_transfer
 from inference_blueprints.serving.estimates.shared_cache import shared_cache_plan
+from inference_blueprints.serving.node_systems import node_systems
 from inference_blueprints.serving.nodes.neighbours import packed
 from inference_blueprints.serving.resolved import ResolvedWorkers, catalog_name, resolve
 from inference_blueprints.serving.stacks import STACKS
@@ -31,10 +32,11 @@ def build_plan(blueprint: spec.Blueprint) -> ServingPlan:
     Raises
     ------
     UnresolvedError
-        If the blueprint names an unknown pool, instance type, model or engine.
+        If the blueprint names an unknown pool, instance type, model or engine, or if no operating system has
+        what a pool needs.
     """
     models = [_model_plan(blueprint, index) for index in range(len(blueprint.spec.models))]
-    return ServingPlan(models=packed(models, blueprint.spec.pools))
+    return ServingPlan(models=packed(models, blueprint.spec.pools), node_systems=node_systems(blueprint))
 
 
 def _model_plan(blueprint: spec.Blueprint, index: int) -> ModelPlan:

@@ -116,6 +116,7 @@ class Costing:
             summarise_pool(
                 pool,
                 plan,
+                blueprint.releases,
                 self.prices,
                 cheapest_placement(workers_of_pool(plan, pool.name), self.prices.types_of(pool)),
             )

@@ -11,7 +11,9 @@ from constructs import Construct
 
 from inference_blueprints import catalog
 from inference_blueprints.catalog import system_nodes
+from inference_blueprints.catalog.catalogue import shipped
 from inference_blueprints.catalog.charts import Chart
+from inference_blueprints.catalog.operating_system import SystemName
 from inference_blueprints.catalog.releases import NodeImage
 from inference_blueprints.serving.nodes.pool_quota import pool_quota
 from inference_blueprints.serving.types import ServingPlan
@@ -97,7 +99,10 @@ class CapacityStack(cdk.Stack):
             tags=instance_tags,
         )
         KarpenterPool(self, "SystemPool", cluster=cluster, pool=_system_pool(image), nodes=nodes)
-        properties = [_pool_properties(pool, held_images.get(pool.name, image)) for pool in pools]
+        properties = [
+            _pool_properties(pool, held_images.get(pool.name, image), plan.node_systems[pool.name])
+            for pool in pools
+        ]
         for each in properties:
             KarpenterPool(self, f"Pool-{each.name}", cluster=cluster, pool=each, nodes=nodes)
         if queueing and queueing.kueue:
@@ -133,6 +138,7 @@ def _system_pool(image: NodeImage) -> PoolProperties:
     return PoolProperties(
         name="inference-blueprints.system",
         instance_types=[catalog.instance_type(name) for name in system_nodes.OVERFLOW_INSTANCE_TYPES],
+        system=shipped().operating_systems["bottlerocket"],
         image=image,
         capacity_types=["on-demand"],
         max_nodes=system_nodes.OVERFLOW_MAXIMUM_NODES,
@@ -141,10 +147,11 @@ def _system_pool(image: NodeImage) -> PoolProperties:
     )
 
 
-def _pool_properties(pool: Pool, image: NodeImage) -> PoolProperties:
+def _pool_properties(pool: Pool, image: NodeImage, system: SystemName) -> PoolProperties:
     """Convert a pool of the blueprint."""
     return PoolProperties(
         name=pool.name,
+        system=shipped().operating_systems[system],
         instance_types=[catalog.instance_type(name) for name in pool.instance_types],
         image=image,
         capacity_types=_capacity_types(pool.purchase),

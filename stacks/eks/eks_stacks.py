@@ -76,6 +76,7 @@ class EksStacks(TargetStacks):
             secrets_in_pods=self._has_secrets(),
             inference_pools=any(each.picker for model in plan.models for each in model.deployments),
             spanning_stacks=plan.spanning_stacks,
+            node_systems=plan.node_systems,
             env=self._foundation.env,
         )
         capacity = CapacityStack(
@@ -86,7 +87,7 @@ class EksStacks(TargetStacks):
             pools=self._foundation.blueprint.spec.pools,
             queueing=self._foundation.blueprint.spec.queueing,
             plan=self._foundation.plan,
-            image=NodeImage(eks.version, self._foundation.blueprint.releases.bottlerocket),
+            image=self._node_image(eks),
             held_images=self._foundation.blueprint.releases.held_pools,
             vpc=self._foundation.network.vpc,
             node_role_name=cluster.karpenter.node_role.ref,
@@ -97,6 +98,11 @@ class EksStacks(TargetStacks):
         )
         capacity.add_stack_dependency(platform)
         return capacity
+
+    def _node_image(self, eks: EksCluster) -> NodeImage:
+        """Return the image of nodes whose pool is not held."""
+        releases = self._foundation.blueprint.releases
+        return NodeImage(eks.version, releases.bottlerocket, releases.al2023)
 
     def _add_models(self, cluster: ClusterStack, *, after: cdk.Stack) -> None:
         """Add one stack per model."""
@@ -129,7 +135,7 @@ class EksStacks(TargetStacks):
                 self._foundation.stack_name(image_cache.STACK),
                 platform=self._foundation.blueprint.metadata.name,
                 pools=pools,
-                image=NodeImage(eks.version, self._foundation.blueprint.releases.bottlerocket),
+                image=self._node_image(eks),
                 vpc=self._foundation.network.vpc,
                 tags=self._foundation.tags,
                 env=self._foundation.env,

@@ -10,7 +10,9 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
+from inference_blueprints.catalog.catalogue import shipped
 from inference_blueprints.catalog.charts import Chart, charts
+from inference_blueprints.catalog.operating_system import SystemName
 from inference_blueprints.spec.types import Pool
 from inference_blueprints.targets.eks.chart_values import chart_values
 from inference_constructs.eks.kubectl_access import KubectlAccess
@@ -42,6 +44,8 @@ class PlatformStack(cdk.Stack):
         Whether a model uses an InferencePool.
     spanning_stacks
         Serving stacks that have workers across several nodes.
+    node_systems
+        Operating system of the nodes by pool.
     env
         Account and region.
     """
@@ -59,6 +63,7 @@ class PlatformStack(cdk.Stack):
         secrets_in_pods: bool,
         inference_pools: bool,
         spanning_stacks: Collection[str],
+        node_systems: Mapping[str, SystemName],
         env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env)
@@ -88,6 +93,9 @@ class PlatformStack(cdk.Stack):
             later.node.add_dependency(earlier)
         if any(pool.efa for pool in pools):
             plug_in = self._install("EfaDevicePlugin", "aws-efa-k8s-device-plugin")
+            plug_in.node.add_dependency(dynamo)
+        if any(not shipped().operating_systems[name].has_device_plugin for name in node_systems.values()):
+            plug_in = self._install("NvidiaDevicePlugin", "nvidia-device-plugin")
             plug_in.node.add_dependency(dynamo)
         if inference_pools:
             # A model's chart cannot contain the CRD: Helm installs `crds` only with the first version of a

@@ -80,6 +80,9 @@ CHECKED: dict[str, tuple[str, set[str]]] = {
         "v0.5.30",
         {"supportedInstanceLabels.keys", "supportedInstanceLabels.values", "tolerations", "resources"},
     ),
+    # NVIDIA/k8s-device-plugin v0.20.0, deployments/helm/nvidia-device-plugin/values.yaml and
+    # templates/daemonset-device-plugin.yml
+    "nvidia-device-plugin": ("0.20.0", {"affinity.nodeAffinity", "mofedEnabled", "tolerations", "resources"}),
     # ai-dynamo/dynamo, chart version 1.3.0, deploy/helm/charts/platform/values.yaml
     "dynamo-platform": (
         "1.6.0",

@@ -24,11 +24,14 @@ class Pool:
         Replicas by the accelerators of one.
     nodes
         Of the blueprint.
+    disaggregated
+        Whether as many workers do prefill as decode, and KV cache moves between them.
     """
 
     fields: dict[str, Any]
     workers: dict[int, int]
     nodes: dict[str, int]
+    disaggregated: bool = False
 
     @property
     def is_reserved(self) -> bool:
@@ -71,6 +74,12 @@ POOLS = {
     "p5-one": _pool("p5.4xlarge", workers={1: 2}),
     "p5e": _pool("p5e.48xlarge", workers={1: 6, 2: 5, 4: 2}, nodes={"max": 3}),
     "p5en": _pool("p5en.48xlarge", workers={1: 12, 4: 1}),
+    "p5en-disaggregated": Pool(
+        {"instanceTypes": ["p5en.48xlarge"], "efa": True, "availabilityZone": ZONES[0]},
+        workers={2: 2},
+        nodes={"max": 2},
+        disaggregated=True,
+    ),
     "p5en-reserved": _pool(
         "p5en.48xlarge",
         workers={4: 2},
@@ -91,10 +100,7 @@ POOLS = {
 def document() -> dict[str, Any]:
     """The blueprint: workers on every pool; the first model is mirrored to the platform's bucket."""
     deployments = [
-        {
-            "name": f"{name}-{size}",
-            "aggregated": {"pool": name, "replicas": replicas, "tensorParallelSize": size},
-        }
+        {"name": f"{name}-{size}", **_topology(pool, name, size, replicas)}
         for name, pool in POOLS.items()
         for size, replicas in pool.workers.items()
     ]
@@ -122,6 +128,13 @@ def document() -> dict[str, Any]:
             ],
         },
     }
+
+
+def _topology(pool: Pool, name: str, size: int, replicas: int) -> dict[str, Any]:
+    workers = {"pool": name, "replicas": replicas, "tensorParallelSize": size}
+    if not pool.disaggregated:
+        return {"aggregated": workers}
+    return {"disaggregated": {"prefill": workers, "decode": workers}}
 
 
 def _model(number: int, deployments: list[dict[str, Any]]) -> dict[str, Any]:

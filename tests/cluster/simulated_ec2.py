@@ -113,9 +113,13 @@ def _furnish(endpoint: str, images: dict[str, str]) -> SimulatedEc2:
 
 
 def _image_parameter(name: str, images: dict[str, str]) -> dict[str, Any]:
-    """Answer for names such as ``/aws/service/bottlerocket/aws-k8s-1.36-nvidia/x86_64/1.66.0/image_id``."""
-    _, _, _, _, variant, architecture, *_ = name.split("/")
-    image = f"{architecture} nvidia" if variant.endswith("-nvidia") else architecture
+    """Answer for the names of Bottlerocket's images, and of AL2023's for NVIDIA GPUs.
+
+    They are such as ``/aws/service/bottlerocket/aws-k8s-1.36-nvidia/x86_64/1.66.0/image_id`` and
+    ``/aws/service/eks/optimized-ami/1.36/amazon-linux-2023/x86_64/nvidia/NAME/image_id``.
+    """
+    architecture = next(part for part in name.split("/") if part in {"x86_64", "arm64"})
+    image = f"{architecture} nvidia" if "nvidia" in name else architecture
     return {"Parameter": {"Name": name, "Type": "String", "Value": images[image], "Version": 1}}
 
 

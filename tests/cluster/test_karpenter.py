@@ -78,6 +78,10 @@ def test_pods_become_nodes_of_their_pool_and_nodes_go_with_them(
             each["spec"]["replicas"] = _most_workers(pools[crowded], crowded) + 1
     wanted = sum(each["spec"]["replicas"] for each in deployments)
 
+    # Karpenter finds the image, the subnets and the security groups of each operating system.
+    classes = kubectl.get("ec2nodeclasses")
+    assert {each["spec"]["amiFamily"] for each in classes if has(each, "Ready")} == {"Bottlerocket", "AL2023"}
+
     kubectl.apply(deployments)
     kubectl.wait_until(lambda: ready_pods(kubectl, namespace) == wanted - 1, "all but one pod run")
 

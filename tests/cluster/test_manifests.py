@@ -29,6 +29,7 @@ NOT_TO_BE_HAD = {
     "dynamo-platform",
     "karpenter-crd",
     "keda",
+    "nvidia-device-plugin",
 }
 
 

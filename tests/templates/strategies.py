@@ -18,6 +18,7 @@ from inference_blueprints.catalog.catalogue import shipped
 from inference_blueprints.spec.rules.cluster import KUBERNETES_VERSIONS
 from inference_blueprints.spec.rules.purchases import CAPACITY_BLOCK_FAMILIES
 from tests.templates.batch_strategies import batches
+from tests.templates.image_strategies import FROM_SNAPSHOT, IMAGE_ACCELERATIONS, pull_where_kv_cache_moves
 from tests.templates.network_strategies import networks, vpcs
 from tests.templates.splits import WEIGHT_SHARE, split, topology
 
@@ -43,8 +44,6 @@ _ROUTERS: list[Document] = [
 
 _SIZES = (1, 2, 4, 8)
 _AMPLE_NVME_GB = 3000
-_FROM_SNAPSHOT = {"ebsSnapshot": {"id": "snap-0a1b2c3d"}}
-_IMAGE_ACCELERATIONS = [{"sociParallelPull": {}}, {"ebsSnapshot": {}}, _FROM_SNAPSHOT]
 _SHORT_WORKLOAD = {"inputTokens": 200, "outputTokens": 50, "peakRequestsPerSecond": 0.5}
 #: As many tokens as Gemma 3 makes of every image; one of them fits the shortest context above.
 _MEDIA = st.fixed_dictionaries(
@@ -171,6 +170,7 @@ def _serving(draw: Draw, region: str, zones: Sequence[str]) -> tuple[list[Docume
         section |= {"media": draw(_MEDIA)} if _may_read_images(section, entry) else {}
         models.append(draw(split(section, entry, dict(zip(names, chosen, strict=True)))))
     pools = [draw(_pools(name, *each, zones)) for name, *each in zip(names, chosen, sizes, strict=True)]
+    pull_where_kv_cache_moves(pools, models)
     if _have_nvme_to_spare(chosen, pools):
         for model in models:
             if "kvCache" in model and "vllm" in model.get("engine", {"vllm": {}}):
@@ -253,7 +253,7 @@ def _pools(
         "nodes": {"max": most} | draw(_some(min=st.integers(0, most))),
     } | draw(
         _some(
-            imageAcceleration=st.sampled_from(_IMAGE_ACCELERATIONS),
+            imageAcceleration=st.sampled_from(IMAGE_ACCELERATIONS),
             purchase=st.sampled_from(_purchases(types)),
             availabilityZone=st.sampled_from(list(zones)),
             labels=st.just({"example.com/team": "ads"}),
@@ -274,7 +274,7 @@ def _pools(
     if pool.get("efa") and "availabilityZone" in pool:
         # Roles of one deployment may be on two pools with EFA, which does not cross zones.
         pool["availabilityZone"] = zones[0]
-    if pool.get("imageAcceleration") == _FROM_SNAPSHOT:
+    if pool.get("imageAcceleration") == FROM_SNAPSHOT:
         # Weights from the Hub lie beside the images then, and not on NVMe.
         pool["disk"] = {"sizeGib": draw(st.integers(4096, 16384))}
     return pool
@@ -351,7 +351,7 @@ def _may_read_images(model: Document, entry: str) -> bool:
 def _have_nvme_to_spare(types: list[list[catalog.InstanceType]], pools: list[Document]) -> bool:
     """Whether any pool's nodes have NVMe for KV cache, whatever weights lie beside it."""
     large = all((each.local_nvme_gb or 0) >= _AMPLE_NVME_GB for pool in types for each in pool)
-    return large and all(pool.get("imageAcceleration") != _FROM_SNAPSHOT for pool in pools)
+    return large and all(pool.get("imageAcceleration") != FROM_SNAPSHOT for pool in pools)
 
 
 def _has_memory_to_spare(instance_type: catalog.InstanceType) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -40,7 +39,9 @@ def new_release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     newer = "karpenter/karpenter\n  version: 1.15.0\n  oldest: 1.14.0\n"
     charts.write_text(replaced(charts.read_text(), karpenter, newer))
     nodes = data / "nodes.json"
-    nodes.write_text(re.sub(r'"version": "[^"]*"', '"version": "v1.99.0"', nodes.read_text()))
+    document = json.loads(nodes.read_text())
+    document["bottlerocket"]["version"], document["al2023"]["version"] = "v1.99.0", "v20991231"
+    nodes.write_text(json.dumps(document))
     (data / "engines/vllm").mkdir()
     engine = json.loads((data / "engines/vllm.json").read_text())
     shutil.copy(data / "engines/vllm.json", data / f"engines/vllm/{engine['version']}.json")
@@ -78,7 +79,7 @@ def test_what_a_lock_holds_is_in_the_templates(base: dict[str, Any], tmp_path: P
     spare = {"name": "spare", "instanceTypes": ["g6e.2xlarge"], "nodes": {"max": 1}}
     base["spec"]["pools"] = [*base["spec"]["pools"], spare]
     mine.write_text(yaml.safe_dump(base))
-    held = {"spare": NodeImage("1.34", "v1.50.0")}
+    held = {"spare": NodeImage("1.34", "v1.50.0", "v20261119")}
     add_ons = {"coredns": "v1.12.0-eksbuild.2"}
     lock_path(mine).write_text(lock_text(Lock(release="0.1.0", add_ons=add_ons, held_pools=held)))
     templates = write_templates(mine, tmp_path / "cdk.out")

@@ -12,20 +12,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from inference_blueprints.catalog import InstanceType, catalogue, placement
+from inference_blueprints.catalog import InstanceType, placement
 from inference_blueprints.catalog.addresses import PODS_PER_NODE
 from inference_blueprints.catalog.efa import efa_layout, efa_layouts_are_one
 from inference_blueprints.catalog.image_cache import DATA_DEVICE, INITIALIZATION_MIB_PER_SECOND
+from inference_blueprints.catalog.operating_system import KUBE_RESERVED_MIB, OperatingSystem
 from inference_blueprints.catalog.releases import NodeImage
 from inference_blueprints.catalog.volumes import (
     FREE_GP3_OPERATIONS,
     OPERATIONS_PER_MIB_PER_SECOND,
     gp3_mib_per_second,
 )
-from inference_constructs.capacity import bottlerocket
+from inference_constructs.capacity import al2023, bottlerocket
 
 Manifest = dict[str, Any]
 
+_ROOT_DEVICE = "/dev/xvda"
 #: Device resource of GPUs that need a separate node image with their driver.
 _NVIDIA = "nvidia.com/gpu"
 
@@ -56,6 +58,8 @@ class PoolProperties:
         Name of the NodePool and its node class, and value of the pool label.
     instance_types
         Instance types of one architecture, all with the same accelerator or all without one.
+    system
+        Operating system of the nodes.
     image
         Image that nodes boot. It is pinned, because Karpenter replaces nodes whose image changes.
     capacity_types
@@ -83,6 +87,7 @@ class PoolProperties:
 
     name: str
     instance_types: Sequence[InstanceType]
+    system: OperatingSystem
     image: NodeImage
     capacity_types: Sequence[str]
     max_nodes: int
@@ -136,14 +141,10 @@ def node_class(pool: PoolProperties, nodes: NodeProperties) -> Manifest:
         Properties that all nodes share.
     """
     groups = [*nodes.security_group_ids, *(nodes.efa_security_group_ids if pool.efa else ())]
+    on_al2023 = pool.system.name == "al2023"
     specification = {
-        "amiFamily": "Bottlerocket",
-        "amiSelectorTerms": [{"ssmParameter": _image_parameter(pool)}],
-        "blockDeviceMappings": [
-            _volume("/dev/xvda", catalogue.shipped().bottlerocket.root_volume_gib),
-            _volume(DATA_DEVICE, pool.disk_gib, **_image_volume(pool)),
-        ],
-        "kubelet": {"maxPods": PODS_PER_NODE},
+        "amiFamily": pool.system.ami_family,
+        **(_al2023(pool) if on_al2023 else _bottlerocket(pool)),
         "metadataOptions": {
             "httpEndpoint": "enabled",
             "httpPutResponseHopLimit": 1,
@@ -153,7 +154,7 @@ def node_class(pool: PoolProperties, nodes: NodeProperties) -> Manifest:
         "securityGroupSelectorTerms": [{"id": group} for group in groups],
         "subnetSelectorTerms": [{"id": subnet} for subnet in nodes.subnet_ids],
         "tags": dict(nodes.tags),
-        "userData": bottlerocket.settings(efa=pool.efa),
+        "userData": al2023.user_data() if on_al2023 else bottlerocket.settings(efa=pool.efa),
         **_network_interfaces(pool),
     }
     if pool.uses_instance_store:
@@ -165,6 +166,31 @@ def node_class(pool: PoolProperties, nodes: NodeProperties) -> Manifest:
         "kind": "EC2NodeClass",
         "metadata": {"name": pool.name},
         "spec": specification,
+    }
+
+
+def _bottlerocket(pool: PoolProperties) -> Manifest:
+    """Return image, volumes and kubelet's settings of Bottlerocket, which has a second volume for data."""
+    nvidia = _accelerator_resource(pool) == _NVIDIA
+    parameter = bottlerocket.image_parameter(pool.image, pool.instance_types[0].architecture, nvidia=nvidia)
+    return {
+        "amiSelectorTerms": [{"ssmParameter": parameter}],
+        "blockDeviceMappings": [
+            _volume(_ROOT_DEVICE, pool.system.root_volume_gib),
+            _volume(DATA_DEVICE, pool.disk_gib, **_image_volume(pool)),
+        ],
+        "kubelet": {"maxPods": PODS_PER_NODE},
+    }
+
+
+def _al2023(pool: PoolProperties) -> Manifest:
+    """Return image, volumes and kubelet's settings of AL2023, which has one volume for itself and data."""
+    parameter = al2023.image_parameter(pool.image, pool.instance_types[0].architecture)
+    size_gib = pool.system.root_volume_gib + pool.disk_gib
+    return {
+        "amiSelectorTerms": [{"ssmParameter": parameter}],
+        "blockDeviceMappings": [_volume(_ROOT_DEVICE, size_gib, **_image_volume(pool))],
+        "kubelet": {"kubeReserved": {"memory": f"{KUBE_RESERVED_MIB}Mi"}, "maxPods": PODS_PER_NODE},
     }
 
 
@@ -259,12 +285,14 @@ def _disruption(pool: PoolProperties) -> Manifest:
 
 
 def _labels(pool: PoolProperties) -> dict[str, str]:
-    """Return labels for the pods of the pool and for the EFA device plug-in."""
+    """Return labels for the pods of the pool and for the device plug-ins."""
     labels = dict(pool.labels)
     if pool.labelled:
         labels[placement.POOL_LABEL] = pool.name
     if pool.efa:
         labels[placement.EFA_LABEL] = placement.EFA_LABEL_VALUE
+    if not pool.system.has_device_plugin:
+        labels[placement.DEVICE_PLUGIN_LABEL] = placement.DEVICE_PLUGIN_LABEL_VALUE
     return labels
 
 
@@ -311,12 +339,6 @@ def _requirements(pool: PoolProperties) -> list[Manifest]:
     if pool.availability_zone:
         requirements["topology.kubernetes.io/zone"] = [pool.availability_zone]
     return [{"key": key, "operator": "In", "values": values} for key, values in requirements.items()]
-
-
-def _image_parameter(pool: PoolProperties) -> str:
-    """Return the Systems Manager parameter with the ID of the pool's image."""
-    nvidia = _accelerator_resource(pool) == _NVIDIA
-    return bottlerocket.image_parameter(pool.image, pool.instance_types[0].architecture, nvidia=nvidia)
 
 
 def _accelerator_resource(pool: PoolProperties) -> str:

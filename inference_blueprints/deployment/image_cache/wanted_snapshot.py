@@ -82,7 +82,7 @@ def _node_image(blueprint: Blueprint, pool: str) -> NodeImage:
     eks, releases = blueprint.spec.cluster.eks, blueprint.releases
     if eks is None:
         raise UserError("snapshots of images need EKS nodes, and the blueprint has no cluster.eks")
-    return releases.held_pools.get(pool, NodeImage(eks.version, releases.bottlerocket))
+    return releases.node_image(pool, eks.version)
 
 
 def _wanted(pool: Pool, plan: ServingPlan, image: NodeImage) -> WantedSnapshot:

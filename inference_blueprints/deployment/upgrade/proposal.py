@@ -168,8 +168,12 @@ def _held_pools(
 ) -> dict[str, NodeImage]:
     """Return the node images of the pools that are held, if they differ from the new one."""
     eks = blueprint.spec.cluster.eks
-    new = NodeImage(eks.version if eks else old_version, blueprint.releases.bottlerocket)
-    former = NodeImage(old_version, old.bottlerocket if old and old.bottlerocket else new.bottlerocket)
+    releases = blueprint.releases
+    new = NodeImage(eks.version if eks else old_version, releases.bottlerocket, releases.al2023)
+    former = replace(new, kubernetes=old_version)
+    if old:
+        systems = {"bottlerocket": old.bottlerocket, "al2023": old.al2023}
+        former = replace(former, **{name: release for name, release in systems.items() if release})
     held = {
         pool.name: old.held_pools.get(pool.name, former) if old else former
         for pool in blueprint.spec.pools

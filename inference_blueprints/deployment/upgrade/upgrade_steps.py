@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from inference_blueprints.catalog.catalogue import shipped
 from inference_blueprints.deployment.upgrade.proposal import Proposal
+from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.lock.differences import HELD_POOL, Change
 
 
@@ -37,8 +39,13 @@ def _pool_steps(proposal: Proposal, changes: Sequence[Change], *, is_new_minor: 
     released = {
         change.part.removeprefix(HELD_POOL) for change in changes if change.part.startswith(HELD_POOL)
     }
-    all_change = is_new_minor or bool(_parts(changes, "Bottlerocket"))
-    following = [name for name in proposal.pools if all_change or name in released]
+    changed = {
+        system.name for system in shipped().operating_systems.values() if _parts(changes, system.ami_family)
+    }
+    systems = build_plan(proposal.blueprint).node_systems
+    following = [
+        name for name in proposal.pools if is_new_minor or systems[name] in changed or name in released
+    ]
     if following:
         yield (
             f"nodes of {', '.join(following)}: Karpenter replaces them, one at a time per pool "

@@ -79,6 +79,21 @@ def _total_used(totals: Totals) -> str:
     return usd_at_least(totals.usd_per_hour_used, is_partial=bool(totals.without_used))
 
 
+def node_images(summary: PlanSummary) -> TextTable:
+    paired = [pool.name for pool in summary.pools if pool.pairs_efa_with_gpus]
+    reason = (
+        f"The workers on {', '.join(paired)} move KV cache over EFA and use a part of a node. On AL2023 they "
+        "get the EFA interfaces beside their GPUs."
+    )
+    return TextTable(
+        "Node images",
+        ("pool",),
+        ("operating system",),
+        tuple((pool.name, pool.node_image) for pool in summary.pools),
+        (reason,) if paired else (),
+    )
+
+
 def processes(summary: PlanSummary) -> TextTable:
     return TextTable(
         "Processes",

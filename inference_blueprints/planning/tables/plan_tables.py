@@ -20,6 +20,7 @@ def plan_tables(summary: PlanSummary) -> list[TextTable]:
     """Return the tables that have rows, in reading order."""
     builders: Sequence[Callable[[PlanSummary], TextTable]] = (
         node_tables.pools,
+        node_tables.node_images,
         month_table.month,
         node_tables.processes,
         node_tables.memory,

@@ -14,6 +14,7 @@ from inference_blueprints.serving.checks.host_cache_checks import host_cache_fin
 from inference_blueprints.serving.checks.media_checks import media_findings
 from inference_blueprints.serving.checks.memory_argument_checks import memory_argument_findings
 from inference_blueprints.serving.checks.memory_checks import memory_findings
+from inference_blueprints.serving.checks.node_system_checks import node_system_findings
 from inference_blueprints.serving.checks.objective_checks import objective_findings
 from inference_blueprints.serving.checks.parallelism_checks import parallelism_findings
 from inference_blueprints.serving.checks.parser_checks import parser_findings
@@ -45,6 +46,7 @@ def serving_findings(blueprint: spec.Blueprint) -> Iterator[Finding]:
         Errors and warnings, in the order of the blueprint.
     """
     yield from findings_of(SUPPORT_CHECKS, blueprint)
+    yield from decidable(node_system_findings, blueprint)
     for index, _ in usable(blueprint.spec.models):
         yield from decidable(partial(_model_findings, index=index), blueprint)
 

@@ -5,18 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from inference_blueprints.catalog import InstanceType, placement
-from inference_blueprints.catalog.addresses import PODS_PER_NODE
 from inference_blueprints.catalog.efa import efa_share
+from inference_blueprints.catalog.operating_system import KUBE_RESERVED_MIB
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import Toleration
 
 # Karpenter subtracts this share of a type's memory before it checks whether a pod fits
 # (`vmMemoryOverheadPercent`, karpenter.sh documentation, "Settings").
 _VM_MEMORY_OVERHEAD = 0.075
-# kubelet's reservation on Bottlerocket: 255 MiB, plus 11 MiB for each pod of the configured pod limit,
-# regardless of the type's interfaces (Karpenter's `kubeReservedResources` computes the same).
-_KUBE_RESERVED_MIB = 255
-_KUBE_RESERVED_MIB_PER_POD = 11
 # kubelet's default hard eviction threshold, `memory.available<100Mi`.
 _EVICTION_MIB = 100
 # Memory for vpc-cni, kube-proxy, the pod identity agent, the node monitoring agent and a log shipper.
@@ -45,9 +41,8 @@ def replicas_per_node(instance_type: InstanceType, accelerators: int) -> int:
 
 def node_capacity(instance_type: InstanceType) -> NodeShare:
     """Return the resources for all replicas of a node together, after the system and the daemon sets."""
-    kube_reserved = _KUBE_RESERVED_MIB + _KUBE_RESERVED_MIB_PER_POD * PODS_PER_NODE
     usable_mib = instance_type.memory_mib * (1 - _VM_MEMORY_OVERHEAD)
-    usable_mib -= kube_reserved + _EVICTION_MIB + _DAEMON_SETS_MIB
+    usable_mib -= KUBE_RESERVED_MIB + _EVICTION_MIB + _DAEMON_SETS_MIB
     return NodeShare(instance_type.vcpu - _DAEMON_SETS_AND_KUBELET_CPU, int(usable_mib))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from inference_blueprints.catalog.operating_system import SystemName
 from inference_blueprints.serving.types.constraints import Name, Positive
 from inference_blueprints.serving.types.process import Process
 from inference_blueprints.serving.types.values import EnvironmentValue
@@ -183,9 +184,12 @@ class ServingPlan:
     ----------
     models
         The models in the blueprint's order.
+    node_systems
+        Operating system of the nodes by pool.
     """
 
     models: tuple[ModelPlan, ...] = field(default_factory=tuple)
+    node_systems: Mapping[str, SystemName] = field(default_factory=dict)
 
     @property
     def environments(self) -> Iterator[Mapping[str, EnvironmentValue]]:

@@ -48,7 +48,7 @@ def differences(old: Lock | None, new: Lock) -> list[Change]:
 
 def _pins(lock: Lock) -> dict[str, str]:
     """Return everything that a lock pins, by component."""
-    single = {"Kubernetes": lock.kubernetes, "Bottlerocket": lock.bottlerocket}
+    single = {"Kubernetes": lock.kubernetes, "Bottlerocket": lock.bottlerocket, "AL2023": lock.al2023}
     return {
         **{part: version for part, version in single.items() if version},
         **{f"add-on {name}": version for name, version in lock.add_ons.items()},
@@ -56,7 +56,7 @@ def _pins(lock: Lock) -> dict[str, str]:
         **_versions("engine", lock.engines),
         **{f"model {asked}": commit for asked, commit in lock.models.items()},
         **{
-            f"{HELD_POOL}{name}": f"{image.kubernetes}, {image.bottlerocket}"
+            f"{HELD_POOL}{name}": f"{image.kubernetes}, {image.bottlerocket}, {image.al2023}"
             for name, image in lock.held_pools.items()
         },
     }

@@ -42,8 +42,8 @@ class Lock:
         Version of this library that wrote it.
     kubernetes
         Version of the blueprint's cluster; None if it has no cluster.
-    bottlerocket
-        Release of the nodes' operating system.
+    bottlerocket, al2023
+        Releases of the nodes' operating systems. A lock of an earlier release has no ``al2023``.
     add_ons
         Version by EKS add-on, if known.
     charts
@@ -59,6 +59,7 @@ class Lock:
     release: str
     kubernetes: str | None = None
     bottlerocket: str | None = None
+    al2023: str | None = None
     add_ons: Mapping[str, str] = field(default_factory=dict)
     charts: Mapping[str, Pin] = field(default_factory=dict)
     engines: Mapping[str, Pin] = field(default_factory=dict)
@@ -112,6 +113,7 @@ def lock_of(written: Blueprint, releases: Releases, commits: Mapping[str, str]) 
         release=version("inference-blueprints"),
         kubernetes=spec.cluster.eks.version if spec.cluster.eks else None,
         bottlerocket=releases.bottlerocket,
+        al2023=releases.al2023,
         add_ons={name: known for name, known in sorted(releases.add_ons.items()) if known},
         charts={name: Pin(chart.version, chart.digest) for name, chart in releases.registry_charts.items()},
         engines={name: Pin(releases.engine(name).version, releases.engine(name).digest) for name in engines},

@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
-from inference_blueprints.catalog.releases import NodeImage
+from inference_blueprints.catalog.operating_system import SystemName
+from inference_blueprints.catalog.releases import NodeImage, shipped_releases
 from inference_blueprints.errors import BlueprintError, Problem
 from inference_blueprints.spec import composer, formats, source
 from inference_blueprints.spec.document import INVALID, Document, FileKind
@@ -31,7 +33,8 @@ _COMMIT_FORM = "a commit, 40 hexadecimal digits"
 _KUBERNETES = re.compile(formats.KUBERNETES_VERSION)
 _KUBERNETES_FORM = formats.DESCRIPTIONS[formats.KUBERNETES_VERSION]
 _PIN_KEYS = ("version", "digest")
-_IMAGE_KEYS = ("kubernetes", "bottlerocket")
+_SYSTEM_KEYS = get_args(SystemName)
+_IMAGE_KEYS = ("kubernetes", *_SYSTEM_KEYS)
 _KEYS = (
     *("apiVersion", "kind", "release", "kubernetes", "nodes"),
     *("addOns", "charts", "engines", "heldPools", "models"),
@@ -118,16 +121,18 @@ class _Reader:
                     f"got {quote(got)}, this release supports {quote(only)}; use the release that wrote it"
                 )
                 self._report((key,), message)
-        self._no_others(("nodes",), ("bottlerocket",))
+        self._no_others(("nodes",), _SYSTEM_KEYS)
+        al2023 = self._text(("nodes", "al2023"), _VERSION, _VERSION_FORM)
         return Lock(
             release=self._text(("release",), _VERSION, _VERSION_FORM, needed=True) or "",
             kubernetes=self._text(("kubernetes",), _KUBERNETES, _KUBERNETES_FORM),
             bottlerocket=self._text(("nodes", "bottlerocket"), _VERSION, _VERSION_FORM),
+            al2023=al2023,
             add_ons=self._texts("addOns", _VERSION, _VERSION_FORM),
             charts=dict(self._pins("charts")),
             engines=dict(self._pins("engines")),
             models=self._texts("models", COMMIT, _COMMIT_FORM),
-            held_pools=dict(self._images("heldPools")),
+            held_pools=dict(self._images("heldPools", al2023 or shipped_releases().al2023)),
         )
 
     def _texts(self, section: str, form: re.Pattern[str], form_text: str) -> dict[str, str]:
@@ -144,14 +149,15 @@ class _Reader:
             if version is not None:
                 yield name, Pin(version, digest)
 
-    def _images(self, section: str) -> Iterator[tuple[str, NodeImage]]:
-        """Yield the node image by pool."""
+    def _images(self, section: str, al2023: str) -> Iterator[tuple[str, NodeImage]]:
+        """Yield the node image by pool. In a lock of an earlier release, it has the lock's AL2023."""
         for name in self._names((section,)):
             self._no_others((section, name), _IMAGE_KEYS)
             kubernetes = self._text((section, name, "kubernetes"), _KUBERNETES, _KUBERNETES_FORM, needed=True)
             release = self._text((section, name, "bottlerocket"), _VERSION, _VERSION_FORM, needed=True)
+            own = self._text((section, name, "al2023"), _VERSION, _VERSION_FORM)
             if kubernetes is not None and release is not None:
-                yield name, NodeImage(kubernetes, release)
+                yield name, NodeImage(kubernetes, release, own or al2023)
 
     def _text(
         self, path: DocumentPath, form: re.Pattern[str], form_text: str, *, needed: bool = False

@@ -39,9 +39,8 @@ def _lines(lock: Lock) -> Iterator[str]:
     yield f"release: {_quoted(lock.release)}"
     if lock.kubernetes:
         yield f"kubernetes: {_quoted(lock.kubernetes)}"
-    if lock.bottlerocket:
-        yield "nodes:"
-        yield f"  bottlerocket: {_quoted(lock.bottlerocket)}"
+    systems = {"bottlerocket": lock.bottlerocket, "al2023": lock.al2023}
+    yield from _section("nodes", {name: _quoted(release) for name, release in systems.items() if release})
     yield from _section("addOns", {name: _quoted(version) for name, version in lock.add_ons.items()})
     yield from _section("charts", {name: _pin(pin) for name, pin in lock.charts.items()})
     yield from _section("engines", {name: _pin(pin) for name, pin in lock.engines.items()})
@@ -61,7 +60,8 @@ def _pin(pin: Pin) -> str:
 
 
 def _image(image: NodeImage) -> str:
-    return f"{{kubernetes: {_quoted(image.kubernetes)}, bottlerocket: {_quoted(image.bottlerocket)}}}"
+    systems = f"bottlerocket: {_quoted(image.bottlerocket)}, al2023: {_quoted(image.al2023)}"
+    return f"{{kubernetes: {_quoted(image.kubernetes)}, {systems}}}"
 
 
 def _quoted(text: str) -> str:

@@ -26,6 +26,7 @@ def locked_releases(lock: Lock) -> Releases:
     own = shipped_releases()
     return Releases(
         bottlerocket=lock.bottlerocket or own.bottlerocket,
+        al2023=lock.al2023 or own.al2023,
         charts={name: _chart(chart, lock.charts.get(name)) for name, chart in own.charts.items()},
         engines={name: _engine(engine, lock.engines.get(name)) for name, engine in own.engines.items()},
         add_ons={**own.add_ons, **lock.add_ons},
@@ -86,11 +87,13 @@ def unserved(lock: Lock, document: Document, upgrade: str) -> Iterator[Problem]:
 
 def _ranges(lock: Lock, own: Releases) -> Iterator[tuple[Path, str, str, str]]:
     """Yield place, version, and the oldest and newest supported version."""
-    oldest, newest = shipped().bottlerocket.oldest, own.bottlerocket
-    if lock.bottlerocket:
-        yield ("nodes", "bottlerocket"), lock.bottlerocket, oldest, newest
-    for name, image in lock.held_pools.items():
-        yield ("heldPools", name, "bottlerocket"), image.bottlerocket, oldest, newest
+    for system in shipped().operating_systems.values():
+        release = {"bottlerocket": lock.bottlerocket, "al2023": lock.al2023}[system.name]
+        if release:
+            yield ("nodes", system.name), release, system.oldest, system.version
+        for name, image in lock.held_pools.items():
+            place = ("heldPools", name, system.name)
+            yield place, image.release_of(system.name), system.oldest, system.version
     for name, pin in lock.charts.items():
         chart = own.registry_charts.get(name)
         if chart:

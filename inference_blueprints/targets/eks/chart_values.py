@@ -53,6 +53,8 @@ def _environment() -> jinja2.Environment:
     environment.globals.update(
         efa_label=placement.EFA_LABEL,
         efa_label_value=placement.EFA_LABEL_VALUE,
+        device_plugin_label=placement.DEVICE_PLUGIN_LABEL,
+        device_plugin_label_value=placement.DEVICE_PLUGIN_LABEL_VALUE,
     )
     return environment
 

@@ -236,7 +236,7 @@ def test_what_is_wanted_is_what_the_plan_says() -> None:
 
 def test_a_pool_that_a_lock_holds_needs_what_its_nodes_boot() -> None:
     blueprint = parse_blueprint(document(imageAcceleration={"ebsSnapshot": {}}), "a.yaml").blueprint
-    held = {"l40s": NodeImage("1.34", "v1.60.0")}
+    held = {"l40s": NodeImage("1.34", "v1.60.0", "v20261119")}
     blueprint = blueprint.with_releases(replace(blueprint.releases, held_pools=held))
     [wanted] = wanted_snapshots(blueprint, build_plan(blueprint))
     assert wanted.bottlerocket == "aws-k8s-1.34/v1.60.0"

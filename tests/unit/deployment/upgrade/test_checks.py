@@ -196,7 +196,7 @@ def test_credentials_of_another_account(file: Path, cluster: MakeCluster) -> Non
 
 def test_a_held_pool_that_would_be_too_old(file: Path, cluster: MakeCluster) -> None:
     cluster()
-    held = {"l40s": NodeImage("1.32", "v1.50.0")}
+    held = {"l40s": NodeImage("1.32", "v1.50.0", "v20261119")}
     file.write_text(
         file.read_text().replace(
             "  models:\n", "  - {name: spare, instanceTypes: [g6e.2xlarge], nodes: {max: 1}}\n  models:\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from inference_blueprints.loading import load_blueprint
 from inference_blueprints.spec.lock.differences import Change
 from inference_blueprints.spec.lock.lock import Lock, Pin, lock_path
 from inference_blueprints.spec.lock.lock_writer import lock_text
+from inference_blueprints.spec.shipped import shipped
 from tests.unit.deployment.upgrade.conftest import MakeCluster
 from tests.unit.deployment.upgrade.fake_eks import insight
 from tests.unit.deployment.upgrade.support import proposed, result, seen
@@ -164,9 +166,9 @@ def test_pools_that_are_not_named_stay_until_they_are(file: Path, cluster: MakeC
     eks = cluster()
     with_two_pools(file)
     keep_lock(load_blueprint(str(file)), file)
-    own = shipped_releases().bottlerocket
+    own = shipped_releases()
     first = proposed(file, "1.36", "l40s")
-    assert first.new.held_pools == {"spare": NodeImage("1.35", own)}
+    assert first.new.held_pools == {"spare": NodeImage("1.35", own.bottlerocket, own.al2023)}
     assert [step.partition(":")[0] for step in steps(first)][-2:] == ["nodes of l40s", "held"]
     first.write()
     # What is locked and deployed in between leaves it as it is.
@@ -175,7 +177,7 @@ def test_pools_that_are_not_named_stay_until_they_are(file: Path, cluster: MakeC
     assert load_blueprint(str(file)).blueprint.releases.held_pools == first.new.held_pools
 
     second = proposed(file, None, "spare")
-    assert second.changes == [Change("held pool spare", f"1.35, {own}", None)]
+    assert second.changes == [Change("held pool spare", f"1.35, {own.bottlerocket}, {own.al2023}", None)]
     assert [step.partition(":")[0] for step in steps(second)] == ["nodes of spare"]
     second.write()
     assert proposed(file).changes == []
@@ -184,11 +186,30 @@ def test_pools_that_are_not_named_stay_until_they_are(file: Path, cluster: MakeC
 def test_without_pools_named_all_follow(file: Path, cluster: MakeCluster) -> None:
     cluster()
     with_two_pools(file)
-    held = {"spare": NodeImage("1.34", "v1.50.0")}
+    held = {"spare": NodeImage("1.34", "v1.50.0", "v20261119")}
     lock_path(file).write_text(lock_text(Lock(release="0.1.0", kubernetes="1.35", held_pools=held)))
     upgrade = proposed(file)
     assert upgrade.new.held_pools == {}
     assert [step.partition(":")[0] for step in steps(upgrade)] == ["nodes of spare"]
+
+
+@pytest.mark.parametrize(
+    ("system", "part", "following"), [("al2023", "AL2023", "h200"), ("bottlerocket", "Bottlerocket", "spare")]
+)
+def test_a_newer_operating_system_replaces_the_nodes_that_boot_it(
+    file: Path, cluster: MakeCluster, system: str, part: str, following: str
+) -> None:
+    cluster()
+    text = shipped()["p5en-disaggregated"].read_text()
+    spare = "  - {name: spare, instanceTypes: [g6e.2xlarge], nodes: {max: 2}}\n"
+    file.write_text(text.replace("  pools:\n", f"  pools:\n{spare}"))
+    keep_lock(load_blueprint(str(file)), file)
+    lock = load_blueprint(str(file)).lock
+    assert lock is not None
+    lock_path(file).write_text(lock_text(replace(lock, **{system: "v1.47.0"})))
+    upgrade = proposed(file)
+    assert [change.part for change in upgrade.changes] == [part]
+    assert [step.partition(":")[0] for step in steps(upgrade)] == [f"nodes of {following}"]
 
 
 def test_a_pool_that_there_is_not(file: Path, cluster: MakeCluster) -> None:

@@ -29,11 +29,12 @@ FULL = Lock(
     release="0.1.0",
     kubernetes="1.35",
     bottlerocket="v1.50.0",
+    al2023="v20261119",
     add_ons={"coredns": "v1.12.4-eksbuild.1"},
     charts={"karpenter": Pin("1.14.1", DIGEST)},
     engines={"vllm": Pin("1.6.1", DIGEST)},
     models={"Qwen/Qwen3-8B@main": COMMIT},
-    held_pools={"l40s": NodeImage("1.34", "v1.47.0")},
+    held_pools={"l40s": NodeImage("1.34", "v1.47.0", "v20261119")},
 )
 
 
@@ -71,7 +72,7 @@ def test_what_the_lock_holds_is_what_runs(blueprint: Path) -> None:
     loaded = locked(blueprint, FULL)
     releases = loaded.blueprint.releases
     assert releases.bottlerocket == "v1.50.0"
-    assert releases.held_pools == {"l40s": NodeImage("1.34", "v1.47.0")}
+    assert releases.held_pools == {"l40s": NodeImage("1.34", "v1.47.0", "v20261119")}
     assert releases.add_ons["coredns"] == "v1.12.4-eksbuild.1"
     assert (releases.charts["karpenter"].version, releases.charts["karpenter"].digest) == ("1.14.1", DIGEST)
     model, *_ = build_plan(loaded.blueprint).models
@@ -85,6 +86,16 @@ def test_what_the_lock_does_not_hold_is_this_release_s(blueprint: Path) -> None:
     releases = locked(blueprint, Lock(release="0.1.0")).blueprint.releases
     assert releases == shipped_releases()
     assert set(releases.add_ons) == set(ADD_ONS)
+
+
+def test_a_held_pool_of_an_earlier_lock_gets_the_al2023_of_the_lock(blueprint: Path) -> None:
+    text = lock_text(FULL).replace(', al2023: "v20261119"', "")
+    assert parse_lock(text, "a.lock.yaml").lock == FULL
+    before = text.replace('  al2023: "v20261119"\n', "")
+    lock = parse_lock(before, "a.lock.yaml").lock
+    assert (lock.al2023, lock.held_pools["l40s"].al2023) == (None, shipped_releases().al2023)
+    problem, *_ = problems(blueprint, text.replace("v20261119", "v20260101"))
+    assert "nodes.al2023: got 'v20260101', this release supports 'v20261119'" in problem
 
 
 def test_a_commit_holds_only_for_what_was_asked(blueprint: Path) -> None:
@@ -124,7 +135,7 @@ colour: red
 """
     assert problems(blueprint, text) == [
         '4:13: kubernetes: got 1.35, expected a Kubernetes version in quotes such as "1.35"',
-        "5:9: nodes.botlerocket: is an unknown key, the only key is 'bottlerocket'; "
+        "5:9: nodes.botlerocket: is an unknown key, keys are 'bottlerocket', 'al2023'; "
         "did you mean 'bottlerocket'?",
         "6:1: addOns: got a list, expected a mapping",
         "8:24: charts.karpenter.version: got 'newest', expected a version such as v1.66.0",
@@ -173,7 +184,8 @@ def test_what_this_release_cannot_run_is_shown_at_once_with_what_to_do(blueprint
         FULL,
         release="0.9.0",
         bottlerocket="v1.40.0",
-        held_pools={"l40s": NodeImage("1.34", "v1.41.0")},
+        al2023="v20260102",
+        held_pools={"l40s": NodeImage("1.34", "v1.41.0", "v20260101")},
         add_ons={"cordns": "v1"},
         charts={"karpenter": Pin("0.9.0"), "karpentr": Pin("1.0.0")},
         engines={"vllm": Pin("9.9.9"), "vlm": Pin("1.0")},
@@ -182,12 +194,14 @@ def test_what_this_release_cannot_run_is_shown_at_once_with_what_to_do(blueprint
     starts = [line.split("; ")[0].split(": ", 1)[1] for line in found]
     assert [line.partition(",")[0] for line in starts] == [
         "nodes.bottlerocket: got 'v1.40.0'",
+        "nodes.al2023: got 'v20260102'",
         "addOns.cordns: is unknown",
         "charts.karpenter.version: got '0.9.0'",
         "charts.karpentr: is unknown",
         "engines.vllm.version: got '9.9.9'",
         "engines.vlm: is unknown",
         "heldPools.l40s.bottlerocket: got 'v1.41.0'",
+        "heldPools.l40s.al2023: got 'v20260101'",
     ]
     remedy = f"run `blueprints upgrade {blueprint}` to pin other versions, or use release 0.9.0"
     assert all(remedy in line for line in found)

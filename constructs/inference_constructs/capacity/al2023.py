@@ -1,0 +1,70 @@
+"""Settings of Amazon Linux 2023 for nodes with NVIDIA GPUs and EFA that pull large images.
+
+nodeadm configures the node from user data (https://awslabs.github.io/amazon-eks-ami/nodeadm/). The settings
+are those of `bottlerocket` in its form. Files in comments are those of awslabs/amazon-eks-ami.
+"""
+
+from __future__ import annotations
+
+from inference_blueprints.catalog.releases import NodeImage
+
+#: Containers' limit of locked memory, in bytes: a pebibyte, more than any instance has. nodeadm reads numbers
+#: as 64-bit floats (``nodeadm/internal/util/merge.go``), so the value that means "unlimited" would change.
+_LOCKED_MEMORY_BYTES = 2**50
+
+#: FastImagePull is SOCI parallel pull, with the numbers that `bottlerocket` sets
+#: (``nodeadm/internal/containerd/snapshotter/soci-snapshotter.config.toml``). nodeadm replaces the list of
+#: limits as a whole, so it repeats nodeadm's own limit of open files
+#: (``nodeadm/internal/containerd/base-runtime-spec.json``).
+_NODE_CONFIG = f"""\
+apiVersion: node.eks.aws/v1alpha1
+kind: NodeConfig
+spec:
+  featureGates:
+    FastImagePull: true
+  containerd:
+    baseRuntimeSpec:
+      process:
+        rlimits:
+        - {{type: RLIMIT_NOFILE, soft: 65536, hard: 1048576}}
+        - {{type: RLIMIT_MEMLOCK, soft: {_LOCKED_MEMORY_BYTES}, hard: {_LOCKED_MEMORY_BYTES}}}
+"""
+
+#: EFA's installer, which the image's build runs, can reserve huge pages (its package efa-config;
+#: awslabs/libfabric-ci-scripts#122). No pod of this library requests them, and Karpenter counts their memory
+#: as free. cloud-init runs the script before nodeadm starts kubelet
+#: (``templates/al2023/runtime/rootfs/etc/systemd/system/nodeadm-run.service``), so kubelet sees none.
+_SCRIPT = """\
+#!/bin/bash
+set -o errexit
+echo "vm.nr_hugepages = 0" > /etc/sysctl.d/99-inference-blueprints.conf
+sysctl --load /etc/sysctl.d/99-inference-blueprints.conf
+"""
+
+
+def image_parameter(image: NodeImage, architecture: str) -> str:
+    """Return the Systems Manager parameter in which AWS publishes the ID of the image for NVIDIA GPUs.
+
+    Karpenter's alias would follow the version of the control plane. The parameter contains the Kubernetes
+    version, so nodes change only when their pool does. The alias resolves to the same parameters
+    (pkg/providers/amifamily/al2023.go in Karpenter).
+
+    Parameters
+    ----------
+    image
+        Version of Kubernetes and release of AL2023.
+    architecture
+        ``amd64`` or ``arm64``.
+    """
+    machine = "x86_64" if architecture == "amd64" else architecture
+    variant = f"/aws/service/eks/optimized-ami/{image.kubernetes}/amazon-linux-2023/{machine}/nvidia"
+    return f"{variant}/amazon-eks-node-al2023-{machine}-nvidia-{image.kubernetes}-{image.al2023}/image_id"
+
+
+def user_data() -> str:
+    """Return the user data of nodes: a MIME document, to which Karpenter adds its own NodeConfig."""
+    parts = {"application/node.eks.aws": _NODE_CONFIG, 'text/x-shellscript; charset="us-ascii"': _SCRIPT}
+    lines = ["MIME-Version: 1.0", 'Content-Type: multipart/mixed; boundary="//"', ""]
+    for content_type, content in parts.items():
+        lines += ["--//", f"Content-Type: {content_type}", "", content]
+    return "\n".join([*lines, "--//--", ""])

@@ -1,0 +1,39 @@
+"""Checks that an operating system has what each pool needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from inference_blueprints.errors import Finding
+from inference_blueprints.serving.node_systems import paired_workers, pool_system
+from inference_blueprints.spec import types as spec
+from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.wording import listing
+
+
+def node_system_findings(blueprint: spec.Blueprint) -> Iterator[Finding]:
+    """Check the pools.
+
+    Parameters
+    ----------
+    blueprint
+        A blueprint with valid types. Its references may be invalid.
+
+    Yields
+    ------
+    Finding
+        An error for each pool whose needs no operating system meets.
+    """
+    workers: dict[str, list[str]] = {}
+    for each in paired_workers(blueprint):
+        workers.setdefault(each.pool.name, []).append(f"{each.model.name}/{each.label}")
+    for index, pool in usable(blueprint.spec.pools):
+        if pool_system(pool, paired=pool.name in workers):
+            continue
+        message = (
+            f"got 'ebsSnapshot', and the workers {listing(workers[pool.name])} move KV cache over EFA on a "
+            "part of a node; they need AL2023, which gives a pod the EFA interfaces beside its GPUs, and "
+            "AL2023 cannot start from a snapshot; set 'sociParallelPull: {}', or give each worker all "
+            "GPUs of a node"
+        )
+        yield Finding(("spec", "pools", index, "imageAcceleration"), message)

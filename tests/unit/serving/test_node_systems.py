@@ -1,0 +1,85 @@
+"""The operating system of a pool follows from its workers and from the data of the catalogue."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from inference_blueprints.errors import BlueprintError
+from inference_blueprints.loading import parse_blueprint
+from inference_blueprints.resources import blueprints_directory
+from inference_blueprints.serving.plan import build_plan
+
+PREFILL, DECODE = {"pool": "h200", "replicas": 2}, {"pool": "h200", "replicas": 1}
+
+
+def text(topology: dict[str, Any], **pool: Any) -> str:
+    """Return a blueprint with one pool of p5en, which has EFA, and one deployment."""
+    document = yaml.safe_load((blueprints_directory() / "p5en-disaggregated.yaml").read_text())
+    document["spec"]["pools"][0].update({"nodes": {"max": 8}, **pool})
+    document["spec"]["pools"].append({"name": "spare", "instanceTypes": ["m7i.large"], "nodes": {"max": 1}})
+    document["spec"]["models"][0]["deployments"] = [{"name": "main", **topology}]
+    return str(yaml.safe_dump(document))
+
+
+def disaggregated(prefill: int, decode: int) -> dict[str, Any]:
+    roles = {
+        "prefill": {**PREFILL, "tensorParallelSize": prefill},
+        "decode": {**DECODE, "tensorParallelSize": decode},
+    }
+    return {"disaggregated": roles}
+
+
+def system(topology: dict[str, Any], **pool: Any) -> str:
+    plan = build_plan(parse_blueprint(text(topology, **pool), "a.yaml").blueprint)
+    assert plan.node_systems["spare"] == "bottlerocket"
+    return plan.node_systems["h200"]
+
+
+@pytest.mark.parametrize(
+    ("prefill", "decode", "chosen"),
+    [
+        # Amazon EKS User Guide, "Manage EFA devices on Amazon EKS": only AL2023 aligns interfaces and GPUs.
+        (1, 4, "al2023"),
+        (4, 8, "al2023"),
+        # All 8 GPUs of a p5en: the worker has all interfaces.
+        (8, 8, "bottlerocket"),
+    ],
+)
+def test_workers_on_a_part_of_a_node_that_move_kv_cache_over_efa_get_al2023(
+    prefill: int, decode: int, chosen: str
+) -> None:
+    assert system(disaggregated(prefill, decode)) == chosen
+
+
+def test_without_efa_nothing_is_paired() -> None:
+    assert system(disaggregated(1, 4), efa=False) == "bottlerocket"
+
+
+def test_an_aggregated_worker_sends_no_kv_cache() -> None:
+    assert system({"aggregated": {"pool": "h200", "replicas": 4, "tensorParallelSize": 1}}) == "bottlerocket"
+
+
+def test_each_pool_has_its_own_operating_system() -> None:
+    document = yaml.safe_load(text(disaggregated(4, 8)))
+    [first, *_] = document["spec"]["pools"]
+    document["spec"]["pools"].append({**first, "name": "whole"})
+    document["spec"]["models"][0]["deployments"][0]["disaggregated"]["decode"]["pool"] = "whole"
+    plan = build_plan(parse_blueprint(yaml.safe_dump(document), "a.yaml").blueprint)
+    assert plan.node_systems == {"h200": "al2023", "whole": "bottlerocket", "spare": "bottlerocket"}
+
+
+@pytest.mark.parametrize("snapshot", [{}, {"id": "snap-0a1b2c3d4e5f60718"}])
+def test_a_snapshot_and_paired_workers_fit_no_operating_system(snapshot: dict[str, str]) -> None:
+    fields = {"imageAcceleration": {"ebsSnapshot": snapshot}, "disk": {"sizeGib": 4096}}
+    with pytest.raises(BlueprintError) as caught:
+        parse_blueprint(text(disaggregated(4, 8), **fields), "a.yaml")
+    [problem] = caught.value.problems
+    assert problem.path == "spec.pools[0].imageAcceleration"
+    assert problem.line
+    # The decode worker has a whole node and is not named.
+    assert "the workers 'qwen3-32b/main/prefill' move KV cache over EFA" in problem.message
+    assert "set 'sociParallelPull: {}'" in problem.message
+    assert system(disaggregated(8, 8), **fields) == "bottlerocket"
