@@ -1,0 +1,42 @@
+"""Checks that Lambda lets the account reserve the calls of batch's functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from inference_blueprints import catalog
+from inference_blueprints.contracts.batch_limits import RESERVED_CALLS, UNRESERVED_CALLS
+from inference_blueprints.deployment.check_results import CheckResult
+from inference_blueprints.deployment.doctor.doctor_context import DoctorContext
+
+_NAME = "function calls"
+
+
+def reserved_calls(context: DoctorContext) -> Iterator[CheckResult]:
+    """Compare the calls that batch reserves with the account's concurrency; new accounts have little.
+
+    Lambda's own answer counts what other functions have reserved
+    (https://docs.aws.amazon.com/lambda/latest/api/API_GetAccountSettings.html).
+    """
+    if context.blueprint.spec.batch is None:
+        return
+    limit = context.account.client("lambda").get_account_settings()["AccountLimit"]
+    total, unreserved = limit["ConcurrentExecutions"], limit["UnreservedConcurrentExecutions"]
+    reserved = sum(RESERVED_CALLS.values())
+    message = (
+        f"the account runs {total:,} calls at the same time, {unreserved:,} are not reserved; batch reserves "
+        f"{reserved}, and {UNRESERVED_CALLS} must stay unreserved"
+    )
+    if unreserved >= reserved + UNRESERVED_CALLS:
+        yield CheckResult(_NAME, "ok", message)
+        return
+    quota = catalog.service_quotas()["lambda.concurrency"]
+    request = context.aws(
+        f"service-quotas request-service-quota-increase --service-code lambda --quota-code {quota.code} "
+        f"--desired-value {max(round(quota.value), total - unreserved + reserved + UNRESERVED_CALLS)}"
+    )
+    if total >= reserved + UNRESERVED_CALLS:
+        message += "; nothing is wrong if this platform is already deployed, because it has reserved them"
+        yield CheckResult(_NAME, "warning", message, request)
+        return
+    yield CheckResult(_NAME, "error", f"{message}; ask for more", request)
