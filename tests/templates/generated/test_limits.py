@@ -58,7 +58,7 @@ def test_the_largest_number_of_queues_fits_one_stack(tmp_path: Path, place: str)
         {
             **team,
             "name": f"team-{index}",
-            "principals": [f"arn:aws:iam::123456789012:role/Team{index}-{place}" for place in range(20)],
+            "principals": [f"arn:aws:iam::123456789012:role/Team{index}-{place}" for place in range(12)],
             "dataPrefixes": [f"s3://data-of-team-{index}/prompts-{place:02}/" for place in range(20)],
         }
         for index in range(3)

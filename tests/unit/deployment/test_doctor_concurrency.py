@@ -22,19 +22,20 @@ def with_batch(spec: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("total", "unreserved", "severity", "wanted"),
+    ("calls", "severity", "wanted"),
     [
-        (1000, 1000, "ok", None),
-        (1000, 652, "ok", None),
+        ((1000, 1000), "ok", None),
+        ((1000, 652), "ok", None),
         # What others reserve is added to what batch needs.
-        (1000, 448, "warning", 1204),
+        ((1000, 448), "warning", 1204),
         # The reduced quota of a new account.
-        (10, 10, "error", 1000),
+        ((10, 10), "error", 1000),
     ],
 )
 def test_batch_needs_reserved_calls(
-    make_context: Make, account: Account, total: int, unreserved: int, severity: str, wanted: int | None
+    make_context: Make, account: Account, calls: tuple[int, int], severity: str, wanted: int | None
 ) -> None:
+    total, unreserved = calls
     limit = {"AccountLimit": {"ConcurrentExecutions": total, "UnreservedConcurrentExecutions": unreserved}}
     Faults((200, json.dumps(limit).encode())).into(account.client("lambda"), "GetAccountSettings")
     (finding,) = concurrency_checks.reserved_calls(make_context(with_batch))
