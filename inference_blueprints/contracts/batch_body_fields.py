@@ -1,14 +1,13 @@
 """Fields that the body of a batch request may have, by API path.
 
-Sources, read 2026-11: the request bodies of https://platform.openai.com/docs/api-reference/chat/create,
-https://platform.openai.com/docs/api-reference/completions/create and
-https://platform.openai.com/docs/api-reference/embeddings/create, and the extra parameters of
-https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html.
+Sources: the request types of OpenAI's Python client, with which a test compares them, and the sampling and
+extra parameters of `vllm/entrypoints/openai/chat_completion/protocol.py` in vLLM (read 2026-11).
 
 Left out on purpose: fields that choose what an engine does for others (``priority``, ``request_id``,
 ``cache_salt``, ``kv_transfer_params``), that run or load something (``chat_template``, ``logits_processors``,
 ``mm_processor_kwargs``, ``media_io_kwargs``), and those of OpenAI's own services (``store``,
-``service_tier``, ``web_search_options``, ``audio``, ``modalities``, ``prediction``).
+``service_tier``, ``web_search_options``, ``audio``, ``modalities``, ``moderation``, ``prediction``,
+``prompt_cache_options``, ``prompt_cache_retention``).
 """
 
 from __future__ import annotations
