@@ -45,6 +45,10 @@ UNRESERVED_CALLS: Final = 100
 
 #: Shards held by a worker. Some shards start or end while the requests of another are sent.
 SHARDS_PER_WORKER: Final = 4
+#: Memory of the lines that a worker has read and not answered. Further lines wait.
+WORKER_LINE_BYTES: Final = 256 * _MIB
+#: Copies of a line in that memory: its values, the request's body, and the body as it is sent.
+LINE_COPIES: Final = 3
 #: Maximum number of requests in flight per worker.
 REQUESTS_PER_WORKER: Final = 512
 #: Longest time from a result to its commit.

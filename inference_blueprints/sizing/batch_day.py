@@ -169,8 +169,9 @@ def summarise_days(
 
 
 def _in_flight(day: BatchDay, capacity: ModelCapacity | None) -> int:
-    """Return what the workers send at once, or what the engines run at once if that is less."""
-    sent = day.workers * limits.REQUESTS_PER_WORKER
+    """Return what the workers have memory for and send, or what the engines run if that is less."""
+    held = limits.WORKER_LINE_BYTES // (limits.LINE_COPIES * day.line_bytes)
+    sent = day.workers * max(1, min(limits.REQUESTS_PER_WORKER, held))
     return sent if capacity is None else min(sent, capacity.concurrent_requests)
 
 

@@ -77,7 +77,7 @@ class WorkerSettings:
     in_flight_most: int = _number(variables.IN_FLIGHT_MOST, limits.REQUESTS_PER_WORKER, least=1)
     latency_ratio: float = _number(variables.LATENCY_PERCENT, 20, least=0, most=1000, scale=0.01)
     shards_at_once: int = _number(variables.SHARDS_AT_ONCE, 8, least=1)
-    memory_bytes: int = _number(variables.MEMORY_MIB, 256, least=1, scale=_MIB)
+    memory_bytes: int = _number(variables.MEMORY_MIB, limits.WORKER_LINE_BYTES // _MIB, least=1, scale=_MIB)
     line_bytes: int = _number(variables.LINE_MOST_KIB, 8192, least=1, scale=_KIB)
     image_bytes: int = _number(variables.IMAGE_MOST_KIB, 20480, least=1, scale=_KIB)
     request_seconds: float = _number(variables.REQUEST_SECONDS, 900, least=1)

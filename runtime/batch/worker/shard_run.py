@@ -28,14 +28,13 @@ from batch.worker.settings import WorkerSettings
 from batch.worker.shard_parts import write_parts
 from batch.worker.shard_reader import RawLine, ShardReader
 from inference_blueprints.contracts.batch_keys import JobKeys, ShardKeys
+from inference_blueprints.contracts.batch_limits import LINE_COPIES
 
 #: The next shard is taken when this share of the newest one is left to read, so that the endpoint never
 #: waits.
 _NEXT_AT: Final = 0.25
 #: Results that may wait for a commit, as a number of commits.
 _COMMITS_WAITING: Final = 4
-# Memory factor: a line's values, the request's body, and the body as it is sent.
-_COPIES: Final = 3
 _CUSTOM_ID: Final = re.compile(rb'"custom_id":\s*("(?:[^"\\]|\\.)*")')
 
 
@@ -240,7 +239,7 @@ class ShardRun:
             row = error_row(terms.identifier, raw.ordinal, error.custom_id, error.code, str(error))
             await self._keep(log, raw.ordinal, Result(row))
             return
-        size = len(raw.content) * _COPIES
+        size = len(raw.content) * LINE_COPIES
         await self.shared.memory.take(size)
         limit = self.shared.runner.limit
         try:

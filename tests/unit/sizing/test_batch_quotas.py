@@ -210,3 +210,11 @@ def test_queues_that_declare_no_load_have_no_day() -> None:
     assert batch_days(batch, [model], publishes=False) == (
         BatchDay("b", "m", 1000, 1000, 5, 6, 3, 7, publishes=False),
     )
+
+
+def test_long_prompts_fill_a_worker_s_memory_before_its_requests() -> None:
+    # A prompt of 100,000 tokens is 400 KB, which a worker holds three times: 223 lines in 256 MiB.
+    long = dataclasses.replace(REFERENCE, input_tokens=100_000, workers=1)
+    (day,) = summarise_days([long], {})
+    assert day.in_flight == 256 * 2**20 // (3 * (400_000 + 300))
+    assert day.in_flight == 223
