@@ -17,6 +17,8 @@ from inference_blueprints.tables.text_table import TextTable
 _GAP = 3
 #: Minimum width of a column with names of several words, in characters. Below this, they are hard to read.
 _NAME_WIDTH = 24
+#: Width at which a sentence is easy to read, in characters.
+_SENTENCE_WIDTH = 40
 #: Width where the output is neither a terminal nor has a width in COLUMNS: a file or another program.
 _FILE_WIDTH = 160
 
@@ -101,5 +103,7 @@ def _least_widths(content: TextTable) -> list[int]:
 
 
 def _least_name_width(name: str) -> int:
-    """Return the width at which a name is easy to read: an identifier in one line, words in two lines."""
-    return len(name) if " " not in name else min(len(name), max(_NAME_WIDTH, len(name) * 5 // 8))
+    """Return the width at which a name is easy to read: an identifier in one line, words in some lines."""
+    if " " not in name:
+        return len(name)
+    return min(len(name), max(_NAME_WIDTH, min(len(name) * 5 // 8, _SENTENCE_WIDTH)))
