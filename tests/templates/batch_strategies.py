@@ -42,6 +42,7 @@ def batches(draw: Draw, models: Sequence[str], account: str) -> Document:
             "principals": [f"arn:aws:iam::{account}:{kind}/{name}"],
             "monthlyBudgetUsd": draw(st.sampled_from([1, 5000.5])),
             **draw(_optional(maxPriority=st.sampled_from([0, 100]))),
+            **draw(_optional(maxPlacesPercent=st.sampled_from([1, 100]))),
             **draw(_optional(dataPrefixes=st.sampled_from([[], [f"s3://{name}-data/"], ["s3://all/a/"]]))),
         }
         for name, kind in (("ads", "role"), ("search", "user/team"))[: draw(st.integers(1, 2))]

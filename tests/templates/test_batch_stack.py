@@ -79,7 +79,7 @@ def test_functions_know_queues_and_teams(batch: Templates) -> None:
     environment = functions(batch)["batch.api.handler.handle"]["Environment"]["Variables"]
     configuration = batch.asset_document(environment["BATCH_CONFIGURATION"])
     assert configuration["platform"] == "try"
-    assert configuration["teams"] == [{**TEAM, "maxPriority": 100}]
+    assert configuration["teams"] == [{**TEAM, "maxPriority": 100, "maxPlacesPercent": 100}]
     [nightly, urgent] = configuration["queues"]
     # The blueprint's peak is of both kinds at once; each alone goes twice as fast.
     assert nightly["capacity"]["inputTokensPerSecond"] == 2 * 2 * 3000

@@ -27,6 +27,8 @@ class Team(Section):
     """Budget per calendar month, in US dollars. At the limit, no job is admitted; running jobs continue."""
     max_priority: int = Field(default=100, ge=0, le=100)
     """Highest priority that a job of the team may have. A queue's default above it is lowered to it."""
+    max_places_percent: int = Field(default=100, ge=1, le=100)
+    """Largest share of a model's places that the team's jobs hold, in percent. They may hold at least one."""
     data_prefixes: list[S3Folder] = Field(default_factory=list, max_length=20)
     """S3 prefixes that hold the input files and images of the team, such as `s3://bucket/folder/`."""
 

@@ -75,6 +75,8 @@ class BatchTeam(JsonRecord):
         Prefixes in S3, ``s3://bucket/prefix/``, that may contain inputs and images.
     max_priority
         Highest priority of its jobs.
+    max_places_percent
+        Largest share of a model's places that its jobs hold, in percent.
     """
 
     name: str
@@ -82,6 +84,11 @@ class BatchTeam(JsonRecord):
     monthly_budget_usd: float
     data_prefixes: tuple[str, ...] = ()
     max_priority: int = 100
+    max_places_percent: int = 100
+
+    def most_places(self, places: int) -> int:
+        """Return the number of a model's places that the team's jobs may hold; at least one."""
+        return max(1, places * self.max_places_percent // 100)
 
 
 @dataclass(frozen=True, slots=True)

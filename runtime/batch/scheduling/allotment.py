@@ -65,7 +65,9 @@ class WaitingOrRunning:
         return math.ceil(self.shards / max(rounds, 1))
 
 
-def allot(jobs: Iterable[WaitingOrRunning], places: int, *, now: float) -> Mapping[str, int]:
+def allot(
+    jobs: Iterable[WaitingOrRunning], places: int, *, now: float, most: Mapping[str, int] | None = None
+) -> Mapping[str, int]:
     """Return the places of every job. A waiting job with 0 places continues to wait.
 
     The sum is at most `places`, unless more jobs than that are running.
@@ -76,19 +78,28 @@ def allot(jobs: Iterable[WaitingOrRunning], places: int, *, now: float) -> Mappi
         All jobs of one model with unfinished shards.
     places
         Shards that the model's workers run at the same time.
+    most
+        Maximum number of places by team. Other teams may hold all.
     """
+    most = most or {}
     ranked = sorted((job for job in jobs if job.shards > 0), key=lambda job: job.rank(now))
     allotted = {job.job: int(job.is_running) for job in ranked}
     free = places - sum(allotted.values())
+    left = defaultdict(lambda: places, most)
     for job in ranked:
-        more = max(min(job.places_needed(now) - allotted[job.job], free), 0)
+        left[job.team] -= allotted[job.job]
+    for job in ranked:
+        more = max(min(job.places_needed(now) - allotted[job.job], free, left[job.team]), 0)
         allotted[job.job] += more
+        left[job.team] -= more
         free -= more
-    _share(ranked, allotted, free)
+    _share(ranked, allotted, free, left)
     return allotted
 
 
-def _share(ranked: Sequence[WaitingOrRunning], allotted: dict[str, int], free: int) -> None:
+def _share(
+    ranked: Sequence[WaitingOrRunning], allotted: dict[str, int], free: int, left: dict[str, int]
+) -> None:
     """Give the remaining places, one by one, to the team with the fewest."""
     queues: dict[str, list[WaitingOrRunning]] = defaultdict(list)
     held: dict[str, int] = defaultdict(int)
@@ -99,6 +110,9 @@ def _share(ranked: Sequence[WaitingOrRunning], allotted: dict[str, int], free: i
     while free > 0 and queues:
         team = min(queues, key=lambda name: (held[name], place[queues[name][0].job]))
         job = queues[team][0]
+        if left[team] <= 0:
+            del queues[team]
+            continue
         if allotted[job.job] >= job.shards:
             queues[team].pop(0)
             if not queues[team]:
@@ -106,4 +120,5 @@ def _share(ranked: Sequence[WaitingOrRunning], allotted: dict[str, int], free: i
             continue
         allotted[job.job] += 1
         held[team] += 1
+        left[team] -= 1
         free -= 1

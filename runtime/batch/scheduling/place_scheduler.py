@@ -81,7 +81,9 @@ class Scheduler:
         for candidate in self._within_budgets(candidates, now):
             by_model[candidate.job.model].append(candidate)
         for model, candidates in by_model.items():
-            allotted = allot(map(_wanted, candidates), self._places(model), now=now)
+            places = self._places(model)
+            most = {team.name: team.most_places(places) for team in self._configuration.teams}
+            allotted = allot(map(_wanted, candidates), places, now=now, most=most)
             for candidate in candidates:
                 places, before = allotted.get(candidate.job.id, 0), candidate.admission.places
                 if places in {0, before} or (before is not None and resizes == 0):
