@@ -11,11 +11,12 @@ Document = dict[str, Any]
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
 
-_SPOT = st.fixed_dictionaries({}, optional={"spotPercent": st.sampled_from([0, 50, 100])})
 #: Where workers run, and numbers of them that fit whatever else is there, also two that are equal.
 _WORKERS = st.builds(
     lambda place, numbers: {**place, **numbers},
-    st.one_of(st.just({}), st.just({"eks": {}}), st.fixed_dictionaries({"ecs": _SPOT})),
+    st.sampled_from(
+        [{}, {"eks": {}}, {"ecs": {}}, {"ecs": {"spotPercent": 0}}, {"ecs": {"spotPercent": 100}}]
+    ),
     st.fixed_dictionaries(
         {},
         optional={
