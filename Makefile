@@ -29,7 +29,7 @@ run: $(READY) ## deploy a blueprint to this machine and send requests to its mod
 test: $(READY) ## run every layer of tests except test-faults, check-lives and test-cluster
 	$(PYTEST) --numprocesses 3 --dist loadgroup --no-loadscope-reorder
 
-test-faults: $(READY) ## run batch jobs while workers and their dependencies are killed; takes some minutes
+test-faults: $(READY) ## run batch jobs with killed workers, lost events and large inputs; takes some minutes
 	$(PYTEST) tests/runtime tests/local -m faults --numprocesses 2 --dist loadfile
 
 control-plane: $(READY) ## build a real Kubernetes control plane, once

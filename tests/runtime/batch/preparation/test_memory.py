@@ -16,6 +16,8 @@ import pytest
 from inference_blueprints.resources import runtime_directory
 from tests.runtime.batch.preparation import check_here
 
+pytestmark = pytest.mark.faults
+
 FEW, MANY = 40_000, 120_000
 
 
