@@ -26,6 +26,8 @@ ENDS: Final[tuple[JobState, ...]] = ("completed", "failed", "expired", "cancelle
 FINAL: Final = frozenset(ENDS)
 
 STATES: Final[tuple[JobState, ...]] = get_args(JobState)
+#: States of a job that has not ended.
+OPEN: Final[tuple[JobState, ...]] = tuple(state for state in STATES if state not in FINAL)
 
 
 def can_follow(before: JobState, after: JobState) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -195,7 +195,7 @@ class _Check:
     def _found_in_rows(self) -> Iterator[_Found]:
         """Check rows of CSV or Parquet."""
         limit = self._request.limits.line_bytes
-        with RowChecks(self._request) as checks:
+        with closing(RowChecks(self._request)) as checks:
             for row in self._rows():
                 self._lines = row.line
                 if isinstance(row.content, BadLine):
@@ -232,7 +232,7 @@ class _Check:
         bucket, key, segment = self._source.bucket, self._source.key, self._segment
         size, _ = self._objects.size(bucket, key)
         read = self._objects.part_of(bucket, key, etag=segment.etag)
-        with ParquetReader() as reader:
+        with closing(ParquetReader()) as reader:
             yield from reader.rows(read, size, (segment.start, segment.end))
 
     def _stream(self, start: int) -> Iterator[bytes]:
@@ -246,7 +246,7 @@ class _Check:
         if self._request.template is None:
             yield lambda content, _: check_request(content, self._request)
             return
-        with RowChecks(self._request) as checks:
+        with closing(RowChecks(self._request)) as checks:
             yield lambda content, number: checks.check_json(content, self._place(number))
 
     def _place(self, number: int) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from functools import cache
 from typing import Any
 
@@ -44,7 +45,7 @@ def segment(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     """
     keys = JobKeys(event["job"])
     request = _request(keys.job)
-    with ParquetReader() as reader:
+    with closing(ParquetReader()) as reader:
         segments = list(number(_parts(each, reader) for each in request.inputs))
     content = b"".join(each.to_json().encode() + b"\n" for each in segments)
     _objects().write(keys.segments, content, content_type="application/jsonl")

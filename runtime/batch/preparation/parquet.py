@@ -17,8 +17,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from multiprocessing.connection import Connection
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from batch.preparation.input_text import InputRow, UnreadableInputError
 from batch.preparation.line_checks import BadLine
@@ -41,22 +40,15 @@ class _DiedError(Exception):
 
 
 class ParquetReader:
-    """Reads Parquet files one after the other. A context manager."""
+    """Reads Parquet files one after the other. Close it after use."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._link: Connection | None = None
-        self._words = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the context
+        self._words = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `close`
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """End the process that reads."""
         self._stop()
         self._words.close()
 

@@ -17,8 +17,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from inference_blueprints.contracts.prompt_template import RenderingError
 
@@ -52,7 +51,7 @@ LIMITS: Final = RenderingLimits()
 
 
 class PromptRenderer:
-    """The template of a job. A context manager.
+    """The template of a job. Close it after use.
 
     Parameters
     ----------
@@ -92,17 +91,6 @@ class PromptRenderer:
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """End the process."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from batch.contracts.request import JobRequest, RequestTemplate
 from batch.preparation.line_checks import (
@@ -26,7 +25,7 @@ _CHARACTERS_PER_TOKEN = 16
 
 
 class RowChecks:
-    """Checks the rows of a job. A context manager.
+    """Checks the rows of a job. Close it after use.
 
     Parameters
     ----------
@@ -53,15 +52,8 @@ class RowChecks:
         most = request.limits.request_tokens * _CHARACTERS_PER_TOKEN
         self._prompts = PromptRenderer(template.text, most_characters=most)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """End the process that renders."""
         self._prompts.close()
 
     def check_json(self, content: bytes, place: str) -> CheckedLine | BadLine:

@@ -10,9 +10,7 @@ from batch.jobs.job_record import Job
 from batch.jobs.job_table import JobTable
 from batch.scheduling.admissions import AdmissionTable
 from inference_blueprints.contracts import batch_names
-from inference_blueprints.contracts.batch_states import JobState
-
-_OPEN: tuple[JobState, ...] = ("validating", "in_progress", "finalizing", "cancelling")
+from inference_blueprints.contracts.batch_states import OPEN
 
 
 @dataclass(slots=True)
@@ -56,7 +54,7 @@ def observe(
         Names of the platform's queues.
     """
     found = {queue: Backlog() for queue in queues}
-    for state in _OPEN:
+    for state in OPEN:
         for job in jobs.in_state(state):
             backlog = found.setdefault(job.queue, Backlog())
             if state in ("finalizing", "cancelling"):

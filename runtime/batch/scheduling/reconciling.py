@@ -19,9 +19,8 @@ from batch.jobs.job_table import JobTable, plain
 from batch.jobs.record_table import StateConflictError, Table
 from inference_blueprints.contracts.batch_limits import CLOSE_SECONDS, SCHEDULE_SECONDS
 from inference_blueprints.contracts.batch_names import EXPIRY_ATTRIBUTE, ID_ATTRIBUTE
-from inference_blueprints.contracts.batch_states import JobState
+from inference_blueprints.contracts.batch_states import OPEN, JobState
 
-_OPEN: Final[tuple[JobState, ...]] = ("validating", "in_progress", "finalizing", "cancelling")
 #: States that a job leaves when its deadline passes.
 _BEFORE_DEADLINE: Final[tuple[JobState, ...]] = ("validating", "in_progress")
 # Longer than a submission takes to start its job, and than Step Functions takes to show a new execution.
@@ -72,7 +71,7 @@ class Reconciler:
 
     def _due(self, now: float) -> Iterable[Job]:
         turn = int(now // SCHEDULE_SECONDS) % _RUNS_PER_COMPARISON
-        for state in _OPEN:
+        for state in OPEN:
             for job in self._jobs.in_state(state):
                 is_ending = state in ("cancelling", "finalizing") or _is_too_late(job, now)
                 if is_ending or zlib.crc32(job.id.encode()) % _RUNS_PER_COMPARISON == turn:

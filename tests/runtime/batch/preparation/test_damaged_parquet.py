@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import random
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pyarrow as pa
@@ -39,7 +40,7 @@ FOOTER = int.from_bytes(GOOD[-8:-4], "little")
 
 @pytest.fixture(scope="module")
 def reader() -> Iterator[ParquetReader]:
-    with ParquetReader() as running:
+    with closing(ParquetReader()) as running:
         yield running
 
 
@@ -132,7 +133,7 @@ def test_what_reading_raises_goes_through(reader: ParquetReader) -> None:
     def read(start: int, end: int) -> bytes:
         raise LookupError("gone")
 
-    with ParquetReader() as other, pytest.raises(LookupError, match="gone"):
+    with closing(ParquetReader()) as other, pytest.raises(LookupError, match="gone"):
         other.row_groups(read, len(GOOD))
 
 
@@ -163,7 +164,7 @@ def test_a_row_group_that_needs_more_memory_than_there_is_says_so(monkeypatch: p
     text = "x" * 2**20
     content = written(pa.table({"name": pa.array([text] * 1024).dictionary_encode()}), compression="gzip")
     with (
-        ParquetReader() as small,
+        closing(ParquetReader()) as small,
         pytest.raises(
             UnreadableInputError,
             match=r"row group 1, of 1,024 rows and [\d,]+ bytes before compression, needs more memory than",

@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -49,7 +50,7 @@ def with_images(request: JobRequest = REQUEST) -> JobRequest:
 
 
 def check(request: JobRequest, row: dict[str, Any], place: str = "a") -> CheckedLine | BadLine:
-    with RowChecks(request) as checks:
+    with closing(RowChecks(request)) as checks:
         return checks.check(row, place)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Literal, get_args
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -15,10 +15,9 @@ from batch.jobs.job_record import Job
 from batch.jobs.settings import BatchPlatform
 from batch.scheduling.reconciling import Reconciler
 from inference_blueprints.contracts.batch_limits import CLOSE_SECONDS, SCHEDULE_SECONDS
-from inference_blueprints.contracts.batch_states import JobState
+from inference_blueprints.contracts.batch_states import OPEN, JobState
 from tests.runtime.batch.job_records import NOW, make_job
 
-Open = Literal["validating", "in_progress", "finalizing", "cancelling"]
 #: All runs in which each job is compared at least once.
 ROUND = [NOW + 1000 + number * SCHEDULE_SECONDS for number in range(5)]
 
@@ -107,7 +106,7 @@ def test_a_job_whose_execution_has_ended_is_closed(
     closed: list[dict[str, Any]],
     status: str,
 ) -> None:
-    jobs = [in_state(platform_in_process, state) for state in get_args(Open)]
+    jobs = [in_state(platform_in_process, state) for state in OPEN]
     for job in jobs:
         states.put(job, status, ended_at=NOW)
     for now in ROUND:

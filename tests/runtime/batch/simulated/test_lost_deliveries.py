@@ -12,6 +12,7 @@ from batch.jobs.settings import BatchPlatform
 from batch.jobs.spending import SpendingTable, month_of
 from batch.scheduling.admissions import AdmissionTable
 from batch.scheduling.budgets import admitted
+from inference_blueprints.contracts.batch_states import OPEN
 from tests.runtime.batch.api.requesting import Api
 from tests.runtime.batch.job_records import NOW
 from tests.runtime.batch.simulated.job_life import (
@@ -81,11 +82,7 @@ def cancel(life: Life, api: Api, job: Job) -> Iterator[object]:
 
 def assert_nothing_is_left(platform: BatchPlatform, job: Job) -> None:
     """No job is open, nothing holds budget, and the job is counted once."""
-    open_jobs = [
-        each
-        for state in ("validating", "in_progress", "finalizing", "cancelling")
-        for each in platform.jobs.in_state(state)
-    ]
+    open_jobs = [each for state in OPEN for each in platform.jobs.in_state(state)]
     assert open_jobs == []
     assert list(admitted(platform.jobs, AdmissionTable(platform.table))) == []
     spent = SpendingTable(platform.table).of("search", month_of(NOW))
