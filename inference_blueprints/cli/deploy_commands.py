@@ -74,7 +74,8 @@ def synth(
 def bootstrap(name_or_path: NameOrPath, cdk_arguments: CdkArguments = None, output: CdkOutput = None) -> None:
     """Prepare the blueprint's account and region for the CDK. Run it once, before the first `deploy`.
 
-    If a pool uses Spot Instances, this also creates the account's role for them.
+    This also creates roles of the account that the platform needs and that no stack may own: EC2's role for
+    Spot Instances if a pool uses them, and API Gateway's role for logs if there are batch queues.
     """
     reader, words = _reader(output, cdk_arguments)
     loaded = load(name_or_path)
@@ -83,23 +84,24 @@ def bootstrap(name_or_path: NameOrPath, cdk_arguments: CdkArguments = None, outp
     _demand_success(
         "bootstrap", _run(command, name_or_path, stdout=sys.stderr if reader is Output.JSON else None)
     )
-    _prepare_spot(loaded.blueprint, reader)
+    _prepare_roles(loaded.blueprint, reader)
     if reader is Output.JSON:
         print_json({"region": region, "bootstrapped": True})
 
 
-def _prepare_spot(blueprint: Blueprint, reader: Output) -> None:
-    """Create the account's role for Spot Instances if a pool needs it."""
+def _prepare_roles(blueprint: Blueprint, reader: Output) -> None:
+    """Create the account's roles that the platform needs and that the account does not have."""
     from inference_blueprints.deployment.aws.account import Account, readable_errors
+    from inference_blueprints.deployment.aws.api_log_role import API_LOG_ROLE, ensure_api_log_role, has_api
     from inference_blueprints.deployment.aws.spot_role import SPOT_ROLE, ensure_spot_role, spot_pools
 
-    if not spot_pools(blueprint):
-        return
+    account = Account(blueprint.spec.environment.region)
+    stream = sys.stderr if reader is Output.JSON else sys.stdout
     with readable_errors():
-        is_new = ensure_spot_role(Account(blueprint.spec.environment.region))
-    if is_new:
-        line = f"created the role {SPOT_ROLE}, with which EC2 starts Spot Instances"
-        print(line, file=sys.stderr if reader is Output.JSON else sys.stdout)
+        if spot_pools(blueprint) and ensure_spot_role(account):
+            print(f"created the role {SPOT_ROLE}, with which EC2 starts Spot Instances", file=stream)
+        if has_api(blueprint) and ensure_api_log_role(account):
+            print(f"gave API Gateway the role {API_LOG_ROLE}, with which it writes logs", file=stream)
 
 
 def deploy(name_or_path: NameOrPath, cdk_arguments: CdkArguments = None, output: CdkOutput = None) -> None:

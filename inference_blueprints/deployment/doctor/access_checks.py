@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from inference_blueprints import resources, tools
 from inference_blueprints.deployment.aws.account import SIGN_IN, SignInError
+from inference_blueprints.deployment.aws.api_log_role import api_log_role, has_api
 from inference_blueprints.deployment.aws.spot_role import (
     SPOT_ROLE,
     SPOT_SERVICE,
@@ -87,3 +88,19 @@ def spot_role(context: DoctorContext) -> Iterator[CheckResult]:
     message = f"the account has no role {SPOT_ROLE}; without it no node of {', '.join(pools)} starts"
     command = f"aws iam create-service-linked-role --aws-service-name {SPOT_SERVICE}"
     yield CheckResult("Spot role", "error", message, command)
+
+
+def api_logging(context: DoctorContext) -> Iterator[CheckResult]:
+    """Check that API Gateway may write logs in this account and region, if the platform has the batch API."""
+    name = "API logging"
+    if not has_api(context.blueprint):
+        return
+    role = api_log_role(context.account)
+    if role:
+        yield CheckResult(name, "ok", role)
+        return
+    message = (
+        f"API Gateway has no role for CloudWatch Logs in {context.account.region}; without it the stage of "
+        "the batch API cannot be created"
+    )
+    yield CheckResult(name, "error", message, f"blueprints bootstrap {context.name_or_path}")

@@ -28,6 +28,7 @@ CHECKS: Checks[DoctorContext] = {
     "function calls": concurrency_checks.reserved_calls,
     "offerings": capacity_checks.offerings,
     "Spot role": access_checks.spot_role,
+    "API logging": access_checks.api_logging,
     "reservations": reservation_checks.reservations,
     "weights": weight_checks.weights,
     "network": network_checks.existing_network,
