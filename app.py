@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import sys
@@ -23,6 +22,7 @@ os.environ["PATH"] = os.pathsep.join([str(_NODE_DIRECTORY), os.environ.get("PATH
 
 from inference_blueprints import tools  # noqa: E402 - after the paths above
 from inference_blueprints.errors import UserError  # noqa: E402
+from inference_blueprints.garbage import collect_rarely  # noqa: E402
 from inference_blueprints.loading import LoadedBlueprint, load_blueprint  # noqa: E402
 from inference_blueprints.spec.shipped import shipped  # noqa: E402
 
@@ -119,7 +119,7 @@ def chosen_blueprint() -> str:
 
 def main() -> int:
     """Synthesise the chosen blueprint and return the exit code."""
-    gc.set_threshold(50_000)  # almost all objects stay until the end
+    collect_rarely()
     try:
         loaded = load_blueprint(chosen_blueprint())
         for warning in loaded.warnings:

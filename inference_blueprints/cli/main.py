@@ -6,7 +6,6 @@ Only the module of the command is imported, and commands import what they need w
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import sys
@@ -19,6 +18,7 @@ import typer
 
 from inference_blueprints.cli.options import machine_output_wanted
 from inference_blueprints.errors import BlueprintError, Problem, UserError
+from inference_blueprints.garbage import collect_rarely
 
 INTERRUPTED = 130
 
@@ -85,8 +85,7 @@ def main() -> None:
     """Run the command line; an error that the user can fix is one line on standard error and exit code 1."""
     # pydantic would read the metadata of every installed package to look for plugins; the library has none.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    # What imports create stays. To look for garbage meanwhile takes a twelfth of the time of `validate`.
-    gc.set_threshold(50_000)
+    collect_rarely()
     try:
         command_line(*sys.argv[1:2])()
     except UserError as error:

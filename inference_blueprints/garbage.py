@@ -1,0 +1,16 @@
+"""How often short commands look for garbage."""
+
+from __future__ import annotations
+
+import gc
+
+#: New objects that start a collection. Python 3.11 begins at 700.
+_OBJECTS = 50_000
+
+
+def collect_rarely() -> None:
+    """Collect garbage less often: almost all objects of a short command stay until its end.
+
+    With Python's default, collections take a twelfth of the time of `blueprints validate`.
+    """
+    gc.set_threshold(_OBJECTS)
