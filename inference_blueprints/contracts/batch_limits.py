@@ -59,8 +59,8 @@ FLUSH_BYTES: Final = 4 * _MIB
 WORKER_HEARTBEAT_SECONDS: Final = 30
 #: Time without a heartbeat after which SQS gives the shard's message to another worker.
 VISIBILITY_SECONDS: Final = 120
-#: Objects that a finished shard leaves: output, errors and summary.
-OBJECTS_PER_SHARD: Final = 3
+#: Objects that a finished shard leaves: output, errors, expired lines and summary.
+OBJECTS_PER_SHARD: Final = 4
 
 # --- The state machine. ---
 

@@ -72,7 +72,7 @@ def test_each_quota_of_the_reference_day() -> None:
         "lambda.timeout": join_seconds,
         "s3.writes": places
         + 300_000_000 / DAY * 1300 / 4_194_304
-        + 3 * shards / DAY
+        + 4 * shards / DAY
         + (3 * segments + shards) / DAY,
         "s3.parts": 2480,
         "dynamodb.writes": (jobs * 10 / DAY + jobs / 60) * 6 + places / 30 + shards / DAY,

@@ -18,6 +18,7 @@ from batch.contracts.request import Capacity, Input, JobLimits, JobRequest, Requ
 from batch.objects import InputChangedError, Objects
 from batch.preparation import checking, handlers, segments
 from inference_blueprints.contracts.batch_keys import JobKeys
+from inference_blueprints.contracts.batch_limits import OBJECTS_PER_SEGMENT
 
 KEYS = JobKeys("j1")
 REQUEST = JobRequest(
@@ -112,6 +113,16 @@ def test_every_bad_line_is_named_by_its_number_in_the_whole_input(s3: Any) -> No
     ]
     assert errors[2]["error"]["message"] == "its custom_id is that of line 4; each must have its own"
     assert set(problems(s3)) == {"invalid_lines", "duplicate_custom_id"}
+
+
+def test_a_segment_leaves_the_objects_that_quotas_are_computed_with(s3: Any) -> None:
+    bad = b"no json"
+    content = b"\n".join(bad if number % 10 == 0 else line(number) for number in range(60))
+    prepare(s3, content)
+    segments = len(rows(s3, KEYS.segments))
+    assert segments > 1
+    listed = s3.list_objects_v2(Bucket="batch", Prefix=f"{KEYS.prefix}segments/")["Contents"]
+    assert len(listed) == segments * OBJECTS_PER_SEGMENT
 
 
 def test_custom_ids_are_compared_with_no_connection_for_each_segment(

@@ -22,6 +22,8 @@ Process = Generator[simpy.Event, Any, Any]
 _EVENTS_PER_ATTEMPT = 4
 #: Events of entering and leaving a state.
 _EVENTS_PER_STATE = 2
+#: Events of the start and the end of an execution (Step Functions API Reference, HistoryEvent).
+_EVENTS_PER_EXECUTION = 2
 _CALL = "arn:aws:states:::lambda:invoke"
 _CALL_AND_WAIT = "arn:aws:states:::lambda:invoke.waitForTaskToken"
 _SEND_AND_WAIT = "arn:aws:states:::sqs:sendMessage.waitForTaskToken"
@@ -212,6 +214,7 @@ class Machine:
 
     def _states(self, execution: Execution, machine: Mapping[str, Any], given: Any) -> Process:
         variables: dict[str, Any] = {}
+        self._count(execution, _EVENTS_PER_EXECUTION)
         name = machine["StartAt"]
         while True:
             state = machine["States"][name]

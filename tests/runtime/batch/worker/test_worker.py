@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from inference_blueprints.contracts.batch_limits import OBJECTS_PER_SHARD
 from tests.runtime.batch.worker.conftest import Stage
-from tests.runtime.batch.worker.jobs import lines, put_job
+from tests.runtime.batch.worker.jobs import BUCKET, lines, put_job
 
 
 def test_every_line_of_every_shard_has_its_answer(stage: Stage, s3: Any) -> None:
@@ -14,5 +15,7 @@ def test_every_line_of_every_shard_has_its_answer(stage: Stage, s3: Any) -> None
     worker = stage.start()
     assert stage.wait(execution)["status"] == "SUCCEEDED"
     job.check()
+    left = s3.list_objects_v2(Bucket=BUCKET, Prefix=job.keys.parts)["Contents"]
+    assert len(left) == len(job.shards) * OBJECTS_PER_SHARD
     assert set(stage.endpoint.asked.values()) == {1}
     worker.stop()
