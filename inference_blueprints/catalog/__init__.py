@@ -20,6 +20,7 @@ from inference_blueprints.catalog.catalogue import (
 from inference_blueprints.catalog.engine import Engine, Flag, MemoryArgument
 from inference_blueprints.catalog.experimental import ExperimentalWay
 from inference_blueprints.catalog.hardware import Accelerator, InstanceType, PriceTable
+from inference_blueprints.catalog.kubernetes_version import KubernetesRelease
 from inference_blueprints.catalog.latency import LatencyProfile
 from inference_blueprints.catalog.limits import Endpoint, Image, Quota, ServiceQuota
 from inference_blueprints.catalog.model import KV_CACHE_BYTES, Model
@@ -38,6 +39,7 @@ __all__ = [
     "Flag",
     "Image",
     "InstanceType",
+    "KubernetesRelease",
     "LatencyProfile",
     "MemoryArgument",
     "Model",
@@ -59,6 +61,7 @@ __all__ = [
     "images",
     "instance_type",
     "instance_types",
+    "kubernetes_release",
     "latency_profile",
     "memory_arguments",
     "model",
@@ -183,6 +186,11 @@ def regions() -> Mapping[str, tuple[str, ...]]:
 def zone_ids_without_control_plane() -> frozenset[str]:
     """Return the IDs of the zones in which EKS accepts no subnet of a control plane."""
     return shipped().zone_ids_without_control_plane
+
+
+def kubernetes_release(name: str) -> KubernetesRelease:
+    """Return the support of a Kubernetes version; raises UnknownEntryError with close matches."""
+    return _find("Kubernetes version", name, shipped().kubernetes_releases)
 
 
 def parquet_layers() -> Mapping[str, str]:

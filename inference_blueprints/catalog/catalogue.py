@@ -16,6 +16,7 @@ from inference_blueprints.catalog.answer_format import AnswerFormat, ParserNames
 from inference_blueprints.catalog.engine import Engine, Flag, MemoryArgument
 from inference_blueprints.catalog.experimental import ExperimentalWay
 from inference_blueprints.catalog.hardware import Accelerator, InstanceType, PriceTable
+from inference_blueprints.catalog.kubernetes_version import KubernetesRelease
 from inference_blueprints.catalog.latency import LatencyProfile
 from inference_blueprints.catalog.limits import Endpoint, Image, Quota, ServiceQuota
 from inference_blueprints.catalog.model import Model
@@ -64,7 +65,7 @@ class Catalogue:
     directory
         Contains ``instance_types.csv``, ``accelerators.json``, ``models.json``, ``regions.json``,
         ``quotas.json``, ``service_quotas.json``, ``network_quotas.json``, ``endpoints.json``,
-        ``images.json``, ``nodes.json``, ``parquet_layers.json``,
+        ``images.json``, ``nodes.json``, ``parquet_layers.json``, ``kubernetes_versions.json``,
         ``answer_formats.json``, ``experimental.json``, ``memory_arguments.json``,
         ``service_prices/<region>.json``, ``prices/<region>.csv``,
         ``engines/<name>.json``, for former releases ``engines/<name>/<version>.json``, and
@@ -141,6 +142,11 @@ class Catalogue:
     def zone_ids_without_control_plane(self) -> frozenset[str]:
         """Zone IDs in which EKS accepts no subnet of a control plane. Names differ by account, IDs do not."""
         return frozenset(self._json("regions.json")["without_control_plane"]["zone_ids"])
+
+    @cached_property
+    def kubernetes_releases(self) -> Mapping[str, KubernetesRelease]:
+        """Support of a Kubernetes version by its name."""
+        return self._entries("kubernetes_versions.json", "kubernetes_versions", KubernetesRelease)
 
     @cached_property
     def parquet_layers(self) -> Mapping[str, str]:

@@ -58,7 +58,7 @@ def platform_price(
     items = (
         *map(_pool_item, pools),
         *_volumes(spec.pools, pools, services),
-        *_cluster(prices, services),
+        *_cluster(spec, prices, services),
         *_network(spec, roles, services),
         *_storage(roles, services),
         *_optional_parts(signal_store, batch_workers),
@@ -121,13 +121,24 @@ def _volume_usd(size_gib: int, pool: Pool, types: Sequence[InstanceType], servic
     )
 
 
+def _support(spec: Spec, services: ServicePrices) -> str:
+    """Return the assumption on the cluster's support. The price depends on the day, not on the choice."""
+    eks = spec.cluster.eks
+    if eks is None or not eks.extended_support:
+        return "1 cluster in standard support"
+    ends = catalog.kubernetes_release(eks.version).standard_support_ends
+    hourly = services.usd("eks_cluster") + services.usd("eks_extended_support")
+    later = f"{hourly * HOURS_PER_MONTH:.2f} in extended support, from {ends}"
+    return f"1 cluster of {eks.version} in standard support; {later}"
+
+
 def _gp3_usd(size_gib: int, services: ServicePrices) -> float:
     """Return the price of a volume's size. AWS's GB of EBS are GiB."""
     return size_gib * services.usd("gp3_storage")
 
 
-def _cluster(prices: Prices, services: ServicePrices) -> Iterator[CostItem]:
-    yield _hourly("EKS control plane", "1 cluster in standard support", services.usd("eks_cluster"))
+def _cluster(spec: Spec, prices: Prices, services: ServicePrices) -> Iterator[CostItem]:
+    yield _hourly("EKS control plane", _support(spec, services), services.usd("eks_cluster"))
     count, kind = system_nodes.NODES, system_nodes.INSTANCE_TYPE
     each = prices.usd_per_hour(kind, "onDemand")
     yield _hourly(

@@ -13,6 +13,7 @@ from inference_blueprints.deployment.doctor import (
     dns_checks,
     network_checks,
     reservation_checks,
+    version_checks,
     weight_checks,
     zone_checks,
 )
@@ -22,6 +23,7 @@ from inference_blueprints.deployment.doctor.doctor_context import DoctorContext
 CHECKS: Checks[DoctorContext] = {
     "CDK command line": access_checks.command_line,
     "bootstrap": access_checks.bootstrap,
+    "Kubernetes": version_checks.kubernetes_support,
     "zones": zone_checks.zones,
     "quotas": capacity_checks.quotas,
     "Elastic IPs": address_checks.elastic_addresses,

@@ -1,11 +1,13 @@
 """Every entry of the shipped catalogue is whole and consistent."""
 
 import re
+from datetime import date
 
 import pytest
 
 from inference_blueprints import catalog
 from inference_blueprints.catalog.catalogue import shipped
+from inference_blueprints.spec.rules.cluster import KUBERNETES_VERSIONS
 
 BYTES_PER_PARAMETER = {"bf16": (2.0, 2.0), "fp8": (1.0, 1.15), "mxfp4": (0.53, 0.70), "int4": (0.5, 0.7)}
 """Smallest and largest: quantised checkpoints keep embeddings, routers and vision towers in BF16."""
@@ -160,3 +162,13 @@ def test_every_data_file_carries_source_and_date() -> None:
         text = path.read_text(encoding="utf-8")
         assert re.search(r'"source": "\S', text), path
         assert re.search(rf'"date": "{DATE.pattern}"', text), path
+
+
+def test_support_of_every_kubernetes_version_is_known() -> None:
+    # Twelve months of extended support follow (Amazon EKS User Guide, Kubernetes version lifecycle).
+    assert tuple(shipped().kubernetes_releases) == KUBERNETES_VERSIONS
+    for release in shipped().kubernetes_releases.values():
+        standard, extended = (
+            date.fromisoformat(day) for day in (release.standard_support_ends, release.extended_support_ends)
+        )
+        assert extended == standard.replace(year=standard.year + 1)

@@ -257,6 +257,20 @@ def test_a_month_of_quickstart(quickstart_document):
     assert cost.not_priced == ("load balancer capacity", "logs", "data transfer")
 
 
+def test_a_month_says_from_when_extended_support_costs_more(quickstart_document):
+    quickstart_document["spec"]["cluster"]["eks"] = {"version": "1.34", "extendedSupport": True}
+    [item] = [
+        each
+        for each in _plan(quickstart_document, {}).platform_cost.items
+        if each.name == "EKS control plane"
+    ]
+    assert item.usd_per_month == 73.0
+    # 730 * (0.10 + 0.50), from the end of standard support of 1.34.
+    assert item.assumption == (
+        "1 cluster of 1.34 in standard support; 438.00 in extended support, from 2026-12-02"
+    )
+
+
 def test_a_month_in_a_vpc_that_exists_with_mirrored_weights(quickstart_document):
     existing = {
         "vpcId": "vpc-0a1b2c3d",
