@@ -40,11 +40,19 @@ def pool_system(pool: spec.Pool, *, paired: bool) -> OperatingSystem | None:
     """
     starts_from_snapshot = pool.image_acceleration.ebs_snapshot is not None
     for system in shipped().operating_systems.values():
-        if (system.pairs_efa_with_gpus or not paired) and (
-            system.starts_from_snapshot or not starts_from_snapshot
+        if (
+            (system.pairs_efa_with_gpus or not paired)
+            and (system.starts_from_snapshot or not starts_from_snapshot)
+            and not unbootable_families(pool, system)
         ):
             return system
     return None
+
+
+def unbootable_families(pool: spec.Pool, system: OperatingSystem) -> list[str]:
+    """Return the families of a pool's instance types that do not boot an operating system."""
+    families = dict.fromkeys(name.partition(".")[0] for name in pool.instance_types)
+    return [family for family in families if family in system.unbootable_families]
 
 
 def paired_workers(blueprint: spec.Blueprint) -> Iterator[ResolvedWorkers]:

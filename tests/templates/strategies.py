@@ -14,7 +14,6 @@ from typing import Any
 from hypothesis import strategies as st
 
 from inference_blueprints import catalog
-from inference_blueprints.catalog.catalogue import shipped
 from inference_blueprints.spec.rules.cluster import KUBERNETES_VERSIONS
 from inference_blueprints.spec.rules.purchases import CAPACITY_BLOCK_FAMILIES
 from tests.templates.batch_strategies import batches
@@ -200,8 +199,6 @@ def _instance_types(draw: Draw, *, accelerated: bool) -> list[catalog.InstanceTy
     """Return interchangeable types: of one NVIDIA accelerator that a model fits, or of anything else."""
     kinds: dict[tuple[str, str], list[catalog.InstanceType]] = {}
     for instance_type in catalog.instance_types().values():
-        if instance_type.family in shipped().bottlerocket.unbootable_families:
-            continue
         accelerator = instance_type.accelerator
         if accelerated == bool(accelerator and accelerator.manufacturer == "nvidia"):
             kind = (accelerator.name if accelerator else "", instance_type.architecture)

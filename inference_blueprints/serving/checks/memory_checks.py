@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from inference_blueprints import catalog
-from inference_blueprints.catalog.catalogue import shipped
 from inference_blueprints.errors import Finding
 from inference_blueprints.serving.engines.worker_sizing import (
     engine_of,
@@ -119,7 +118,6 @@ def _remedy(resolved: ResolvedWorkers) -> str:
         f"{instance_type.name} with {size}"
         for instance_type in sorted(catalog.instance_types().values(), key=_price)
         if instance_type.accelerator
-        and instance_type.family not in shipped().bottlerocket.unbootable_families
         and instance_type.accelerator.resource_name == resolved.accelerator.resource_name
         and (size := _smallest_size(resolved, instance_type.accelerator, instance_type.accelerator_count))
     ]

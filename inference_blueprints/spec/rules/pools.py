@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from inference_blueprints import catalog
-from inference_blueprints.catalog.catalogue import shipped
 from inference_blueprints.errors import Finding
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.rules.deployments import each_workers
@@ -22,20 +21,6 @@ def instance_types_are_known(spec: Spec) -> Iterator[Finding]:
                 family = [other for other in known if other.split(".")[0] == name.split(".")[0]]
                 has = listing(family) if family else "none of this family"
                 message = f"got {quote(name)}, the catalogue has {has}{suggestion(name, known)}"
-                yield Finding(("spec", "pools", index, "instanceTypes", place), message)
-
-
-def instance_types_boot(spec: Spec) -> Iterator[Finding]:
-    """Check that the instance types boot the image of the nodes."""
-    image = shipped().bottlerocket
-    for index, pool in usable(spec.pools):
-        for place, name in usable(pool.instance_types):
-            fault = image.unbootable_families.get(name.partition(".")[0])
-            if fault:
-                message = (
-                    f"got {quote(name)}, which does not boot the nodes' image, Bottlerocket ({fault}); use "
-                    "another family"
-                )
                 yield Finding(("spec", "pools", index, "instanceTypes", place), message)
 
 

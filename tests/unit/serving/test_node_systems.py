@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from inference_blueprints.catalog.catalogue import shipped
 from inference_blueprints.errors import BlueprintError
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.resources import blueprints_directory
@@ -69,6 +70,42 @@ def test_each_pool_has_its_own_operating_system() -> None:
     document["spec"]["models"][0]["deployments"][0]["disaggregated"]["decode"]["pool"] = "whole"
     plan = build_plan(parse_blueprint(yaml.safe_dump(document), "a.yaml").blueprint)
     assert plan.node_systems == {"h200": "al2023", "whole": "bottlerocket", "spare": "bottlerocket"}
+
+
+def one_model_on(instance_type: str, **pool: Any) -> str:
+    """Return a blueprint with a small model on one pool."""
+    document = yaml.safe_load((blueprints_directory() / "quickstart-g6e.yaml").read_text())
+    document["spec"]["pools"][0].update({"instanceTypes": [instance_type], **pool})
+    return str(yaml.safe_dump(document))
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "chosen"),
+    [
+        # Bottlerocket's driver does not know G7's GPU (bottlerocket#4889). AL2023 has a second driver since
+        # v20260917 and chooses at the first boot (amazon-eks-ami#2768).
+        ("g7.2xlarge", "al2023"),
+        ("g7e.2xlarge", "bottlerocket"),
+    ],
+)
+def test_a_family_that_does_not_boot_one_system_gets_the_next(instance_type: str, chosen: str) -> None:
+    blueprint = parse_blueprint(one_model_on(instance_type), "a.yaml").blueprint
+    assert build_plan(blueprint).node_systems == {"l40s": chosen}
+
+
+def test_the_pinned_image_of_al2023_has_the_driver_of_g7() -> None:
+    system = shipped().operating_systems["al2023"]
+    assert "v20260917" <= system.oldest <= system.version
+
+
+def test_a_snapshot_and_a_family_that_bottlerocket_does_not_boot_fit_no_operating_system() -> None:
+    text = one_model_on("g7.2xlarge", imageAcceleration={"ebsSnapshot": {}})
+    with pytest.raises(BlueprintError) as caught:
+        parse_blueprint(text, "a.yaml")
+    [problem] = caught.value.problems
+    assert problem.path == "spec.pools[0].imageAcceleration"
+    assert "instance types of 'g7' do not boot Bottlerocket's image" in problem.message
+    assert "set 'sociParallelPull: {}', or use another family" in problem.message
 
 
 @pytest.mark.parametrize("snapshot", [{}, {"id": "snap-0a1b2c3d4e5f60718"}])
