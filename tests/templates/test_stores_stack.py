@@ -187,7 +187,9 @@ def test_publishing_follows_the_merge_and_ends_the_job_whatever_becomes_of_it(si
     assert states["Merge"]["Next"] == "HasPublications"
     assert states["HasPublications"]["Default"] == states["Publications"]["Next"] == "Finish"
     assert states["Publications"]["ToleratedFailurePercentage"] == 100
-    [child] = states["Publications"]["ItemProcessor"]["States"].values()
+    child, failed = states["Publications"]["ItemProcessor"]["States"].values()
+    assert failed == {"Type": "Succeed"}
+    assert [each["ErrorEquals"] for each in child["Catch"]] == [["States.ALL"]]
     # The first retrier that fits decides, whatever the error is: of the function, or of Lambda.
     [retry] = child["Retry"]
     assert retry["ErrorEquals"] == ["States.ALL"]

@@ -1,7 +1,7 @@
 """The state machine of a batch job, from its input to its results, in the Amazon States Language (ASL).
 
-An execution is one attempt at a job. Its input is ``{"job": …, "attempt": …}``. The machine catches no
-error: an event rule reports each failed execution to the function that closes jobs. A child execution of a
+An execution is one attempt at a job. Its input is ``{"job": …, "attempt": …}``. The machine itself catches
+no error: an event rule reports each failed execution to the function that closes jobs. A child execution of a
 map processes one segment or one shard, never one request
 (https://docs.aws.amazon.com/step-functions/latest/dg/state-map-distributed.html).
 
@@ -200,6 +200,7 @@ def _working(resources: JobResources) -> dict[str, State]:
                     "shard": "{% $states.context.Map.Item.Value.shard %}",
                 },
                 state=_shard(),
+                failed="ShardFailed",
                 following="Merge",
             ),
             # A failed shard does not stop the others. A redrive runs it again.
@@ -283,6 +284,7 @@ def _publishing(resources: JobResources) -> dict[str, State]:
                     "Output": {},
                     "End": True,
                 },
+                failed="PartFailed",
                 following="Finish",
             ),
             # The job's files are complete even if signals fail; the last state reports which parts failed.
@@ -301,8 +303,20 @@ def _map(
     selector: Mapping[str, str],
     state: State,
     following: str,
+    failed: str | None = None,
 ) -> State:
-    """Return a map over the lines of an object of the batch bucket, with one child execution per line."""
+    """Return a map over the lines of an object of the batch bucket, with one child execution per line.
+
+    With ``failed``, the name of another state, a child whose task failed for good ends there. A child that
+    failed itself would add its whole description to the map's result, which may have 256 KiB: some hundred
+    such children would end the job, although the map tolerates them
+    (https://docs.aws.amazon.com/step-functions/latest/dg/input-output-resultwriter.html, "If a child workflow
+    execution fails, Step Functions returns its execution result unchanged").
+    """
+    states = {child: state}
+    if failed:
+        caught = {"ErrorEquals": ["States.ALL"], "Output": {}, "Next": failed}
+        states = {child: {**state, "Catch": [caught]}, failed: {"Type": "Succeed"}}
     return {
         "Type": "Map",
         "Label": label,
@@ -316,7 +330,7 @@ def _map(
             "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"},
             # State names must be unique in the whole machine.
             "StartAt": child,
-            "States": {child: state},
+            "States": states,
         },
         "MaxConcurrency": concurrency,
         "Output": {},

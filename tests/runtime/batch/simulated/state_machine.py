@@ -30,7 +30,7 @@ _SEND_AND_WAIT = "arn:aws:states:::sqs:sendMessage.waitForTaskToken"
 _KNOWN_FIELDS = {
     *("Type", "Next", "End", "Assign", "Output", "Choices", "Default", "Resource", "Arguments", "Retry"),
     *("HeartbeatSeconds", "Label", "ItemReader", "ItemSelector", "ItemProcessor", "MaxConcurrency"),
-    "ToleratedFailurePercentage",
+    *("ToleratedFailurePercentage", "Catch"),
 }
 
 
@@ -123,6 +123,7 @@ class Execution:
     name: str
     input: Any
     status: str = "RUNNING"
+    output: Any = None
     error: str = ""
     started_at: float = 0.0
     ended_at: float | None = None
@@ -202,7 +203,7 @@ class Machine:
 
     def _run(self, execution: Execution) -> Process:
         try:
-            yield from self._states(execution, self._definition, execution.input)
+            execution.output = yield from self._states(execution, self._definition, execution.input)
             execution.status = "SUCCEEDED"
         except TaskError as error:
             execution.status, execution.error = "FAILED", str(error)
@@ -227,7 +228,14 @@ class Machine:
             if state["Type"] == "Choice":
                 name = _chosen(state, variables, given)
                 continue
-            result = yield from self._work(execution, state, variables, given)
+            try:
+                result = yield from self._work(execution, state, variables, given)
+            except TaskError as error:
+                caught = _catcher(state, error.name)
+                if caught is None:
+                    raise
+                given, name = evaluate(caught["Output"], variables, {"input": given}), caught["Next"]
+                continue
             known = {"input": given, "result": result}
             given = evaluate(state["Output"], variables, known) if "Output" in state else result
             variables |= evaluate(state.get("Assign", {}), variables, known)
@@ -380,8 +388,15 @@ def evaluate_condition(condition: str, variables: Mapping[str, Any], given: Any)
     return evaluate(condition, variables, {"input": given}) is True
 
 
+def _catcher(state: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
+    """Return the first catcher of a state that matches an error."""
+    catchers = state.get("Catch", ())
+    place = _matching(catchers, name)
+    return None if place is None else catchers[place]
+
+
 def _matching(retries: Sequence[Mapping[str, Any]], name: str) -> int | None:
-    """Return the place of the first retrier that matches an error.
+    """Return the place of the first retrier or catcher that matches an error.
 
     ``States.TaskFailed`` matches each error of a task but time-outs, ``States.ALL`` each error
     (https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html).
