@@ -1,4 +1,4 @@
-"""Names of log groups that AWS services choose."""
+"""Names of log groups that AWS services choose or expect."""
 
 from __future__ import annotations
 
@@ -15,3 +15,21 @@ def control_plane_log_group(cluster_name: str) -> str:
         Name of the cluster.
     """
     return f"/aws/eks/{cluster_name}/cluster"
+
+
+def state_machine_log_group(platform: str, name: str) -> str:
+    """Return the name of a state machine's log group.
+
+    Step Functions adds each other log group to a resource policy that the whole account and region share and
+    that ends at 5,120 characters. Then no state machine with a log can be created. CloudWatch Logs allows
+    this prefix as a whole ("Avoiding Amazon CloudWatch Logs resource policy size restrictions",
+    https://docs.aws.amazon.com/step-functions/latest/dg/bp-cwl.html).
+
+    Parameters
+    ----------
+    platform
+        `metadata.name`.
+    name
+        What the state machine does, such as ``batch``.
+    """
+    return f"/aws/vendedlogs/states/{platform}-{name}"

@@ -43,6 +43,25 @@ def test_every_other_machine_is_valid(synthesise: Synthesise) -> None:
     assert [fault for machine in machines for fault in faults(definition_of(machine))] == []
 
 
+def test_no_log_of_a_machine_adds_to_the_policy_that_the_account_shares(synthesise: Synthesise) -> None:
+    # Step Functions Developer Guide, "Avoiding Amazon CloudWatch Logs resource policy size restrictions".
+    def both(spec: dict[str, Any]) -> None:
+        with_batch(spec)
+        accelerated(NOT_YET)(spec)
+
+    templates = synthesise(both)
+    names = set()
+    for stack in templates.by_stack.values():
+        for resource in stack["Resources"].values():
+            if resource["Type"] == "AWS::StepFunctions::StateMachine":
+                [log] = resource["Properties"]["LoggingConfiguration"]["Destinations"]
+                arn = log["CloudWatchLogsLogGroup"]["LogGroupArn"]
+                group = stack["Resources"][arn["Fn::GetAtt"][0]]
+                names.add(group["Properties"]["LogGroupName"])
+    assert len(names) == 2
+    assert all(name.startswith("/aws/vendedlogs/states/") for name in names)
+
+
 def _misspell_a_transition(machine: dict[str, Any]) -> None:
     machine["States"]["Merge"]["Next"] = "Finnish"
 

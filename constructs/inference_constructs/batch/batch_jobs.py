@@ -21,6 +21,7 @@ from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from inference_blueprints.catalog import parquet_layers
+from inference_blueprints.catalog.log_groups import state_machine_log_group
 from inference_blueprints.contracts import batch_environment, batch_names
 from inference_blueprints.contracts.batch_keys import FILES_PREFIX, JOBS_PREFIX
 from inference_blueprints.contracts.batch_limits import SCHEDULE_SECONDS
@@ -102,6 +103,7 @@ class BatchJobs(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         self._stack = cdk.Stack.of(self)
+        self._platform = platform
         self._code = function_code(*code, documents={_CONFIGURATION: json.dumps(configuration)})
         self._store = store
         self._bus = events.EventBus.from_event_bus_name(self, "Bus", "default")
@@ -258,6 +260,7 @@ class BatchJobs(Construct):
                 destination=logs.LogGroup(
                     self,
                     "StateMachineLog",
+                    log_group_name=state_machine_log_group(self._platform, "batch"),
                     removal_policy=cdk.RemovalPolicy.DESTROY,
                     retention=logs.RetentionDays.THREE_MONTHS,
                 ),

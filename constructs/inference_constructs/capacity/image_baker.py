@@ -13,6 +13,7 @@ from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from inference_blueprints.catalog import image_cache
+from inference_blueprints.catalog.log_groups import state_machine_log_group
 from inference_blueprints.catalog.releases import NodeImage
 from inference_blueprints.catalog.tags import PLATFORM_TAG
 from inference_constructs.capacity.bottlerocket import baking_settings, image_parameter
@@ -94,6 +95,7 @@ class ImageBaker(Construct):
         log = logs.LogGroup(
             self,
             "Log",
+            log_group_name=state_machine_log_group(platform, "image-cache"),
             removal_policy=cdk.RemovalPolicy.DESTROY,
             retention=logs.RetentionDays.THREE_MONTHS,
         )
