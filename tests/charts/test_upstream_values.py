@@ -20,6 +20,7 @@ CHECKED: dict[str, tuple[str, set[str]]] = {
             "serviceAccount.name",
             "settings.clusterName",
             "settings.interruptionQueue",
+            "settings.featureGates.nodeRepair",
             "settings.featureGates.staticCapacity",
             "controller.resources",
         },

@@ -105,6 +105,17 @@ def test_karpenter_keeps_nodes_only_where_a_pool_has_a_minimum(synthesise: Synth
         assert f'"staticCapacity":{enabled}' in text(chart["Properties"]["Values"])
 
 
+def test_karpenter_replaces_nodes_whose_hardware_the_monitoring_agent_reports_as_broken(
+    base_templates: Templates,
+) -> None:
+    # Without the agent there are no conditions, and without the gate nobody acts on them
+    # (https://karpenter.sh/v1.14/concepts/disruption/#node-auto-repair).
+    add_ons = {each["AddonName"] for each in base_templates.properties("AWS::EKS::Addon")}
+    assert "eks-node-monitoring-agent" in add_ons
+    chart = base_templates.charts("Platform")["karpenter"]
+    assert '"nodeRepair":true' in text(chart["Properties"]["Values"])
+
+
 def test_a_zone_is_required_where_the_pool_names_one(
     synthesise: Synthesise, base_templates: Templates
 ) -> None:
