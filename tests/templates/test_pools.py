@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from typing import Any
 
@@ -109,9 +110,15 @@ def test_karpenter_replaces_nodes_whose_hardware_the_monitoring_agent_reports_as
     base_templates: Templates,
 ) -> None:
     # Without the agent there are no conditions, and without the gate nobody acts on them
-    # (https://karpenter.sh/v1.14/concepts/disruption/#node-auto-repair).
-    add_ons = {each["AddonName"] for each in base_templates.properties("AWS::EKS::Addon")}
-    assert "eks-node-monitoring-agent" in add_ons
+    # (https://karpenter.sh/v1.14/concepts/disruption/#node-auto-repair). The agent's program for GPUs
+    # tolerates no taint unless it is told to (https://github.com/aws/containers-roadmap/issues/2567).
+    [agent] = [
+        each
+        for each in base_templates.properties("AWS::EKS::Addon")
+        if each["AddonName"] == "eks-node-monitoring-agent"
+    ]
+    [toleration] = json.loads(agent["ConfigurationValues"])["dcgmAgent"]["tolerations"]
+    assert toleration == {"operator": "Exists"}
     chart = base_templates.charts("Platform")["karpenter"]
     assert '"nodeRepair":true' in text(chart["Properties"]["Values"])
 

@@ -34,7 +34,10 @@ class AddOn:
 
 
 #: Daemons that a node needs to become ready. With prefix delegation every node can run 110 pods, regardless
-#: of its network interfaces.
+#: of its network interfaces. The monitoring agent's program for GPUs, `dcgm-server`, tolerates no taint by
+#: default, so nobody would see broken GPUs on the nodes of pools
+#: (https://github.com/aws/containers-roadmap/issues/2567; charts/eks-node-monitoring-agent/values.yaml and
+#: charts/configuration.schema.json in https://github.com/aws/eks-node-monitoring-agent).
 BEFORE_NODES = (
     AddOn(
         "VpcCni",
@@ -43,7 +46,11 @@ BEFORE_NODES = (
     ),
     AddOn("KubeProxy", "kube-proxy"),
     AddOn("PodIdentityAgent", "eks-pod-identity-agent"),
-    AddOn("NodeMonitoringAgent", "eks-node-monitoring-agent"),
+    AddOn(
+        "NodeMonitoringAgent",
+        "eks-node-monitoring-agent",
+        {"dcgmAgent": {"tolerations": [{"operator": "Exists"}]}},
+    ),
 )
 
 #: Deployments. They become active only when the cluster has nodes.
