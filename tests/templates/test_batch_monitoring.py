@@ -112,6 +112,15 @@ def test_services_figures_are_of_the_resources_of_this_stack(batch: Templates) -
         ("AWS/States", "ExecutionsFailed"),
         ("AWS/ApiGateway", "5XXError"),
     }
+    # Figures of an API have its name as their only dimension, so the name contains that of the platform.
+    [name] = {
+        value
+        for namespace, (_, dimensions) in shown(dashboard(batch))
+        if namespace == "AWS/ApiGateway"
+        for _, value in dimensions
+    }
+    assert name == batch.only("AWS::ApiGateway::RestApi", "Batch")["Name"]
+    assert name.endswith("-Batch")
     functions = batch.properties("AWS::Lambda::Function", "Batch")
     handlers_shown = [
         metric

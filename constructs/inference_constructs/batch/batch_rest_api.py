@@ -82,6 +82,9 @@ class BatchRestApi(Construct):
                 types=[apigateway.EndpointType.PRIVATE], vpc_endpoints=[endpoint]
             ),
             policy=_policy(endpoint),
+            # The only dimension of the API's metrics: two platforms with one name would share their figures
+            # (Amazon API Gateway Developer Guide, "Amazon API Gateway dimensions and metrics").
+            rest_api_name=cdk.Stack.of(self).stack_name,
         )
         for reason, response in gateway_responses.items():
             self.api.add_gateway_response(
