@@ -28,6 +28,7 @@ from batch.objects import Objects
 from batch.preparation.planning import Plan
 from batch.scheduling.admissions import Admission, AdmissionTable
 from batch.scheduling.observation import observe, report
+from batch.scheduling.open_jobs import read_open_jobs
 from batch.scheduling.place_scheduler import Scheduler, turns_done
 from batch.scheduling.reconciling import Reconciler
 from inference_blueprints.contracts import batch_environment
@@ -102,9 +103,11 @@ def schedule(event: Mapping[str, Any], _context: object) -> None:
     """
     platform, table, now = _platform(), _records().table, time.time()
     is_every_minute = event.get("source") != EVENT_SOURCE
-    if is_every_minute:
-        Reconciler(jobs=platform.jobs, table=table, executions=platform.executions, close=_close).run(now=now)
     configuration, admissions = platform.configuration, AdmissionTable(table)
+    open_jobs = read_open_jobs(platform.jobs, admissions)
+    if is_every_minute:
+        reconciler = Reconciler(jobs=platform.jobs, table=table, executions=platform.executions, close=_close)
+        reconciler.run(open_jobs, now=now)
     Scheduler(
         configuration=configuration,
         jobs=platform.jobs,
@@ -114,9 +117,9 @@ def schedule(event: Mapping[str, Any], _context: object) -> None:
         executions=platform.executions,
         step_functions=boto3.client("stepfunctions"),
         queue_urls=json.loads(os.environ[batch_environment.QUEUE_URLS]),
-    ).run(now=now, resizes=MAX_RESIZES_PER_RUN if is_every_minute else 0)
+    ).run(open_jobs, now=now, resizes=MAX_RESIZES_PER_RUN if is_every_minute else 0)
     queues = [queue.name for queue in configuration.queues]
-    report(observe(platform.jobs, admissions, queues, now=now), configuration.platform)
+    report(observe(open_jobs, queues, now=now), configuration.platform)
 
 
 def _close(event: Mapping[str, Any]) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,7 +22,7 @@ from batch.jobs.spending import SpendingTable, month_of
 from batch.objects import Objects
 from batch.scheduling.admissions import Admission, AdmissionTable
 from batch.scheduling.allotment import WaitingOrRunning, allot
-from batch.scheduling.budgets import admitted
+from batch.scheduling.open_jobs import OpenJob
 from inference_blueprints.contracts.batch_keys import JobKeys
 from inference_blueprints.contracts.batch_limits import MAX_RESIZES_PER_RUN
 from inference_blueprints.contracts.batch_names import SHARD_MAP_LABEL
@@ -68,17 +68,19 @@ class Scheduler:
         self._step_functions = step_functions
         self._queue_urls = queue_urls
 
-    def run(self, *, now: float, resizes: int = MAX_RESIZES_PER_RUN) -> None:
+    def run(self, open_jobs: Sequence[OpenJob], *, now: float, resizes: int = MAX_RESIZES_PER_RUN) -> None:
         """Allot the places of every model to the jobs that are not past their deadline.
 
         Parameters
         ----------
+        open_jobs
+            All jobs that have not ended.
         resizes
             Running jobs whose places may change. Others keep theirs until the next run.
         """
         by_model: dict[str, list[SchedulingCandidate]] = defaultdict(list)
-        candidates = list(self._candidates(now))
-        for candidate in self._within_budgets(candidates, now):
+        candidates = list(self._candidates(open_jobs, now))
+        for candidate in self._within_budgets(candidates, self._spent(open_jobs, now), now):
             by_model[candidate.job.model].append(candidate)
         for model, candidates in by_model.items():
             places = self._places(model)
@@ -92,32 +94,31 @@ class Scheduler:
                 self._give(candidate, places, now=now)
 
     def _within_budgets(
-        self, candidates: Iterable[SchedulingCandidate], now: float
+        self, candidates: Iterable[SchedulingCandidate], spent: dict[str, float], now: float
     ) -> Iterator[SchedulingCandidate]:
         """Iterate over candidates within their teams' budgets. Running jobs are counted first."""
-        spent = self._spent(now)
         for candidate in sorted(
             candidates, key=lambda each: (each.admission.places is None, _wanted(each).rank(now))
         ):
             if self._is_within_budget(candidate, spent):
                 yield candidate
 
-    def _spent(self, now: float) -> dict[str, float]:
+    def _spent(self, open_jobs: Iterable[OpenJob], now: float) -> dict[str, float]:
         """Return the spending of each team this month, including estimates for jobs that are about to end."""
         month = month_of(now)
         spent = {team.name: self._spending.usd(team.name, month) for team in self._configuration.teams}
-        for each in admitted(self._jobs, self._admissions, ("finalizing", "cancelling")):
-            if each.job.team in spent:
+        for each in open_jobs:
+            is_ending = each.job.state in ("finalizing", "cancelling") and each.has_places
+            if is_ending and each.admission is not None and each.job.team in spent:
                 spent[each.job.team] += each.admission.usd
         return spent
 
-    def _candidates(self, now: float) -> Iterator[SchedulingCandidate]:
+    def _candidates(self, open_jobs: Iterable[OpenJob], now: float) -> Iterator[SchedulingCandidate]:
         """Iterate over waiting and running jobs. `Reconciler` stops jobs that are past their deadline."""
-        for state in ("validating", "in_progress"):
-            for job in self._jobs.in_state(state):
-                admission = self._admissions.of(job) if job.expires_at > now else None
-                if admission is not None:
-                    yield SchedulingCandidate(job, admission, self._shards_left(admission))
+        for each in open_jobs:
+            is_candidate = each.job.state in ("validating", "in_progress") and each.job.expires_at > now
+            if is_candidate and each.admission is not None:
+                yield SchedulingCandidate(each.job, each.admission, self._shards_left(each.admission))
 
     def _shards_left(self, admission: Admission) -> int:
         """Return the unfinished shards of an attempt; at least one until the map has ended."""
