@@ -72,7 +72,7 @@ MAX_TASK_RETRY_SECONDS: Final = 120
 #: Bytes that the output of a child execution takes in the output of its map: `{}` and a comma.
 CHILD_OUTPUT_BYTES: Final = 3
 #: States of an execution that succeeds, including its start.
-STATES_PER_JOB: Final = 15
+STATES_PER_JOB: Final = 16
 #: States of a child execution, including its start.
 STATES_PER_CHILD: Final = 2
 #: History events of a child execution that succeeds.

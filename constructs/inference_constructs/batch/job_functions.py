@@ -139,6 +139,7 @@ OTHER_FUNCTIONS: Mapping[str, JobFunction] = {
         objects={_JOBS: ("s3:GetObject",)},
         lists=(_JOBS,),
         records=_CHANGE_RECORDS,
+        progress=("dynamodb:Query",),
         states=(
             "states:SendTaskSuccess",
             "states:DescribeExecution",

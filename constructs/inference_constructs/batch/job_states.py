@@ -178,6 +178,8 @@ def _working(resources: JobResources) -> dict[str, State]:
                     "attempt": "{% $attempt %}",
                     "key": "{% $shardsKey %}",
                     "taskToken": "{% $states.context.Task.Token %}",
+                    # A redrive runs in any case: its team has asked for it.
+                    "mayRefuse": "{% $attempt = 1 %}",
                 },
             },
             "Assign": {
@@ -185,7 +187,13 @@ def _working(resources: JobResources) -> dict[str, State]:
                 "queueUrl": "{% $states.result.queueUrl %}",
             },
             "Retry": _retries(),
-            "Next": "Shards",
+            "Next": "HasPlaces",
+        },
+        # A job that cannot meet its deadline gets no places. A map without a maximum would run all its items.
+        "HasPlaces": {
+            "Type": "Choice",
+            "Choices": [{"Condition": "{% $places > 0 %}", "Next": "Shards"}],
+            "Default": "Reject",
         },
         "Shards": {
             **_map(

@@ -18,6 +18,7 @@ from batch.jobs.spending import Figures, added, additions
 from batch.objects import Objects
 from batch.preparation.planning import Plan
 from batch.publication.listing import published, unpublished, write_publications
+from batch.scheduling.admissions import AdmissionTable
 from inference_blueprints.contracts.batch_keys import JobKeys
 from inference_blueprints.contracts.batch_states import FINAL, JobState
 
@@ -113,9 +114,12 @@ class Ends:
         return self._end(identifier, Ending("failed", ("finalizing",), (error,)), outcome, now=now)
 
     def reject(self, identifier: str, *, now: int) -> Job:
-        """End a job that its plan refuses."""
+        """End a job that its plan refuses, or that gets no places because it would miss its deadline."""
         plan = Plan.from_json(self._objects.read(JobKeys(identifier).plan))
         errors = tuple(JobError(each.code, each.message, each.line) for each in plan.problems)
+        admission = AdmissionTable(self._records.table).of(self._job(identifier))
+        if admission is not None and admission.refusal:
+            errors += (JobError("misses_deadline", admission.refusal),)
         self._objects.join(self._objects.sizes(JobKeys(identifier).invalid), JobKeys(identifier).error)
         ending = Ending("failed", ("validating",), errors[:_SHOWN_ERRORS])
         return self._end(identifier, ending, None, now=now)

@@ -27,10 +27,12 @@ from batch.jobs.spending import SpendingTable
 from batch.objects import Objects
 from batch.preparation.planning import Plan
 from batch.scheduling.admissions import Admission, AdmissionTable
+from batch.scheduling.measuring import SpeedMeter
 from batch.scheduling.observation import observe, report
 from batch.scheduling.open_jobs import read_open_jobs
 from batch.scheduling.place_scheduler import Scheduler, turns_done
 from batch.scheduling.reconciling import Reconciler
+from batch.scheduling.speed import SpeedTable
 from inference_blueprints.contracts import batch_environment
 from inference_blueprints.contracts.batch_keys import JobKeys
 from inference_blueprints.contracts.batch_limits import MAX_RESIZES_PER_RUN
@@ -65,7 +67,8 @@ def ask(event: Mapping[str, Any], _context: object) -> None:
     Parameters
     ----------
     event
-        ``{"job": …, "attempt": …, "key": …, "taskToken": …}``. The key names the list of shards to run.
+        ``{"job": …, "attempt": …, "key": …, "taskToken": …, "mayRefuse": …}``. The key names the list of
+        shards to run. An execution that began before an upgrade may not be refused.
     """
     keys = JobKeys(event["job"])
     plan = Plan.from_json(_objects().read(keys.plan))
@@ -80,6 +83,8 @@ def ask(event: Mapping[str, Any], _context: object) -> None:
         # Hours that all places together need for all shards.
         seconds_per_shard=plan.hours * _SECONDS_PER_HOUR * request.capacity.places / max(plan.shards, 1),
         usd=plan.usd * shards / max(plan.shards, 1),
+        lines_per_shard=(plan.requests - plan.invalid) / max(plan.shards, 1),
+        may_refuse=bool(event.get("mayRefuse")),
     )
     size = JobSize(
         plan.requests,
@@ -108,10 +113,18 @@ def schedule(event: Mapping[str, Any], _context: object) -> None:
     if is_every_minute:
         reconciler = Reconciler(jobs=platform.jobs, table=table, executions=platform.executions, close=_close)
         reconciler.run(open_jobs, now=now)
+        meter = SpeedMeter(
+            progress=platform.progress,
+            admissions=admissions,
+            speeds=SpeedTable(table),
+            places=configuration.places,
+        )
+        open_jobs = meter.run(open_jobs, now=now)
     Scheduler(
         configuration=configuration,
         jobs=platform.jobs,
         admissions=admissions,
+        speeds=SpeedTable(table),
         spending=SpendingTable(table),
         objects=_objects(),
         executions=platform.executions,

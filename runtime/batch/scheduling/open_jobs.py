@@ -29,6 +29,11 @@ class OpenJob:
         """Whether its current attempt was admitted."""
         return self.admission is not None and self.admission.places is not None
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether it gets no places. Its execution is about to end it."""
+        return self.job.state == "validating" and self.admission is not None and bool(self.admission.refusal)
+
 
 def read_open_jobs(jobs: JobTable, admissions: AdmissionTable) -> Sequence[OpenJob]:
     """Return the open jobs of all teams, each once.

@@ -11,13 +11,14 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
+from batch.completion.ending import Ends
 from batch.contracts.shard import ShardDone
 from batch.jobs.configuration import Configuration
 from batch.jobs.executions import Execution, Executions
 from batch.jobs.job_record import Job
 from batch.jobs.job_table import JobTable
 from batch.jobs.record_table import Table
-from batch.jobs.settings import BatchPlatform
+from batch.jobs.settings import BatchPlatform, RecordTables
 from batch.jobs.spending import Figures, SpendingTable, additions
 from batch.objects import Objects
 from batch.scheduling import handlers
@@ -25,6 +26,7 @@ from batch.scheduling.admissions import Admission, AdmissionTable
 from batch.scheduling.open_jobs import read_open_jobs
 from batch.scheduling.place_scheduler import Scheduler
 from batch.scheduling.reconciling import Reconciler
+from batch.scheduling.speed import SpeedTable
 from inference_blueprints.contracts.batch_keys import JobKeys
 from inference_blueprints.contracts.batch_limits import MAX_RESIZES_PER_RUN
 from inference_blueprints.contracts.batch_names import EVENT_SOURCE, JOB_ASKS_EVENT
@@ -90,6 +92,7 @@ def scheduler(
         configuration=Configuration.from_json(json.dumps(document)),
         jobs=platform_in_process.jobs,
         admissions=admissions,
+        speeds=SpeedTable(platform_in_process.table),
         spending=SpendingTable(platform_in_process.table),
         objects=Objects(resources.BUCKET),
         executions=Executions(states, aws["BATCH_STATE_MACHINE_ARN"]),
@@ -319,6 +322,31 @@ def test_a_job_that_is_too_late_gets_no_places(
     assert states.went_on == {}
 
 
+def test_a_job_that_cannot_meet_its_deadline_gets_no_places(
+    scheduler: ScheduledPlatform,
+    states: StepFunctions,
+    admissions: AdmissionTable,
+    platform_in_process: BatchPlatform,
+) -> None:
+    """Its execution continues without places, also if the first answer did not arrive, and ends it."""
+    job = make_job(platform_in_process, expires_at=NOW + 600)
+    ask(admissions, job, may_refuse=True)
+    states.error = "ThrottlingException"
+    with pytest.raises(ClientError):
+        scheduler.run(now=NOW)
+    states.error = None
+    scheduler.run(now=NOW + 60)
+    assert states.went_on == {job.id: {"places": 0, "queueUrl": ""}}
+    ends = Ends(
+        RecordTables(platform_in_process.table, platform_in_process.jobs, platform_in_process.files),
+        Objects(resources.BUCKET),
+        resources.BUCKET,
+        lambda *_: None,
+    )
+    ended = ends.reject(job.id, now=NOW + 61)
+    assert (ended.state, [error.code for error in ended.errors]) == ("failed", ["misses_deadline"])
+
+
 def test_a_cancelled_job_is_not_let_in(
     scheduler: ScheduledPlatform,
     states: StepFunctions,
@@ -341,7 +369,8 @@ def test_the_state_machine_asks_with_what_was_planned(
         cached.cache_clear()
     job = make_job(platform_in_process)
     key = JobKeys(job.id).shards
-    handlers.ask({"job": job.id, "attempt": 1, "key": key, "taskToken": "token"}, None)
+    event = {"job": job.id, "attempt": 1, "key": key, "taskToken": "token", "mayRefuse": True}
+    handlers.ask(event, None)
     assert admissions.of(job) == Admission(
         job=job.id,
         attempt=1,
@@ -351,6 +380,8 @@ def test_the_state_machine_asks_with_what_was_planned(
         # An hour of all four places.
         seconds_per_shard=4800.0,
         usd=50.0,
+        lines_per_shard=10.0,
+        may_refuse=True,
     )
     assert told == [("Batch Job Asks", {"job": job.id})]
     for cached in (handlers._records, handlers._objects):

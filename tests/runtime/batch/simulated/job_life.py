@@ -72,6 +72,8 @@ _SIMULATED = (
     "SendTaskSuccess",
     "PutEvents",
     "Invoke",
+    "ListMapRuns",
+    "UpdateMapRun",
 )
 
 
@@ -235,6 +237,23 @@ class Life:
         self.call_later(completion.close, json.loads(given["Payload"]))
         return {"StatusCode": 202}
 
+    def _ListMapRuns(self, given: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
+        execution = self._found(given, "ListMapRuns")
+        return {
+            "mapRuns": [
+                {"mapRunArn": f"arn:aws:states:us-west-2:1:mapRun:batch/{each.label}:{execution.name}"}
+                for each in execution.map_runs
+            ]
+        }
+
+    def _UpdateMapRun(self, given: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
+        label, _, name = given["mapRunArn"].rpartition("/")[2].partition(":")
+        for each in self.machine.executions[name].map_runs:
+            if each.label == label:
+                each.concurrency = given["maxConcurrency"]
+                each.change()
+        return {}
+
     def _found(self, given: dict[str, Any], operation: str) -> Execution:
         name = given["executionArn"].rsplit(":", 1)[-1]
         if name not in self.machine.executions:
@@ -253,14 +272,14 @@ def _error(code: str, operation: str) -> ClientError:
 
 
 @contextmanager
-def simulated(life: Life) -> Iterator[BatchPlatform]:
+def simulated(life: Life, configuration: dict[str, Any] = CONFIGURATION) -> Iterator[BatchPlatform]:
     """Emulate tables and objects, and route the other calls to the simulation."""
     with mock_aws(), TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
             patch.setenv(name, "none")
         patch.setenv("AWS_DEFAULT_REGION", resources.REGION)
         patch.setattr(boto3, "DEFAULT_SESSION", None)
-        environment = resources.create(Path(folder), CONFIGURATION)
+        environment = resources.create(Path(folder), configuration)
         environment |= {
             "BATCH_QUEUE_URLS": json.dumps({"qwen3-8b": "https://queue"}),
             "BATCH_PLATFORM": "chat",
