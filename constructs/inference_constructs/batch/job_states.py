@@ -259,10 +259,19 @@ def _ending(resources: JobResources) -> dict[str, State]:
         "Merge": _invoke(
             resources,
             "merge",
-            {"job": "{% $job %}", "attempt": "{% $attempt %}"},
-            following="HasPublications" if publishes else "Finish",
-            assign={"publications": "{% $states.result.Payload.publications %}"} if publishes else None,
+            {"job": "{% $job %}", "attempt": "{% $attempt %}", "mayContinue": True},
+            following="IsMerged",
+            assign={
+                "merged": "{% $states.result.Payload.merged %}",
+                **({"publications": "{% $states.result.Payload.publications %}"} if publishes else {}),
+            },
         ),
+        # One call joins results for some minutes. Very large jobs take several calls.
+        "IsMerged": {
+            "Type": "Choice",
+            "Choices": [{"Condition": "{% $merged %}", "Next": "HasPublications" if publishes else "Finish"}],
+            "Default": "Merge",
+        },
         **(_publishing(resources) if publishes else {}),
         "Finish": _invoke(resources, "finish", {"job": "{% $job %}"}, following="Done"),
         "Done": {"Type": "Succeed"},

@@ -73,13 +73,22 @@ class Ends:
         self._bucket = bucket
         self._tell = tell
 
-    def merge(self, identifier: str, attempt: int, *, now: int) -> Outcome:
+    def merge(
+        self, identifier: str, attempt: int, *, now: int, has_time: Callable[[], bool] = lambda: True
+    ) -> Outcome | None:
         """Join the results of a job's shards. The job is in state `finalizing` from then on.
 
         Parameters
         ----------
         identifier, attempt
             The job, and its attempt that has run.
+        has_time
+            Returns whether another step of some seconds may begin.
+
+        Returns
+        -------
+        Outcome or None
+            The result; None if time has ended. The next call continues.
 
         Raises
         ------
@@ -91,7 +100,7 @@ class Ends:
             self._records.jobs.move(
                 identifier, "finalizing", before=["in_progress"], now=now, attempt=attempt
             )
-        return self._outcome(identifier)
+        return self._outcome(identifier, attempt, has_time)
 
     def list_publications(self, identifier: str) -> int:
         """List the parts of a job whose answers must be published, and return their number."""
@@ -124,7 +133,15 @@ class Ends:
         ending = Ending("failed", ("validating",), errors[:_SHOWN_ERRORS])
         return self._end(identifier, ending, None, now=now)
 
-    def close(self, identifier: str, attempt: int, *, cause: str, now: int) -> Job | None:
+    def close(
+        self,
+        identifier: str,
+        attempt: int,
+        *,
+        cause: str,
+        now: int,
+        has_time: Callable[[], bool] = lambda: True,
+    ) -> Job | None:
         """End a job whose execution ended by itself: cancelled, timed out, or broken.
 
         Parameters
@@ -133,11 +150,14 @@ class Ends:
             The job, and its attempt that ended.
         cause
             Reason that Step Functions gives.
+        has_time
+            Returns whether another step of some seconds may begin.
 
         Returns
         -------
         Job or None
-            The job; None if it had already ended, or another attempt is running.
+            The job; None if it had already ended, another attempt is running, or its results are not joined
+            yet. In the last case `Reconciler` has it closed again, and that call continues.
         """
         job = self._job(identifier)
         if job.attempt != attempt:
@@ -146,7 +166,9 @@ class Ends:
             self._tell(job, None)
             return None
         has_shards = JobKeys(identifier).shards in self._objects.sizes(JobKeys(identifier).shards)
-        outcome = self._outcome(identifier) if has_shards else None
+        outcome = self._outcome(identifier, attempt, has_time) if has_shards else None
+        if has_shards and outcome is None:
+            return None
         return self._end(identifier, _ending(job, cause, now), outcome, now=now)
 
     def _done(self, identifier: str) -> Ending:
@@ -169,10 +191,11 @@ class Ends:
             raise LookupError(f"{identifier}: there is no such job")
         return job
 
-    def _outcome(self, identifier: str) -> Outcome:
-        """Merge a job's results and store the result."""
-        outcome = merge(identifier, self._objects)
-        self._objects.write(JobKeys(identifier).outcome, outcome.to_json().encode())
+    def _outcome(self, identifier: str, attempt: int, has_time: Callable[[], bool]) -> Outcome | None:
+        """Merge a job's results and store the result; None if time has ended."""
+        outcome = merge(identifier, attempt, self._objects, has_time=has_time)
+        if outcome is not None:
+            self._objects.write(JobKeys(identifier).outcome, outcome.to_json().encode())
         return outcome
 
     def _end(self, identifier: str, ending: Ending, outcome: Outcome | None, *, now: int) -> Job:

@@ -6,6 +6,7 @@ It is measured from the lines that running jobs have answered, and kept per mode
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from batch.jobs.record_table import Table
@@ -27,7 +28,8 @@ def followed_by(before: float, measured: float, seconds: float) -> float:
     seconds
         Length of the measurement.
     """
-    return before + (1 - 0.5 ** (seconds / _HALF_LIFE_SECONDS)) * (measured - before)
+    weight = 1.0 - math.pow(0.5, seconds / _HALF_LIFE_SECONDS)
+    return before + weight * (measured - before)
 
 
 class SpeedTable:
