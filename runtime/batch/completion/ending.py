@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from batch.completion.merging import Outcome, merge
 from batch.contracts.request import Capacity, JobRequest
 from batch.jobs import identifiers
+from batch.jobs.deletions import DeletionTable, intermediate_objects
 from batch.jobs.file_records import FileRecord
 from batch.jobs.job_record import Job, JobError, RequestCounts
 from batch.jobs.job_table import plain
@@ -24,6 +25,8 @@ from inference_blueprints.contracts.batch_states import FINAL, JobState
 
 # Errors shown in a batch. The error file has all of them.
 _SHOWN_ERRORS = 100
+#: States after which a job is never redriven.
+_FOR_GOOD: Final[tuple[JobState, ...]] = ("completed", "cancelled")
 #: Error of a job whose deadline passed.
 TOO_LATE = JobError(
     "batch_expired", "the deadline passed before all requests were answered; redrive the job to run the rest"
@@ -214,6 +217,8 @@ class Ends:
             "cost_usd": usd,
             **self._files(job, now=now),
         }
+        if ending.state in _FOR_GOOD:
+            DeletionTable(self._records.table).put(intermediate_objects(job.id, ended_at=now))
         if job.publication is not None:
             changes["published"] = plain(published(job.id, self._objects))
         try:

@@ -21,6 +21,7 @@ import boto3
 from batch.bus import tell
 from batch.contracts.progress_items import JobSize
 from batch.contracts.request import JobRequest
+from batch.jobs.deletions import DeletionTable
 from batch.jobs.job_progress import ProgressTable
 from batch.jobs.settings import BatchPlatform, RecordTables, read_platform, read_progress, read_records
 from batch.jobs.spending import SpendingTable
@@ -33,12 +34,15 @@ from batch.scheduling.open_jobs import read_open_jobs
 from batch.scheduling.place_scheduler import Scheduler, turns_done
 from batch.scheduling.reconciling import Reconciler
 from batch.scheduling.speed import SpeedTable
+from batch.scheduling.sweeping import sweep
 from inference_blueprints.contracts import batch_environment
 from inference_blueprints.contracts.batch_keys import JobKeys
 from inference_blueprints.contracts.batch_limits import MAX_RESIZES_PER_RUN
 from inference_blueprints.contracts.batch_names import EVENT_SOURCE, JOB_ASKS_EVENT
 
 _SECONDS_PER_HOUR = 3600
+#: Time for deletions in a run, in which S3 deletes more than a hundred thousand objects.
+_SWEEP_SECONDS = 30
 
 
 @cache
@@ -133,6 +137,9 @@ def schedule(event: Mapping[str, Any], _context: object) -> None:
     ).run(open_jobs, now=now, resizes=MAX_RESIZES_PER_RUN if is_every_minute else 0)
     queues = [queue.name for queue in configuration.queues]
     report(observe(open_jobs, queues, now=now), configuration.platform)
+    if is_every_minute:
+        end = time.monotonic() + _SWEEP_SECONDS
+        sweep(DeletionTable(table), _objects(), now=now, has_time=lambda: time.monotonic() < end)
 
 
 def _close(event: Mapping[str, Any]) -> None:
