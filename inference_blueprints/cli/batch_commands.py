@@ -48,12 +48,15 @@ def token(name_or_path: NameOrPath, output: OutputOption = Output.TEXT) -> None:
     import boto3
 
     from inference_blueprints.contracts.batch_limits import ACCEPTED_TOKEN_SECONDS
+    from inference_blueprints.deployment.aws.account import Account
     from inference_blueprints.deployment.batch.client_token import batch_token
 
     blueprint, _ = _described(name_or_path)
-    region = blueprint.spec.environment.region
+    environment = blueprint.spec.environment
+    region = environment.region
     session = boto3.Session(region_name=region)
-    signed = batch_token(session, platform=blueprint.metadata.name, region=region)
+    account = environment.account or Account(region).number
+    signed = batch_token(session, platform=blueprint.metadata.name, region=region, account=account)
     if output is Output.JSON:
         print_json({"token": signed, "expiresInSeconds": ACCEPTED_TOKEN_SECONDS})
         return
