@@ -48,12 +48,15 @@ def token(name_or_path: NameOrPath, output: OutputOption = Output.TEXT) -> None:
     import boto3
 
     from inference_blueprints.contracts.batch_limits import ACCEPTED_TOKEN_SECONDS
+    from inference_blueprints.deployment.aws.account import Account
     from inference_blueprints.deployment.batch.client_token import batch_token
 
     blueprint, _ = _described(name_or_path)
-    region = blueprint.spec.environment.region
+    environment = blueprint.spec.environment
+    region = environment.region
     session = boto3.Session(region_name=region)
-    signed = batch_token(session, platform=blueprint.metadata.name, region=region)
+    account = environment.account or Account(region).number
+    signed = batch_token(session, platform=blueprint.metadata.name, region=region, account=account)
     if output is Output.JSON:
         print_json({"token": signed, "expiresInSeconds": ACCEPTED_TOKEN_SECONDS})
         return
@@ -304,7 +307,10 @@ def _progress(job: Job) -> str:
     figures = f", {counts['completed']:,} of {counts['total']:,} requests" if counts["total"] else ""
     failed = f", {counts['failed']:,} failed" if counts["failed"] else ""
     spent = f", {job['cost_usd']:,.2f} USD" if job["cost_usd"] else ""
-    return f"{job['id']}: {job['status']}{figures}{failed}{spent}, due {_moment(job['expires_at'])} UTC"
+    expected = job.get("expected_at")
+    is_late = expected is not None and expected > job["expires_at"]
+    late = f", late: expected at {_moment(expected)} UTC" if is_late else ""
+    return f"{job['id']}: {job['status']}{figures}{failed}{spent}, due {_moment(job['expires_at'])} UTC{late}"
 
 
 def _print_errors(job: Job) -> None:

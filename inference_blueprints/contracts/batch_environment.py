@@ -26,6 +26,8 @@ CLOSE_FUNCTION: Final = "BATCH_CLOSE_FUNCTION"
 QUEUE_URLS: Final = "BATCH_QUEUE_URLS"
 #: Time for which API Gateway caches a decision of the authorizer.
 AUTHORIZER_SECONDS: Final = "BATCH_AUTHORIZER_SECONDS"
+#: AWS account of the platform. Tokens are signed for it.
+ACCOUNT: Final = "BATCH_ACCOUNT"
 #: Bucket of the history of signals.
 SIGNALS_HISTORY_BUCKET: Final = "SIGNALS_HISTORY_BUCKET"
 

@@ -20,6 +20,7 @@ Key                                        Object
 ``jobs/<job>/parts/<shard>/done.json``     counts and usage; written last
 ``jobs/<job>/rest/<shard>.output.jsonl``   answers of a shard that was unfinished when the job ended
 ``jobs/<job>/rest/<shard>.error.jsonl``    failed lines of such a shard
+``jobs/<job>/joined/<attempt>/<n>.jsonl``  joined results of some shards, if a job has very many
 ``jobs/<job>/undone-<attempt>.jsonl``      the shards that a redrive runs, one per line
 ``jobs/<job>/publications.jsonl``          the parts to publish to the signal store, one per line
 ``jobs/<job>/published/<part>.json``       counts of their published answers (`contracts.publication`)
@@ -107,6 +108,10 @@ class JobKeys:
     def undone(self, attempt: int | str) -> str:
         """Return the key of the list of shards that an attempt runs."""
         return f"{self.prefix}undone-{attempt}.jsonl"
+
+    def joined(self, attempt: int) -> str:
+        """Return the prefix of the joined results of some shards, with a slash at its end."""
+        return f"{self.prefix}joined/{attempt}/"
 
     @property
     def chunks(self) -> str:

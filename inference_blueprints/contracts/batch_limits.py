@@ -41,6 +41,10 @@ RESERVED_CALLS: Final = {"check": 400, "api": 100, "authorizer": 50, "schedule":
 #: Calls that Lambda does not let an account reserve (the same page).
 UNRESERVED_CALLS: Final = 100
 
+#: Time for which one call reads and writes small results. After that, it only has S3 copy what is joined,
+#: and a job with more results gets further calls.
+JOINING_SECONDS: Final = 480
+
 # --- Workers. ---
 
 #: Shards held by a worker. Some shards start or end while the requests of another are sent.
@@ -72,7 +76,7 @@ MAX_TASK_RETRY_SECONDS: Final = 120
 #: Bytes that the output of a child execution takes in the output of its map: `{}` and a comma.
 CHILD_OUTPUT_BYTES: Final = 3
 #: States of an execution that succeeds, including its start.
-STATES_PER_JOB: Final = 15
+STATES_PER_JOB: Final = 17
 #: States of a child execution, including its start.
 STATES_PER_CHILD: Final = 2
 #: History events of a child execution that succeeds.

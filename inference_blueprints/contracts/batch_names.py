@@ -93,8 +93,21 @@ SHARDS_HELD: Final = "ShardsHeld"
 # --- Tokens of clients that cannot sign their requests. ---
 
 TOKEN_PREFIX: Final = "inference-blueprints-v1."  # noqa: S105 - the public prefix of every token
-#: Signed header with the name of the platform, so that a token is valid for one platform only.
+#: Signed header with `token_audience`, so that a token is valid for one platform only.
 TOKEN_AUDIENCE_HEADER: Final = "x-inference-blueprints-audience"  # noqa: S105 - the name of a header
+
+
+def token_audience(account: str, platform: str) -> str:
+    """Return the platform for which a token is signed. Its region is that of STS.
+
+    Parameters
+    ----------
+    account
+        AWS account of the platform, 12 digits. Platforms of other accounts may have the same name.
+    platform
+        `metadata.name`.
+    """
+    return f"{account}/{platform}"
 
 
 def sts_host(region: str) -> str:

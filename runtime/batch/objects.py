@@ -115,6 +115,31 @@ class Objects:
         pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix)
         return {entry["Key"]: entry["Size"] for page in pages for entry in page.get("Contents", [])}
 
+    def delete_below(self, prefix: str, *, has_time: Callable[[], bool]) -> bool:
+        """Delete the objects of the batch bucket below a prefix, and return whether all are deleted.
+
+        Parameters
+        ----------
+        has_time
+            Returns whether another thousand objects may be deleted.
+
+        Raises
+        ------
+        RuntimeError
+            If S3 does not delete an object.
+        """
+        pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix)
+        for page in pages:
+            keys = [{"Key": entry["Key"]} for entry in page.get("Contents", [])]
+            if not keys:
+                continue
+            if not has_time():
+                return False
+            answer = self._client.delete_objects(Bucket=self._bucket, Delete={"Objects": keys, "Quiet": True})
+            if answer.get("Errors"):
+                raise RuntimeError(f"S3 did not delete {answer['Errors'][0]}")
+        return True
+
     def write(self, key: str, content: bytes, *, content_type: str = "application/json") -> None:
         self._client.put_object(
             Bucket=self._bucket, Key=key, Body=content, ContentType=content_type, ChecksumAlgorithm="SHA256"

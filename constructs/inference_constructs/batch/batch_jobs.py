@@ -130,6 +130,7 @@ class BatchJobs(Construct):
         environment |= {
             batch_environment.STATE_MACHINE_ARN: self.state_machine.state_machine_arn,
             batch_environment.CONFIGURATION: _CONFIGURATION,
+            batch_environment.ACCOUNT: self._stack.account,
             batch_environment.QUEUE_URLS: self._stack.to_json_string(
                 {model: queue.queue_url for model, queue in self.shard_queues.items()}
             ),

@@ -136,9 +136,11 @@ OTHER_FUNCTIONS: Mapping[str, JobFunction] = {
         takes_events=True,
         # It lists the finished shards of every running job, which takes over a second for a very large job.
         timeout_seconds=300,
-        objects={_JOBS: ("s3:GetObject",)},
-        lists=(_JOBS,),
-        records=_CHANGE_RECORDS,
+        # It deletes expired files, and the intermediate objects of ended jobs.
+        objects={_JOBS: ("s3:GetObject", "s3:DeleteObject"), _FILES: ("s3:DeleteObject",)},
+        lists=(_JOBS, _FILES),
+        records=(*_CHANGE_RECORDS, "dynamodb:DeleteItem"),
+        progress=("dynamodb:Query",),
         states=(
             "states:SendTaskSuccess",
             "states:DescribeExecution",

@@ -178,6 +178,8 @@ def _working(resources: JobResources) -> dict[str, State]:
                     "attempt": "{% $attempt %}",
                     "key": "{% $shardsKey %}",
                     "taskToken": "{% $states.context.Task.Token %}",
+                    # A redrive runs in any case: its team has asked for it.
+                    "mayRefuse": "{% $attempt = 1 %}",
                 },
             },
             "Assign": {
@@ -185,7 +187,13 @@ def _working(resources: JobResources) -> dict[str, State]:
                 "queueUrl": "{% $states.result.queueUrl %}",
             },
             "Retry": _retries(),
-            "Next": "Shards",
+            "Next": "HasPlaces",
+        },
+        # A job that cannot meet its deadline gets no places. A map without a maximum would run all its items.
+        "HasPlaces": {
+            "Type": "Choice",
+            "Choices": [{"Condition": "{% $places > 0 %}", "Next": "Shards"}],
+            "Default": "Reject",
         },
         "Shards": {
             **_map(
@@ -252,10 +260,19 @@ def _ending(resources: JobResources) -> dict[str, State]:
         "Merge": _invoke(
             resources,
             "merge",
-            {"job": "{% $job %}", "attempt": "{% $attempt %}"},
-            following="HasPublications" if publishes else "Finish",
-            assign={"publications": "{% $states.result.Payload.publications %}"} if publishes else None,
+            {"job": "{% $job %}", "attempt": "{% $attempt %}", "mayContinue": True},
+            following="IsMerged",
+            assign={
+                "merged": "{% $states.result.Payload.merged %}",
+                **({"publications": "{% $states.result.Payload.publications %}"} if publishes else {}),
+            },
         ),
+        # One call joins results for some minutes. Very large jobs take several calls.
+        "IsMerged": {
+            "Type": "Choice",
+            "Choices": [{"Condition": "{% $merged %}", "Next": "HasPublications" if publishes else "Finish"}],
+            "Default": "Merge",
+        },
         **(_publishing(resources) if publishes else {}),
         "Finish": _invoke(resources, "finish", {"job": "{% $job %}"}, following="Done"),
         "Done": {"Type": "Succeed"},

@@ -17,13 +17,15 @@ from inference_blueprints.contracts import batch_limits, batch_names
 from inference_blueprints.errors import UserError
 
 
-def batch_token(session: boto3.Session, *, platform: str, region: str) -> str:
+def batch_token(session: boto3.Session, *, platform: str, region: str, account: str) -> str:
     """Return a token for a platform's batch API.
 
     Parameters
     ----------
     session
         Session with the credentials that sign the token.
+    platform, region, account
+        Name, region and AWS account of the platform. No other platform accepts the token.
 
     Raises
     ------
@@ -36,7 +38,7 @@ def batch_token(session: boto3.Session, *, platform: str, region: str) -> str:
     request = AWSRequest(
         "GET",
         f"https://{batch_names.sts_host(region)}/?Action=GetCallerIdentity&Version=2011-06-15",
-        headers={batch_names.TOKEN_AUDIENCE_HEADER: platform},
+        headers={batch_names.TOKEN_AUDIENCE_HEADER: batch_names.token_audience(account, platform)},
     )
     SigV4QueryAuth(
         credentials.get_frozen_credentials(), "sts", region, expires=batch_limits.TOKEN_SECONDS

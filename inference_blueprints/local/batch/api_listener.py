@@ -70,7 +70,8 @@ def local_token(batch: RunningBatch) -> str:
     team = _session(
         batch, credentials["AccessKeyId"], credentials["SecretAccessKey"], credentials["SessionToken"]
     )
-    return batch_token(team, platform=batch.platform, region=batch.environment["AWS_REGION"])
+    number = client.get_caller_identity()["Account"]
+    return batch_token(team, platform=batch.platform, region=batch.environment["AWS_REGION"], account=number)
 
 
 def _session(batch: RunningBatch, *credentials: Any) -> boto3.Session:

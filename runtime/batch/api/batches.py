@@ -25,6 +25,7 @@ from batch.jobs.settings import BatchPlatform
 from batch.jobs.signal_choice import read_signal
 from batch.jobs.submitting import SubmittedJob, Submitter
 from batch.objects import Objects
+from batch.scheduling.admissions import AdmissionTable
 from inference_blueprints.contracts.batch_limits import MAX_LISTED_JOBS
 from inference_blueprints.contracts.batch_states import FINAL
 
@@ -52,6 +53,7 @@ class Batches:
         self._progress = platform.progress
         self._storage = platform.storage
         self._executions = platform.executions
+        self._admissions = AdmissionTable(platform.table)
         self._submitter = Submitter(platform.jobs, platform.storage, platform.executions)
         objects = Objects(platform.storage.bucket)
         self._redriver = Redriver(platform.jobs, objects, platform.executions)
@@ -107,7 +109,12 @@ class Batches:
 
     def _shown(self, job: Job) -> dict[str, Any]:
         """Return a job as the API shows it, with its current progress."""
-        return batch_object(job, None if job.state in FINAL else self._progress.of(job))
+        if job.state in FINAL:
+            return batch_object(job, None)
+        admission = self._admissions.of(job)
+        return batch_object(
+            job, self._progress.of(job), expected_at=None if admission is None else admission.expected_at
+        )
 
     def _stop(self, job: Job, request: ApiRequest) -> Job:
         """Stop the execution of a job, which then ends the job.
@@ -148,6 +155,7 @@ class Batches:
             deadline_hours=min(hours, queue.deadline_hours),
             budget_usd=options.number("budget_usd", default=most_usd, least=0, most=most_usd),
             skip_invalid=options.flag("skip_invalid"),
+            accept_late=options.flag("accept_late"),
             signal=read_signal(options, self._configuration.signals_of(request.team.name), endpoint=endpoint),
             metadata=metadata,
             output_seconds=output_seconds,

@@ -16,6 +16,7 @@ from batch.jobs.fields import Fields
 from batch.jobs.file_records import FileRecord
 from batch.jobs.record_table import UnknownCursorError
 from batch.jobs.settings import BatchPlatform
+from batch.jobs.storage import ADDRESS_SECONDS
 from inference_blueprints.contracts.batch_limits import MAX_FILE_DAYS, MIN_FILE_SECONDS
 
 #: Longest lifetime of a file, and that of an input whose sender sets none (30 days, as with OpenAI).
@@ -99,11 +100,14 @@ class Files:
         Clients drop their token when they follow the redirect.
         """
         record = self._found(request, file_id)
+        seconds = ADDRESS_SECONDS
+        if record.expires_at is not None:
+            seconds = max(1, min(seconds, record.expires_at - int(time.time())))
         return Response(
             status_code=HTTPStatus.FOUND,
             body="",
             headers={
-                "Location": self._storage.address(record.bucket, record.key),
+                "Location": self._storage.address(record.bucket, record.key, seconds=seconds),
                 "Cache-Control": "no-store",
             },
         )

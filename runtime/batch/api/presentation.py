@@ -11,15 +11,17 @@ from batch.jobs.job_progress import JobProgress
 from batch.jobs.job_record import TIMES, Job
 
 
-def batch_object(job: Job, progress: JobProgress | None) -> dict[str, Any]:
+def batch_object(job: Job, progress: JobProgress | None, *, expected_at: int | None = None) -> dict[str, Any]:
     """Return a job as a batch.
 
-    `team`, `queue`, `priority`, `signal` and dollars are extensions of this platform.
+    `team`, `queue`, `priority`, `expected_at`, `signal` and dollars are extensions of this platform.
 
     Parameters
     ----------
     progress
         Progress of the job; None if the job has ended.
+    expected_at
+        Expected end in seconds since 1970; None if it is unknown, or the job has ended.
     """
     far = progress or JobProgress(job.counts, job.usage, job.cost_usd)
     usage = far.usage
@@ -50,6 +52,7 @@ def batch_object(job: Job, progress: JobProgress | None) -> dict[str, Any]:
         "team": job.team,
         "queue": job.queue,
         "priority": job.priority,
+        "expected_at": expected_at,
         "budget_usd": job.budget_usd,
         "cost_usd": far.cost_usd,
         "signal": job.publication and {"name": job.publication.signal, **asdict(job.published)},

@@ -45,13 +45,15 @@ class CallerIdentity:
 
     Parameters
     ----------
+    audience
+        The platform, as tokens name it (`token_audience`).
     endpoint
         Base address of STS, without a slash at its end.
     """
 
-    def __init__(self, sender: Sender, *, region: str, platform: str, endpoint: str) -> None:
+    def __init__(self, sender: Sender, *, region: str, audience: str, endpoint: str) -> None:
         self._sender = sender
-        self._headers = {"Host": sts_host(region), TOKEN_AUDIENCE_HEADER: platform}
+        self._headers = {"Host": sts_host(region), TOKEN_AUDIENCE_HEADER: audience}
         self._endpoint = endpoint
 
     def arn(self, question: SignedQuestion) -> str:

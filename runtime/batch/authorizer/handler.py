@@ -7,6 +7,7 @@ Variable                     Meaning
 ============================ =================================================================================
 ``BATCH_CONFIGURATION``      platform and teams (`batch.jobs.settings`)
 ``BATCH_AUTHORIZER_SECONDS`` for how long API Gateway remembers an answer: `authorizerResultTtlInSeconds`
+``BATCH_ACCOUNT``            AWS account of the platform
 ``AWS_REGION``               set by Lambda
 ``AWS_ENDPOINT_URL_STS``,    where STS is, if it is an emulation
 ``AWS_ENDPOINT_URL``
@@ -33,7 +34,7 @@ from batch.jobs import principals
 from batch.jobs.configuration import Configuration
 from batch.jobs.settings import read_configuration
 from inference_blueprints.contracts import batch_environment
-from inference_blueprints.contracts.batch_names import sts_host
+from inference_blueprints.contracts.batch_names import sts_host, token_audience
 
 _logger = logging.getLogger(__name__)
 _logger.setLevel(logging.INFO)
@@ -128,7 +129,7 @@ def authorizer() -> Authorizer:
         CallerIdentity(
             urllib3.PoolManager(),
             region=region,
-            platform=configuration.platform,
+            audience=token_audience(os.environ[batch_environment.ACCOUNT], configuration.platform),
             endpoint=endpoint.rstrip("/"),
         ),
         region=region,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from batch.completion.merging import Outcome, merge
 from batch.contracts.request import Capacity, JobRequest
 from batch.jobs import identifiers
+from batch.jobs.deletions import DeletionTable, intermediate_objects
 from batch.jobs.file_records import FileRecord
 from batch.jobs.job_record import Job, JobError, RequestCounts
 from batch.jobs.job_table import plain
@@ -18,11 +19,14 @@ from batch.jobs.spending import Figures, added, additions
 from batch.objects import Objects
 from batch.preparation.planning import Plan
 from batch.publication.listing import published, unpublished, write_publications
+from batch.scheduling.admissions import AdmissionTable
 from inference_blueprints.contracts.batch_keys import JobKeys
 from inference_blueprints.contracts.batch_states import FINAL, JobState
 
 # Errors shown in a batch. The error file has all of them.
 _SHOWN_ERRORS = 100
+#: States after which a job is never redriven.
+_FOR_GOOD: Final[tuple[JobState, ...]] = ("completed", "cancelled")
 #: Error of a job whose deadline passed.
 TOO_LATE = JobError(
     "batch_expired", "the deadline passed before all requests were answered; redrive the job to run the rest"
@@ -72,13 +76,22 @@ class Ends:
         self._bucket = bucket
         self._tell = tell
 
-    def merge(self, identifier: str, attempt: int, *, now: int) -> Outcome:
+    def merge(
+        self, identifier: str, attempt: int, *, now: int, has_time: Callable[[], bool] = lambda: True
+    ) -> Outcome | None:
         """Join the results of a job's shards. The job is in state `finalizing` from then on.
 
         Parameters
         ----------
         identifier, attempt
             The job, and its attempt that has run.
+        has_time
+            Returns whether another step of some seconds may begin.
+
+        Returns
+        -------
+        Outcome or None
+            The result; None if time has ended. The next call continues.
 
         Raises
         ------
@@ -90,7 +103,7 @@ class Ends:
             self._records.jobs.move(
                 identifier, "finalizing", before=["in_progress"], now=now, attempt=attempt
             )
-        return self._outcome(identifier)
+        return self._outcome(identifier, attempt, has_time)
 
     def list_publications(self, identifier: str) -> int:
         """List the parts of a job whose answers must be published, and return their number."""
@@ -113,14 +126,25 @@ class Ends:
         return self._end(identifier, Ending("failed", ("finalizing",), (error,)), outcome, now=now)
 
     def reject(self, identifier: str, *, now: int) -> Job:
-        """End a job that its plan refuses."""
+        """End a job that its plan refuses, or that gets no places because it would miss its deadline."""
         plan = Plan.from_json(self._objects.read(JobKeys(identifier).plan))
         errors = tuple(JobError(each.code, each.message, each.line) for each in plan.problems)
+        admission = AdmissionTable(self._records.table).of(self._job(identifier))
+        if admission is not None and admission.refusal:
+            errors += (JobError("misses_deadline", admission.refusal),)
         self._objects.join(self._objects.sizes(JobKeys(identifier).invalid), JobKeys(identifier).error)
         ending = Ending("failed", ("validating",), errors[:_SHOWN_ERRORS])
         return self._end(identifier, ending, None, now=now)
 
-    def close(self, identifier: str, attempt: int, *, cause: str, now: int) -> Job | None:
+    def close(
+        self,
+        identifier: str,
+        attempt: int,
+        *,
+        cause: str,
+        now: int,
+        has_time: Callable[[], bool] = lambda: True,
+    ) -> Job | None:
         """End a job whose execution ended by itself: cancelled, timed out, or broken.
 
         Parameters
@@ -129,11 +153,14 @@ class Ends:
             The job, and its attempt that ended.
         cause
             Reason that Step Functions gives.
+        has_time
+            Returns whether another step of some seconds may begin.
 
         Returns
         -------
         Job or None
-            The job; None if it had already ended, or another attempt is running.
+            The job; None if it had already ended, another attempt is running, or its results are not joined
+            yet. In the last case `Reconciler` has it closed again, and that call continues.
         """
         job = self._job(identifier)
         if job.attempt != attempt:
@@ -142,7 +169,9 @@ class Ends:
             self._tell(job, None)
             return None
         has_shards = JobKeys(identifier).shards in self._objects.sizes(JobKeys(identifier).shards)
-        outcome = self._outcome(identifier) if has_shards else None
+        outcome = self._outcome(identifier, attempt, has_time) if has_shards else None
+        if has_shards and outcome is None:
+            return None
         return self._end(identifier, _ending(job, cause, now), outcome, now=now)
 
     def _done(self, identifier: str) -> Ending:
@@ -165,10 +194,11 @@ class Ends:
             raise LookupError(f"{identifier}: there is no such job")
         return job
 
-    def _outcome(self, identifier: str) -> Outcome:
-        """Merge a job's results and store the result."""
-        outcome = merge(identifier, self._objects)
-        self._objects.write(JobKeys(identifier).outcome, outcome.to_json().encode())
+    def _outcome(self, identifier: str, attempt: int, has_time: Callable[[], bool]) -> Outcome | None:
+        """Merge a job's results and store the result; None if time has ended."""
+        outcome = merge(identifier, attempt, self._objects, has_time=has_time)
+        if outcome is not None:
+            self._objects.write(JobKeys(identifier).outcome, outcome.to_json().encode())
         return outcome
 
     def _end(self, identifier: str, ending: Ending, outcome: Outcome | None, *, now: int) -> Job:
@@ -187,6 +217,8 @@ class Ends:
             "cost_usd": usd,
             **self._files(job, now=now),
         }
+        if ending.state in _FOR_GOOD:
+            DeletionTable(self._records.table).put(intermediate_objects(job.id, ended_at=now))
         if job.publication is not None:
             changes["published"] = plain(published(job.id, self._objects))
         try:

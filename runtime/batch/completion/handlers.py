@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -22,6 +22,7 @@ from batch.jobs.settings import read_records
 from batch.jobs.spending import Figures
 from batch.objects import Objects
 from inference_blueprints.contracts import batch_environment, batch_names
+from inference_blueprints.contracts.batch_limits import JOINING_SECONDS
 
 #: For a job that was interrupted for a reason other than its own errors or its deadline.
 _BROKEN = "internal_error"
@@ -87,22 +88,25 @@ def merge(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     Parameters
     ----------
     event
-        ``{"job": …, "attempt": …}``.
+        ``{"job": …, "attempt": …, "mayContinue": …}``. An execution that began before an upgrade does not
+        call this function again, so it gets all the time there is.
 
     Returns
     -------
     dict
-        ``job``, the numbers of its lines that are ``completed`` and ``failed``, the number of ``undone``
-        shards, and the number of ``publications``: parts whose answers must be published.
+        ``job``, whether its results are ``merged``, and the number of ``publications``: parts whose answers
+        must be published. If they are not merged, the next call continues.
     """
-    outcome = _ends().merge(event["job"], int(event["attempt"]), now=int(time.time()))
-    return {
-        "job": event["job"],
-        "completed": outcome.completed,
-        "failed": outcome.failed,
-        "undone": len(outcome.undone),
-        "publications": _ends().list_publications(event["job"]),
-    }
+    has_time = _time() if event.get("mayContinue") else lambda: True
+    outcome = _ends().merge(event["job"], int(event["attempt"]), now=int(time.time()), has_time=has_time)
+    publications = 0 if outcome is None else _ends().list_publications(event["job"])
+    return {"job": event["job"], "merged": outcome is not None, "publications": publications}
+
+
+def _time() -> Callable[[], bool]:
+    """Return a function that tells whether this call still has time to join results."""
+    end = time.monotonic() + JOINING_SECONDS
+    return lambda: time.monotonic() < end
 
 
 def finish(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
@@ -143,4 +147,6 @@ def close(event: Mapping[str, Any], _context: object) -> None:
     if "attempt" not in started:
         return
     cause = " ".join(str(detail.get(field) or "") for field in ("status", "error", "cause")).strip()
-    _ends().close(started["job"], int(started["attempt"]), cause=cause, now=int(time.time()))
+    _ends().close(
+        started["job"], int(started["attempt"]), cause=cause, now=int(time.time()), has_time=_time()
+    )

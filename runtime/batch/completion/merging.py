@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from batch.completion.gradual_joining import join_gradually
 from batch.completion.shard_results import read_results
 from batch.contracts.shard import Usage
 from batch.json_record import JsonRecord
@@ -39,10 +40,18 @@ class Outcome(JsonRecord):
     undone: tuple[str, ...]
 
 
-def merge(job: str, objects: Objects) -> Outcome:
+def merge(job: str, attempt: int, objects: Objects, *, has_time: Callable[[], bool]) -> Outcome | None:
     """Write the output and error files of a job from the results of its shards.
 
-    A repeated call writes the same.
+    A repeated call writes the same. If time ends before the files are complete, return None; the next call
+    continues.
+
+    Parameters
+    ----------
+    attempt
+        The attempt that has run.
+    has_time
+        Returns whether a call may begin another step of some seconds.
     """
     keys = JobKeys(job)
     shards = [json.loads(line)["shard"] for line in objects.read(keys.shards).splitlines()]
@@ -50,8 +59,16 @@ def merge(job: str, objects: Objects) -> Outcome:
     with ThreadPoolExecutor(_READS_AT_ONCE) as pool:
         results = list(pool.map(lambda shard: read_results(keys.shard(shard), parts, objects), shards))
     invalid = objects.sizes(keys.invalid)
-    objects.join(_all(each.output for each in results), keys.output)
-    objects.join(invalid | _all(each.error for each in results), keys.error)
+    files = {
+        keys.output: _all(each.output for each in results),
+        keys.error: invalid | _all(each.error for each in results),
+    }
+    groups = keys.joined(attempt)
+    if not all(
+        join_gradually(objects, sources, target, groups=groups, has_time=has_time)
+        for target, sources in files.items()
+    ):
+        return None
     reports = [each.report for each in results]
     return Outcome(
         completed=sum(report.completed for report in reports),

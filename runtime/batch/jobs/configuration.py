@@ -131,6 +131,10 @@ class Configuration(JsonRecord):
     def team(self, name: str) -> BatchTeam | None:
         return next((team for team in self.teams if team.name == name), None)
 
+    def places(self, model: str) -> int:
+        """Return the shards that a model's workers run at the same time; 0 if no queue has the model."""
+        return max((queue.capacity.places for queue in self.queues if queue.model == model), default=0)
+
     def signals_of(self, team: str) -> dict[str, DeclaredSignal]:
         """Return the signals that a team's jobs may write, by name."""
         return {signal.name: signal for signal in self.signals if signal.team == team}

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from batch.jobs import identifiers
+from batch.jobs.deletions import Deletion, DeletionTable
 from batch.jobs.file_records import FileRecord, UploadRecord, UploadStatus
 from batch.jobs.record_table import Table, UnknownCursorError
 from inference_blueprints.contracts.batch_names import (
@@ -35,6 +36,7 @@ class FilePage:
 class FileTable:
     def __init__(self, table: Table) -> None:
         self._table = table
+        self._deletions = DeletionTable(table)
 
     def put(self, record: FileRecord) -> None:
         """Write the record of a file, unless it exists.
@@ -44,6 +46,7 @@ class FileTable:
         record
             The record. Its object already exists.
         """
+        self._plan_deletion(record)
         self._table.put_new(_item(record), now=record.created_at)
 
     def replace(self, record: FileRecord) -> None:
@@ -54,7 +57,13 @@ class FileTable:
         record
             The record. Its object already exists.
         """
+        self._plan_deletion(record)
         self._table.put(_item(record))
+
+    def _plan_deletion(self, record: FileRecord) -> None:
+        """Have the object of a file deleted when the file expires."""
+        if record.expires_at is not None:
+            self._deletions.put(Deletion(record.id, record.expires_at, (record.key,)))
 
     def get(self, identifier: str, *, team: str, now: int) -> FileRecord | None:
         """Return a file of a team; None if it does not exist or has expired."""

@@ -96,6 +96,8 @@ class Job(JsonRecord):
         The team's own notes.
     output_seconds
         Lifetime of its output and error file in seconds, from their creation; None if they are kept.
+    accept_late
+        Whether it runs although it is expected to miss its deadline.
     """
 
     id: str
@@ -125,6 +127,7 @@ class Job(JsonRecord):
     published: Published = field(default_factory=Published)
     metadata: Mapping[str, str] = field(default_factory=dict)
     output_seconds: int | None = None
+    accept_late: bool = False
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> Self:

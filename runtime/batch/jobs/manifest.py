@@ -64,6 +64,8 @@ class JobManifest:
         The team's own notes.
     output_seconds
         Lifetime of the job's files, in seconds; None for the longest that the platform allows.
+    accept_late
+        Whether the job runs although it is expected to miss its deadline.
     """
 
     inputs: tuple[Input, ...]
@@ -77,6 +79,7 @@ class JobManifest:
     signal: DeclaredSignal | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
     output_seconds: int | None = None
+    accept_late: bool = False
 
 
 def read_manifest(
@@ -114,6 +117,7 @@ def read_manifest(
             "budgetUsd", default=team.monthly_budget_usd, least=0, most=team.monthly_budget_usd
         ),
         skip_invalid=fields.flag("skipInvalid"),
+        accept_late=fields.flag("acceptLate"),
         idempotency_key=fields.text("idempotencyKey", default="", longest=255),
         template=template,
         signal=read_signal(fields, signals, endpoint=endpoint),

@@ -4,11 +4,13 @@
 Attribute      Meaning
 ============== ==========================================================================================
 ``id``         partition key: identifier of a job, file or upload, ``once#<digest>`` of a key of its sender,
-               ``admission#<job>#<attempt>`` or ``spending#<team>#<month>``
+               ``admission#<job>#<attempt>``, ``speed#<model>``, ``deletion#<job or file>`` or
+               ``spending#<team>#<month>``
 ``record``     the record itself
 ``collection`` partition key of the index ``byTeam``: ``<team>#job`` or ``<team>#file``
-``openState``  partition key of the index ``byState``: a job's state, until it is final
-``order``      sort key of both indexes: when it was made, in nanoseconds, and its identifier
+``openState``  partition key of the index ``byState``: a job's state, until it is final, or ``deletion``
+``order``      sort key of both indexes: when it was made, in nanoseconds, and its identifier; of a
+               deletion: when it is due, in seconds
 ``expires``    when DynamoDB deletes it (time to live), in seconds since 1970
 others         figures of an item of sums, in place of a record (`batch.jobs.spending`)
 ============== ==========================================================================================
@@ -272,13 +274,20 @@ class Table:
             start = {"ExclusiveStartKey": answer["LastEvaluatedKey"]}
         return Page(tuple(found[:limit]), has_more=len(found) > limit)
 
-    def in_state(self, state: str) -> Iterator[dict[str, Any]]:
-        """Iterate over the records in a state that is not final, oldest first."""
+    def in_state(self, state: str, *, before: str | None = None) -> Iterator[dict[str, Any]]:
+        """Iterate over the records in a state that is not final, oldest first.
+
+        Parameters
+        ----------
+        before
+            Value of the sort key at which to stop; None for all records.
+        """
         start: dict[str, Any] = {}
+        condition = Key(STATE_INDEX_KEY).eq(state)
+        if before is not None:
+            condition &= Key(ORDER_ATTRIBUTE).lt(before)
         while True:
-            answer = self._table.query(
-                IndexName=STATE_INDEX, KeyConditionExpression=Key(STATE_INDEX_KEY).eq(state), **start
-            )
+            answer = self._table.query(IndexName=STATE_INDEX, KeyConditionExpression=condition, **start)
             yield from (_plain(item["record"]) for item in answer["Items"])
             if "LastEvaluatedKey" not in answer:
                 return

@@ -108,11 +108,11 @@ class Storage:
                 Delete={"Objects": [{"Key": key} for key in batch], "Quiet": True},
             )
 
-    def address(self, bucket: str, key: str) -> str:
+    def address(self, bucket: str, key: str, *, seconds: int = ADDRESS_SECONDS) -> str:
         """Return a presigned address at which anyone can read an object for a short time."""
         return str(
             self._client.generate_presigned_url(
-                "get_object", Params={"Bucket": bucket, "Key": key}, ExpiresIn=ADDRESS_SECONDS
+                "get_object", Params={"Bucket": bucket, "Key": key}, ExpiresIn=seconds
             )
         )
 

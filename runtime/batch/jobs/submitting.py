@@ -117,6 +117,7 @@ def _job(submission: SubmittedJob, *, now: int) -> Job:
         input_file_id=submission.input_file_id,
         publication=None if manifest.signal is None else _publication(manifest.signal),
         metadata=manifest.metadata,
+        accept_late=manifest.accept_late,
         output_seconds=min(manifest.output_seconds or kept, kept),
     )
 

@@ -7,7 +7,6 @@ name is in the environment variable ``BATCH_BUCKET``.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from functools import cache
@@ -96,7 +95,7 @@ def plan(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
         ``job``, ``accepted``, the number of ``lines`` and ``shards``, and the ``key`` of the list of shards.
     """
     keys = JobKeys(event["job"])
-    result = plan_job(_request(keys.job), int(event["segments"]), _objects(), now=time.time())
+    result = plan_job(_request(keys.job), int(event["segments"]), _objects())
     return {
         "job": keys.job,
         "accepted": not result.problems,

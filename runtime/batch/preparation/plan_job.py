@@ -28,7 +28,7 @@ class _Count:
     value: int = 0
 
 
-def plan_job(request: JobRequest, segment_count: int, objects: Objects, *, now: float) -> Plan:
+def plan_job(request: JobRequest, segment_count: int, objects: Objects) -> Plan:
     """Sum up the checks of all segments, and write the plan. A repeated call writes the same.
 
     Parameters
@@ -46,7 +46,7 @@ def plan_job(request: JobRequest, segment_count: int, objects: Objects, *, now: 
     # A job with too many lines is refused for that reason.
     searched = reports if sum(report.lines for report in reports) <= request.limits.lines else ()
     objects.write_stream(keys.invalid, _invalid_rows(keys, reports, objects, repeated, searched))
-    result = plan(request, reports, repeated=repeated.value, now=now)
+    result = plan(request, reports, repeated=repeated.value)
     if not result.problems:
         shards = b"".join(shard.to_json().encode() + b"\n" for shard in shards_by_size(reports))
         objects.write(keys.shards, shards, content_type="application/jsonl")

@@ -1,11 +1,10 @@
-"""Sums up all segments and checks the job against its limits, deadline and budget."""
+"""Sums up all segments and checks the job against its limits and its budget."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 
 from batch.contracts.request import JobRequest
 from batch.json_record import JsonRecord
@@ -93,7 +92,7 @@ def shards_by_size(reports: Sequence[SegmentReport]) -> list[ShardEntry]:
     return sorted(shards, key=lambda shard: (-shard.input_tokens - shard.output_tokens, shard.shard))
 
 
-def plan(request: JobRequest, reports: Sequence[SegmentReport], *, repeated: int, now: float) -> Plan:
+def plan(request: JobRequest, reports: Sequence[SegmentReport], *, repeated: int) -> Plan:
     """Sum up a job, and list all its problems.
 
     Parameters
@@ -119,7 +118,7 @@ def plan(request: JobRequest, reports: Sequence[SegmentReport], *, repeated: int
         / _SECONDS_PER_HOUR,
         usd=capacity.usd(asked, answered),
     )
-    problems = (*_unreadable(request, reports), *_problems(request, sums, now))
+    problems = (*_unreadable(request, reports), *_problems(request, sums))
     return replace(sums, problems=problems)
 
 
@@ -131,7 +130,7 @@ def _unreadable(request: JobRequest, reports: Sequence[SegmentReport]) -> Iterat
         yield PlanProblem("unreadable_input", f"s3://{each.bucket}/{each.key}: {reason}")
 
 
-def _problems(request: JobRequest, sums: Plan, now: float) -> Iterator[PlanProblem]:
+def _problems(request: JobRequest, sums: Plan) -> Iterator[PlanProblem]:
     """Iterate over the reasons why the job will not run."""
     if sums.lines == 0:
         yield PlanProblem("empty_file", "the input has no line; a job needs one request at least")
@@ -166,12 +165,4 @@ def _problems(request: JobRequest, sums: Plan, now: float) -> Iterator[PlanProbl
             "over_budget",
             f"about ${sums.usd:,.2f} for {sums.input_tokens:,} input and up to {sums.output_tokens:,} output "
             f"tokens; the job's budget is ${request.budget_usd:,.2f}: raise it, or limit max_tokens",
-        )
-    left = max(request.deadline - now, 0.0) / _SECONDS_PER_HOUR
-    if sums.hours > left:
-        deadline = datetime.fromtimestamp(request.deadline, UTC).strftime("%Y-%m-%d %H:%M UTC")
-        yield PlanProblem(
-            "misses_deadline",
-            f"about {sums.hours:,.1f} hours on the capacity of queue {request.queue!r}; {left:,.1f} are left "
-            f"until {deadline}: set a later deadline, or use a queue with more capacity",
         )

@@ -16,6 +16,26 @@ _KEPT_SECONDS = 30 * 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
+class Measured(JsonRecord):
+    """How fast a running attempt was answered (`batch.scheduling.measuring`).
+
+    Parameters
+    ----------
+    answered_before, answered
+        Lines that had ended at the first and at the last measurement, over all attempts.
+    at
+        Time of the last measurement, in seconds since 1970.
+    shards_per_second
+        Rate of one of its places.
+    """
+
+    answered_before: int
+    answered: int
+    at: float
+    shards_per_second: float
+
+
+@dataclass(frozen=True, slots=True)
 class Admission(JsonRecord):
     """An attempt at a job that asked for places.
 
@@ -30,11 +50,22 @@ class Admission(JsonRecord):
     shards_before
         Turns of shards that earlier attempts finished.
     seconds_per_shard
-        Estimated seconds per shard.
+        Planned seconds per shard, if all places of the model are used.
     usd
         Estimated cost of the job, in dollars.
     places
         Places of the job; None until it is admitted.
+    lines_per_shard
+        Mean number of lines per shard; 0 if the attempt is not measured.
+    may_refuse
+        Whether the execution accepts that it gets no places.
+    measured
+        Its speed; None until it runs.
+    expected_at
+        Expected end, in seconds since 1970; None until it is judged. A time after the deadline means that the
+        job will not be finished.
+    refusal
+        Reason why it gets no places; empty if it may run.
     """
 
     job: str
@@ -45,6 +76,11 @@ class Admission(JsonRecord):
     seconds_per_shard: float
     usd: float
     places: int | None = None
+    lines_per_shard: float = 0.0
+    may_refuse: bool = False
+    measured: Measured | None = None
+    expected_at: int | None = None
+    refusal: str = ""
 
     def with_places(self, places: int) -> Admission:
         return replace(self, places=places)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from batch.jobs.job_record import Job
@@ -28,11 +28,9 @@ class Admitted:
     admission: Admission
 
 
-def admitted(
-    jobs: JobTable, admissions: AdmissionTable, states: Iterable[JobState] = _OPEN
-) -> Iterator[Admitted]:
+def admitted(jobs: JobTable, admissions: AdmissionTable) -> Iterator[Admitted]:
     """Iterate over the jobs of all teams that were admitted and have not ended."""
-    for state in states:
+    for state in _OPEN:
         for job in jobs.in_state(state):
             admission = admissions.of(job)
             if admission is not None and admission.places is not None:

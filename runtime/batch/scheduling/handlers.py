@@ -21,21 +21,28 @@ import boto3
 from batch.bus import tell
 from batch.contracts.progress_items import JobSize
 from batch.contracts.request import JobRequest
+from batch.jobs.deletions import DeletionTable
 from batch.jobs.job_progress import ProgressTable
 from batch.jobs.settings import BatchPlatform, RecordTables, read_platform, read_progress, read_records
 from batch.jobs.spending import SpendingTable
 from batch.objects import Objects
 from batch.preparation.planning import Plan
 from batch.scheduling.admissions import Admission, AdmissionTable
+from batch.scheduling.measuring import SpeedMeter
 from batch.scheduling.observation import observe, report
+from batch.scheduling.open_jobs import read_open_jobs
 from batch.scheduling.place_scheduler import Scheduler, turns_done
 from batch.scheduling.reconciling import Reconciler
+from batch.scheduling.speed import SpeedTable
+from batch.scheduling.sweeping import sweep
 from inference_blueprints.contracts import batch_environment
 from inference_blueprints.contracts.batch_keys import JobKeys
 from inference_blueprints.contracts.batch_limits import MAX_RESIZES_PER_RUN
 from inference_blueprints.contracts.batch_names import EVENT_SOURCE, JOB_ASKS_EVENT
 
 _SECONDS_PER_HOUR = 3600
+#: Time for deletions in a run, in which S3 deletes more than a hundred thousand objects.
+_SWEEP_SECONDS = 30
 
 
 @cache
@@ -64,7 +71,8 @@ def ask(event: Mapping[str, Any], _context: object) -> None:
     Parameters
     ----------
     event
-        ``{"job": …, "attempt": …, "key": …, "taskToken": …}``. The key names the list of shards to run.
+        ``{"job": …, "attempt": …, "key": …, "taskToken": …, "mayRefuse": …}``. The key names the list of
+        shards to run. An execution that began before an upgrade may not be refused.
     """
     keys = JobKeys(event["job"])
     plan = Plan.from_json(_objects().read(keys.plan))
@@ -79,6 +87,8 @@ def ask(event: Mapping[str, Any], _context: object) -> None:
         # Hours that all places together need for all shards.
         seconds_per_shard=plan.hours * _SECONDS_PER_HOUR * request.capacity.places / max(plan.shards, 1),
         usd=plan.usd * shards / max(plan.shards, 1),
+        lines_per_shard=(plan.requests - plan.invalid) / max(plan.shards, 1),
+        may_refuse=bool(event.get("mayRefuse")),
     )
     size = JobSize(
         plan.requests,
@@ -102,21 +112,34 @@ def schedule(event: Mapping[str, Any], _context: object) -> None:
     """
     platform, table, now = _platform(), _records().table, time.time()
     is_every_minute = event.get("source") != EVENT_SOURCE
-    if is_every_minute:
-        Reconciler(jobs=platform.jobs, table=table, executions=platform.executions, close=_close).run(now=now)
     configuration, admissions = platform.configuration, AdmissionTable(table)
+    open_jobs = read_open_jobs(platform.jobs, admissions)
+    if is_every_minute:
+        reconciler = Reconciler(jobs=platform.jobs, table=table, executions=platform.executions, close=_close)
+        reconciler.run(open_jobs, now=now)
+        meter = SpeedMeter(
+            progress=platform.progress,
+            admissions=admissions,
+            speeds=SpeedTable(table),
+            places=configuration.places,
+        )
+        open_jobs = meter.run(open_jobs, now=now)
     Scheduler(
         configuration=configuration,
         jobs=platform.jobs,
         admissions=admissions,
+        speeds=SpeedTable(table),
         spending=SpendingTable(table),
         objects=_objects(),
         executions=platform.executions,
         step_functions=boto3.client("stepfunctions"),
         queue_urls=json.loads(os.environ[batch_environment.QUEUE_URLS]),
-    ).run(now=now, resizes=MAX_RESIZES_PER_RUN if is_every_minute else 0)
+    ).run(open_jobs, now=now, resizes=MAX_RESIZES_PER_RUN if is_every_minute else 0)
     queues = [queue.name for queue in configuration.queues]
-    report(observe(platform.jobs, admissions, queues, now=now), configuration.platform)
+    report(observe(open_jobs, queues, now=now), configuration.platform)
+    if is_every_minute:
+        end = time.monotonic() + _SWEEP_SECONDS
+        sweep(DeletionTable(table), _objects(), now=now, has_time=lambda: time.monotonic() < end)
 
 
 def _close(event: Mapping[str, Any]) -> None:

@@ -7,10 +7,8 @@ from dataclasses import asdict, dataclass
 
 from batch.embedded_metrics import emit
 from batch.jobs.job_record import Job
-from batch.jobs.job_table import JobTable
-from batch.scheduling.admissions import AdmissionTable
+from batch.scheduling.open_jobs import OpenJob
 from inference_blueprints.contracts import batch_names
-from inference_blueprints.contracts.batch_states import OPEN
 
 
 @dataclass(slots=True)
@@ -43,10 +41,8 @@ class Backlog:
         self.waited_percent = max(self.waited_percent, 100 * waited / max(job.expires_at - since, 1))
 
 
-def observe(
-    jobs: JobTable, admissions: AdmissionTable, queues: Iterable[str], *, now: float
-) -> dict[str, Backlog]:
-    """Return the open jobs of each queue, including queues without jobs.
+def observe(open_jobs: Iterable[OpenJob], queues: Iterable[str], *, now: float) -> dict[str, Backlog]:
+    """Count the open jobs of each queue, including queues without jobs.
 
     Parameters
     ----------
@@ -54,15 +50,14 @@ def observe(
         Names of the platform's queues.
     """
     found = {queue: Backlog() for queue in queues}
-    for state in OPEN:
-        for job in jobs.in_state(state):
-            backlog = found.setdefault(job.queue, Backlog())
-            if state in ("finalizing", "cancelling"):
-                backlog.ending += 1
-            elif _has_places(job, admissions):
-                backlog.running += 1
-            else:
-                backlog.add_waiting(job, now)
+    for each in open_jobs:
+        backlog = found.setdefault(each.job.queue, Backlog())
+        if each.job.state in ("finalizing", "cancelling"):
+            backlog.ending += 1
+        elif each.job.state == "in_progress" and each.has_places:
+            backlog.running += 1
+        else:
+            backlog.add_waiting(each.job, now)
     return found
 
 
@@ -87,11 +82,3 @@ _METRICS = {
     "oldest_seconds": batch_names.OLDEST_WAITING_SECONDS,
     "waited_percent": batch_names.WAITED_PERCENT,
 }
-
-
-def _has_places(job: Job, admissions: AdmissionTable) -> bool:
-    """Return whether a job was admitted."""
-    if job.state != "in_progress":
-        return False
-    admission = admissions.of(job)
-    return admission is not None and admission.places is not None

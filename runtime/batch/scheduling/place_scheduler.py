@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from botocore.exceptions import ClientError
@@ -21,29 +20,17 @@ from batch.jobs.record_table import StateConflictError
 from batch.jobs.spending import SpendingTable, month_of
 from batch.objects import Objects
 from batch.scheduling.admissions import Admission, AdmissionTable
-from batch.scheduling.allotment import WaitingOrRunning, allot
-from batch.scheduling.budgets import admitted
+from batch.scheduling.allotment import allot
+from batch.scheduling.candidates import SchedulingCandidate
+from batch.scheduling.judging import ModelState, judge
+from batch.scheduling.open_jobs import OpenJob
+from batch.scheduling.speed import SpeedTable
 from inference_blueprints.contracts.batch_keys import JobKeys
 from inference_blueprints.contracts.batch_limits import MAX_RESIZES_PER_RUN
 from inference_blueprints.contracts.batch_names import SHARD_MAP_LABEL
 
 # The execution has already continued or ended.
 _NOBODY_WAITS: Final = {"TaskTimedOut", "TaskDoesNotExist"}
-
-
-@dataclass(frozen=True, slots=True)
-class SchedulingCandidate:
-    """A job that needs places.
-
-    Parameters
-    ----------
-    shards
-        Unfinished shards.
-    """
-
-    job: Job
-    admission: Admission
-    shards: int
 
 
 class Scheduler:
@@ -53,6 +40,7 @@ class Scheduler:
         configuration: Configuration,
         jobs: JobTable,
         admissions: AdmissionTable,
+        speeds: SpeedTable,
         spending: SpendingTable,
         objects: Objects,
         executions: Executions,
@@ -62,29 +50,39 @@ class Scheduler:
         self._configuration = configuration
         self._jobs = jobs
         self._admissions = admissions
+        self._speeds = speeds
         self._spending = spending
         self._objects = objects
         self._executions = executions
         self._step_functions = step_functions
         self._queue_urls = queue_urls
 
-    def run(self, *, now: float, resizes: int = MAX_RESIZES_PER_RUN) -> None:
+    def run(self, open_jobs: Sequence[OpenJob], *, now: float, resizes: int = MAX_RESIZES_PER_RUN) -> None:
         """Allot the places of every model to the jobs that are not past their deadline.
 
         Parameters
         ----------
+        open_jobs
+            All jobs that have not ended.
         resizes
             Running jobs whose places may change. Others keep theirs until the next run.
         """
         by_model: dict[str, list[SchedulingCandidate]] = defaultdict(list)
-        candidates = list(self._candidates(now))
-        for candidate in self._within_budgets(candidates, now):
+        self._answer_refused(open_jobs)
+        candidates = list(self._candidates(open_jobs, now))
+        for candidate in self._within_budgets(candidates, self._spent(open_jobs, now), now):
             by_model[candidate.job.model].append(candidate)
         for model, candidates in by_model.items():
-            places = self._places(model)
+            places, speed = self._configuration.places(model), self._speeds.of(model)
             most = {team.name: team.most_places(places) for team in self._configuration.teams}
-            allotted = allot(map(_wanted, candidates), places, now=now, most=most)
-            for candidate in candidates:
+            judged = judge(candidates, ModelState(places, speed, most), now=now)
+            for candidate in (*judged.accepted, *judged.refused):
+                if candidate.job.id in judged.changed:
+                    self._admissions.put(candidate.admission, now=int(now))
+            for candidate in judged.refused:
+                self._answer(candidate.admission, 0, "")
+            allotted = allot([each.wanted(speed) for each in judged.accepted], places, now=now, most=most)
+            for candidate in judged.accepted:
                 places, before = allotted.get(candidate.job.id, 0), candidate.admission.places
                 if places in {0, before} or (before is not None and resizes == 0):
                     continue
@@ -92,32 +90,31 @@ class Scheduler:
                 self._give(candidate, places, now=now)
 
     def _within_budgets(
-        self, candidates: Iterable[SchedulingCandidate], now: float
+        self, candidates: Iterable[SchedulingCandidate], spent: dict[str, float], now: float
     ) -> Iterator[SchedulingCandidate]:
         """Iterate over candidates within their teams' budgets. Running jobs are counted first."""
-        spent = self._spent(now)
         for candidate in sorted(
-            candidates, key=lambda each: (each.admission.places is None, _wanted(each).rank(now))
+            candidates, key=lambda each: (each.admission.places is None, each.wanted(1.0).rank(now))
         ):
             if self._is_within_budget(candidate, spent):
                 yield candidate
 
-    def _spent(self, now: float) -> dict[str, float]:
+    def _spent(self, open_jobs: Iterable[OpenJob], now: float) -> dict[str, float]:
         """Return the spending of each team this month, including estimates for jobs that are about to end."""
         month = month_of(now)
         spent = {team.name: self._spending.usd(team.name, month) for team in self._configuration.teams}
-        for each in admitted(self._jobs, self._admissions, ("finalizing", "cancelling")):
-            if each.job.team in spent:
+        for each in open_jobs:
+            is_ending = each.job.state in ("finalizing", "cancelling") and each.has_places
+            if is_ending and each.admission is not None and each.job.team in spent:
                 spent[each.job.team] += each.admission.usd
         return spent
 
-    def _candidates(self, now: float) -> Iterator[SchedulingCandidate]:
+    def _candidates(self, open_jobs: Iterable[OpenJob], now: float) -> Iterator[SchedulingCandidate]:
         """Iterate over waiting and running jobs. `Reconciler` stops jobs that are past their deadline."""
-        for state in ("validating", "in_progress"):
-            for job in self._jobs.in_state(state):
-                admission = self._admissions.of(job) if job.expires_at > now else None
-                if admission is not None:
-                    yield SchedulingCandidate(job, admission, self._shards_left(admission))
+        for each in open_jobs:
+            is_candidate = each.job.state in ("validating", "in_progress") and each.job.expires_at > now
+            if is_candidate and each.admission is not None and not each.is_refused:
+                yield SchedulingCandidate(each.job, each.admission, self._shards_left(each.admission))
 
     def _shards_left(self, admission: Admission) -> int:
         """Return the unfinished shards of an attempt; at least one until the map has ended."""
@@ -126,11 +123,6 @@ class Scheduler:
         keys = JobKeys(admission.job)
         done = turns_done(self._objects.sizes(keys.parts))
         return max(admission.shards - (done - admission.shards_before), 1)
-
-    def _places(self, model: str) -> int:
-        """Return the shards that the model's workers run at the same time."""
-        queues = [queue for queue in self._configuration.queues if queue.model == model]
-        return max((queue.capacity.places for queue in queues), default=0)
 
     def _is_within_budget(self, candidate: SchedulingCandidate, spent: dict[str, float]) -> bool:
         """Return whether the team's budget allows the job.
@@ -163,10 +155,19 @@ class Scheduler:
                 )
             except StateConflictError:
                 return  # The job was cancelled at this moment.
-        output = {"places": places, "queueUrl": self._queue_urls[job.model]}
+        self._answer(candidate.admission, places, self._queue_urls[job.model])
+
+    def _answer_refused(self, open_jobs: Iterable[OpenJob]) -> None:
+        """Answer the executions of refused jobs again, in case that an earlier run broke off."""
+        for each in open_jobs:
+            if each.is_refused and each.admission is not None:
+                self._answer(each.admission, 0, "")
+
+    def _answer(self, admission: Admission, places: int, queue_url: str) -> None:
+        """Let the execution of a job continue. Without places, it ends the job."""
         try:
             self._step_functions.send_task_success(
-                taskToken=candidate.admission.task_token, output=json.dumps(output)
+                taskToken=admission.task_token, output=json.dumps({"places": places, "queueUrl": queue_url})
             )
         except ClientError as error:
             if error.response["Error"]["Code"] not in _NOBODY_WAITS:
@@ -189,18 +190,3 @@ def turns_done(parts: Iterable[str]) -> int:
         Keys of all parts of a job.
     """
     return sum(key.endswith("/done.json") for key in parts)
-
-
-def _wanted(candidate: SchedulingCandidate) -> WaitingOrRunning:
-    """Return a job in the form that `allot` takes."""
-    job, admission = candidate.job, candidate.admission
-    return WaitingOrRunning(
-        job=job.id,
-        team=job.team,
-        priority=job.priority,
-        submitted=job.created_at,
-        deadline=job.expires_at,
-        shards=candidate.shards,
-        seconds_per_shard=admission.seconds_per_shard,
-        is_running=admission.places is not None,
-    )

@@ -8,7 +8,7 @@ interrupted between two calls. So no job relies on an event: the scheduler looks
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
@@ -17,9 +17,10 @@ from batch.jobs.executions import Execution, Executions
 from batch.jobs.job_record import Job
 from batch.jobs.job_table import JobTable, plain
 from batch.jobs.record_table import StateConflictError, Table
+from batch.scheduling.open_jobs import OpenJob
 from inference_blueprints.contracts.batch_limits import CLOSE_SECONDS, SCHEDULE_SECONDS
 from inference_blueprints.contracts.batch_names import EXPIRY_ATTRIBUTE, ID_ATTRIBUTE
-from inference_blueprints.contracts.batch_states import OPEN, JobState
+from inference_blueprints.contracts.batch_states import JobState
 
 #: States that a job leaves when its deadline passes.
 _BEFORE_DEADLINE: Final[tuple[JobState, ...]] = ("validating", "in_progress")
@@ -57,9 +58,9 @@ class Reconciler:
         self._executions = executions
         self._close = close
 
-    def run(self, *, now: float) -> None:
+    def run(self, open_jobs: Iterable[OpenJob], *, now: float) -> None:
         """Compare the open jobs that are due. Every step can be repeated."""
-        for job in self._due(now):
+        for job in _due(open_jobs, now):
             execution = self._executions.describe(job)
             if execution is None:
                 self._begin_or_end(job, now)
@@ -68,14 +69,6 @@ class Reconciler:
                     self._executions.stop(job, cause=_cause(job))
             elif now - execution.ended_at >= _EVENT_SECONDS:
                 self._close_once(job, execution, now)
-
-    def _due(self, now: float) -> Iterable[Job]:
-        turn = int(now // SCHEDULE_SECONDS) % _RUNS_PER_COMPARISON
-        for state in OPEN:
-            for job in self._jobs.in_state(state):
-                is_ending = state in ("cancelling", "finalizing") or _is_too_late(job, now)
-                if is_ending or zlib.crc32(job.id.encode()) % _RUNS_PER_COMPARISON == turn:
-                    yield job
 
     def _begin_or_end(self, job: Job, now: float) -> None:
         """Start a job whose submission was interrupted. End it if it was cancelled or is too late."""
@@ -106,6 +99,16 @@ class Reconciler:
         }
         if self._table.put_new(item, now=int(now)):
             self._close(execution.event())
+
+
+def _due(open_jobs: Iterable[OpenJob], now: float) -> Iterator[Job]:
+    """Iterate over the jobs to compare: at once those that must end, every other job within five runs."""
+    turn = int(now // SCHEDULE_SECONDS) % _RUNS_PER_COMPARISON
+    for each in open_jobs:
+        job = each.job
+        is_ending = job.state in ("cancelling", "finalizing") or _is_too_late(job, now)
+        if is_ending or zlib.crc32(job.id.encode()) % _RUNS_PER_COMPARISON == turn:
+            yield job
 
 
 def _is_too_late(job: Job, now: float) -> bool:

@@ -84,7 +84,7 @@ def ask(environment: Environment) -> Callable[[], Any]:
     return lambda: scheduling.ask(event, None)
 
 
-def admit(job: Job, *, places: int | None) -> None:
+def admit(job: Job, *, places: int | None, may_refuse: bool = False) -> None:
     table = Table(boto3.resource("dynamodb").Table(resources.TABLE))
     admission = Admission(
         job=job.id,
@@ -95,14 +95,17 @@ def admit(job: Job, *, places: int | None) -> None:
         seconds_per_shard=1200.0,
         usd=50.0,
         places=places,
+        lines_per_shard=10.0,
+        may_refuse=may_refuse,
     )
     AdmissionTable(table).put(admission, now=NOW)
 
 
 def schedule(environment: Environment) -> Callable[[], Any]:
-    """Jobs that wait, run, were never begun, and are too late, begun or not."""
+    """Jobs that wait, cannot end in time, run, were never begun, and are too late, begun or not."""
     platform = read_platform(environment)
     waiting, running = make_job(platform), make_job(platform)
+    admit(make_job(platform, expires_at=NOW + 60), places=None, may_refuse=True)
     admit(waiting, places=None)
     admit(running, places=1)
     platform.jobs.move(running.id, "in_progress", before=["validating"], now=NOW)

@@ -15,6 +15,7 @@ import pytest
 from botocore import xform_name
 
 from batch.jobs import identifiers
+from inference_blueprints.contracts.batch_limits import RESERVED_CALLS
 from inference_blueprints.resources import root
 
 PAGE = (root() / "docs" / "batch-runbook.md").read_text(encoding="utf-8")
@@ -26,7 +27,10 @@ LINES = [
 ]
 JOB = identifiers.new("batch")
 #: What has no equal in the emulation: it starts containers for functions.
-NOT_EMULATED = {"invoke", "get-function-configuration"}
+NOT_EMULATED = {
+    *("invoke", "get-function-configuration"),
+    *("put-function-concurrency", "delete-function-concurrency"),
+}
 
 
 @dataclass(frozen=True)
@@ -88,9 +92,18 @@ def test_every_name_is_found_in_the_stack() -> None:
         for name, each in stack.items()
     ]
     found = {name: jmespath.search(query, {"StackResources": listed}) for name, query in queries().items()}
-    assert set(found) == {"MACHINE", "SCHEDULER", "QUEUE", "DEAD"}
-    handler = stack[found["SCHEDULER"]]["Properties"]["Handler"]
-    assert handler == "batch.scheduling.handlers.schedule"
+    assert set(found) == {"MACHINE", "SCHEDULER", "API", "OBJECT", "CRON", "QUEUE", "DEAD"}
+    functions = {
+        "SCHEDULER": ("scheduling.handlers.schedule", RESERVED_CALLS["schedule"]),
+        "API": ("api.handler.handle", RESERVED_CALLS["api"]),
+        "OBJECT": ("submission.handlers.handle_object", None),
+        "CRON": ("submission.handlers.handle_schedule", None),
+    }
+    for name, (handler, reserved) in functions.items():
+        properties = stack[found[name]]["Properties"]
+        assert properties["Handler"] == f"batch.{handler}"
+        assert properties.get("ReservedConcurrentExecutions") == reserved
+    assert f"--reserved-concurrent-executions {RESERVED_CALLS['api']}\n" in PAGE
     redrive = stack[found["QUEUE"]]["Properties"]["RedrivePolicy"]
     assert redrive["deadLetterTargetArn"]["Fn::GetAtt"][0] == found["DEAD"]
     assert stack[found["MACHINE"]]["Type"] == "AWS::StepFunctions::StateMachine"
@@ -115,10 +128,17 @@ def test_the_commands_do_what_they_say(aws: dict[str, str]) -> None:
     execution = f"{machine.replace(':stateMachine:', ':execution:')}:{JOB}-1"
     assert execution == started, "as the runbook makes it of the machine's"
 
+    values = {
+        "EXECUTION": execution,
+        "MACHINE": machine,
+        "QUEUE": queue,
+        "DEAD": dead,
+        "SCHEDULER": "s",
+    }
     answers = {}
     for line in commands():
         text = line
-        for name, value in {"EXECUTION": execution, "QUEUE": queue, "DEAD": dead, "SCHEDULER": "s"}.items():
+        for name, value in values.items():
             text = text.replace(f"${name}", value)
         command = Command.of(text)
         if command.operation in NOT_EMULATED:
@@ -129,4 +149,6 @@ def test_the_commands_do_what_they_say(aws: dict[str, str]) -> None:
     assert len(answers["receive-message"]["Messages"]) == 2
     assert "Messages" not in sqs.receive_message(QueueUrl=dead)
     assert states.describe_execution(executionArn=execution)["status"] == "ABORTED"
-    assert {"get-execution-history", "describe-alarms", "filter-log-events"} <= set(answers)
+    assert {"list-executions", "get-execution-history", "describe-alarms", "filter-log-events"} <= set(
+        answers
+    )

@@ -15,7 +15,7 @@ from batch.authorizer.caller_identity import CallerIdentity
 from batch.authorizer.handler import Authorizer
 from batch.jobs.settings import BatchPlatform, read_platform
 from inference_blueprints.cli import main as command_line
-from inference_blueprints.contracts.batch_names import API_OUTPUT
+from inference_blueprints.contracts.batch_names import API_OUTPUT, token_audience
 from inference_blueprints.deployment.aws.account import Account
 from tests.runtime.batch import resources
 from tests.runtime.batch.api.emulator import Emulator
@@ -46,10 +46,18 @@ def platform(emulator: Emulator, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     return read_platform(resources.create(tmp_path))
 
 
+class FakeSts:
+    """STS, which tells the account of the credentials."""
+
+    def get_caller_identity(self) -> dict[str, str]:
+        return {"Account": resources.ACCOUNT}
+
+
 @pytest.fixture
 def stacks(monkeypatch: pytest.MonkeyPatch) -> FakeCloudFormation:
     fake = FakeCloudFormation()
-    monkeypatch.setattr(Account, "client", lambda _, service: {"cloudformation": fake}[service])
+    clients = {"cloudformation": fake, "sts": FakeSts()}
+    monkeypatch.setattr(Account, "client", lambda _, service: clients[service])
     return fake
 
 
@@ -60,7 +68,10 @@ def gateway(platform: BatchPlatform, stacks: FakeCloudFormation) -> Iterator[Gat
         sts.knows(*SEARCH, resources.SEARCH)
         sts.knows(*NOBODY, resources.NOBODY)
         identity = CallerIdentity(
-            urllib3.PoolManager(), region=resources.REGION, platform="chat", endpoint=sts.endpoint
+            urllib3.PoolManager(),
+            region=resources.REGION,
+            audience=token_audience(resources.ACCOUNT, "chat"),
+            endpoint=sts.endpoint,
         )
         authorizer = Authorizer(
             platform.configuration, identity, region=resources.REGION, remembered_seconds=300

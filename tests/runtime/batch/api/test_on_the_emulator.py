@@ -15,6 +15,7 @@ from batch.api.handler import build
 from batch.authorizer.caller_identity import CallerIdentity
 from batch.authorizer.handler import Authorizer
 from batch.jobs.settings import BatchPlatform, read_platform
+from inference_blueprints.contracts.batch_names import token_audience
 from inference_blueprints.deployment.batch.client_token import batch_token
 from inference_blueprints.local.emulator.emulator import Emulator
 from tests.runtime.batch import resources
@@ -43,7 +44,10 @@ def emulated(emulator: Emulator, tmp_path_factory: pytest.TempPathFactory) -> It
 @pytest.fixture
 def address(emulator: Emulator, emulated: BatchPlatform) -> Iterator[str]:
     identity = CallerIdentity(
-        urllib3.PoolManager(), region=resources.REGION, platform="chat", endpoint=emulator.endpoint_url
+        urllib3.PoolManager(),
+        region=resources.REGION,
+        audience=token_audience(resources.ACCOUNT, "chat"),
+        endpoint=emulator.endpoint_url,
     )
     authorizer = Authorizer(emulated.configuration, identity, region=resources.REGION, remembered_seconds=300)
     with Gateway(build(emulated).resolve, authorizer.decide) as running:
@@ -61,7 +65,7 @@ def session_of_the_role(emulator: Emulator) -> boto3.Session:
 
 def test_a_role_submits_and_cancels(emulator: Emulator, address: str, emulated: BatchPlatform) -> None:
     session = session_of_the_role(emulator)
-    token = batch_token(session, platform="chat", region=resources.REGION)
+    token = batch_token(session, platform="chat", region=resources.REGION, account=resources.ACCOUNT)
     with OpenAI(base_url=address, api_key=token, max_retries=0) as client:
         upload = client.uploads.upload_file_chunked(
             file=CONTENT,
@@ -98,7 +102,7 @@ def test_a_role_submits_and_cancels(emulator: Emulator, address: str, emulated: 
 
 
 def test_the_emulators_own_account_is_no_team(address: str) -> None:
-    token = batch_token(boto3.Session(), platform="chat", region=resources.REGION)
+    token = batch_token(boto3.Session(), platform="chat", region=resources.REGION, account=resources.ACCOUNT)
     with (
         OpenAI(base_url=address, api_key=token, max_retries=0) as client,
         pytest.raises(PermissionDeniedError, match="root does not belong to a team"),

@@ -15,6 +15,7 @@ from batch.api.handler import build
 from batch.authorizer.caller_identity import CallerIdentity
 from batch.authorizer.handler import Authorizer
 from batch.jobs.settings import BatchPlatform
+from inference_blueprints.contracts.batch_names import token_audience
 from inference_blueprints.deployment.batch.client_token import batch_token
 from tests.runtime.batch import resources
 from tests.runtime.batch.api.gateway import GATEWAY_RESPONSES, Gateway
@@ -35,7 +36,10 @@ def sts() -> Iterator[Sts]:
 @pytest.fixture
 def address(platform: BatchPlatform, sts: Sts) -> Iterator[str]:
     identity = CallerIdentity(
-        urllib3.PoolManager(), region=resources.REGION, platform="chat", endpoint=sts.endpoint
+        urllib3.PoolManager(),
+        region=resources.REGION,
+        audience=token_audience(resources.ACCOUNT, "chat"),
+        endpoint=sts.endpoint,
     )
     authorizer = Authorizer(platform.configuration, identity, region=resources.REGION, remembered_seconds=300)
     with Gateway(build(platform).resolve, authorizer.decide) as running:
@@ -44,7 +48,7 @@ def address(platform: BatchPlatform, sts: Sts) -> Iterator[str]:
 
 def token(credentials: tuple[str, str] = SEARCH) -> str:
     session = boto3.Session(*credentials, region_name=resources.REGION)
-    return batch_token(session, platform="chat", region=resources.REGION)
+    return batch_token(session, platform="chat", region=resources.REGION, account=resources.ACCOUNT)
 
 
 def test_a_token_is_an_api_key(address: str) -> None:

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from batch.authorizer.caller_identity import CallerIdentity, StsUnavailableError
 from batch.authorizer.handler import Authorizer, UnauthorizedError
 from batch.jobs.configuration import Configuration
-from inference_blueprints.contracts.batch_names import TOKEN_AUDIENCE_HEADER, TOKEN_PREFIX
+from inference_blueprints.contracts.batch_names import TOKEN_AUDIENCE_HEADER, TOKEN_PREFIX, token_audience
 from inference_blueprints.deployment.batch.client_token import batch_token
 from inference_blueprints.errors import UserError
 from tests.runtime.batch.authorizer.sts import Sts
@@ -30,6 +30,8 @@ from tests.runtime.batch.resources import CONFIGURATION, NOBODY, REGION, SEARCH
 KEY, SECRET = "AKIAIOSFODNN7EXAMPLE", "secret-of-search"
 METHOD = f"arn:aws:execute-api:{REGION}:123456789012:abc123/batch/GET/v1/files"
 HOST = f"sts.{REGION}.amazonaws.com"
+ACCOUNT = "123456789012"
+HERE = {"platform": "chat", "region": REGION, "account": ACCOUNT}
 REMEMBERED = 300
 
 
@@ -46,7 +48,10 @@ def decide(sts: Sts) -> Callable[..., dict[str, Any]]:
 
     def decide(token: str, *, later: float = 0.0, platform: str = "chat") -> dict[str, Any]:
         identity = CallerIdentity(
-            urllib3.PoolManager(), region=REGION, platform=platform, endpoint=sts.endpoint
+            urllib3.PoolManager(),
+            region=REGION,
+            audience=token_audience(ACCOUNT, platform),
+            endpoint=sts.endpoint,
         )
         authorizer = Authorizer(
             Configuration.from_json(json.dumps(CONFIGURATION)),
@@ -96,14 +101,14 @@ def signed(
     request = AWSRequest(
         method,
         f"https://{host}/?{query}",
-        headers={TOKEN_AUDIENCE_HEADER: "chat"} if headers is None else headers,
+        headers={TOKEN_AUDIENCE_HEADER: token_audience(ACCOUNT, "chat")} if headers is None else headers,
     )
     SigV4QueryAuth(Credentials(KEY, SECRET), service, region, expires=seconds).add_auth(request)
     return token_of(request.url)
 
 
 def test_a_token_of_the_house_is_its_teams(decide: Callable[..., dict[str, Any]], sts: Sts) -> None:
-    answer = decide(batch_token(session(), platform="chat", region=REGION))
+    answer = decide(batch_token(session(), **HERE))
 
     assert answer == {
         "principalId": "arn:aws:iam::123456789012:role/Search",
@@ -125,7 +130,7 @@ def test_a_token_of_the_house_is_its_teams(decide: Callable[..., dict[str, Any]]
 def test_the_token_of_a_session_is_taken_too(decide: Callable[..., dict[str, Any]], sts: Sts) -> None:
     of_session = boto3.Session(KEY, SECRET, "IQoJb3JpZ2luX2VjEA+/a==", region_name=REGION)
 
-    answer = decide(batch_token(of_session, platform="chat", region=REGION))
+    answer = decide(batch_token(of_session, **HERE))
 
     assert answer["context"]["team"] == "search"
 
@@ -133,7 +138,7 @@ def test_the_token_of_a_session_is_taken_too(decide: Callable[..., dict[str, Any
 def test_a_caller_of_no_team_is_told_so(decide: Callable[..., dict[str, Any]], sts: Sts) -> None:
     sts.knows("AKIAOFNOBODYXXXXXXXX", "other", NOBODY)
 
-    answer = decide(batch_token(session("AKIAOFNOBODYXXXXXXXX", "other"), platform="chat", region=REGION))
+    answer = decide(batch_token(session("AKIAOFNOBODYXXXXXXXX", "other"), **HERE))
 
     assert answer["policyDocument"]["Statement"][0]["Effect"] == "Deny"
     assert answer["context"] == {"reason": f"{NOBODY} does not belong to a team of chat"}
@@ -143,14 +148,26 @@ def test_a_token_for_another_platform_is_refused_by_sts(
     decide: Callable[..., dict[str, Any]], sts: Sts
 ) -> None:
     with pytest.raises(UnauthorizedError):
-        decide(batch_token(session(), platform="other", region=REGION))
+        decide(batch_token(session(), platform="other", region=REGION, account=ACCOUNT))
     assert len(sts.requests) == 1
+
+
+def test_a_token_for_a_platform_of_that_name_in_another_account_is_refused_by_sts(
+    decide: Callable[..., dict[str, Any]], sts: Sts
+) -> None:
+    """Whoever gets it there cannot use it here. Neither can a token of a client before this rule."""
+    elsewhere = batch_token(session(), platform="chat", region=REGION, account="999999999999")
+    before = signed(headers={TOKEN_AUDIENCE_HEADER: "chat"})
+    for token in (elsewhere, before):
+        with pytest.raises(UnauthorizedError):
+            decide(token)
+    assert len(sts.requests) == 2
 
 
 def test_a_token_ends_before_the_answer_about_it_is_forgotten(
     decide: Callable[..., dict[str, Any]], sts: Sts
 ) -> None:
-    token = batch_token(session(), platform="chat", region=REGION)
+    token = batch_token(session(), **HERE)
 
     assert decide(token, later=900 - REMEMBERED - 60)
     with pytest.raises(UnauthorizedError):
@@ -174,7 +191,7 @@ def test_a_token_ends_before_the_answer_about_it_is_forgotten(
         signed(seconds=901),
         signed(seconds=86400),
         signed(headers={}),
-        signed(headers={TOKEN_AUDIENCE_HEADER: "chat", "x-more": "1"}),
+        signed(headers={TOKEN_AUDIENCE_HEADER: token_audience(ACCOUNT, "chat"), "x-more": "1"}),
         signed(query="Action=AssumeRole&Version=2011-06-15"),
         signed(query="Action=GetCallerIdentity&Version=2011-06-14"),
         signed(query="Action=GetCallerIdentity&Version=2011-06-15&RoleArn=x"),
@@ -207,7 +224,9 @@ def test_what_is_not_a_token_of_this_platform_never_reaches_sts(
 
 
 def test_only_one_bearer_token_is_taken(decide: Callable[..., dict[str, Any]], sts: Sts) -> None:
-    identity = CallerIdentity(urllib3.PoolManager(), region=REGION, platform="chat", endpoint=sts.endpoint)
+    identity = CallerIdentity(
+        urllib3.PoolManager(), region=REGION, audience=token_audience(ACCOUNT, "chat"), endpoint=sts.endpoint
+    )
     authorizer = Authorizer(
         Configuration.from_json(json.dumps(CONFIGURATION)), identity, region=REGION, remembered_seconds=300
     )
@@ -236,7 +255,9 @@ def test_a_failure_of_sts_is_no_refusal(decide: Callable[..., dict[str, Any]], s
 def test_a_token_is_in_no_log(caplog: pytest.LogCaptureFixture) -> None:
     with Sts() as gone:
         endpoint = gone.endpoint
-    identity = CallerIdentity(urllib3.PoolManager(), region=REGION, platform="chat", endpoint=endpoint)
+    identity = CallerIdentity(
+        urllib3.PoolManager(), region=REGION, audience=token_audience(ACCOUNT, "chat"), endpoint=endpoint
+    )
     authorizer = Authorizer(
         Configuration.from_json(json.dumps(CONFIGURATION)), identity, region=REGION, remembered_seconds=300
     )
@@ -280,4 +301,4 @@ def test_without_credentials_there_is_no_token(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
 
     with pytest.raises(UserError, match="there are no AWS credentials"):
-        batch_token(boto3.Session(region_name=REGION), platform="chat", region=REGION)
+        batch_token(boto3.Session(region_name=REGION), **HERE)

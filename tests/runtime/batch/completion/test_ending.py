@@ -259,7 +259,7 @@ def test_whoever_listens_is_told_and_the_figures_are_metrics(
     handlers._ends.cache_clear()
     job = running(platform_in_process)
     do(job, "s0", "s1", "s2")
-    assert handlers.merge({"job": job.id, "attempt": 1}, None)["undone"] == 0
+    assert handlers.merge({"job": job.id, "attempt": 1}, None)["merged"]
     assert handlers.finish({"job": job.id}, None) == {"job": job.id, "state": "completed"}
     handlers._ends.cache_clear()
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "_aws" in line]

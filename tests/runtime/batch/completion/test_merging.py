@@ -11,7 +11,8 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from batch.completion.merging import merge
+from batch.completion import gradual_joining
+from batch.completion.merging import Outcome, merge
 from batch.contracts.shard import ShardDone, Usage
 from batch.objects import Objects
 from inference_blueprints.contracts.batch_keys import JobKeys
@@ -61,6 +62,12 @@ def list_shards(s3: Any, *names: str) -> None:
     put(s3, KEYS.shards, b"".join(json.dumps({"shard": name}).encode() + b"\n" for name in names))
 
 
+def merged() -> Outcome:
+    outcome = merge("j1", 1, Objects("batch"), has_time=lambda: True)
+    assert outcome is not None
+    return outcome
+
+
 @pytest.mark.parametrize(
     "sizes",
     [
@@ -80,7 +87,7 @@ def test_every_row_is_in_the_whole_once(s3: Any, sizes: list[int]) -> None:
     for name, content in contents.items():
         shard(s3, name, content, b'{"id":"bad"}\n')
     put(s3, KEYS.invalid, b'{"id":null}\n{"id":null}\n')
-    outcome = merge("j1", Objects("batch"))
+    outcome = merged()
     expected = Counter(line for content in contents.values() for line in content.splitlines())
     assert Counter(read(s3, KEYS.output).splitlines()) == expected
     assert read(s3, KEYS.error).count(b"\n") == 2 + len(sizes)
@@ -94,7 +101,7 @@ def test_a_shard_that_is_not_done_is_named_and_left_out(s3: Any) -> None:
     list_shards(s3, "a", "b", "c")
     shard(s3, "a", b'{"id":1}\n')
     shard(s3, "b", b'{"id":2}\n', done=False)
-    outcome = merge("j1", Objects("batch"))
+    outcome = merged()
     assert outcome.undone == ("b", "c")
     assert read(s3, KEYS.output) == b'{"id":1}\n'
 
@@ -109,5 +116,53 @@ def test_an_upload_that_fails_leaves_nothing_to_be_paid_for(s3: Any, monkeypatch
 
     monkeypatch.setattr(objects._client, "upload_part_copy", refuse)
     with pytest.raises(ConnectionError):
-        merge("j1", objects)
+        merge("j1", 1, objects, has_time=lambda: True)
     assert s3.list_multipart_uploads(Bucket="batch").get("Uploads", []) == []
+
+
+def test_results_that_one_call_cannot_join_are_joined_by_several(
+    s3: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each call continues after the last, reads a bounded number of bytes, and no row is lost or doubled."""
+    monkeypatch.setattr(gradual_joining, "_AT_ONCE_BYTES", 6 * MIB)
+    monkeypatch.setattr(gradual_joining, "_GROUP_BYTES", 6 * MIB)
+    contents = {f"s{number:02}": rows(f"s{number}", (1 + number % 6) * MIB) for number in range(18)}
+    list_shards(s3, *contents)
+    for name, content in contents.items():
+        shard(s3, name, content)
+    objects = Objects("batch")
+    read_bytes, plain_read, plain_pieces = [0], objects.read, objects.pieces
+
+    def counted(key: str, content: bytes) -> bytes:
+        read_bytes[-1] += len(content) if "/parts/" in key and key.endswith("output.jsonl") else 0
+        return content
+
+    def pieces(key: str) -> Iterator[bytes]:
+        return (counted(key, piece) for piece in plain_pieces(key))
+
+    monkeypatch.setattr(objects, "read", lambda key: counted(key, plain_read(key)))
+    monkeypatch.setattr(objects, "pieces", pieces)
+    outcome = None
+    while outcome is None:
+        steps = iter([True])
+        outcome = merge("j1", 1, objects, has_time=lambda steps=steps: next(steps, False))  # type: ignore[misc]
+        read_bytes.append(0)
+    small = sum(len(content) for content in contents.values() if len(content) < 5 * MIB)
+    assert sum(read_bytes) == small, "nothing is read twice"
+    assert max(read_bytes) <= (6 + 5) * MIB, "a call reads one group"
+    assert len([each for each in read_bytes if each]) >= 4
+    expected = Counter(line for content in contents.values() for line in content.splitlines())
+    assert Counter(read(s3, KEYS.output).splitlines()) == expected
+
+
+def test_more_large_results_than_one_upload_takes_are_copied_in_groups(
+    s3: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gradual_joining, "_MOST_LARGE", 4)
+    contents = {f"s{number}": rows(f"s{number}", 6 * MIB) for number in range(7)}
+    list_shards(s3, *contents)
+    for name, content in contents.items():
+        shard(s3, name, content)
+    merged()
+    expected = Counter(line for content in contents.values() for line in content.splitlines())
+    assert Counter(read(s3, KEYS.output).splitlines()) == expected

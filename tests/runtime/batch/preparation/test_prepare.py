@@ -185,7 +185,6 @@ def test_lines_are_counted_anew_in_each_input(s3: Any) -> None:
             "over_budget",
             "about $0.00 for 6 input and up to 10 output tokens",
         ),
-        (line(1), {"deadline": 1.0}, "misses_deadline", "0.0 are left until 1970-01-01 00:00 UTC"),
     ],
 )
 def test_a_job_that_will_not_run_says_why(
@@ -198,15 +197,12 @@ def test_a_job_that_will_not_run_says_why(
         read(s3, KEYS.shards)
 
 
-def test_a_job_too_large_for_its_deadline_and_budget_says_both(s3: Any) -> None:
+def test_a_job_with_two_problems_says_both(s3: Any) -> None:
     request = replace(
-        REQUEST,
-        capacity=Capacity(0.001, 0.001, 1e6, 1e6),
-        budget_usd=1.0,
-        deadline=4e9,
+        REQUEST, capacity=Capacity(0.001, 0.001, 1e6, 1e6), budget_usd=1.0, limits=JobLimits(lines=0)
     )
-    prepare(s3, line(1), replace(request, deadline=2.0))
-    assert set(problems(s3)) == {"over_budget", "misses_deadline"}
+    prepare(s3, line(1), request)
+    assert set(problems(s3)) == {"over_budget", "too_many_lines"}
 
 
 def test_more_bad_lines_than_anybody_reads_end_the_input(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:

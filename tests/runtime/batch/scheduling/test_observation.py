@@ -10,6 +10,7 @@ from batch.jobs.job_record import Job
 from batch.jobs.settings import BatchPlatform
 from batch.scheduling.admissions import Admission, AdmissionTable
 from batch.scheduling.observation import Backlog, observe, report
+from batch.scheduling.open_jobs import read_open_jobs
 from tests.runtime.batch.job_records import HOUR, NOW, make_job
 
 
@@ -26,7 +27,7 @@ def test_jobs_are_counted_by_what_they_do(platform_in_process: BatchPlatform) ->
     ask(admissions, make_job(platform_in_process, state="in_progress"), 2)
     for state in ("finalizing", "cancelling", "completed"):
         make_job(platform_in_process, state=state)
-    found = observe(platform_in_process.jobs, admissions, ["nightly", "bulk"], now=NOW + HOUR)
+    found = observe(read_open_jobs(platform_in_process.jobs, admissions), ["nightly", "bulk"], now=NOW + HOUR)
     assert found == {
         "nightly": Backlog(
             waiting=2, running=1, ending=2, oldest_seconds=13 * HOUR, waited_percent=pytest.approx(81.25)
@@ -45,7 +46,7 @@ def test_a_further_attempt_waits_since_it_was_asked_for(platform_in_process: Bat
         expires_at=NOW + 14 * HOUR,
     )
     ask(admissions, job, None)
-    found = observe(platform_in_process.jobs, admissions, ["nightly"], now=NOW + 11 * HOUR)
+    found = observe(read_open_jobs(platform_in_process.jobs, admissions), ["nightly"], now=NOW + 11 * HOUR)
     assert found["nightly"] == Backlog(waiting=1, oldest_seconds=HOUR, waited_percent=25.0)
 
 

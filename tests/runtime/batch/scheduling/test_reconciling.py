@@ -13,6 +13,8 @@ from botocore.exceptions import ClientError
 from batch.jobs.executions import Executions
 from batch.jobs.job_record import Job
 from batch.jobs.settings import BatchPlatform
+from batch.scheduling.admissions import AdmissionTable
+from batch.scheduling.open_jobs import read_open_jobs
 from batch.scheduling.reconciling import Reconciler
 from inference_blueprints.contracts.batch_limits import CLOSE_SECONDS, SCHEDULE_SECONDS
 from inference_blueprints.contracts.batch_states import OPEN, JobState
@@ -92,6 +94,10 @@ def in_state(platform: BatchPlatform, state: JobState, **changes: Any) -> Job:
     return make_job(platform, state=state, times={f"{state}_at": NOW}, **changes)
 
 
+def run(reconciler: Reconciler, platform: BatchPlatform, *, now: float) -> None:
+    reconciler.run(read_open_jobs(platform.jobs, AdmissionTable(platform.table)), now=now)
+
+
 def state_of(platform: BatchPlatform, job: Job) -> str:
     found = platform.jobs.get(job.id)
     assert found is not None
@@ -110,7 +116,7 @@ def test_a_job_whose_execution_has_ended_is_closed(
     for job in jobs:
         states.put(job, status, ended_at=NOW)
     for now in ROUND:
-        reconciler.run(now=now)
+        run(reconciler, platform_in_process, now=now)
     ended = {"status": status, "error": "E", "cause": "why"}
     expected = [{**ended, "input": {"job": job.id, "attempt": 1}} for job in jobs]
     assert sorted(closed, key=repr) == sorted(expected, key=repr)
@@ -124,7 +130,7 @@ def test_the_event_has_time_to_arrive_first(
 ) -> None:
     job = in_state(platform_in_process, "cancelling")
     states.put(job, "ABORTED", ended_at=NOW + 1000)
-    reconciler.run(now=NOW + 1060)
+    run(reconciler, platform_in_process, now=NOW + 1060)
     assert closed == []
 
 
@@ -138,7 +144,7 @@ def test_closing_is_asked_again_only_after_it_had_its_time(
     states.put(job, "ABORTED", ended_at=NOW)
     begin = (NOW // CLOSE_SECONDS + 2) * CLOSE_SECONDS
     for second in range(begin, begin + 3 * CLOSE_SECONDS, SCHEDULE_SECONDS):
-        reconciler.run(now=second)
+        run(reconciler, platform_in_process, now=second)
     assert len(closed) == 3
 
 
@@ -152,7 +158,7 @@ def test_a_running_job_is_left_alone(
     for job in jobs:
         states.put(job, "RUNNING")
     for now in ROUND:
-        reconciler.run(now=now)
+        run(reconciler, platform_in_process, now=now)
     assert (states.stopped, states.started, closed) == ([], [], [])
 
 
@@ -163,7 +169,7 @@ def test_jobs_are_compared_in_turns(
         states.put(job, "RUNNING")
     each: list[int] = []
     for now in ROUND:
-        reconciler.run(now=now)
+        run(reconciler, platform_in_process, now=now)
         each.append(states.described - sum(each))
     assert sum(each) == 20
     assert max(each) < 20
@@ -175,7 +181,7 @@ def test_a_job_that_is_too_late_is_stopped(
 ) -> None:
     job = in_state(platform_in_process, state)
     states.put(job, "RUNNING")
-    reconciler.run(now=job.expires_at)
+    run(reconciler, platform_in_process, now=job.expires_at)
     assert states.stopped == [f"{job.id}-1"]
 
 
@@ -185,7 +191,7 @@ def test_a_cancelled_job_that_still_runs_is_stopped(
     """The API was interrupted between the new state and the call that stops the execution."""
     job = in_state(platform_in_process, "cancelling")
     states.put(job, "RUNNING")
-    reconciler.run(now=NOW + 1)
+    run(reconciler, platform_in_process, now=NOW + 1)
     assert states.stopped == [f"{job.id}-1"]
 
 
@@ -194,7 +200,7 @@ def test_a_job_that_is_about_to_end_may_go_on_after_its_deadline(
 ) -> None:
     job = in_state(platform_in_process, "finalizing")
     states.put(job, "RUNNING")
-    reconciler.run(now=job.expires_at + 1)
+    run(reconciler, platform_in_process, now=job.expires_at + 1)
     assert states.stopped == []
 
 
@@ -203,10 +209,10 @@ def test_a_job_that_never_began_is_started_after_a_while(
 ) -> None:
     job = make_job(platform_in_process)
     for now in (NOW, NOW + 60, NOW + 120, NOW + 180, NOW + 240):
-        reconciler.run(now=now)
+        run(reconciler, platform_in_process, now=now)
     assert states.started == []
     for now in ROUND:
-        reconciler.run(now=now)
+        run(reconciler, platform_in_process, now=now)
     assert states.started == [f"{job.id}-1"]
 
 
@@ -215,7 +221,7 @@ def test_a_job_that_never_began_ends(
     reconciler: Reconciler, platform_in_process: BatchPlatform, state: JobState, end: JobState
 ) -> None:
     job = in_state(platform_in_process, state)
-    reconciler.run(now=job.expires_at)
+    run(reconciler, platform_in_process, now=job.expires_at)
     assert state_of(platform_in_process, job) == end
 
 
@@ -228,5 +234,5 @@ def test_a_redriven_job_is_started_and_not_ended(
     states.executions[f"{job.id}-1"] = {"status": "FAILED", "input": "{}"}
     states.put(first, "RUNNING")
     for now in ROUND:
-        reconciler.run(now=now)
+        run(reconciler, platform_in_process, now=now)
     assert states.started == [f"{job.id}-2"]

@@ -4,28 +4,33 @@ from __future__ import annotations
 
 import copy
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import boto3
 import pytest
 from botocore.exceptions import ClientError
 
+from batch.completion.ending import Ends
 from batch.contracts.shard import ShardDone
 from batch.jobs.configuration import Configuration
-from batch.jobs.executions import Executions
+from batch.jobs.executions import Execution, Executions
 from batch.jobs.job_record import Job
+from batch.jobs.job_table import JobTable
 from batch.jobs.record_table import Table
-from batch.jobs.settings import BatchPlatform
+from batch.jobs.settings import BatchPlatform, RecordTables
 from batch.jobs.spending import Figures, SpendingTable, additions
 from batch.objects import Objects
 from batch.scheduling import handlers
 from batch.scheduling.admissions import Admission, AdmissionTable
+from batch.scheduling.open_jobs import read_open_jobs
 from batch.scheduling.place_scheduler import Scheduler
 from batch.scheduling.reconciling import Reconciler
+from batch.scheduling.speed import SpeedTable
 from inference_blueprints.contracts.batch_keys import JobKeys
 from inference_blueprints.contracts.batch_limits import MAX_RESIZES_PER_RUN
 from inference_blueprints.contracts.batch_names import EVENT_SOURCE, JOB_ASKS_EVENT
+from inference_blueprints.contracts.batch_states import OPEN
 from tests.runtime.batch import resources
 from tests.runtime.batch.job_records import HOUR, NOW, make_job
 
@@ -55,6 +60,18 @@ class StepFunctions:
         self.resized[mapRunArn.rsplit(":", 1)[-1]] = maxConcurrency
 
 
+@dataclass
+class ScheduledPlatform:
+    """The scheduler, and the tables that it reads before each run."""
+
+    scheduler: Scheduler
+    jobs: JobTable
+    admissions: AdmissionTable
+
+    def run(self, *, now: float, resizes: int = MAX_RESIZES_PER_RUN) -> None:
+        self.scheduler.run(read_open_jobs(self.jobs, self.admissions), now=now, resizes=resizes)
+
+
 @pytest.fixture
 def states() -> StepFunctions:
     return StepFunctions()
@@ -68,19 +85,21 @@ def admissions(aws: dict[str, str]) -> AdmissionTable:
 @pytest.fixture
 def scheduler(
     aws: dict[str, str], platform_in_process: BatchPlatform, states: StepFunctions, admissions: AdmissionTable
-) -> Scheduler:
+) -> ScheduledPlatform:
     document = copy.deepcopy(resources.CONFIGURATION)
     document["queues"][0]["capacity"]["places"] = 4
-    return Scheduler(
+    scheduler = Scheduler(
         configuration=Configuration.from_json(json.dumps(document)),
         jobs=platform_in_process.jobs,
         admissions=admissions,
+        speeds=SpeedTable(platform_in_process.table),
         spending=SpendingTable(platform_in_process.table),
         objects=Objects(resources.BUCKET),
         executions=Executions(states, aws["BATCH_STATE_MACHINE_ARN"]),
         step_functions=states,
         queue_urls={"qwen3-8b": "https://queue"},
     )
+    return ScheduledPlatform(scheduler, platform_in_process.jobs, admissions)
 
 
 def ask(admissions: AdmissionTable, job: Job, **changes: Any) -> Admission:
@@ -110,7 +129,7 @@ def state_of(platform: BatchPlatform, job: Job) -> str:
 
 
 def test_a_job_that_asks_is_let_in(
-    scheduler: Scheduler,
+    scheduler: ScheduledPlatform,
     states: StepFunctions,
     admissions: AdmissionTable,
     platform_in_process: BatchPlatform,
@@ -124,7 +143,7 @@ def test_a_job_that_asks_is_let_in(
 
 
 def test_an_attempt_after_the_first_is_let_in_though_its_job_is_in_progress(
-    scheduler: Scheduler,
+    scheduler: ScheduledPlatform,
     states: StepFunctions,
     admissions: AdmissionTable,
     platform_in_process: BatchPlatform,
@@ -139,7 +158,7 @@ def test_an_attempt_after_the_first_is_let_in_though_its_job_is_in_progress(
 
 
 def test_running_again_changes_nothing(
-    scheduler: Scheduler,
+    scheduler: ScheduledPlatform,
     states: StepFunctions,
     admissions: AdmissionTable,
     platform_in_process: BatchPlatform,
@@ -152,7 +171,7 @@ def test_running_again_changes_nothing(
 
 
 def test_a_run_that_broke_off_before_it_told_is_finished_by_the_next(
-    scheduler: Scheduler,
+    scheduler: ScheduledPlatform,
     states: StepFunctions,
     admissions: AdmissionTable,
     platform_in_process: BatchPlatform,
@@ -168,7 +187,7 @@ def test_a_run_that_broke_off_before_it_told_is_finished_by_the_next(
 
 
 def test_an_execution_that_waits_no_more_is_no_error(
-    scheduler: Scheduler,
+    scheduler: ScheduledPlatform,
     states: StepFunctions,
     admissions: AdmissionTable,
     platform_in_process: BatchPlatform,
@@ -179,7 +198,7 @@ def test_an_execution_that_waits_no_more_is_no_error(
 
 
 def test_a_running_job_gives_places_to_one_that_is_urgent(
-    scheduler: Scheduler,
+    scheduler: ScheduledPlatform,
     states: StepFunctions,
     admissions: AdmissionTable,
     platform_in_process: BatchPlatform,
@@ -195,7 +214,7 @@ def test_a_running_job_gives_places_to_one_that_is_urgent(
 
 
 def test_places_of_shards_that_are_done_are_free(
-    scheduler: Scheduler,
+    scheduler: ScheduledPlatform,
     states: StepFunctions,
     admissions: AdmissionTable,
     platform_in_process: BatchPlatform,
@@ -212,7 +231,7 @@ def test_places_of_shards_that_are_done_are_free(
 
 
 def test_only_so_many_running_jobs_change_at_once_and_the_others_with_the_next_run(
-    scheduler: Scheduler,
+    scheduler: ScheduledPlatform,
     states: StepFunctions,
     admissions: AdmissionTable,
     platform_in_process: BatchPlatform,
@@ -233,7 +252,7 @@ def test_only_so_many_running_jobs_change_at_once_and_the_others_with_the_next_r
 
 
 def test_a_budget_stops_admission_and_nothing_that_runs(
-    scheduler: Scheduler,
+    scheduler: ScheduledPlatform,
     states: StepFunctions,
     admissions: AdmissionTable,
     platform_in_process: BatchPlatform,
@@ -253,7 +272,7 @@ def test_a_budget_stops_admission_and_nothing_that_runs(
 
 
 def test_what_ended_this_month_is_spent_and_what_ended_before_is_not(
-    scheduler: Scheduler,
+    scheduler: ScheduledPlatform,
     states: StepFunctions,
     admissions: AdmissionTable,
     platform_in_process: BatchPlatform,
@@ -278,7 +297,7 @@ def test_what_ended_this_month_is_spent_and_what_ended_before_is_not(
 
 
 def test_what_is_about_to_end_is_spent_by_its_estimate(
-    scheduler: Scheduler,
+    scheduler: ScheduledPlatform,
     states: StepFunctions,
     admissions: AdmissionTable,
     platform_in_process: BatchPlatform,
@@ -292,7 +311,7 @@ def test_what_is_about_to_end_is_spent_by_its_estimate(
 
 
 def test_a_job_that_is_too_late_gets_no_places(
-    scheduler: Scheduler,
+    scheduler: ScheduledPlatform,
     states: StepFunctions,
     admissions: AdmissionTable,
     platform_in_process: BatchPlatform,
@@ -303,8 +322,33 @@ def test_a_job_that_is_too_late_gets_no_places(
     assert states.went_on == {}
 
 
+def test_a_job_that_cannot_meet_its_deadline_gets_no_places(
+    scheduler: ScheduledPlatform,
+    states: StepFunctions,
+    admissions: AdmissionTable,
+    platform_in_process: BatchPlatform,
+) -> None:
+    """Its execution continues without places, also if the first answer did not arrive, and ends it."""
+    job = make_job(platform_in_process, expires_at=NOW + 600)
+    ask(admissions, job, may_refuse=True)
+    states.error = "ThrottlingException"
+    with pytest.raises(ClientError):
+        scheduler.run(now=NOW)
+    states.error = None
+    scheduler.run(now=NOW + 60)
+    assert states.went_on == {job.id: {"places": 0, "queueUrl": ""}}
+    ends = Ends(
+        RecordTables(platform_in_process.table, platform_in_process.jobs, platform_in_process.files),
+        Objects(resources.BUCKET),
+        resources.BUCKET,
+        lambda *_: None,
+    )
+    ended = ends.reject(job.id, now=NOW + 61)
+    assert (ended.state, [error.code for error in ended.errors]) == ("failed", ["misses_deadline"])
+
+
 def test_a_cancelled_job_is_not_let_in(
-    scheduler: Scheduler,
+    scheduler: ScheduledPlatform,
     states: StepFunctions,
     admissions: AdmissionTable,
     platform_in_process: BatchPlatform,
@@ -325,7 +369,8 @@ def test_the_state_machine_asks_with_what_was_planned(
         cached.cache_clear()
     job = make_job(platform_in_process)
     key = JobKeys(job.id).shards
-    handlers.ask({"job": job.id, "attempt": 1, "key": key, "taskToken": "token"}, None)
+    event = {"job": job.id, "attempt": 1, "key": key, "taskToken": "token", "mayRefuse": True}
+    handlers.ask(event, None)
     assert admissions.of(job) == Admission(
         job=job.id,
         attempt=1,
@@ -335,6 +380,8 @@ def test_the_state_machine_asks_with_what_was_planned(
         # An hour of all four places.
         seconds_per_shard=4800.0,
         usd=50.0,
+        lines_per_shard=10.0,
+        may_refuse=True,
     )
     assert told == [("Batch Job Asks", {"job": job.id})]
     for cached in (handlers._records, handlers._objects):
@@ -353,8 +400,8 @@ def test_running_jobs_change_with_the_minute_and_not_with_every_job(
 ) -> None:
     asked: list[int] = []
     compared: list[float] = []
-    monkeypatch.setattr(Scheduler, "run", lambda _, **given: asked.append(given["resizes"]))
-    monkeypatch.setattr(Reconciler, "run", lambda _, *, now: compared.append(now))
+    monkeypatch.setattr(Scheduler, "run", lambda _, __, **given: asked.append(given["resizes"]))
+    monkeypatch.setattr(Reconciler, "run", lambda _, __, *, now: compared.append(now))
     monkeypatch.setenv("BATCH_QUEUE_URLS", "{}")
     for cached in (handlers._platform, handlers._records, handlers._objects):
         cached.cache_clear()
@@ -363,3 +410,40 @@ def test_running_jobs_change_with_the_minute_and_not_with_every_job(
         cached.cache_clear()
     assert asked == [resizes]
     assert bool(compared) == bool(resizes)
+
+
+def test_a_run_reads_each_open_job_once(
+    aws: dict[str, str],
+    platform_in_process: BatchPlatform,
+    admissions: AdmissionTable,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Reconciler, scheduler and metrics share one reading: 120 running jobs are 120 reads and not 360."""
+    jobs = [make_job(platform_in_process, state="finalizing") for _ in range(3)]
+    for job in jobs:
+        ask(admissions, job, places=1)
+    listed: list[str] = []
+    read: list[str] = []
+    plain_list, plain_read = Table.in_state, AdmissionTable.of
+
+    def in_state(table: Table, state: str) -> Any:
+        listed.append(state)
+        return plain_list(table, state)
+
+    def of(table: AdmissionTable, job: Job) -> Admission | None:
+        read.append(job.id)
+        return plain_read(table, job)
+
+    monkeypatch.setattr(Table, "in_state", in_state)
+    monkeypatch.setattr(AdmissionTable, "of", of)
+    for name, value in (("QUEUE_URLS", "{}"), ("CLOSE_FUNCTION", "close")):
+        monkeypatch.setenv(f"BATCH_{name}", value)
+    monkeypatch.setattr(Executions, "describe", lambda *_: Execution("RUNNING", "{}", 0.0, "", ""))
+    caches = (handlers._platform, handlers._records, handlers._objects)
+    for cached in caches:
+        cached.cache_clear()
+    handlers.schedule({"source": "aws.events"}, None)
+    for cached in caches:
+        cached.cache_clear()
+    assert sorted(listed) == sorted(OPEN)
+    assert sorted(read) == sorted(job.id for job in jobs)

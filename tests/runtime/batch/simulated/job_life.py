@@ -9,6 +9,7 @@ is lost.
 from __future__ import annotations
 
 import json
+import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -33,7 +34,7 @@ from batch.objects import Objects
 from batch.preparation import handlers as preparation
 from batch.scheduling import handlers as scheduling
 from inference_blueprints.contracts.batch_keys import JobKeys
-from inference_blueprints.contracts.batch_limits import SCHEDULE_SECONDS
+from inference_blueprints.contracts.batch_limits import SCHEDULE_SECONDS, VISIBILITY_SECONDS
 from inference_constructs.batch.job_states import JobResources, job_definition
 from tests.runtime.batch import resources
 from tests.runtime.batch.every_call import CONFIGURATION, forget
@@ -48,9 +49,10 @@ from tests.runtime.batch.simulated.state_machine import (
 )
 
 #: What happens to one delivery, or to one call.
-Fault = Literal["lost", "twice", "late", "refused", "unanswered"]
+Fault = Literal["lost", "twice", "late", "refused", "unanswered", "killed"]
 DELIVERY_FAULTS: Sequence[Fault] = ("lost", "twice", "late")
 CALL_FAULTS: Sequence[Fault] = ("refused", "unanswered")
+WORKER_FAULTS: Sequence[Fault] = ("killed",)
 LATE_SECONDS = 25 * 60
 #: Waits of Lambda before it repeats an asynchronous call
 #: (https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html).
@@ -72,6 +74,8 @@ _SIMULATED = (
     "SendTaskSuccess",
     "PutEvents",
     "Invoke",
+    "ListMapRuns",
+    "UpdateMapRun",
 )
 
 
@@ -97,13 +101,44 @@ class Story:
     broken: str = ""
 
 
+class FaultSchedule:
+    """Faults of a life by chance: several of all kinds, and then none, so that the job can end.
+
+    Parameters
+    ----------
+    seed
+        Number that repeats the schedule.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._chance = random.Random(seed)  # noqa: S311 - no secret
+        self._left = self._chance.randint(2, 12)
+        self._likely = self._chance.choice([0.1, 0.3, 0.6])
+
+    def next(self, faults: Sequence[Fault]) -> Fault | None:
+        """Return the fault of what happens now, if it has one."""
+        if not self._left or self._chance.random() > self._likely:
+            return None
+        self._left -= 1
+        return self._chance.choice(faults)
+
+
 @dataclass
 class Life:
-    """The simulated services of one job."""
+    """The simulated services of one job.
+
+    Parameters
+    ----------
+    fault, place
+        The only fault, and the number of the delivery or call that has it.
+    schedule
+        Further faults.
+    """
 
     story: Story
     fault: Fault | None = None
     place: int = -1
+    schedule: FaultSchedule | None = None
     env: simpy.Environment = field(default_factory=simpy.Environment)
     deliveries: int = 0
     calls: int = 0
@@ -124,13 +159,18 @@ class Life:
     def deliver(self, act: Callable[[], object]) -> None:
         """Deliver an event, a message or an answer; the one with the fault goes wrong."""
         self.deliveries += 1
-        times, wait = 1, 0
-        if self.deliveries - 1 == self.place:
-            times = {"lost": 0, "twice": 2}.get(self.fault or "", 1)
-            wait = LATE_SECONDS if self.fault == "late" else 0
+        fault = self._fault(self.deliveries, DELIVERY_FAULTS)
+        times = {"lost": 0, "twice": 2}.get(fault or "", 1)
+        wait = LATE_SECONDS if fault == "late" else 0
         for _ in range(times):
             self.pending += 1
             self.env.process(self._later(wait, act))
+
+    def _fault(self, count: int, kinds: Sequence[Fault]) -> Fault | None:
+        """Return the fault of the delivery or call with a number, from 1."""
+        if count - 1 == self.place and self.fault in kinds:
+            return self.fault
+        return None if self.schedule is None else self.schedule.next(kinds)
 
     def _later(self, wait: float, act: Callable[[], object]) -> Process:
         yield self.env.timeout(wait + 1)
@@ -175,6 +215,11 @@ class Life:
             if not self.machine.beat(token):
                 return
             yield self.env.timeout(_SECONDS_OF_A_SHARD / 3)
+            if self._fault(0, WORKER_FAULTS) is not None:
+                # It is killed. Its message comes back when nobody has held it for a while.
+                yield self.env.timeout(VISIBILITY_SECONDS)
+                self.env.process(self._work(message))
+                return
         keys, objects = JobKeys(message["job"]).shard(message["shard"]), Objects(resources.BUCKET)
         objects.write(keys.output, b'{"custom_id":"a"}\n')
         objects.write(
@@ -200,11 +245,11 @@ class Life:
         if operation not in _SIMULATED:
             return plain(client, operation, given)
         self.calls += 1
-        is_faulty = self.calls - 1 == self.place
-        if is_faulty and self.fault == "refused":
+        fault = self._fault(self.calls, CALL_FAULTS)
+        if fault == "refused":
             raise _error("ServiceUnavailable", operation)
         answer = getattr(self, f"_{operation}")(given)
-        if is_faulty and self.fault == "unanswered":
+        if fault == "unanswered":
             raise _error("ServiceUnavailable", operation)
         return answer
 
@@ -235,6 +280,23 @@ class Life:
         self.call_later(completion.close, json.loads(given["Payload"]))
         return {"StatusCode": 202}
 
+    def _ListMapRuns(self, given: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
+        execution = self._found(given, "ListMapRuns")
+        return {
+            "mapRuns": [
+                {"mapRunArn": f"arn:aws:states:us-west-2:1:mapRun:batch/{each.label}:{execution.name}"}
+                for each in execution.map_runs
+            ]
+        }
+
+    def _UpdateMapRun(self, given: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
+        label, _, name = given["mapRunArn"].rpartition("/")[2].partition(":")
+        for each in self.machine.executions[name].map_runs:
+            if each.label == label:
+                each.concurrency = given["maxConcurrency"]
+                each.change()
+        return {}
+
     def _found(self, given: dict[str, Any], operation: str) -> Execution:
         name = given["executionArn"].rsplit(":", 1)[-1]
         if name not in self.machine.executions:
@@ -253,14 +315,14 @@ def _error(code: str, operation: str) -> ClientError:
 
 
 @contextmanager
-def simulated(life: Life) -> Iterator[BatchPlatform]:
+def simulated(life: Life, configuration: dict[str, Any] = CONFIGURATION) -> Iterator[BatchPlatform]:
     """Emulate tables and objects, and route the other calls to the simulation."""
     with mock_aws(), TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
             patch.setenv(name, "none")
         patch.setenv("AWS_DEFAULT_REGION", resources.REGION)
         patch.setattr(boto3, "DEFAULT_SESSION", None)
-        environment = resources.create(Path(folder), CONFIGURATION)
+        environment = resources.create(Path(folder), configuration)
         environment |= {
             "BATCH_QUEUE_URLS": json.dumps({"qwen3-8b": "https://queue"}),
             "BATCH_PLATFORM": "chat",

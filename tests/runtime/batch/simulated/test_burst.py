@@ -114,7 +114,7 @@ class Platform:
         return {
             "segment": {"segments": SEGMENTS, "key": "segments"},
             "plan": {"accepted": True},
-            "merge": {"publications": 0},
+            "merge": {"merged": True, "publications": 0},
         }.get(function, {})
 
     def _read(self, key: str) -> list[Any]:

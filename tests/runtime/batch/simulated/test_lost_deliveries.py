@@ -19,13 +19,12 @@ from tests.runtime.batch.simulated.job_life import (
     CALL_FAULTS,
     DELIVERY_FAULTS,
     Fault,
+    FaultSchedule,
     Life,
     Story,
     is_over,
     simulated,
 )
-
-pytestmark = pytest.mark.faults
 
 HOUR = 3600
 #: First and last calls of a life that get a fault.
@@ -40,6 +39,13 @@ STORIES = {
 }
 #: A fault can hold a job back until its deadline, and an event of cancelling can come too late.
 ALSO = {"completed": {"completed"}, "cancelled": {"cancelled"}, "expired": {"expired"}, "failed": {"failed"}}
+#: Several late events can also hold a job back until its deadline, and let it end before it is cancelled.
+AFTER_MANY_FAULTS = {
+    "completed": {"expired", "failed"},
+    "cancelled": {"completed", "expired"},
+    "expired": {"failed"},
+    "failed": {"expired"},
+}
 INPUT = b"".join(
     json.dumps(
         {
@@ -61,7 +67,7 @@ def live(life: Life) -> tuple[BatchPlatform, Job]:
         file = api.post_form("/v1/files", {"purpose": "batch"}, content=INPUT).body["id"]
         body = {"input_file_id": file, "endpoint": "/v1/chat/completions", "completion_window": "1h"}
         # A client repeats a submission that failed, and names it by the same key.
-        answers = [api.post("/v1/batches", body, {"Idempotency-Key": "once"}) for _ in range(2)]
+        answers = [api.post("/v1/batches", body, {"Idempotency-Key": "once"}) for _ in range(4)]
         found = platform.jobs.get(next(each.body["id"] for each in answers if "id" in each.body))
         assert found is not None
         life.env.process(life.run_scheduler())
@@ -90,6 +96,7 @@ def assert_nothing_is_left(platform: BatchPlatform, job: Job) -> None:
     assert sum(each.figures.usd for each in spent) == pytest.approx(job.cost_usd)
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("name", STORIES)
 def test_it_ends(name: str) -> None:
     life = Life(STORIES[name])
@@ -110,6 +117,7 @@ def faults(life: Life) -> Iterator[tuple[Fault, int]]:
                 yield fault, place
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("name", STORIES)
 def test_it_ends_whatever_goes_wrong(name: str) -> None:
     story = STORIES[name]
@@ -121,3 +129,26 @@ def test_it_ends_whatever_goes_wrong(name: str) -> None:
         if job.state not in ALSO[story.end]:
             wrong[fault, place] = job.state
     assert wrong == {}
+
+
+def ends_of_schedules(name: str, seeds: range) -> dict[int, str]:
+    """Live a story with each schedule of faults, and return the unexpected ends."""
+    story = STORIES[name]
+    found = {}
+    for seed in seeds:
+        _, job = live(Life(story, schedule=FaultSchedule(seed)))
+        if job.state not in ALSO[story.end] | AFTER_MANY_FAULTS[story.end]:
+            found[seed] = job.state
+    return found
+
+
+@pytest.mark.parametrize("name", ["it completes", "it is cancelled while it runs"])
+def test_it_ends_although_several_things_go_wrong(name: str) -> None:
+    assert ends_of_schedules(name, range(3)) == {}
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("name", STORIES)
+def test_it_ends_with_any_schedule_of_faults(name: str) -> None:
+    """Losses, repetitions, delays, refused and unanswered calls and killed workers, in one life."""
+    assert ends_of_schedules(name, range(100, 140)) == {}

@@ -1,0 +1,144 @@
+"""Measures how fast running jobs are answered, from the progress that their workers report."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from batch.jobs.job_progress import ProgressTable
+from batch.scheduling.admissions import Admission, AdmissionTable, Measured
+from batch.scheduling.open_jobs import OpenJob
+from batch.scheduling.speed import LEAST_SPEED, SpeedTable, followed_by
+from inference_blueprints.contracts.batch_limits import SHARDS_PER_WORKER
+
+#: Least time between two measurements of a job. Workers report twice a minute, and reading the progress of a
+#: very large job takes a tenth of a second.
+LEAST_INTERVAL_SECONDS: Final = 240.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """A job that is due to be measured.
+
+    Parameters
+    ----------
+    answered
+        Lines that have ended, over all attempts.
+    seconds
+        Time since the last measurement; 0 for the first.
+    held
+        Places that the job used in that time.
+    shards
+        Shards' worth of lines that were answered in that time.
+    """
+
+    open_job: OpenJob
+    admission: Admission
+    answered: int
+    seconds: float
+    held: int
+    shards: float
+
+
+class SpeedMeter:
+    """Updates the speed of running jobs and of their models.
+
+    Parameters
+    ----------
+    places
+        Returns the places of a model.
+    """
+
+    def __init__(
+        self,
+        *,
+        progress: ProgressTable,
+        admissions: AdmissionTable,
+        speeds: SpeedTable,
+        places: Callable[[str], int],
+    ) -> None:
+        self._progress = progress
+        self._admissions = admissions
+        self._speeds = speeds
+        self._places = places
+
+    def run(self, open_jobs: Iterable[OpenJob], *, now: float) -> Sequence[OpenJob]:
+        """Measure the jobs that are due, and return all open jobs with their current speed."""
+        found = {each.job.id: each for each in open_jobs}
+        by_model: dict[str, list[_Running]] = defaultdict(list)
+        for each in found.values():
+            running = self._running(each, now)
+            if running is not None:
+                by_model[each.job.model].append(running)
+        for model, jobs in by_model.items():
+            speed = self._measure_model(model, jobs, now)
+            for running in jobs:
+                measured = self._measure_job(running, speed, sum(each.held for each in jobs), now)
+                found[measured.job.id] = measured
+        return list(found.values())
+
+    def _running(self, each: OpenJob, now: float) -> _Running | None:
+        """Return a job with its progress; None if it is not due."""
+        admission = each.admission
+        # A job that asked for places before an upgrade has no lines per shard.
+        if admission is None or not admission.lines_per_shard or each.job.state != "in_progress":
+            return None
+        if admission.places is None:
+            return None
+        before = admission.measured
+        if before is None:
+            return _Running(each, admission, self._answered(each), 0.0, admission.places, 0.0)
+        if now - before.at < LEAST_INTERVAL_SECONDS:
+            return None
+        answered = self._answered(each)
+        left = admission.shards - (before.answered - before.answered_before) / admission.lines_per_shard
+        held = max(1, min(admission.places, math.ceil(left)))
+        shards = max(answered - before.answered, 0) / admission.lines_per_shard
+        return _Running(each, admission, answered, now - before.at, held, shards)
+
+    def _measure_model(self, model: str, jobs: Sequence[_Running], now: float) -> float:
+        """Return the speed of a model, after a measurement of its jobs if there is one.
+
+        A worker sends as many requests for one shard as for all that it can hold. So the speed is known if so
+        many places are used that each worker can have a shard. Otherwise the model is at least as fast as
+        measured.
+        """
+        speed = self._speeds.of(model)
+        places = max(self._places(model), 1)
+        again = [each for each in jobs if each.seconds]
+        if not again:
+            return speed
+        work = sum(each.shards * each.admission.seconds_per_shard / each.seconds for each in again)
+        found = work / places
+        if sum(each.held for each in again) * SHARDS_PER_WORKER < places:
+            found = max(found, speed)
+        seconds = max(each.seconds for each in again)
+        speed = max(followed_by(speed, found, seconds), LEAST_SPEED)
+        self._speeds.put(model, speed, now=now)
+        return speed
+
+    def _measure_job(self, running: _Running, speed: float, used: int, now: float) -> OpenJob:
+        """Store the measurement of a job, and return the job with it."""
+        admission, before = running.admission, running.admission.measured
+        planned = 1 / max(admission.seconds_per_shard, 1.0)
+        if before is None:
+            # All used places share the model.
+            rate = planned * speed * max(self._places(running.open_job.job.model) / max(used, 1), 1.0)
+            measured = Measured(running.answered, running.answered, now, rate)
+        else:
+            rate = followed_by(
+                before.shards_per_second, running.shards / running.held / running.seconds, running.seconds
+            )
+            rate = max(rate, planned * LEAST_SPEED)
+            measured = replace(before, answered=running.answered, at=now, shards_per_second=rate)
+        admission = replace(admission, measured=measured)
+        self._admissions.put(admission, now=int(now))
+        return OpenJob(running.open_job.job, admission)
+
+    def _answered(self, each: OpenJob) -> int:
+        """Return the lines of a job that have ended, over all its attempts."""
+        counts = self._progress.of(each.job).counts
+        return counts.completed + counts.failed
