@@ -18,6 +18,7 @@ from inference_blueprints.catalog.catalogue import (
     shipped,
 )
 from inference_blueprints.catalog.engine import Engine, Flag, MemoryArgument
+from inference_blueprints.catalog.environment_names import EnvironmentNames
 from inference_blueprints.catalog.experimental import ExperimentalWay
 from inference_blueprints.catalog.hardware import Accelerator, InstanceType, PriceTable
 from inference_blueprints.catalog.latency import LatencyProfile
@@ -34,6 +35,7 @@ __all__ = [
     "CatalogueError",
     "Endpoint",
     "Engine",
+    "EnvironmentNames",
     "ExperimentalWay",
     "Flag",
     "Image",
@@ -54,7 +56,9 @@ __all__ = [
     "answer_formats",
     "endpoints",
     "engine",
+    "engine_release",
     "engines",
+    "environment_names",
     "experimental_ways",
     "images",
     "instance_type",
@@ -121,9 +125,19 @@ def engine(name: str) -> Engine:
     return _find("engine", name, engines())
 
 
+def engine_release(name: str, version: str) -> Engine:
+    """Return the recorded release of an engine; raises UnknownEntryError with close matches."""
+    return _find("release", version, shipped().engine_releases[name])
+
+
 def memory_arguments(engine: str) -> Mapping[str, MemoryArgument]:
     """Return the arguments of an engine that change its memory in a way that no estimate models, by name."""
     return shipped().memory_arguments[engine]
+
+
+def environment_names() -> Mapping[str, EnvironmentNames]:
+    """Return the environment variables that engines define, by the blueprint's key of the engine."""
+    return shipped().environment_names
 
 
 def experimental_ways() -> Mapping[str, ExperimentalWay]:

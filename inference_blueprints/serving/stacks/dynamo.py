@@ -40,7 +40,7 @@ from inference_blueprints.serving.types import (
     Rollout,
 )
 from inference_blueprints.serving.weights_loading import mirror_release
-from inference_blueprints.spec.types import ArgumentValue, KvAwareRouting
+from inference_blueprints.spec.types import ArgumentValue, Frontend, KvAwareRouting
 
 _FRONTEND_REPOSITORY = "nvcr.io/nvidia/ai-dynamo/dynamo-frontend"
 _FRONTEND_REPLICAS = 2
@@ -53,6 +53,8 @@ _ROUTER_MODES: Mapping[str, Mapping[str, ArgumentValue]] = MappingProxyType(
         "roundRobin": {"router-mode": "round-robin"},
     }
 )
+# Folder of vocabularies, which are then not downloaded (public_encodings.rs of openai-harmony).
+_VOCABULARIES = "TIKTOKEN_ENCODINGS_BASE"
 # An address where nothing listens.
 _CLOSED = "http://127.0.0.1:9"
 # Address ranges of pods, which have addresses of the VPC.
@@ -81,7 +83,7 @@ class Dynamo(ServingStack):
 
     def entry_point(self, resolved: ResolvedWorkers) -> Process:
         stream = longest_stream_seconds(resolved.model.workload, resolved.model.objectives)
-        routing = resolved.model.routing
+        routing, frontend = resolved.model.routing, resolved.model.frontend or Frontend()
         arguments = {
             "http-port": _HTTP.number,
             **_ROUTER_MODES[routing.chosen],
@@ -92,12 +94,13 @@ class Dynamo(ServingStack):
             "DYN_TCP_RPC_HOST": OwnAddress(),
             "DYN_TCP_RESPONSE_STREAM_HOST": OwnAddress(),
             "DYN_HTTP_GRACEFUL_SHUTDOWN_TIMEOUT_SECS": str(stream),
-            **_fetch_limits(resolved, vocabulary_hosts(resolved, self.parser_flags)),
+            **_fetch_limits(resolved, self._vocabulary_hosts(resolved, frontend)),
+            **frontend.env,
         }
         return Process(
             name="frontend",
             role="frontend",
-            image=f"{_FRONTEND_REPOSITORY}:{resolved.engine.version}",
+            image=frontend.image or f"{_FRONTEND_REPOSITORY}:{resolved.engine.version}",
             command=("python3", "-m", "dynamo.frontend"),
             arguments=command_line(arguments),
             environment=environment,
@@ -111,6 +114,10 @@ class Dynamo(ServingStack):
             pre_stop_seconds=DEREGISTRATION_SECONDS,
             termination_grace_seconds=DEREGISTRATION_SECONDS + stream + EXIT_SECONDS,
         )
+
+    def _vocabulary_hosts(self, resolved: ResolvedWorkers, frontend: Frontend) -> tuple[str, ...]:
+        """Return the hosts from which parsers download vocabularies: none if the image contains these."""
+        return () if _VOCABULARIES in frontend.env else vocabulary_hosts(resolved, self.parser_flags)
 
     def parser_arguments(self, resolved: ResolvedWorkers) -> dict[str, Argument]:
         """Return Dynamo's parsers, and the engine's own for reasoning."""
@@ -130,6 +137,7 @@ class Dynamo(ServingStack):
             "DYN_RUNTIME_GRACEFUL_SHUTDOWN_TIMEOUT_SECS": str(stream),
             **engine.environment(resolved),
             **network_environment(resolved),
+            **resolved.model.engine.section.env,
         }
         role = ROLES[resolved.role]
         return Process(
@@ -168,6 +176,7 @@ def _router_settings(section: KvAwareRouting) -> Mapping[str, ArgumentValue]:
         "router-temperature": section.temperature,
         "active-decode-blocks-threshold": section.busy_cache_fraction,
         "active-prefill-tokens-threshold": section.busy_prefill_tokens,
+        "router-session-affinity-ttl-secs": section.session_affinity_seconds,
     }
     return {name: value for name, value in settings.items() if value is not None}
 
