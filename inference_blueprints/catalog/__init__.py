@@ -20,6 +20,7 @@ from inference_blueprints.catalog.catalogue import (
 from inference_blueprints.catalog.engine import Engine, Flag, MemoryArgument
 from inference_blueprints.catalog.environment_names import EnvironmentNames
 from inference_blueprints.catalog.experimental import ExperimentalWay
+from inference_blueprints.catalog.frontend_load import FrontendLoad
 from inference_blueprints.catalog.hardware import Accelerator, InstanceType, PriceTable
 from inference_blueprints.catalog.latency import LatencyProfile
 from inference_blueprints.catalog.limits import Endpoint, Image, Quota, ServiceQuota
@@ -38,6 +39,7 @@ __all__ = [
     "EnvironmentNames",
     "ExperimentalWay",
     "Flag",
+    "FrontendLoad",
     "Image",
     "InstanceType",
     "LatencyProfile",
@@ -60,6 +62,7 @@ __all__ = [
     "engines",
     "environment_names",
     "experimental_ways",
+    "frontend_load",
     "images",
     "instance_type",
     "instance_types",
@@ -143,6 +146,11 @@ def environment_names() -> Mapping[str, EnvironmentNames]:
 def experimental_ways() -> Mapping[str, ExperimentalWay]:
     """Return the ways of serving that upstream projects do not call proven, by name."""
     return shipped().experimental_ways
+
+
+def frontend_load(stack: str) -> FrontendLoad:
+    """Return what a frontend of a stack needs for its requests."""
+    return shipped().frontend_loads[stack]
 
 
 def latency_profile(

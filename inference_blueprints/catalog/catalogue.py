@@ -16,6 +16,7 @@ from inference_blueprints.catalog.answer_format import AnswerFormat, ParserNames
 from inference_blueprints.catalog.engine import Engine, Flag, MemoryArgument
 from inference_blueprints.catalog.environment_names import EnvironmentNames
 from inference_blueprints.catalog.experimental import ExperimentalWay
+from inference_blueprints.catalog.frontend_load import FrontendLoad
 from inference_blueprints.catalog.hardware import Accelerator, InstanceType, PriceTable
 from inference_blueprints.catalog.latency import LatencyProfile
 from inference_blueprints.catalog.limits import Endpoint, Image, Quota, ServiceQuota
@@ -67,7 +68,7 @@ class Catalogue:
         ``quotas.json``, ``service_quotas.json``, ``network_quotas.json``, ``endpoints.json``,
         ``images.json``, ``nodes.json``, ``parquet_layers.json``,
         ``answer_formats.json``, ``environment_names.json``, ``experimental.json``,
-        ``memory_arguments.json``,
+        ``frontend_load.json``, ``memory_arguments.json``,
         ``service_prices/<region>.json``, ``prices/<region>.csv``,
         ``engines/<name>.json``, for former releases ``engines/<name>/<version>.json``, and
         ``latency_profiles/<engine>/<model>/<accelerator>-tp<N>.json``.
@@ -169,6 +170,11 @@ class Catalogue:
     def environment_names(self) -> Mapping[str, EnvironmentNames]:
         """Environment variables that an engine defines, by the blueprint's key."""
         return self._entries("environment_names.json", "engines", EnvironmentNames)
+
+    @cached_property
+    def frontend_loads(self) -> Mapping[str, FrontendLoad]:
+        """What frontends need for their requests, by the blueprint's key of the stack."""
+        return self._entries("frontend_load.json", "frontends", FrontendLoad)
 
     @cached_property
     def memory_arguments(self) -> Mapping[str, Mapping[str, MemoryArgument]]:

@@ -36,7 +36,7 @@ _DYNAMO_ROUTERS: list[Document] = [
     {"routing": {"kvAware": {"overlapCredit": 0.5, "temperature": 0.2}}},
     {"routing": {"kvAware": {"busyCacheFraction": 0.9, "busyPrefillTokens": 100000}}},
     {"routing": {"kvAware": {"sessionAffinitySeconds": 600}}, "frontend": {"env": {"DYN_LOG": "debug"}}},
-    {"frontend": {"replicas": 1, "cpu": 1, "memoryGib": 1, "image": f"{_MIRROR}/dynamo-frontend:1"}},
+    {"frontend": {"replicas": 1, "cpu": 1, "memoryGib": 2, "image": f"{_MIRROR}/dynamo-frontend:1"}},
 ]
 #: The router of llm-d has one way of routing, and vLLM alone behind it.
 _ROUTERS: list[Document] = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inference_blueprints import catalog
+from inference_blueprints.catalog.catalogue import shipped
 from inference_blueprints.errors import Finding
 from inference_blueprints.spec import types as spec
 from inference_blueprints.spec.wording import listing, quote, suggestion
@@ -26,7 +26,7 @@ def image_findings(model: spec.Model, model_path: tuple[str | int, ...]) -> Iter
     """
     name, image = model.engine.chosen, model.engine.section.image
     path = (*model_path, "engine", name, "image")
-    releases = tuple(catalog.shipped().engine_releases[name])
+    releases = tuple(shipped().engine_releases[name])
     if image and image.release not in releases:
         message = (
             f"got {quote(image.release)}, whose flags are not recorded"

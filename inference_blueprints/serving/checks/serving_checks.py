@@ -11,6 +11,7 @@ from inference_blueprints.serving.checks.disaggregation_checks import disaggrega
 from inference_blueprints.serving.checks.engine_checks import engine_findings
 from inference_blueprints.serving.checks.environment_checks import environment_findings
 from inference_blueprints.serving.checks.experimental_checks import experimental_findings
+from inference_blueprints.serving.checks.frontend_checks import frontend_findings
 from inference_blueprints.serving.checks.host_cache_checks import host_cache_findings
 from inference_blueprints.serving.checks.image_checks import image_findings
 from inference_blueprints.serving.checks.media_checks import media_findings
@@ -70,7 +71,8 @@ def _model_findings(blueprint: spec.Blueprint, index: int) -> Iterator[Finding]:
     for finding in argument_findings(model, release, path):
         arguments_are_right = False
         yield finding
-    for deployment_index, _ in usable(model.deployments):
+    for deployment_index, deployment in usable(model.deployments):
+        yield from frontend_findings(model, deployment, path)
         try:
             roles = resolve(blueprint, index, deployment_index)
         except UnresolvedError:

@@ -7,12 +7,14 @@ paths are also what its Kubernetes operator expects (``deploy/operator/internal/
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from inference_blueprints.catalog.placement import SYSTEM_ARCHITECTURE
 from inference_blueprints.serving.command_line import Argument, command_line
 from inference_blueprints.serving.engines.kv_transfer import telemetry_ports
 from inference_blueprints.serving.engines.worker_sizing import engine_of, worker_sizing
+from inference_blueprints.serving.estimates.frontend_size import frontend_size
 from inference_blueprints.serving.estimates.request_estimates import longest_stream_seconds
 from inference_blueprints.serving.nodes.node_share import tolerations
 from inference_blueprints.serving.nodes.rollout import rollout
@@ -43,12 +45,11 @@ from inference_blueprints.serving.weights_loading import mirror_release
 from inference_blueprints.spec.types import ArgumentValue, Frontend, KvAwareRouting
 
 _FRONTEND_REPOSITORY = "nvcr.io/nvidia/ai-dynamo/dynamo-frontend"
-_FRONTEND_REPLICAS = 2
 _HTTP = Port("http", 8000)
 _SYSTEM = Port("system", 9090)
 _ROUTER_MODES: Mapping[str, Mapping[str, ArgumentValue]] = MappingProxyType(
     {
-        # Each of the two frontends gets half of the requests, so they exchange the load of workers.
+        # Each frontend gets a part of the requests, so they exchange the load of workers.
         "kvAware": {"router-mode": "kv", "router-replica-sync": True},
         "roundRobin": {"router-mode": "round-robin"},
     }
@@ -84,6 +85,7 @@ class Dynamo(ServingStack):
     def entry_point(self, resolved: ResolvedWorkers) -> Process:
         stream = longest_stream_seconds(resolved.model.workload, resolved.model.objectives)
         routing, frontend = resolved.model.routing, resolved.model.frontend or Frontend()
+        size = frontend_size(resolved.model, resolved.deployment)
         arguments = {
             "http-port": _HTTP.number,
             **_ROUTER_MODES[routing.chosen],
@@ -106,10 +108,10 @@ class Dynamo(ServingStack):
             environment=environment,
             ports=(_HTTP,),
             probes=probes(_HTTP, startup_path="/live", live_path="/live", startup_seconds=300),
-            resources=ENTRY_POINT_RESOURCES,
+            resources=replace(ENTRY_POINT_RESOURCES, cpu=size.cpu, memory_mib=size.memory_mib),
             architecture=SYSTEM_ARCHITECTURE,
             tolerations=(),
-            replicas=_FRONTEND_REPLICAS,
+            replicas=size.replicas,
             rollout=Rollout(max_surge=1, max_unavailable=1),
             pre_stop_seconds=DEREGISTRATION_SECONDS,
             termination_grace_seconds=DEREGISTRATION_SECONDS + stream + EXIT_SECONDS,

@@ -12,9 +12,10 @@ class Frontend(Section):
 
     replicas: int | None = Field(default=None, ge=1, le=100)
     """Number of frontends per deployment. Without it, it follows from `workload`; at least two."""
-    cpu: int | None = Field(default=None, ge=1, le=64)
+    # The largest system nodes have 16 vCPUs and 64 GiB.
+    cpu: int | None = Field(default=None, ge=1, le=14)
     """vCPUs that each frontend requests. Without it, they follow from `workload`."""
-    memory_gib: int | None = Field(default=None, ge=1, le=512)
+    memory_gib: int | None = Field(default=None, ge=2, le=48)
     """Memory of each frontend in GiB. Without it, it follows from `workload`."""
     image: ContainerImage | None = None
     """Image of the frontends, of the same release as the engine's. Without it, the published one."""
