@@ -48,7 +48,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class RequestCost:
     """What one request of a kind had, and what it cost the frontend."""
 
     prompt_tokens: float
@@ -113,7 +113,7 @@ def _wait(port: int, processes: ProcessGroup) -> None:
     raise BenchmarkError("the frontend does not list its model")
 
 
-async def _cost(port: int, frontend: psutil.Process, load: Load) -> Cost:
+async def _cost(port: int, frontend: psutil.Process, load: Load) -> RequestCost:
     """Send the requests of a kind, some at once, and return their mean cost."""
     free = asyncio.Semaphore(_CONCURRENT)
     before = _processor_seconds(frontend)
@@ -123,7 +123,7 @@ async def _cost(port: int, frontend: psutil.Process, load: Load) -> Cost:
         )
     seconds = _processor_seconds(frontend) - before
     prompt, answer = (sum(column) / load.requests for column in zip(*usages, strict=True))
-    return Cost(prompt, answer, seconds / load.requests)
+    return RequestCost(prompt, answer, seconds / load.requests)
 
 
 async def _ask(

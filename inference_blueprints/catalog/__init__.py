@@ -20,7 +20,7 @@ from inference_blueprints.catalog.catalogue import (
 from inference_blueprints.catalog.engine import Engine, Flag, MemoryArgument
 from inference_blueprints.catalog.environment_names import EnvironmentNames
 from inference_blueprints.catalog.experimental import ExperimentalWay
-from inference_blueprints.catalog.frontend_load import FrontendLoad
+from inference_blueprints.catalog.frontend_figures import FrontendLoad
 from inference_blueprints.catalog.hardware import Accelerator, InstanceType, PriceTable
 from inference_blueprints.catalog.latency import LatencyProfile
 from inference_blueprints.catalog.limits import Endpoint, Image, Quota, ServiceQuota
