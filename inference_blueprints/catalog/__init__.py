@@ -18,7 +18,9 @@ from inference_blueprints.catalog.catalogue import (
     shipped,
 )
 from inference_blueprints.catalog.engine import Engine, Flag, MemoryArgument
+from inference_blueprints.catalog.environment_names import EnvironmentNames
 from inference_blueprints.catalog.experimental import ExperimentalWay
+from inference_blueprints.catalog.frontend_figures import FrontendLoad
 from inference_blueprints.catalog.hardware import Accelerator, InstanceType, PriceTable
 from inference_blueprints.catalog.kubernetes_version import KubernetesRelease
 from inference_blueprints.catalog.latency import LatencyProfile
@@ -35,8 +37,10 @@ __all__ = [
     "CatalogueError",
     "Endpoint",
     "Engine",
+    "EnvironmentNames",
     "ExperimentalWay",
     "Flag",
+    "FrontendLoad",
     "Image",
     "InstanceType",
     "KubernetesRelease",
@@ -56,8 +60,11 @@ __all__ = [
     "answer_formats",
     "endpoints",
     "engine",
+    "engine_release",
     "engines",
+    "environment_names",
     "experimental_ways",
+    "frontend_load",
     "images",
     "instance_type",
     "instance_types",
@@ -124,14 +131,29 @@ def engine(name: str) -> Engine:
     return _find("engine", name, engines())
 
 
+def engine_release(name: str, version: str) -> Engine:
+    """Return the recorded release of an engine; raises UnknownEntryError with close matches."""
+    return _find("release", version, shipped().engine_releases[name])
+
+
 def memory_arguments(engine: str) -> Mapping[str, MemoryArgument]:
     """Return the arguments of an engine that change its memory in a way that no estimate models, by name."""
     return shipped().memory_arguments[engine]
 
 
+def environment_names() -> Mapping[str, EnvironmentNames]:
+    """Return the environment variables that engines define, by the blueprint's key of the engine."""
+    return shipped().environment_names
+
+
 def experimental_ways() -> Mapping[str, ExperimentalWay]:
     """Return the ways of serving that upstream projects do not call proven, by name."""
     return shipped().experimental_ways
+
+
+def frontend_load(stack: str) -> FrontendLoad:
+    """Return what a frontend of a stack needs for its requests."""
+    return shipped().frontend_loads[stack]
 
 
 def latency_profile(

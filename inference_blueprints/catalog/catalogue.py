@@ -14,7 +14,9 @@ from typing import Any, TypeVar, get_args
 
 from inference_blueprints.catalog.answer_format import AnswerFormat, ParserNames
 from inference_blueprints.catalog.engine import Engine, Flag, MemoryArgument
+from inference_blueprints.catalog.environment_names import EnvironmentNames
 from inference_blueprints.catalog.experimental import ExperimentalWay
+from inference_blueprints.catalog.frontend_figures import FrontendLoad
 from inference_blueprints.catalog.hardware import Accelerator, InstanceType, PriceTable
 from inference_blueprints.catalog.kubernetes_version import KubernetesRelease
 from inference_blueprints.catalog.latency import LatencyProfile
@@ -66,7 +68,8 @@ class Catalogue:
         Contains ``instance_types.csv``, ``accelerators.json``, ``models.json``, ``regions.json``,
         ``quotas.json``, ``service_quotas.json``, ``network_quotas.json``, ``endpoints.json``,
         ``images.json``, ``nodes.json``, ``parquet_layers.json``, ``kubernetes_versions.json``,
-        ``answer_formats.json``, ``experimental.json``, ``memory_arguments.json``,
+        ``answer_formats.json``, ``environment_names.json``, ``experimental.json``,
+        ``frontend_load.json``, ``memory_arguments.json``,
         ``service_prices/<region>.json``, ``prices/<region>.csv``,
         ``engines/<name>.json``, for former releases ``engines/<name>/<version>.json``, and
         ``latency_profiles/<engine>/<model>/<accelerator>-tp<N>.json``.
@@ -168,6 +171,16 @@ class Catalogue:
             former = [self._engine(name, file) for file in files]
             releases[name] = MappingProxyType({engine.version: engine for engine in [*former, current]})
         return MappingProxyType(releases)
+
+    @cached_property
+    def environment_names(self) -> Mapping[str, EnvironmentNames]:
+        """Environment variables that an engine defines, by the blueprint's key."""
+        return self._entries("environment_names.json", "engines", EnvironmentNames)
+
+    @cached_property
+    def frontend_loads(self) -> Mapping[str, FrontendLoad]:
+        """What frontends need for their requests, by the blueprint's key of the stack."""
+        return self._entries("frontend_load.json", "frontends", FrontendLoad)
 
     @cached_property
     def memory_arguments(self) -> Mapping[str, Mapping[str, MemoryArgument]]:

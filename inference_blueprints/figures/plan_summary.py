@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from inference_blueprints.figures.batch_day_summary import BatchDaySummary
 from inference_blueprints.figures.batch_worker_summary import BatchWorkersSummary
+from inference_blueprints.figures.frontend_summary import FrontendSummary
 from inference_blueprints.figures.node_figures import (
     ColdStart,
     MemorySummary,
@@ -27,6 +28,8 @@ class PlanSummary:
     ----------
     pools, processes, memory
         In the blueprint's order.
+    frontends
+        Frontends of the deployments on Dynamo.
     prices
         Source of the prices.
     platform_cost
@@ -51,6 +54,7 @@ class PlanSummary:
     region: str
     pools: tuple[PoolSummary, ...]
     processes: tuple[ProcessSummary, ...]
+    frontends: tuple[FrontendSummary, ...]
     memory: tuple[MemorySummary, ...]
     totals: Totals
     prices: PriceNote

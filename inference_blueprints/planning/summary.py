@@ -19,6 +19,7 @@ from inference_blueprints.figures import (
     ProcessSummary,
     Totals,
 )
+from inference_blueprints.planning.frontend_summaries import summarise_frontends
 from inference_blueprints.planning.memory_summary import summarise_memory
 from inference_blueprints.planning.objective_summary import objective_checks
 from inference_blueprints.pricing.batch_worker_price import batch_worker_price
@@ -81,6 +82,7 @@ def summarise(blueprint: Blueprint, plan: ServingPlan, rates: CustomRates | None
         region=spec.environment.region,
         pools=pools,
         processes=processes,
+        frontends=tuple(summarise_frontends(deployments.values())),
         memory=memory,
         totals=_total(pools),
         prices=_prices(spec.environment.region, spec.network, prices),

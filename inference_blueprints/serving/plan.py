@@ -6,7 +6,7 @@ from inference_blueprints.serving.engines.kv_transfer import kv_transfer
 from inference_blueprints.serving.estimates.shared_cache import shared_cache_plan
 from inference_blueprints.serving.node_systems import node_systems
 from inference_blueprints.serving.nodes.neighbours import packed
-from inference_blueprints.serving.resolved import ResolvedWorkers, catalog_name, resolve
+from inference_blueprints.serving.resolved import ResolvedWorkers, catalog_name, engine_release, resolve
 from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.serving.types import DeploymentPlan, ModelPlan, ServingPlan
 from inference_blueprints.serving.weights_loading import weights_mirror
@@ -51,7 +51,7 @@ def _model_plan(blueprint: spec.Blueprint, index: int) -> ModelPlan:
         catalog_name=catalog_name(model.weights),
         deployments=deployments,
         weights_mirror=weights_mirror(model, deployments[0]),
-        shared_kv_cache=shared_cache_plan(model, blueprint.releases.engine(model.engine.chosen).version),
+        shared_kv_cache=shared_cache_plan(model, engine_release(blueprint, model).version),
     )
 
 

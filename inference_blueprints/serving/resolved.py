@@ -132,6 +132,27 @@ def catalog_name(weights: spec.Weights) -> str:
     return name
 
 
+def engine_release(blueprint: spec.Blueprint, model: spec.Model) -> catalog.Engine:
+    """Return the release of a model's engine: that of its own image, else the blueprint's.
+
+    Parameters
+    ----------
+    blueprint
+        The whole blueprint.
+    model
+        The blueprint's section.
+
+    Raises
+    ------
+    UnknownEntryError
+        If the release of the image is not recorded. The checks report it.
+    """
+    name, image = model.engine.chosen, model.engine.section.image
+    if image is None:
+        return blueprint.releases.engine(name)
+    return catalog.engine_release(name, image.release)
+
+
 def resolve(
     blueprint: spec.Blueprint, model_index: int, deployment_index: int
 ) -> tuple[ResolvedWorkers, ...]:
@@ -179,7 +200,7 @@ def _resolve(
         pool = pools[workers.pool]
         shape = catalog.model(catalog_name(model.weights))
         instance_types = tuple(catalog.instance_type(name) for name in pool.instance_types)
-        engine = blueprint.releases.engine(model.engine.chosen)
+        engine = engine_release(blueprint, model)
     except LookupError as error:
         raise UnresolvedError(str(error)) from error
     return ResolvedWorkers(

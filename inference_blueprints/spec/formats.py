@@ -32,6 +32,11 @@ KUBERNETES_VERSION = r"^1\.[0-9]{2}$"
 HUGGING_FACE_REPOSITORY = r"^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+$"
 REVISION = r"^[A-Za-z0-9_./-]+$"
 PARSER_NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$"
+#: With a registry, because runtimes disagree about names without one, and with a tag.
+CONTAINER_IMAGE = (
+    r"^[a-z0-9][a-z0-9-]*(\.[a-z0-9][a-z0-9-]*)+(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+"
+    r":[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}(@sha256:[0-9a-f]{64})?$"
+)
 S3_PREFIX = r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/([A-Za-z0-9!_.*'()/-]*)$"
 S3_FOLDER = r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/([A-Za-z0-9!_.*'()/-]*/)?$"
 S3_OBJECT = r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/[A-Za-z0-9!_.*'(){}/-]*\.(jsonl|csv|parquet)$"
@@ -62,6 +67,7 @@ DESCRIPTIONS: Mapping[str, str] = MappingProxyType(
         HUGGING_FACE_REPOSITORY: "a Hugging Face repository, ORGANISATION/MODEL",
         REVISION: "a commit, branch or tag of the repository",
         PARSER_NAME: "the name of a parser such as qwen3, or none",
+        CONTAINER_IMAGE: "an image with registry and tag such as registry.example.com/vllm-runtime:1.6.1",
         S3_PREFIX: "an S3 prefix such as s3://bucket/folder/",
         S3_FOLDER: "an S3 prefix that ends with a slash such as s3://bucket/folder/",
         S3_OBJECT: "an S3 object such as s3://bucket/folder/{date}.jsonl, or .csv or .parquet",

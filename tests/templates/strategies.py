@@ -26,6 +26,7 @@ Draw = Callable[..., Any]
 
 PLATFORM = "try"
 ACCOUNT = "111122223333"
+_MIRROR = "registry.example.com"
 _COMMIT = "0a1b2c3d4e" * 4
 _DYNAMO_ROUTERS: list[Document] = [
     {},
@@ -33,6 +34,8 @@ _DYNAMO_ROUTERS: list[Document] = [
     {"routing": {"kvAware": {}}},
     {"routing": {"kvAware": {"overlapCredit": 0.5, "temperature": 0.2}}},
     {"routing": {"kvAware": {"busyCacheFraction": 0.9, "busyPrefillTokens": 100000}}},
+    {"routing": {"kvAware": {"sessionAffinitySeconds": 600}}, "frontend": {"env": {"DYN_LOG": "debug"}}},
+    {"frontend": {"replicas": 1, "cpu": 1, "memoryGib": 2, "image": f"{_MIRROR}/dynamo-frontend:1"}},
 ]
 #: The router of llm-d has one way of routing, and vLLM alone behind it.
 _ROUTERS: list[Document] = [
@@ -50,7 +53,12 @@ _MEDIA = st.fixed_dictionaries(
     optional={"allowedDomains": st.just(["images.example.com", "files.example.com"])},
 )
 #: Engines whose images read weights from S3, and all of them.
-_STREAMING_ENGINES = [{"vllm": {}}, {"vllm": {"args": {"max-model-len": 2048}}}]
+_RELEASE = catalog.engine("vllm").version
+_STREAMING_ENGINES: list[Document] = [
+    {"vllm": {}},
+    {"vllm": {"args": {"max-model-len": 2048}, "env": {"NCCL_DEBUG": "INFO"}}},
+    {"vllm": {"image": {"name": f"{_MIRROR}/vllm-runtime:{_RELEASE}", "release": _RELEASE}}},
+]
 _ENGINES = [
     *_STREAMING_ENGINES,
     {"sglang": {"args": {"context-length": 2048}}},

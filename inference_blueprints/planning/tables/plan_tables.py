@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from inference_blueprints.figures import PlanSummary
 from inference_blueprints.planning.tables import (
     batch_tables,
+    frontend_table,
     limit_tables,
     month_table,
     node_tables,
@@ -23,6 +24,7 @@ def plan_tables(summary: PlanSummary) -> list[TextTable]:
         node_tables.node_images,
         month_table.month,
         node_tables.processes,
+        frontend_table.frontends,
         node_tables.memory,
         node_tables.host_caches,
         node_tables.fits,

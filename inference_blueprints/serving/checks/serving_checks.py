@@ -9,8 +9,11 @@ from inference_blueprints.errors import Finding
 from inference_blueprints.serving.checks.argument_checks import argument_findings
 from inference_blueprints.serving.checks.disaggregation_checks import disaggregation_findings
 from inference_blueprints.serving.checks.engine_checks import engine_findings
+from inference_blueprints.serving.checks.environment_checks import environment_findings
 from inference_blueprints.serving.checks.experimental_checks import experimental_findings
+from inference_blueprints.serving.checks.frontend_checks import frontend_findings
 from inference_blueprints.serving.checks.host_cache_checks import host_cache_findings
+from inference_blueprints.serving.checks.image_checks import image_findings
 from inference_blueprints.serving.checks.media_checks import media_findings
 from inference_blueprints.serving.checks.memory_argument_checks import memory_argument_findings
 from inference_blueprints.serving.checks.memory_checks import memory_findings
@@ -24,7 +27,7 @@ from inference_blueprints.serving.engines.worker_sizing import worker_memory, wo
 from inference_blueprints.serving.estimates.disk import disk_findings
 from inference_blueprints.serving.estimates.host_cache import whole_kv_bytes_per_token
 from inference_blueprints.serving.estimates.shared_cache import shared_cache_findings
-from inference_blueprints.serving.resolved import ResolvedWorkers, UnresolvedError, resolve
+from inference_blueprints.serving.resolved import ResolvedWorkers, UnresolvedError, engine_release, resolve
 from inference_blueprints.spec import types as spec
 from inference_blueprints.spec.holes import decidable, usable
 from inference_blueprints.spec.rules.rule_table import findings_of
@@ -57,13 +60,19 @@ def _model_findings(blueprint: spec.Blueprint, index: int) -> Iterator[Finding]:
     path = ("spec", "models", index)
     yield from engine_findings(model, path)
     yield from memory_argument_findings(model, path)
-    release = blueprint.releases.engine(model.engine.chosen)
+    wrong_images = [*image_findings(model, path)]
+    yield from wrong_images
+    if _wrong(wrong_images):
+        return
+    release = engine_release(blueprint, model)
+    yield from environment_findings(model, release, path)
     yield from parser_findings(model, release, path)
     arguments_are_right = True
     for finding in argument_findings(model, release, path):
         arguments_are_right = False
         yield finding
-    for deployment_index, _ in usable(model.deployments):
+    for deployment_index, deployment in usable(model.deployments):
+        yield from frontend_findings(model, deployment, path)
         try:
             roles = resolve(blueprint, index, deployment_index)
         except UnresolvedError:

@@ -7,12 +7,14 @@ paths are also what its Kubernetes operator expects (``deploy/operator/internal/
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from inference_blueprints.catalog.placement import SYSTEM_ARCHITECTURE
 from inference_blueprints.serving.command_line import Argument, command_line
 from inference_blueprints.serving.engines.kv_transfer import telemetry_ports
 from inference_blueprints.serving.engines.worker_sizing import engine_of, worker_sizing
+from inference_blueprints.serving.estimates.frontend_size import frontend_size
 from inference_blueprints.serving.estimates.request_estimates import longest_stream_seconds
 from inference_blueprints.serving.nodes.node_share import tolerations
 from inference_blueprints.serving.nodes.rollout import rollout
@@ -40,19 +42,20 @@ from inference_blueprints.serving.types import (
     Rollout,
 )
 from inference_blueprints.serving.weights_loading import mirror_release
-from inference_blueprints.spec.types import ArgumentValue, KvAwareRouting
+from inference_blueprints.spec.types import ArgumentValue, Frontend, KvAwareRouting
 
 _FRONTEND_REPOSITORY = "nvcr.io/nvidia/ai-dynamo/dynamo-frontend"
-_FRONTEND_REPLICAS = 2
 _HTTP = Port("http", 8000)
 _SYSTEM = Port("system", 9090)
 _ROUTER_MODES: Mapping[str, Mapping[str, ArgumentValue]] = MappingProxyType(
     {
-        # Each of the two frontends gets half of the requests, so they exchange the load of workers.
+        # Each frontend gets a part of the requests, so they exchange the load of workers.
         "kvAware": {"router-mode": "kv", "router-replica-sync": True},
         "roundRobin": {"router-mode": "round-robin"},
     }
 )
+# Folder of vocabularies, which are then not downloaded (public_encodings.rs of openai-harmony).
+_VOCABULARIES = "TIKTOKEN_ENCODINGS_BASE"
 # An address where nothing listens.
 _CLOSED = "http://127.0.0.1:9"
 # Address ranges of pods, which have addresses of the VPC.
@@ -81,7 +84,8 @@ class Dynamo(ServingStack):
 
     def entry_point(self, resolved: ResolvedWorkers) -> Process:
         stream = longest_stream_seconds(resolved.model.workload, resolved.model.objectives)
-        routing = resolved.model.routing
+        routing, frontend = resolved.model.routing, resolved.model.frontend or Frontend()
+        size = frontend_size(resolved.model, resolved.deployment)
         arguments = {
             "http-port": _HTTP.number,
             **_ROUTER_MODES[routing.chosen],
@@ -92,25 +96,30 @@ class Dynamo(ServingStack):
             "DYN_TCP_RPC_HOST": OwnAddress(),
             "DYN_TCP_RESPONSE_STREAM_HOST": OwnAddress(),
             "DYN_HTTP_GRACEFUL_SHUTDOWN_TIMEOUT_SECS": str(stream),
-            **_fetch_limits(resolved, vocabulary_hosts(resolved, self.parser_flags)),
+            **_fetch_limits(resolved, self._vocabulary_hosts(resolved, frontend)),
+            **frontend.env,
         }
         return Process(
             name="frontend",
             role="frontend",
-            image=f"{_FRONTEND_REPOSITORY}:{resolved.engine.version}",
+            image=frontend.image or f"{_FRONTEND_REPOSITORY}:{resolved.engine.version}",
             command=("python3", "-m", "dynamo.frontend"),
             arguments=command_line(arguments),
             environment=environment,
             ports=(_HTTP,),
             probes=probes(_HTTP, startup_path="/live", live_path="/live", startup_seconds=300),
-            resources=ENTRY_POINT_RESOURCES,
+            resources=replace(ENTRY_POINT_RESOURCES, cpu=size.cpu, memory_mib=size.memory_mib),
             architecture=SYSTEM_ARCHITECTURE,
             tolerations=(),
-            replicas=_FRONTEND_REPLICAS,
+            replicas=size.replicas,
             rollout=Rollout(max_surge=1, max_unavailable=1),
             pre_stop_seconds=DEREGISTRATION_SECONDS,
             termination_grace_seconds=DEREGISTRATION_SECONDS + stream + EXIT_SECONDS,
         )
+
+    def _vocabulary_hosts(self, resolved: ResolvedWorkers, frontend: Frontend) -> tuple[str, ...]:
+        """Return the hosts from which parsers download vocabularies: none if the image contains these."""
+        return () if _VOCABULARIES in frontend.env else vocabulary_hosts(resolved, self.parser_flags)
 
     def parser_arguments(self, resolved: ResolvedWorkers) -> dict[str, Argument]:
         """Return Dynamo's parsers, and the engine's own for reasoning."""
@@ -130,6 +139,7 @@ class Dynamo(ServingStack):
             "DYN_RUNTIME_GRACEFUL_SHUTDOWN_TIMEOUT_SECS": str(stream),
             **engine.environment(resolved),
             **network_environment(resolved),
+            **resolved.model.engine.section.env,
         }
         role = ROLES[resolved.role]
         return Process(
@@ -168,6 +178,7 @@ def _router_settings(section: KvAwareRouting) -> Mapping[str, ArgumentValue]:
         "router-temperature": section.temperature,
         "active-decode-blocks-threshold": section.busy_cache_fraction,
         "active-prefill-tokens-threshold": section.busy_prefill_tokens,
+        "router-session-affinity-ttl-secs": section.session_affinity_seconds,
     }
     return {name: value for name, value in settings.items() if value is not None}
 

@@ -56,11 +56,16 @@ _STARTUP_PERIOD_SECONDS = 10
 
 
 def engine_image(resolved: ResolvedWorkers) -> str:
-    """Return the engine's image. A digest is added to the tag, because Dynamo's operator needs the tag.
+    """Return the user's image, or that of the engine's release.
+
+    A digest is added to the tag, because Dynamo's operator needs the tag.
 
     Only its variant for EFA has libfabric, on which NIXL's plug-in LIBFABRIC and NCCL's for EFA depend
     (``container/templates/aws.Dockerfile`` of ai-dynamo/dynamo; NIXL's wheels leave libfabric out).
     """
+    own = resolved.model.engine.section.image
+    if own is not None:
+        return own.name
     if efa_interfaces(resolved):
         # This image is not the one that the catalogue's digest identifies.
         return f"{resolved.engine.image}:{resolved.engine.version}{_EFA_VARIANT}"

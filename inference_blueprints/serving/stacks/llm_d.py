@@ -301,7 +301,7 @@ def _environment(resolved: ResolvedWorkers) -> Mapping[str, EnvironmentValue]:
         # The other role requests blocks here; the default address is reachable only within the pod.
         environment["VLLM_NIXL_SIDE_CHANNEL_HOST"] = OwnAddress()
         environment["VLLM_NIXL_SIDE_CHANNEL_PORT"] = str(_SIDE_CHANNEL.number)
-    return {**environment, **network_environment(resolved)}
+    return {**environment, **network_environment(resolved), **resolved.model.engine.section.env}
 
 
 def _ports(resolved: ResolvedWorkers, http: Port) -> tuple[Port, ...]:

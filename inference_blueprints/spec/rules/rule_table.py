@@ -62,6 +62,7 @@ RULES: tuple[Rule, ...] = (
     topologies.one_topology,
     stacks.stack_routes_like_that,
     stacks.settings_are_of_dynamo_s_router,
+    stacks.frontends_are_dynamo_s,
     names.releases_differ,
     names.releases_are_short,
     routes.deployments_fit_the_load_balancer,

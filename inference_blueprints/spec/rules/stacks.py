@@ -27,3 +27,14 @@ def settings_are_of_dynamo_s_router(spec: Spec) -> Iterator[Finding]:
             for key in model.routing.kv_aware.given:
                 message = "the router of 'llmD' has no such setting; remove it, or set 'stack: {dynamo: {}}'"
                 yield Finding(("spec", "models", index, "routing", "kvAware", key), message)
+
+
+def frontends_are_dynamo_s(spec: Spec) -> Iterator[Finding]:
+    """Check that settings of Dynamo's frontends are not given to llm-d."""
+    for index, model in usable(spec.models):
+        if model.stack.llm_d and model.frontend:
+            message = (
+                "'llmD' has a router instead of frontends, and its size is fixed; remove it, or set "
+                "'stack: {dynamo: {}}'"
+            )
+            yield Finding(("spec", "models", index, "frontend"), message)

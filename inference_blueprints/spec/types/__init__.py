@@ -28,6 +28,7 @@ from inference_blueprints.spec.types.environment import (
     Metadata,
     Network,
 )
+from inference_blueprints.spec.types.frontend import Frontend
 from inference_blueprints.spec.types.kv_cache import KvCache, NvmeKvCache, S3KvCache, SharedKvCache
 from inference_blueprints.spec.types.media import Media
 from inference_blueprints.spec.types.models import (
@@ -35,6 +36,8 @@ from inference_blueprints.spec.types.models import (
     Disaggregated,
     DynamoStack,
     Engine,
+    EngineImage,
+    EngineSection,
     KvAwareRouting,
     LlmDStack,
     Mirror,
@@ -124,8 +127,11 @@ __all__ = [
     "EksBatchWorkers",
     "EksCluster",
     "Engine",
+    "EngineImage",
+    "EngineSection",
     "Environment",
     "ExistingNetwork",
+    "Frontend",
     "HuggingFaceRepository",
     "ImageAcceleration",
     "InstanceTypeName",

@@ -8,12 +8,14 @@ from typing import Literal
 from pydantic import Field
 from pydantic.alias_generators import to_camel
 
+from inference_blueprints.spec.types.frontend import Frontend
 from inference_blueprints.spec.types.kv_cache import KvCache
 from inference_blueprints.spec.types.media import Media
 from inference_blueprints.spec.types.parsers import Parsers
 from inference_blueprints.spec.types.section import (
     ArgumentValue,
     Choice,
+    ContainerImage,
     HuggingFaceRepository,
     Name,
     Revision,
@@ -52,11 +54,25 @@ class Weights(Section):
         return self.s3 is not None or self.mirror is not None
 
 
+class EngineImage(Section):
+    """Your own image of an engine, or a mirror of the published one."""
+
+    name: ContainerImage
+    """Image with its tag, and best with its digest. Under Dynamo, the tag begins with the release."""
+    release: str = Field(min_length=1, max_length=64)
+    """Release of Dynamo's image that it is, or is built on. Its flags are used."""
+
+
 class EngineSection(Section):
     """Settings of an engine."""
 
     args: dict[str, ArgumentValue] = Field(default_factory=dict, max_length=200)
     """Engine arguments without dashes, such as `seed: 7`. Arguments that the plan sets are errors."""
+    env: dict[str, str] = Field(default_factory=dict, max_length=100)
+    """Environment variables of the workers, such as `NCCL_DEBUG: INFO`. Variables that the plan sets are
+    errors, and so are secrets."""
+    image: EngineImage | None = None
+    """Image of the workers. Without it, the published one at the release in the catalogue."""
 
 
 class VllmEngine(EngineSection):
@@ -84,8 +100,13 @@ class Engine(Choice):
     @property
     def arguments(self) -> Mapping[str, ArgumentValue]:
         """Engine arguments in the file, by name without dashes."""
+        return self.section.args
+
+    @property
+    def section(self) -> EngineSection:
+        """The settings of the chosen engine."""
         [section] = [each for each in (self.vllm, self.sglang, self.tensorrt_llm) if each is not None]
-        return section.args
+        return section
 
 
 class DynamoStack(Section):
@@ -121,6 +142,9 @@ class KvAwareRouting(Section):
     busy. Without it, requests wait. Not on llm-d."""
     busy_prefill_tokens: int | None = Field(default=None, ge=1, le=100_000_000)
     """Prompt tokens in progress above which a worker is busy, as with `busyCacheFraction`. Not on llm-d."""
+    session_affinity_seconds: int | None = Field(default=None, ge=1, le=86_400)
+    """Time since its last request in which a session stays with its worker. Clients name the session in the
+    header `X-Dynamo-Session-ID`. Without it, sessions have no effect. Not on llm-d."""
 
     @property
     def given(self) -> tuple[str, ...]:
@@ -241,3 +265,5 @@ class Model(Section):
     # A load balancer's rule supports five target groups, and this quota cannot be raised.
     deployments: list[Deployment] = Field(min_length=1, max_length=5)
     """Sets of workers. All of them are behind the same route."""
+    frontend: Frontend | None = None
+    """Frontends of each deployment. Without it, the library chooses their number and size. Not on llm-d."""

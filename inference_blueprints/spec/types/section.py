@@ -29,6 +29,7 @@ KubernetesVersion = Annotated[str, StringConstraints(pattern=formats.KUBERNETES_
 HuggingFaceRepository = Annotated[str, StringConstraints(pattern=formats.HUGGING_FACE_REPOSITORY)]
 Revision = Annotated[str, StringConstraints(pattern=formats.REVISION)]
 ParserName = Annotated[str, StringConstraints(pattern=formats.PARSER_NAME)]
+ContainerImage = Annotated[str, StringConstraints(pattern=formats.CONTAINER_IMAGE)]
 S3Prefix = Annotated[str, StringConstraints(pattern=formats.S3_PREFIX)]
 S3Folder = Annotated[str, StringConstraints(pattern=formats.S3_FOLDER)]
 S3Object = Annotated[str, StringConstraints(pattern=formats.S3_OBJECT)]

@@ -100,6 +100,7 @@ def test_the_frontend_takes_its_arguments(processes: Sequence[Process]) -> None:
 
 def test_the_frontend_takes_the_settings_of_its_router(make_blueprint: Callable[..., Blueprint]) -> None:
     keys = {"overlapCredit": 0.5, "temperature": 0.2, "busyCacheFraction": 0.9, "busyPrefillTokens": 100_000}
+    keys |= {"sessionAffinitySeconds": 600}
     blueprint = make_blueprint(routing={"kvAware": keys})
     frontend = build_plan(blueprint).models[0].deployments[0].processes[0]
     parser = argparse.ArgumentParser(allow_abbrev=False)
@@ -108,6 +109,7 @@ def test_the_frontend_takes_the_settings_of_its_router(make_blueprint: Callable[
     config.validate()
     assert (config.overlap_score_credit, config.router_temperature) == (0.5, 0.2)
     assert (config.active_decode_blocks_threshold, config.active_prefill_tokens_threshold) == (0.9, 100_000)
+    assert config.session_affinity_ttl_secs == 600
 
 
 def test_the_programs_are_modules_of_the_release(processes: Sequence[Process]) -> None:

@@ -1,8 +1,9 @@
-"""A worker that answers every request to a model with the same tokens.
+"""A worker that answers every request to a model with the same tokens, or with the request itself.
 
 A program: ``python scripted_engine.py FILE``. The file lists models in JSON, each with name, directory,
-parsers as on the command line of Dynamo's worker, and the tokens. Workers publish parsers in the same way
-(``dynamo/sglang/register.py`` of ai-dynamo 1.6.1).
+parsers as on the command line of Dynamo's worker, and the tokens; with ``first_byte``, the token of the first
+byte, a model answers with its request. Workers publish parsers in the same way (``dynamo/sglang/register.py``
+of ai-dynamo 1.6.1).
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ _TOKENS_PER_CHUNK = 3
 _CONTEXT_LENGTH = 4096
 
 
-def answer(tokens: list[int]) -> Callable[[Any], AsyncIterator[dict[str, object]]]:
-    async def generate(_request: Any) -> AsyncIterator[dict[str, object]]:
+def answer(tokens: list[int], first_byte: int | None) -> Callable[[Any], AsyncIterator[dict[str, object]]]:
+    async def generate(request: Any) -> AsyncIterator[dict[str, object]]:
+        if first_byte is not None:
+            yield {"token_ids": [first_byte + byte for byte in json.dumps(request).encode()]}
         for start in range(0, len(tokens), _TOKENS_PER_CHUNK):
             yield {"token_ids": tokens[start : start + _TOKENS_PER_CHUNK]}
         yield {"token_ids": [], "finish_reason": "stop"}
@@ -59,7 +62,7 @@ async def serve(models: list[dict[str, Any]]) -> None:
             worker_type=WorkerType.Aggregated,
             runtime_config=runtime_configuration(model["arguments"]),
         )
-        served.append(endpoint.serve_endpoint(answer(model["tokens"])))
+        served.append(endpoint.serve_endpoint(answer(model["tokens"], model.get("first_byte"))))
     await asyncio.gather(*served)
 
 

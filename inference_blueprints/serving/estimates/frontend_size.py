@@ -1,0 +1,50 @@
+"""Number and size of Dynamo's frontends, from the stated workload and the measured cost of a request."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from inference_blueprints import catalog
+from inference_blueprints.serving.estimates.traffic import deployment_requests_per_second
+from inference_blueprints.spec import types as spec
+
+_MIB_PER_GIB = 1024
+_LEAST_REPLICAS = 2
+#: Half of the processor time is free at the peak: one of two frontends can carry it alone for a while.
+_BUSY_SHARE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class FrontendSize:
+    """Frontends of a deployment.
+
+    Parameters
+    ----------
+    replicas
+        Number of frontends.
+    cpu, memory_mib
+        vCPUs and memory in MiB of each.
+    """
+
+    replicas: int
+    cpu: int
+    memory_mib: int
+
+
+def busy_cpu(model: spec.Model, deployment: spec.Deployment) -> float:
+    """Return the vCPUs that the frontends of a deployment use together at the peak."""
+    load, workload = catalog.frontend_load("dynamo"), model.workload
+    each = load.processor_seconds(workload.input_tokens, workload.output_tokens)
+    return deployment_requests_per_second(model, deployment) * each
+
+
+def frontend_size(model: spec.Model, deployment: spec.Deployment) -> FrontendSize:
+    """Return number and size of a deployment's frontends; keys of the blueprint count first."""
+    load, given = catalog.frontend_load("dynamo"), model.frontend or spec.Frontend()
+    needed = busy_cpu(model, deployment) / _BUSY_SHARE
+    largest = given.cpu or load.largest_cpu
+    replicas = given.replicas or max(_LEAST_REPLICAS, math.ceil(needed / largest))
+    cpu = given.cpu or max(1, math.ceil(needed / replicas))
+    memory = given.memory_gib * _MIB_PER_GIB if given.memory_gib else cpu * load.memory_mib_per_cpu
+    return FrontendSize(replicas, cpu, memory)
