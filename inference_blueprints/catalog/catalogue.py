@@ -13,13 +13,16 @@ from types import MappingProxyType
 from typing import Any, TypeVar, get_args
 
 from inference_blueprints.catalog.answer_format import AnswerFormat, ParserNames
+from inference_blueprints.catalog.component_image import ComponentImage
 from inference_blueprints.catalog.engine import Engine, Flag, MemoryArgument
 from inference_blueprints.catalog.experimental import ExperimentalWay
 from inference_blueprints.catalog.hardware import Accelerator, InstanceType, PriceTable
+from inference_blueprints.catalog.kubernetes_support import KubernetesSupport
 from inference_blueprints.catalog.latency import LatencyProfile
 from inference_blueprints.catalog.limits import Endpoint, Image, Quota, ServiceQuota
 from inference_blueprints.catalog.model import Model
 from inference_blueprints.catalog.operating_system import OperatingSystem, SystemName
+from inference_blueprints.catalog.pin_notes import without_notes
 from inference_blueprints.catalog.service_prices import ServicePrice, ServicePrices
 from inference_blueprints.catalog.vision import Vision
 from inference_blueprints.errors import UserError
@@ -64,7 +67,8 @@ class Catalogue:
     directory
         Contains ``instance_types.csv``, ``accelerators.json``, ``models.json``, ``regions.json``,
         ``quotas.json``, ``service_quotas.json``, ``network_quotas.json``, ``endpoints.json``,
-        ``images.json``, ``nodes.json``, ``parquet_layers.json``,
+        ``images.json``, ``component_images.json``, ``nodes.json``, ``kubernetes.json``,
+        ``parquet_layers.json``,
         ``answer_formats.json``, ``experimental.json``, ``memory_arguments.json``,
         ``service_prices/<region>.json``, ``prices/<region>.csv``,
         ``engines/<name>.json``, for former releases ``engines/<name>/<version>.json``, and
@@ -130,6 +134,16 @@ class Catalogue:
     def images(self) -> Mapping[str, Image]:
         """Container image by repository and tag."""
         return self._entries("images.json", "images", Image)
+
+    @cached_property
+    def component_images(self) -> Mapping[str, ComponentImage]:
+        """Image that the library pins itself, by the catalogue's key."""
+        return self._entries("component_images.json", "images", ComponentImage)
+
+    @cached_property
+    def kubernetes_versions(self) -> Mapping[str, KubernetesSupport]:
+        """Support by Kubernetes version, for the versions that a blueprint may have."""
+        return self._entries("kubernetes.json", "versions", KubernetesSupport)
 
     @cached_property
     def regions(self) -> Mapping[str, tuple[str, ...]]:
@@ -299,11 +313,12 @@ class Catalogue:
 
 
 def _build(kind: type[_Entry], values: Mapping[str, Any], path: Path) -> _Entry:
-    """Create one entry. An error names every missing or unknown field."""
-    declared = fields(kind)  # type: ignore[arg-type]
-    required = {field.name for field in declared if field.default is MISSING}
+    """Create one entry, without its notes on a pin. An error names every missing or unknown field."""
+    declared = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
+    values = without_notes(values) | {name: values[name] for name in declared.keys() & values.keys()}
+    required = {name for name, field in declared.items() if field.default is MISSING}
     missing = sorted(required - values.keys())
-    unknown = sorted(values.keys() - {field.name for field in declared})
+    unknown = sorted(values.keys() - declared.keys())
     if missing or unknown:
         raise CatalogueError(
             f"{path}: {values.get('name', '')}: missing fields: {', '.join(missing) or 'none'}; "
