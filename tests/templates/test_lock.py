@@ -110,5 +110,5 @@ def test_a_new_release_changes_nothing_that_a_lock_holds(new_release: Path, tmp_
     assert changed == {"Capacity", "Platform", "Model-qwen3-8b"}
     text = json.dumps(after)
     assert all(
-        version in text for version in ('"1.15.0"', "-nvidia/x86_64/1.99.0/image_id", "vllm-runtime:1.99.0")
+        version in text for version in ('"1.16.0"', "-nvidia/x86_64/1.99.0/image_id", "vllm-runtime:1.99.0")
     )
