@@ -17,6 +17,7 @@ from functools import partial
 
 import pin_list
 import registry_answers
+from packaging.version import Version as PythonVersion
 from pin_list import VersionPin
 from registry_answers import Release, UnansweredError
 
@@ -108,15 +109,15 @@ def _row(pin: VersionPin, answers: Answers, today: date) -> tuple[str, ...]:
         shown, reason = _UNANSWERED if pin.registry else _UNASKED, ""
     else:
         shown = newest.version
-        reason = _NEWEST if _is_newest(pin.version, newest.version) else _NO_REASON
+        reason = _NEWEST if _is_newest(pin, newest.version) else _NO_REASON
     return (pin.name, pin.version, shown, pin.reason or reason, released or _UNKNOWN, age)
 
 
-def _is_newest(pinned: str, newest: str) -> bool:
+def _is_newest(pin: VersionPin, newest: str) -> bool:
     """Return whether no release is newer. A pin may be newer than the newest final release."""
-    # An image's tag has words around the version, such as distroless-v1.40.0.
-    tag = re.sub(r"^[a-z]+-", "", pinned)
-    return version_order(tag) >= version_order(newest)
+    if pin.registry == "python":
+        return PythonVersion(pin.version) >= PythonVersion(newest)
+    return version_order(_tag(pin.version)) >= version_order(newest)
 
 
 def _chart(pin: VersionPin) -> Answers:
@@ -142,7 +143,7 @@ def _go(pins: Sequence[VersionPin]) -> Answers:
 
 
 def _tag(version: str) -> str:
-    """Return the version of an image's tag as a Go module has it."""
+    """Return the version in an image's tag, such as ``distroless-v1.40.0``, as a Go module has it."""
     return re.sub(r"^[a-z]+-", "", version)
 
 

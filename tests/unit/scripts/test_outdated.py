@@ -88,6 +88,7 @@ def test_a_recorded_reason_is_shown_and_the_newest_release_needs_none() -> None:
     # A candidate that is newer than the newest final release, such as TensorRT-LLM's.
     candidate = VersionPin("Engines", "tensorrtLlm", "1.3.0rc29", "python", "tensorrt-llm")
     assert row(candidate, None, Release("1.2.1"))[3] == "it is the newest"
+    assert row(candidate, None, Release("1.3.0"))[3] != "it is the newest"
 
 
 def test_silence_is_told_from_a_part_that_no_registry_knows() -> None:
