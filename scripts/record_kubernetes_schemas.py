@@ -2,8 +2,8 @@
 
 Writes ``inference_blueprints/local/kubernetes_schemas/<group>_<version>_<Kind>.json``, and a definition of
 InferencePool in our charts, because no third-party chart contains it. Run it again after a change of a
-version
-below. It needs ``go``, which downloads modules from the Go module proxy and checks their checksums:
+version in ``inference_blueprints/local/control_plane/artefacts.py``. It needs ``go``, which downloads
+modules from the Go module proxy and checks their checksums:
 
     .venv/bin/python scripts/record_kubernetes_schemas.py
 
@@ -26,6 +26,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
+from inference_blueprints.local.control_plane import artefacts
 
 TARGET = Path(__file__).resolve().parents[1] / "inference_blueprints/local/kubernetes_schemas"
 DEFINITION_CHART = Path(__file__).resolve().parents[1] / "charts/inference-pool-crd/templates"
@@ -87,33 +89,41 @@ class Source:
 
 INFERENCE_POOL = Source(
     "sigs.k8s.io/gateway-api-inference-extension",
-    "v1.6.0",
+    artefacts.INFERENCE_EXTENSION_VERSION,
     "config/crd/bases/inference.networking.k8s.io_inferencepools.yaml",
     "Apache-2.0",
 )
 SOURCES = (
-    Source(KARPENTER, "v1.14.1", "pkg/apis/crds/karpenter.sh_nodepools.yaml", "Apache-2.0"),
-    Source(KARPENTER, "v1.14.1", "pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml", "Apache-2.0"),
+    Source(KARPENTER, artefacts.KARPENTER_VERSION, "pkg/apis/crds/karpenter.sh_nodepools.yaml", "Apache-2.0"),
+    Source(
+        KARPENTER,
+        artefacts.KARPENTER_VERSION,
+        "pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml",
+        "Apache-2.0",
+    ),
     *(
-        Source(KUEUE, "v0.19.2", f"config/components/crd/bases/kueue.x-k8s.io_{plural}.yaml", "Apache-2.0")
+        Source(
+            KUEUE,
+            artefacts.KUEUE_VERSION,
+            f"config/components/crd/bases/kueue.x-k8s.io_{plural}.yaml",
+            "Apache-2.0",
+        )
         for plural in ("resourceflavors", "clusterqueues", "localqueues")
     ),
     INFERENCE_POOL,
-    # The proxy has no later release.
     Source(
         "sigs.k8s.io/lws",
-        "v0.9.0",
+        artefacts.LWS_VERSION,
         "config/crd/bases/leaderworkerset.x-k8s.io_leaderworkersets.yaml",
         "Apache-2.0",
     ),
     *(
-        Source(KEDA, "v2.20.2", f"config/crd/bases/keda.sh_{plural}.yaml", "Apache-2.0")
+        Source(KEDA, artefacts.KEDA_VERSION, f"config/crd/bases/keda.sh_{plural}.yaml", "Apache-2.0")
         for plural in ("scaledobjects", "triggerauthentications")
     ),
-    # The proxy has no release of it. The file of this commit equals that of v3.5.0.
     Source(
         LOAD_BALANCER_CONTROLLER,
-        "v0.0.0-20260423195125-93ff3b5fdaad",
+        artefacts.LOAD_BALANCER_CONTROLLER_VERSION,
         "config/crd/bases/elbv2.k8s.aws_targetgroupbindings.yaml",
         "Apache-2.0",
     ),

@@ -28,7 +28,7 @@ def main() -> None:
         "Karpenter",
         chart="karpenter",
         repository="oci://public.ecr.aws/karpenter/karpenter",
-        version="1.14.1",
+        version="1.15.1",
         namespace="kube-system",
     )
     app.synth()

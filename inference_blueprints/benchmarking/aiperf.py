@@ -21,8 +21,8 @@ from inference_blueprints import resources
 from inference_blueprints.errors import UserError
 from inference_blueprints.measurement.completions.request_outcome import RequestOutcome, TokenUsage
 
-#: For 0.13.0 no published image is known; flags and records are the same.
 VERSION = "0.12.0"
+VERSION_REASON = "for 0.13.0 no published image is known; flags and records are the same"
 REQUEST_SECONDS = 120
 #: Time to start and end the processes of aiperf.
 OVERHEAD_SECONDS = 120

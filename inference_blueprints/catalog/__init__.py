@@ -22,7 +22,7 @@ from inference_blueprints.catalog.environment_names import EnvironmentNames
 from inference_blueprints.catalog.experimental import ExperimentalWay
 from inference_blueprints.catalog.frontend_figures import FrontendLoad
 from inference_blueprints.catalog.hardware import Accelerator, InstanceType, PriceTable
-from inference_blueprints.catalog.kubernetes_version import KubernetesRelease
+from inference_blueprints.catalog.kubernetes_support import KubernetesSupport
 from inference_blueprints.catalog.latency import LatencyProfile
 from inference_blueprints.catalog.limits import Endpoint, Image, Quota, ServiceQuota
 from inference_blueprints.catalog.model import KV_CACHE_BYTES, Model
@@ -43,7 +43,7 @@ __all__ = [
     "FrontendLoad",
     "Image",
     "InstanceType",
-    "KubernetesRelease",
+    "KubernetesSupport",
     "LatencyProfile",
     "MemoryArgument",
     "Model",
@@ -68,7 +68,7 @@ __all__ = [
     "images",
     "instance_type",
     "instance_types",
-    "kubernetes_release",
+    "kubernetes_version",
     "latency_profile",
     "memory_arguments",
     "model",
@@ -210,9 +210,9 @@ def zone_ids_without_control_plane() -> frozenset[str]:
     return shipped().zone_ids_without_control_plane
 
 
-def kubernetes_release(name: str) -> KubernetesRelease:
+def kubernetes_version(name: str) -> KubernetesSupport:
     """Return the support of a Kubernetes version; raises UnknownEntryError with close matches."""
-    return _find("Kubernetes version", name, shipped().kubernetes_releases)
+    return _find("Kubernetes version", name, shipped().kubernetes_versions)
 
 
 def parquet_layers() -> Mapping[str, str]:

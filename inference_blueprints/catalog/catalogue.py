@@ -13,16 +13,18 @@ from types import MappingProxyType
 from typing import Any, TypeVar, get_args
 
 from inference_blueprints.catalog.answer_format import AnswerFormat, ParserNames
+from inference_blueprints.catalog.component_image import ComponentImage
 from inference_blueprints.catalog.engine import Engine, Flag, MemoryArgument
 from inference_blueprints.catalog.environment_names import EnvironmentNames
 from inference_blueprints.catalog.experimental import ExperimentalWay
 from inference_blueprints.catalog.frontend_figures import FrontendLoad
 from inference_blueprints.catalog.hardware import Accelerator, InstanceType, PriceTable
-from inference_blueprints.catalog.kubernetes_version import KubernetesRelease
+from inference_blueprints.catalog.kubernetes_support import KubernetesSupport
 from inference_blueprints.catalog.latency import LatencyProfile
 from inference_blueprints.catalog.limits import Endpoint, Image, Quota, ServiceQuota
 from inference_blueprints.catalog.model import Model
 from inference_blueprints.catalog.operating_system import OperatingSystem, SystemName
+from inference_blueprints.catalog.pin_notes import without_notes
 from inference_blueprints.catalog.service_prices import ServicePrice, ServicePrices
 from inference_blueprints.catalog.vision import Vision
 from inference_blueprints.errors import UserError
@@ -67,9 +69,9 @@ class Catalogue:
     directory
         Contains ``instance_types.csv``, ``accelerators.json``, ``models.json``, ``regions.json``,
         ``quotas.json``, ``service_quotas.json``, ``network_quotas.json``, ``endpoints.json``,
-        ``images.json``, ``nodes.json``, ``parquet_layers.json``, ``kubernetes_versions.json``,
-        ``answer_formats.json``, ``environment_names.json``, ``experimental.json``,
-        ``frontend_load.json``, ``memory_arguments.json``,
+        ``images.json``, ``component_images.json``, ``nodes.json``, ``kubernetes.json``,
+        ``parquet_layers.json``, ``answer_formats.json``, ``environment_names.json``,
+        ``experimental.json``, ``frontend_load.json``, ``memory_arguments.json``,
         ``service_prices/<region>.json``, ``prices/<region>.csv``,
         ``engines/<name>.json``, for former releases ``engines/<name>/<version>.json``, and
         ``latency_profiles/<engine>/<model>/<accelerator>-tp<N>.json``.
@@ -136,6 +138,16 @@ class Catalogue:
         return self._entries("images.json", "images", Image)
 
     @cached_property
+    def component_images(self) -> Mapping[str, ComponentImage]:
+        """Image that the library pins itself, by the catalogue's key."""
+        return self._entries("component_images.json", "images", ComponentImage)
+
+    @cached_property
+    def kubernetes_versions(self) -> Mapping[str, KubernetesSupport]:
+        """Support by Kubernetes version, for the versions that a blueprint may have."""
+        return self._entries("kubernetes.json", "versions", KubernetesSupport)
+
+    @cached_property
     def regions(self) -> Mapping[str, tuple[str, ...]]:
         """Zone names by region, for synthesis without an account."""
         document = self._json("regions.json")
@@ -145,11 +157,6 @@ class Catalogue:
     def zone_ids_without_control_plane(self) -> frozenset[str]:
         """Zone IDs in which EKS accepts no subnet of a control plane. Names differ by account, IDs do not."""
         return frozenset(self._json("regions.json")["without_control_plane"]["zone_ids"])
-
-    @cached_property
-    def kubernetes_releases(self) -> Mapping[str, KubernetesRelease]:
-        """Support of a Kubernetes version by its name."""
-        return self._entries("kubernetes_versions.json", "kubernetes_versions", KubernetesRelease)
 
     @cached_property
     def parquet_layers(self) -> Mapping[str, str]:
@@ -318,11 +325,12 @@ class Catalogue:
 
 
 def _build(kind: type[_Entry], values: Mapping[str, Any], path: Path) -> _Entry:
-    """Create one entry. An error names every missing or unknown field."""
-    declared = fields(kind)  # type: ignore[arg-type]
-    required = {field.name for field in declared if field.default is MISSING}
+    """Create one entry, without its notes on a pin. An error names every missing or unknown field."""
+    declared = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
+    values = without_notes(values) | {name: values[name] for name in declared.keys() & values.keys()}
+    required = {name for name, field in declared.items() if field.default is MISSING}
     missing = sorted(required - values.keys())
-    unknown = sorted(values.keys() - {field.name for field in declared})
+    unknown = sorted(values.keys() - declared.keys())
     if missing or unknown:
         raise CatalogueError(
             f"{path}: {values.get('name', '')}: missing fields: {', '.join(missing) or 'none'}; "

@@ -11,6 +11,7 @@ from types import MappingProxyType
 import yaml
 
 from inference_blueprints import resources
+from inference_blueprints.catalog.pin_notes import without_notes
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ def charts() -> Mapping[str, Chart]:
 
 def _chart(name: str, entry: Mapping[str, str | None]) -> Chart:
     """Convert one entry of the file. An unknown key raises a TypeError."""
-    words = dict(entry)
+    words = without_notes(entry)
     path = words.pop("path", None)
     return Chart(
         name=name,

@@ -126,7 +126,7 @@ def _support(spec: Spec, services: ServicePrices) -> str:
     eks = spec.cluster.eks
     if eks is None or not eks.extended_support:
         return "1 cluster in standard support"
-    ends = catalog.kubernetes_release(eks.version).standard_support_ends
+    ends = catalog.kubernetes_version(eks.version).standard_support_ends
     hourly = services.usd("eks_cluster") + services.usd("eks_extended_support")
     later = f"{hourly * HOURS_PER_MONTH:.2f} in extended support, from {ends}"
     return f"1 cluster of {eks.version} in standard support; {later}"

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
+from inference_blueprints.catalog.catalogue import shipped
 from inference_blueprints.catalog.charts import charts
-from inference_blueprints.spec.rules.cluster import KUBERNETES_VERSIONS
 from inference_blueprints.targets.eks.chart_values import chart_values
 
 #: Paths read off each chart's own values.yaml, at the version that is installed or, for Dynamo's platform
 #: chart, at the newest whose source was found. A key outside of this list would be written for nobody.
 CHECKED: dict[str, tuple[str, set[str]]] = {
-    # aws/karpenter-provider-aws v1.14.1, charts/karpenter/values.yaml
+    # aws/karpenter-provider-aws v1.15.1, charts/karpenter/values.yaml
     "karpenter": (
-        "1.14.1",
+        "1.15.1",
         {
             "serviceAccount.name",
             "settings.clusterName",
@@ -25,8 +25,8 @@ CHECKED: dict[str, tuple[str, set[str]]] = {
             "controller.resources",
         },
     ),
-    # aws/karpenter-provider-aws v1.14.1, charts/karpenter-crd/values.yaml: only annotations
-    "karpenter-crd": ("1.14.1", set()),
+    # aws/karpenter-provider-aws v1.15.1, charts/karpenter-crd/values.yaml: only annotations
+    "karpenter-crd": ("1.15.1", set()),
     # kubernetes-sigs/aws-load-balancer-controller v3.5.0, helm/aws-load-balancer-controller/values.yaml
     "aws-load-balancer-controller": (
         "3.5.0",
@@ -127,7 +127,7 @@ def test_every_chart_that_is_not_ours_is_checked() -> None:
     assert CHECKED.keys() == {name for name, chart in charts().items() if chart.repository}
 
 
-@pytest.mark.parametrize("version", KUBERNETES_VERSIONS)
+@pytest.mark.parametrize("version", shipped().kubernetes_versions)
 def test_every_chart_runs_on_every_version_that_a_blueprint_may_name(version: str) -> None:
     def number(text: str) -> tuple[int, ...]:
         return tuple(int(part) for part in text.split("."))

@@ -14,7 +14,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from inference_blueprints import catalog
-from inference_blueprints.spec.rules.cluster import KUBERNETES_VERSIONS
+from inference_blueprints.catalog.catalogue import shipped
 from inference_blueprints.spec.rules.purchases import CAPACITY_BLOCK_FAMILIES
 from tests.templates.batch_strategies import batches
 from tests.templates.image_strategies import FROM_SNAPSHOT, IMAGE_ACCELERATIONS, pull_where_kv_cache_moves
@@ -104,7 +104,7 @@ def grounds(draw: Draw, regions: st.SearchStrategy[str]) -> Ground:
     return Ground(
         environment={"region": region} | named,
         network=draw(vpcs(named.get("availabilityZones"))),
-        version=draw(st.sampled_from(KUBERNETES_VERSIONS)),
+        version=draw(st.sampled_from(tuple(shipped().kubernetes_versions))),
     )
 
 

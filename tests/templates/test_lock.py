@@ -35,8 +35,8 @@ def new_release(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(root() / file, house / file)
     data = house / "inference_blueprints/catalog/data"
     charts = house / "helm_values/charts.yaml"
-    karpenter = "karpenter/karpenter\n  version: 1.14.1\n"
-    newer = "karpenter/karpenter\n  version: 1.15.0\n  oldest: 1.14.0\n"
+    karpenter = "karpenter/karpenter\n  version: 1.15.1\n  oldest: 1.14.1\n"
+    newer = "karpenter/karpenter\n  version: 1.16.0\n  oldest: 1.14.0\n"
     charts.write_text(replaced(charts.read_text(), karpenter, newer))
     nodes = data / "nodes.json"
     document = json.loads(nodes.read_text())
@@ -110,5 +110,5 @@ def test_a_new_release_changes_nothing_that_a_lock_holds(new_release: Path, tmp_
     assert changed == {"Capacity", "Platform", "Model-qwen3-8b"}
     text = json.dumps(after)
     assert all(
-        version in text for version in ('"1.15.0"', "-nvidia/x86_64/1.99.0/image_id", "vllm-runtime:1.99.0")
+        version in text for version in ('"1.16.0"', "-nvidia/x86_64/1.99.0/image_id", "vllm-runtime:1.99.0")
     )

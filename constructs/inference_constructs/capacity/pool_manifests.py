@@ -3,7 +3,7 @@
 A pool with a minimum has two NodePools of one node class: one for the nodes that pods request, and a static
 one with a fixed number of nodes. Karpenter cannot convert one kind to the other.
 
-Fields are those of Karpenter 1.14 (https://karpenter.sh/v1.14/concepts/nodepools/ and …/nodeclasses/).
+Fields are those of Karpenter 1.15 (https://karpenter.sh/v1.15/concepts/nodepools/ and …/nodeclasses/).
 """
 
 from __future__ import annotations
@@ -253,7 +253,7 @@ def _node_pool(pool: PoolProperties, name: str, specification: Manifest) -> Mani
                 "metadata": {"labels": labels} if labels else {},
                 "spec": {
                     # Expiry ends every node of an age at once, whatever the budgets say, and waits for no
-                    # replacement (Karpenter 1.14, Disruption: "NodePool Disruption Budgets do not prevent
+                    # replacement (Karpenter 1.15, Disruption: "NodePool Disruption Budgets do not prevent
                     # Karpenter from terminating expired nodes"). Drift replaces nodes within the budgets.
                     "expireAfter": "Never",
                     "nodeClassRef": {

@@ -24,7 +24,7 @@ def kubernetes_support(context: DoctorContext) -> Iterator[CheckResult]:
     eks = context.blueprint.spec.cluster.eks
     if eks is None:
         return
-    release = catalog.kubernetes_release(eks.version)
+    release = catalog.kubernetes_version(eks.version)
     today = context.now.date().isoformat()
     soon = (context.now + _NOTICE).date().isoformat()
     upgrade = f"blueprints upgrade {context.name_or_path}"

@@ -5,12 +5,30 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 KUBERNETES_VERSION = "v1.36.3"
-_KARPENTER_VERSION = "v1.14.1"
-_KEDA_VERSION = "v2.20.2"
-_KUEUE_VERSION = "v0.19.2"
-_LWS_VERSION = "v0.9.0"
+KARPENTER_VERSION = "v1.15.1"
+KEDA_VERSION = "v2.20.2"
+KUEUE_VERSION = "v0.19.2"
+LWS_VERSION = "v0.9.0"
+INFERENCE_EXTENSION_VERSION = "v1.6.0"
+#: The module proxy has no release of it. The definitions of this commit equal those of v3.5.0.
+LOAD_BALANCER_CONTROLLER_VERSION = "v0.0.0-20260423195125-93ff3b5fdaad"
+
+#: Why a module stands at its version, if that is not the newest. `make outdated` reports it.
+REASONS: Mapping[str, str] = MappingProxyType(
+    {
+        "github.com/kedacore/keda/v2": "the release of the pinned chart",
+        "github.com/kubernetes-sigs/aws-load-balancer-controller": "the proxy has no release; these "
+        "definitions equal those of the pinned chart",
+        "k8s.io/kubernetes": "the newest release of a version that a blueprint may have",
+        "sigs.k8s.io/gateway-api-inference-extension": "the newest release whose archive the proxy serves",
+        "sigs.k8s.io/karpenter": "the newest release whose archive the proxy serves",
+        "sigs.k8s.io/kueue": "the newest release that the proxy serves",
+        "sigs.k8s.io/lws": "the newest release that the proxy serves",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -100,18 +118,23 @@ KWOK = Program("kwok", "sigs.k8s.io/kwok", "v0.8.0", "sigs.k8s.io/kwok/cmd/kwok"
 KARPENTER = Program(
     "karpenter",
     "github.com/aws/karpenter-provider-aws",
-    _KARPENTER_VERSION,
+    KARPENTER_VERSION,
     # The provider's test program: its real code for instance types, prices, images and subnets, with an
     # emulated EC2 API and KWOK nodes as instances.
     "github.com/aws/karpenter-provider-aws/kwok",
-    # The module requires a commit of the core that no module proxy has.
-    replaces={"sigs.k8s.io/karpenter": _KARPENTER_VERSION},
+    # The module requires v1.15.1 of the core, whose archive the module proxy refuses (2026-11-22). Between
+    # v1.15.0 and v1.15.1 of this module, only the required core and release scripts differ.
+    replaces={
+        "sigs.k8s.io/karpenter": "v1.15.0",
+        # It declares an interface of this service, which nothing here calls.
+        "github.com/aws/aws-sdk-go-v2/service/timestreamwrite": "v1.36.2",
+    },
 )
-LEADER_WORKER_SET = Program("lws", "sigs.k8s.io/lws", _LWS_VERSION, "sigs.k8s.io/lws/cmd")
+LEADER_WORKER_SET = Program("lws", "sigs.k8s.io/lws", LWS_VERSION, "sigs.k8s.io/lws/cmd")
 KUEUE = Program(
     "kueue",
     "sigs.k8s.io/kueue",
-    _KUEUE_VERSION,
+    KUEUE_VERSION,
     "sigs.k8s.io/kueue/cmd/kueue",
     # Only root may write to the original folder. This one is below the working directory.
     rewrites={"main.go": ('"/etc/kueue/metrics/certs"', '"kueue"')},
@@ -123,36 +146,36 @@ KWOK_STAGES = ModuleFiles(
     "kwok-stages", "sigs.k8s.io/kwok", "v0.8.0", ("kustomize/stage/**/*.yaml", "kustomize/crd/**/*.yaml")
 )
 LEADER_WORKER_SET_WEBHOOKS = ModuleFiles(
-    "lws-webhooks", "sigs.k8s.io/lws", _LWS_VERSION, ("config/webhook/manifests.yaml",)
+    "lws-webhooks", "sigs.k8s.io/lws", LWS_VERSION, ("config/webhook/manifests.yaml",)
 )
 KARPENTER_EXAMPLES = ModuleFiles(
     "karpenter-examples",
     "github.com/aws/karpenter-provider-aws",
-    _KARPENTER_VERSION,
+    KARPENTER_VERSION,
     ("examples/v1/general-purpose.yaml",),
 )
 CUSTOM_RESOURCES = (
     ModuleFiles(
         "karpenter-crds",
         "github.com/aws/karpenter-provider-aws",
-        _KARPENTER_VERSION,
+        KARPENTER_VERSION,
         ("pkg/apis/crds/karp*.yaml",),
     ),
-    ModuleFiles("lws-crds", "sigs.k8s.io/lws", _LWS_VERSION, ("config/crd/bases/leaderworkerset*.yaml",)),
+    ModuleFiles("lws-crds", "sigs.k8s.io/lws", LWS_VERSION, ("config/crd/bases/leaderworkerset*.yaml",)),
     ModuleFiles(
-        "keda-crds", "github.com/kedacore/keda/v2", _KEDA_VERSION, ("config/crd/bases/keda.sh_*.yaml",)
+        "keda-crds", "github.com/kedacore/keda/v2", KEDA_VERSION, ("config/crd/bases/keda.sh_*.yaml",)
     ),
-    ModuleFiles("kueue-crds", "sigs.k8s.io/kueue", _KUEUE_VERSION, ("config/components/crd/bases/*.yaml",)),
+    ModuleFiles("kueue-crds", "sigs.k8s.io/kueue", KUEUE_VERSION, ("config/components/crd/bases/*.yaml",)),
     ModuleFiles(
         "inference-extension-crds",
         "sigs.k8s.io/gateway-api-inference-extension",
-        "v1.6.0",
+        INFERENCE_EXTENSION_VERSION,
         ("config/crd/bases/inference.networking.k8s.io_inferencepools.yaml",),
     ),
     ModuleFiles(
         "load-balancer-controller-crds",
         "github.com/kubernetes-sigs/aws-load-balancer-controller",
-        "v0.0.0-20260423195125-93ff3b5fdaad",
+        LOAD_BALANCER_CONTROLLER_VERSION,
         ("config/crd/bases/elbv2*.yaml",),
     ),
 )
@@ -160,9 +183,18 @@ CHARTS = (
     ModuleFiles(
         "karpenter-chart",
         "github.com/aws/karpenter-provider-aws",
-        _KARPENTER_VERSION,
+        KARPENTER_VERSION,
         ("charts/karpenter/**/*",),
     ),
-    ModuleFiles("kueue-chart", "sigs.k8s.io/kueue", _KUEUE_VERSION, ("charts/kueue/**/*",)),
-    ModuleFiles("lws-chart", "sigs.k8s.io/lws", _LWS_VERSION, ("charts/lws/**/*",)),
+    ModuleFiles("kueue-chart", "sigs.k8s.io/kueue", KUEUE_VERSION, ("charts/kueue/**/*",)),
+    ModuleFiles("lws-chart", "sigs.k8s.io/lws", LWS_VERSION, ("charts/lws/**/*",)),
 )
+
+
+def modules() -> Mapping[str, str]:
+    """Return every pinned Go module and its version."""
+    files = (KWOK_STAGES, LEADER_WORKER_SET_WEBHOOKS, KARPENTER_EXAMPLES, *CUSTOM_RESOURCES, *CHARTS)
+    found = {row.module: row.version for row in (*PROGRAMS, *files)}
+    for row in PROGRAMS:
+        found |= {**row.requires, **row.replaces}
+    return found

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from inference_blueprints.catalog import Engine, Flag
+from inference_blueprints.catalog.catalogue import shipped
 from inference_blueprints.catalog.placement import SYSTEM_ARCHITECTURE
 from inference_blueprints.serving.command_line import Argument, command_line
 from inference_blueprints.serving.engines.kv_transfer import kv_transfer
@@ -53,10 +54,6 @@ from inference_blueprints.serving.types import (
 from inference_blueprints.serving.weights_loading import mirror_release
 from inference_blueprints.spec.types import LlmDStack, PrefixScorer
 
-# Pinned by tag, because their digests are not known.
-_PICKER_IMAGE = "ghcr.io/llm-d/llm-d-router-endpoint-picker:v0.11.0"
-_DISAGGREGATION_IMAGE = "ghcr.io/llm-d/llm-d-router-disagg-sidecar:v0.11.0"
-_ENVOY_IMAGE = "docker.io/envoyproxy/envoy:distroless-v1.39.3"
 _HTTP = Port("http", 8000)
 #: vLLM's port behind the sidecar, which listens on the InferencePool's port.
 _BEHIND_SIDECAR = Port("vllm", 8200)
@@ -139,7 +136,7 @@ class LlmD(ServingStack):
         return Process(
             name="router",
             role="frontend",
-            image=_ENVOY_IMAGE,
+            image=_image("envoy"),
             command=("envoy",),
             arguments=(
                 "--config-path",
@@ -208,7 +205,7 @@ def _endpoint_picker() -> Sidecar:
     """Return the endpoint picker. The target adds the selection of workers."""
     return Sidecar(
         name="picker",
-        image=_PICKER_IMAGE,
+        image=_image("llmDEndpointPicker"),
         arguments=(
             "--config-file=/etc/picker/picker.yaml",
             f"--grpc-port={_PICKER.number}",
@@ -232,7 +229,7 @@ def _disaggregation_sidecar() -> Sidecar:
     """Return the proxy that sends a prompt to a prefill worker before its decode worker receives it."""
     return Sidecar(
         name="disaggregation",
-        image=_DISAGGREGATION_IMAGE,
+        image=_image("llmDDisaggregationSidecar"),
         arguments=(f"--port={_HTTP.number}", "--kv-connector=nixlv2", "--secure-proxy=false"),
         ports=(_HTTP,),
         cpu=1,
@@ -315,6 +312,11 @@ def _beside(whole: Resources, sidecars: tuple[Sidecar, ...]) -> Resources:
     cpu = whole.cpu - sum(each.cpu for each in sidecars)
     memory_mib = whole.memory_mib - sum(each.memory_mib for each in sidecars)
     return dataclasses.replace(whole, cpu=max(1, cpu), memory_mib=memory_mib)
+
+
+def _image(name: str) -> str:
+    """Return the address of an image that is not an engine's."""
+    return shipped().component_images[name].address
 
 
 def _stream_seconds(resolved: ResolvedWorkers) -> int:

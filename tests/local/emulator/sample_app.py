@@ -91,7 +91,7 @@ class PlatformStack(cdk.Stack):
             cluster=cluster.cluster,
             repository="oci://public.ecr.aws/karpenter/karpenter",
             chart="karpenter",
-            version="1.14.1",
+            version="1.15.1",
             release="karpenter",
             namespace="kube-system",
             values={"settings": {"clusterName": cluster.cluster.cluster_name}},

@@ -141,11 +141,11 @@ def test_a_chart_may_not_take_over_an_object_of_somebody_else(backend: Recording
 def test_a_chart_of_a_registry_is_recorded_and_says_that_it_was_not_rendered(
     backend: RecordingCluster, tmp_path: Path
 ) -> None:
-    chart = ChartReference("oci://example.com/charts/karpenter", "karpenter", "1.14.1")
+    chart = ChartReference("oci://example.com/charts/karpenter", "karpenter", "1.15.1")
     release = ReleaseInstallation(
         name="karpenter", namespace="kube-system", create_namespace=False, chart=chart, values={"replicas": 2}
     )
     backend.install_chart(CLUSTER, release)
     (recorded,) = recorded_releases(tmp_path)
-    assert (recorded.name, recorded.version, recorded.rendered) == ("karpenter", "1.14.1", False)
+    assert (recorded.name, recorded.version, recorded.rendered) == ("karpenter", "1.15.1", False)
     assert recorded.values == {"replicas": 2}

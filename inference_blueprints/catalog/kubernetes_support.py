@@ -1,4 +1,4 @@
-"""How long EKS supports a Kubernetes version."""
+"""Support of Kubernetes versions by Amazon EKS."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class KubernetesRelease:
-    """A minor version of Kubernetes on EKS.
+class KubernetesSupport:
+    """A Kubernetes version that the library is made for.
 
     Parameters
     ----------
     name
-        The version, such as ``1.35``.
+        Minor version, such as ``1.35``.
     standard_support_ends, extended_support_ends
-        Days on which the two periods of support end, as ``YYYY-MM-DD``. Days compare as text.
+        Dates on which EKS ends each kind of support, such as ``2027-03-27``.
     """
 
     name: str

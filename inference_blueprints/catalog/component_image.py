@@ -1,0 +1,30 @@
+"""Container images that the library pins itself, besides those of the engines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentImage:
+    """A container image, pinned by its tag because its digest is not known.
+
+    Parameters
+    ----------
+    name
+        Key in the catalogue, such as ``llmDEndpointPicker``.
+    repository, tag
+        Registry and repository, and the tag.
+    module
+        Go module of the program, whose versions are the program's releases.
+    """
+
+    name: str
+    repository: str
+    tag: str
+    module: str
+
+    @property
+    def address(self) -> str:
+        """Repository and tag, as in a pod."""
+        return f"{self.repository}:{self.tag}"

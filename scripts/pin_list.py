@@ -1,0 +1,191 @@
+"""Every pinned version of the project, read where it is pinned."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import record_lmcache_flags
+import yaml
+
+from inference_blueprints import resources
+from inference_blueprints.benchmarking import aiperf
+from inference_blueprints.catalog.catalogue import shipped
+from inference_blueprints.catalog.releases import ADD_ONS
+from inference_blueprints.local.control_plane import artefacts
+
+#: Engines as packages of the Python index, by the blueprint's key.
+ENGINE_PACKAGES: Mapping[str, str] = {"vllm": "vllm", "sglang": "sglang", "tensorrtLlm": "tensorrt-llm"}
+#: Go modules whose versions are the releases of an operating system.
+_SYSTEM_MODULES: Mapping[str, str] = {"bottlerocket": "github.com/bottlerocket-os/bottlerocket"}
+#: Python package with the library in the Lambda layer for Parquet.
+_LAYER_PACKAGE = "awswrangler"
+_DOCKERFILE = "runtime/batch/worker/Dockerfile"
+
+
+@dataclass(frozen=True, slots=True)
+class VersionPin:
+    """A pinned version.
+
+    Parameters
+    ----------
+    group
+        Title of its table.
+    name
+        Name of the part.
+    version
+        Pinned version.
+    registry
+        Who knows newer ones: ``python``, ``node``, ``go``, ``chart``; empty if no registry does.
+    address
+        Package, module or repository in the registry.
+    released
+        Date of the release, where the registry does not tell it.
+    reason
+        Why it stands where it stands.
+    """
+
+    group: str
+    name: str
+    version: str
+    registry: str = ""
+    address: str = ""
+    released: str | None = None
+    reason: str | None = None
+
+
+def pins() -> list[VersionPin]:
+    """Return every pin, in the order of the report."""
+    return [
+        *_charts(),
+        *_engines(),
+        *_images(),
+        *_nodes(),
+        *_kubernetes(),
+        *_add_ons(),
+        *_python(),
+        *_node(),
+        *_go(),
+    ]
+
+
+def _charts() -> Iterator[VersionPin]:
+    document = yaml.safe_load((resources.helm_values_directory() / "charts.yaml").read_text(encoding="utf-8"))
+    for name, entry in document.items():
+        if "repository" in entry:
+            yield VersionPin(
+                "Helm charts",
+                name,
+                entry["version"],
+                "chart",
+                entry["repository"],
+                entry.get("released"),
+                entry.get("reason"),
+            )
+
+
+def _engines() -> Iterator[VersionPin]:
+    # Dynamo's images have the releases of its Python packages.
+    reason = _reasons()["ai-dynamo"]
+    for name, engine in shipped().engines.items():
+        yield VersionPin(
+            "Engines", f"Dynamo with {name}", engine.version, "python", "ai-dynamo", reason=reason
+        )
+        inside = f"the image of Dynamo {engine.version} contains it"
+        yield VersionPin(
+            "Engines", name, engine.engine_version, "python", ENGINE_PACKAGES[name], reason=inside
+        )
+    package, version = record_lmcache_flags.RELEASE.split("==")
+    yield VersionPin("Engines", package, version, "python", package)
+
+
+def _images() -> Iterator[VersionPin]:
+    notes = _catalogue("component_images.json")["images"]
+    for name, image in shipped().component_images.items():
+        entry = notes[name]
+        yield VersionPin(
+            "Images", image.repository, image.tag, "go", image.module, entry["released"], entry["reason"]
+        )
+    yield VersionPin("Images", "aiperf", aiperf.VERSION, "python", "aiperf", reason=aiperf.VERSION_REASON)
+    image, _, tag = re.findall(
+        r"^FROM (\S+)(:)(\S+)$", (resources.root() / _DOCKERFILE).read_text(encoding="utf-8"), re.MULTILINE
+    )[0]
+    yield VersionPin("Images", image, tag, reason=_reasons()[image])
+
+
+def _nodes() -> Iterator[VersionPin]:
+    document = _catalogue("nodes.json")
+    for name, system in shipped().operating_systems.items():
+        entry, module = document[name], _SYSTEM_MODULES.get(name)
+        yield VersionPin(
+            "Nodes",
+            name,
+            system.version,
+            "go" if module else "",
+            module or "",
+            entry["released"],
+            entry["reason"],
+        )
+
+
+def _kubernetes() -> Iterator[VersionPin]:
+    notes = _catalogue("kubernetes.json")["versions"]
+    for name, support in shipped().kubernetes_versions.items():
+        reason = (
+            f"standard support ends {support.standard_support_ends}, "
+            f"extended support {support.extended_support_ends}"
+        )
+        yield VersionPin(
+            "Kubernetes on EKS", "Kubernetes", name, released=notes[name]["released"], reason=reason
+        )
+
+
+def _add_ons() -> Iterator[VersionPin]:
+    reason = "EKS installs its default for the Kubernetes version; a blueprint's lock pins the installed one"
+    for name in ADD_ONS:
+        yield VersionPin("EKS add-ons", name, "EKS's default", reason=reason)
+
+
+def _python() -> Iterator[VersionPin]:
+    project = _project()
+    groups = [project["project"]["dependencies"], *project["dependency-groups"].values()]
+    required = {line.split("==")[0]: line.split("==")[1] for lines in groups for line in lines}
+    required |= dict(line.split("==") for line in project["build-system"]["requires"])
+    for name, version in sorted(required.items(), key=lambda each: each[0].lower()):
+        yield VersionPin("Python packages", name, version, "python", name, reason=_reasons().get(name))
+    layers = _catalogue("parquet_layers.json")
+    name = "AWS SDK for pandas, Lambda layer"
+    yield VersionPin(
+        "Python packages", name, layers["library"], "python", _LAYER_PACKAGE, reason=layers["reason"]
+    )
+
+
+def _node() -> Iterator[VersionPin]:
+    package = json.loads((resources.root() / "package.json").read_text(encoding="utf-8"))
+    for name, version in {**package["dependencies"], **package["devDependencies"]}.items():
+        yield VersionPin("Node packages", name, version, "node", name, reason=package["pins"].get(name))
+
+
+def _go() -> Iterator[VersionPin]:
+    for module, version in sorted(artefacts.modules().items()):
+        yield VersionPin("Go modules", module, version, "go", module, reason=artefacts.REASONS.get(module))
+
+
+def _catalogue(file: str) -> dict[str, Any]:
+    """Return a data file of the catalogue with its notes."""
+    document: dict[str, Any] = json.loads((shipped().directory / file).read_text(encoding="utf-8"))
+    return document
+
+
+def _project() -> dict[str, Any]:
+    return tomllib.loads((resources.root() / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def _reasons() -> dict[str, str]:
+    """Return the reasons in pyproject.toml, by package or image."""
+    found: dict[str, str] = _project()["tool"]["pins"]
+    return found
