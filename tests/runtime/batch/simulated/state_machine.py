@@ -15,6 +15,7 @@ from typing import Any
 
 import simpy
 
+from tests.runtime.batch.simulated.error_matching import catcher, matching
 from tests.runtime.batch.simulated.expressions import evaluate
 
 Process = Generator[simpy.Event, Any, Any]
@@ -231,7 +232,7 @@ class Machine:
             try:
                 result = yield from self._work(execution, state, variables, given)
             except TaskError as error:
-                caught = _catcher(state, error.name)
+                caught = catcher(state, error.name)
                 if caught is None:
                     raise
                 given, name = evaluate(caught["Output"], variables, {"input": given}), caught["Next"]
@@ -262,7 +263,7 @@ class Machine:
             try:
                 return (yield from self._task(state, variables, given))
             except TaskError as error:
-                place = _matching(state.get("Retry", ()), error.name)
+                place = matching(state.get("Retry", ()), error.name)
                 if place is None:
                     raise
                 retry = state["Retry"][place]
@@ -386,25 +387,3 @@ def _chosen(state: Mapping[str, Any], variables: Mapping[str, Any], given: Any) 
 
 def evaluate_condition(condition: str, variables: Mapping[str, Any], given: Any) -> bool:
     return evaluate(condition, variables, {"input": given}) is True
-
-
-def _catcher(state: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
-    """Return the first catcher of a state that matches an error."""
-    catchers = state.get("Catch", ())
-    place = _matching(catchers, name)
-    return None if place is None else catchers[place]
-
-
-def _matching(retries: Sequence[Mapping[str, Any]], name: str) -> int | None:
-    """Return the place of the first retrier or catcher that matches an error.
-
-    ``States.TaskFailed`` matches each error of a task but time-outs, ``States.ALL`` each error
-    (https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html).
-    """
-    for place, retry in enumerate(retries):
-        for pattern in retry["ErrorEquals"]:
-            if pattern in (name, "States.ALL"):
-                return place
-            if pattern == "States.TaskFailed" and name not in ("States.Timeout", "States.HeartbeatTimeout"):
-                return place
-    return None
