@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 
 from batch.jobs.executions import Execution, Executions
 from batch.jobs.job_record import Job
-from batch.jobs.record_table import Table
+from batch.jobs.job_table import JobTable
 from batch.jobs.settings import BatchPlatform
 from batch.scheduling import handlers
 from batch.scheduling.admissions import Admission, AdmissionTable
@@ -18,7 +18,7 @@ from batch.scheduling.reconciling import Reconciler
 from inference_blueprints.contracts.batch_keys import JobKeys
 from inference_blueprints.contracts.batch_limits import MAX_RESIZES_PER_RUN
 from inference_blueprints.contracts.batch_names import EVENT_SOURCE, JOB_ASKS_EVENT
-from inference_blueprints.contracts.batch_states import OPEN
+from inference_blueprints.contracts.batch_states import OPEN, JobState
 from tests.runtime.batch.job_records import make_job
 from tests.runtime.batch.scheduling.test_scheduler import admissions, ask
 
@@ -108,9 +108,9 @@ def test_a_run_reads_each_open_job_once(
         ask(admissions, job, places=1)
     listed: list[str] = []
     read: list[str] = []
-    plain_list, plain_read = Table.in_state, AdmissionTable.of
+    plain_list, plain_read = JobTable.in_state, AdmissionTable.of
 
-    def in_state(table: Table, state: str) -> Any:
+    def in_state(table: JobTable, state: JobState) -> Any:
         listed.append(state)
         return plain_list(table, state)
 
@@ -118,7 +118,7 @@ def test_a_run_reads_each_open_job_once(
         read.append(job.id)
         return plain_read(table, job)
 
-    monkeypatch.setattr(Table, "in_state", in_state)
+    monkeypatch.setattr(JobTable, "in_state", in_state)
     monkeypatch.setattr(AdmissionTable, "of", of)
     for name, value in (("QUEUE_URLS", "{}"), ("CLOSE_FUNCTION", "close")):
         monkeypatch.setenv(f"BATCH_{name}", value)

@@ -40,7 +40,7 @@ STORIES = {
 #: A fault can hold a job back until its deadline, and an event of cancelling can come too late.
 ALSO = {"completed": {"completed"}, "cancelled": {"cancelled"}, "expired": {"expired"}, "failed": {"failed"}}
 #: Several late events can also hold a job back until its deadline, and let it end before it is cancelled.
-AFTER_MANY_FAULTS = {
+AFTER_MANY_FAULTS: dict[str, set[str]] = {
     "completed": {"expired"},
     "cancelled": {"completed", "expired"},
     "expired": set(),
