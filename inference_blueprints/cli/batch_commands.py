@@ -307,9 +307,8 @@ def _progress(job: Job) -> str:
     figures = f", {counts['completed']:,} of {counts['total']:,} requests" if counts["total"] else ""
     failed = f", {counts['failed']:,} failed" if counts["failed"] else ""
     spent = f", {job['cost_usd']:,.2f} USD" if job["cost_usd"] else ""
-    expected = job.get("expected_at")
-    is_late = expected is not None and expected > job["expires_at"]
-    late = f", late: expected at {_moment(expected)} UTC" if is_late else ""
+    expected = job.get("expected_at") or 0
+    late = f", late: expected at {_moment(expected)} UTC" if expected > job["expires_at"] else ""
     return f"{job['id']}: {job['status']}{figures}{failed}{spent}, due {_moment(job['expires_at'])} UTC{late}"
 
 

@@ -358,7 +358,7 @@ def _map(
 def _invoke(
     resources: JobResources,
     function: str,
-    payload: Mapping[str, str] | str,
+    payload: Mapping[str, str | bool] | str,
     *,
     following: str | None = None,
     assign: Mapping[str, str] | None = None,

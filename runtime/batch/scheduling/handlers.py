@@ -10,6 +10,7 @@ function `close`.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import time
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ from functools import cache
 from typing import Any
 
 import boto3
+from botocore.exceptions import BotoCoreError, ClientError
 
 from batch.bus import tell
 from batch.contracts.progress_items import JobSize
@@ -40,6 +42,7 @@ from inference_blueprints.contracts.batch_keys import JobKeys
 from inference_blueprints.contracts.batch_limits import MAX_RESIZES_PER_RUN
 from inference_blueprints.contracts.batch_names import EVENT_SOURCE, JOB_ASKS_EVENT
 
+_logger = logging.getLogger(__name__)
 _SECONDS_PER_HOUR = 3600
 #: Time for deletions in a run, in which S3 deletes more than a hundred thousand objects.
 _SWEEP_SECONDS = 30
@@ -98,7 +101,11 @@ def ask(event: Mapping[str, Any], _context: object) -> None:
     )
     _progress().begin(keys.job, size, now=time.time())
     AdmissionTable(_records().table).put(admission, now=int(time.time()))
-    tell(JOB_ASKS_EVENT, {"job": keys.job})
+    try:
+        tell(JOB_ASKS_EVENT, {"job": keys.job})
+    except (BotoCoreError, ClientError, RuntimeError) as error:
+        # The event only saves time: the scheduler finds the job within a minute. No job fails because of it.
+        _logger.warning("%s: the scheduler was not told: %s", keys.job, error)
 
 
 def schedule(event: Mapping[str, Any], _context: object) -> None:

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from batch.jobs.job_record import Job
-from batch.scheduling.candidates import SchedulingCandidate
 from batch.scheduling.forecast import expected_ends
+from batch.scheduling.scheduling_candidates import SchedulingCandidate
 
 #: New jobs that one run judges. The next run judges the others, and no job gets places before.
 _JUDGED_AT_ONCE: Final = 20

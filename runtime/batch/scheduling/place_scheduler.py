@@ -21,9 +21,9 @@ from batch.jobs.spending import SpendingTable, month_of
 from batch.objects import Objects
 from batch.scheduling.admissions import Admission, AdmissionTable
 from batch.scheduling.allotment import allot
-from batch.scheduling.candidates import SchedulingCandidate
 from batch.scheduling.judging import ModelState, judge
 from batch.scheduling.open_jobs import OpenJob
+from batch.scheduling.scheduling_candidates import SchedulingCandidate
 from batch.scheduling.speed import SpeedTable
 from inference_blueprints.contracts.batch_keys import JobKeys
 from inference_blueprints.contracts.batch_limits import MAX_RESIZES_PER_RUN
