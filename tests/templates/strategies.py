@@ -54,15 +54,16 @@ _MEDIA = st.fixed_dictionaries(
 )
 #: Engines whose images read weights from S3, and all of them.
 _RELEASE = catalog.engine("vllm").version
+_IMAGE = {"name": f"{_MIRROR}/runtime:{_RELEASE}", "release": _RELEASE}
 _STREAMING_ENGINES: list[Document] = [
     {"vllm": {}},
     {"vllm": {"args": {"max-model-len": 2048}, "env": {"NCCL_DEBUG": "INFO"}}},
-    {"vllm": {"image": {"name": f"{_MIRROR}/vllm-runtime:{_RELEASE}", "release": _RELEASE}}},
+    {"vllm": {"image": _IMAGE}},
 ]
 _ENGINES = [
     *_STREAMING_ENGINES,
-    {"sglang": {"args": {"context-length": 2048}}},
-    {"tensorrtLlm": {"args": {"publish-metrics": True}}},
+    {"sglang": {"args": {"context-length": 2048}, "env": {"NCCL_DEBUG": "INFO"}, "image": _IMAGE}},
+    {"tensorrtLlm": {"args": {"publish-metrics": True}, "env": {"NCCL_DEBUG": "INFO"}, "image": _IMAGE}},
 ]
 
 

@@ -154,11 +154,11 @@ def environment(planned: Mapping[str, EnvironmentValue], home: Path) -> dict[str
         if not isinstance(value, SecretValue)
     }
     return {
+        "DYN_LOG": "warn",  # the only default that a blueprint may change
         **values,
         **_SHUTDOWN_SECONDS,
         "HOME": str(home),
         "HF_HUB_OFFLINE": "1",
-        "DYN_LOG": "warn",
         "DYN_LOGGING_JSONL": "false",
         "DYN_SDK_DISABLE_ANSI_LOGGING": "1",
         "DYN_FILE_KV": str(home / "discovery"),
