@@ -21,6 +21,7 @@ CHECKED: dict[str, tuple[str, set[str]]] = {
             "settings.clusterName",
             "settings.interruptionQueue",
             "settings.featureGates.nodeRepair",
+            "settings.legacyNodeRepair",
             "settings.featureGates.staticCapacity",
             "controller.resources",
         },

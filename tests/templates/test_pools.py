@@ -121,6 +121,9 @@ def test_karpenter_replaces_nodes_whose_hardware_the_monitoring_agent_reports_as
     assert toleration == {"operator": "Exists"}
     chart = base_templates.charts("Platform")["karpenter"]
     assert '"nodeRepair":true' in text(chart["Properties"]["Values"])
+    # Without it, release 1.15 starts a replacement before it ends a broken node (terminateFirstRepair in
+    # charts/karpenter/values.yaml of aws/karpenter-provider-aws v1.15.1).
+    assert '"legacyNodeRepair":true' in text(chart["Properties"]["Values"])
 
 
 def test_a_zone_is_required_where_the_pool_names_one(
