@@ -238,8 +238,8 @@ def _fits(model: catalog.Model, instance_type: catalog.InstanceType, size: int) 
         accelerator is not None
         and instance_type.accelerator_count % size == 0
         and model.attention_heads % size == 0
-        # Of FP8 weights a device holds whole blocks.
-        and (model.weight_type != "fp8" or model.feed_forward_size % (128 * size) == 0)
+        # A device holds whole blocks of weights that share a scale.
+        and (not model.weight_block or model.feed_forward_size % (model.weight_block * size) == 0)
         and model.weight_bytes / size <= WEIGHT_SHARE * accelerator.memory_bytes
     )
 

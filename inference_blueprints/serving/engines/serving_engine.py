@@ -173,6 +173,10 @@ class ServingEngine(ABC):
         """
         return share
 
+    def frees_windows(self, resolved: ResolvedWorkers) -> bool:  # noqa: ARG002 -- subclasses use it
+        """Whether layers with a sliding window keep only the window of a request."""
+        return False
+
     def usable_cache_share(self, resolved: ResolvedWorkers) -> float:  # noqa: ARG002 -- subclasses use it
         """Return the part of the KV cache in host memory and on disk that holds distinct tokens."""
         return 1

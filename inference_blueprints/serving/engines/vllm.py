@@ -130,6 +130,14 @@ class Vllm(ServingEngine):
         gib = 0 if accelerator.name.startswith("a100") else accelerator.memory_bytes / _GIB
         return next(tokens for least, tokens in _STEP_TOKENS if gib >= least)
 
+    def frees_windows(self, resolved: ResolvedWorkers) -> bool:
+        """Return whether vLLM's hybrid manager of the KV cache is on.
+
+        Some connectors switch it off (``config/vllm.py`` of vLLM 0.31.0). With any, every layer counts whole.
+        """
+        switched_off = resolved.model.engine.arguments.get("disable-hybrid-kv-cache-manager")
+        return not (switched_off or kv_transfer(resolved) or resolved.model.kv_cache)
+
     def usable_cache_share(self, resolved: ResolvedWorkers) -> float:
         return lmcache.filled_part(resolved)
 

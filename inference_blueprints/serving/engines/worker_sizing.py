@@ -81,7 +81,8 @@ def worker_sizing(resolved: ResolvedWorkers) -> Sizing:
 
 def _estimate(resolved: ResolvedWorkers, utilization: float) -> MemoryEstimate:
     """Return the estimate for devices that are filled to a given part."""
-    kv_cache_type = engine_of(resolved).argument_names.kv_cache_type
+    engine = engine_of(resolved)
+    kv_cache_type = engine.argument_names.kv_cache_type
     step_tokens = _step_tokens(resolved)
     memory = estimate_memory(
         resolved.shape,
@@ -93,6 +94,7 @@ def _estimate(resolved: ResolvedWorkers, utilization: float) -> MemoryEstimate:
         data_parallel_size=resolved.data_parallel_size,
         gpu_memory_utilization=utilization,
         kv_cache_dtype=str(resolved.model.engine.arguments.get(kv_cache_type, "auto")),
+        request_tokens=unique_tokens(resolved.model.workload) if engine.frees_windows(resolved) else None,
     )
     return with_images(memory, resolved, step_tokens)
 
