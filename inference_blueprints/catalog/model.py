@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal
 
-from inference_blueprints.catalog.configurations.weight_schemes import WeightType
+from inference_blueprints.catalog.configurations.weight_schemes import PLAIN, STORED_TYPES, WeightType
 from inference_blueprints.catalog.vision import Vision
 
 _ACTIVATION_BYTES = 2
@@ -159,6 +159,31 @@ class Model:
         layer = self._layer_bytes(KV_CACHE_BYTES[kv_cache_dtype], tensor_parallel_size)
         index = self.index_head_size + _SCALE_BYTES * math.ceil(self.index_head_size / _SCALE_BLOCK)
         return self._counted_layers(request_tokens) * layer + self.index_layers * index
+
+    def stored_as(self, stored_type: str) -> Model:
+        """Return the model with its projections in another type; itself if it is not published in 16 bits.
+
+        Embeddings, norms, routers, the vision part and layers for multi-token prediction stay in 16 bits.
+
+        Parameters
+        ----------
+        stored_type
+            A key of ``STORED_TYPES``.
+        """
+        if self.weight_type != PLAIN.weight_type:
+            return self
+        scheme = STORED_TYPES[stored_type]
+        saved = PLAIN.bytes_per_weight - scheme.bytes_per_weight
+        return replace(
+            self,
+            name=f"{self.name} in {stored_type}",
+            weight_type=scheme.weight_type,
+            weight_block=scheme.block,
+            weight_bytes=self.weight_bytes - math.floor(self.matrix_parameters * saved),
+            expert_weight_bytes=math.ceil(
+                self.expert_weight_bytes * scheme.bytes_per_weight / PLAIN.bytes_per_weight
+            ),
+        )
 
     def _layer_bytes(self, value_bytes: float, tensor_parallel_size: int) -> float:
         """Return the bytes of a token in one layer.

@@ -198,7 +198,7 @@ def _resolve(
     pools = {pool.name: pool for _, pool in usable(blueprint.spec.pools)}
     try:
         pool = pools[workers.pool]
-        shape = catalog.model(catalog_name(model.weights))
+        shape = shape_of(model.weights)
         instance_types = tuple(catalog.instance_type(name) for name in pool.instance_types)
         engine = engine_release(blueprint, model)
     except LookupError as error:
@@ -216,6 +216,25 @@ def _resolve(
         accelerator=_common_accelerator(pool, instance_types),
         engine=engine,
     )
+
+
+def shape_of(weights: spec.Weights) -> catalog.Model:
+    """Return the shape of the model with these weights.
+
+    Parameters
+    ----------
+    weights
+        The blueprint's section.
+
+    Raises
+    ------
+    UnresolvedError
+        If it is not known. The blueprint's rules report it.
+    """
+    name = catalog_name(weights)
+    if weights.entry is None:
+        raise UnresolvedError(f"the model '{name}' is not known")
+    return weights.entry
 
 
 def _common_accelerator(

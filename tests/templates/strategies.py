@@ -350,7 +350,8 @@ def _may_read_images(model: Document, entry: str) -> bool:
     engine, stack = model.get("engine", {"vllm": {}}), model.get("stack", {"dynamo": {}})
     fetches_itself = "sglang" in engine if "dynamo" in stack else True
     whole = all("aggregated" in deployment for deployment in model["deployments"])
-    return catalog.model(entry).vision is not None and fetches_itself and whole
+    vision = catalog.model(entry).vision
+    return vision is not None and vision.limits_images and fetches_itself and whole
 
 
 def _have_nvme_to_spare(types: list[list[catalog.InstanceType]], pools: list[Document]) -> bool:
@@ -372,7 +373,9 @@ def _has_memory_to_spare(instance_type: catalog.InstanceType) -> bool:
 def _weights(draw: Draw, entry: str, region: str) -> Document:
     """Return where the weights come from: S3, or the Hub, copied first or not, with a token where gated."""
     if draw(st.booleans()):
-        return {"s3": f"s3://acme-models/{entry}/", "catalog": entry}
+        stored = {"s3": f"s3://acme-models/{entry}/", "catalog": entry}
+        is_plain = catalog.models()[entry].weight_type == "bf16"
+        return stored | draw(st.sampled_from([{}, {"type": "fp8"}] if is_plain else [{}]))
     weights = draw(
         st.sampled_from(
             [

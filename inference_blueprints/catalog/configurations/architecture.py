@@ -29,8 +29,8 @@ class Architecture:
         Name of the feed-forward module in a layer of experts.
     expert_bias
         Whether experts and their router have biases.
-    splits_by_image
-        Whether engines can give whole images to devices. See ``Vision``.
+    splits_by_image, scales_to_pixels
+        As in ``Vision``.
     source
         Source of these facts.
     """
@@ -44,3 +44,4 @@ class Architecture:
     feed_forward: str = "mlp"
     expert_bias: bool = False
     splits_by_image: bool = False
+    scales_to_pixels: bool = False

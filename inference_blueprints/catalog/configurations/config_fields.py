@@ -89,9 +89,10 @@ class ConfigFields:
         null
             Whether a field with the value null means 0.
         """
-        if null and any(name in self._values and self._values[name] is None for name in names):
+        given = [each for each in names if self.has(each)]
+        if null and not given and any(each in self._values for each in names):
             return 0
-        name = next((each for each in names if self.value(each) is not None), None)
+        name = next(iter(given or [each for each in names if self.value(each) is not None]), None)
         if name is None:
             if default is None:
                 others = "".join(f" or '{other}'" for other in names[1:])

@@ -57,6 +57,7 @@ def read_vision_shape(
         "tokens_per_image": fixed,
         "embedding_size": hidden_size * (1 + deep),
         "splits_by_image": architecture.splits_by_image,
+        "scales_to_pixels": architecture.scales_to_pixels,
     }
     return VisionShape(entry, parameters)
 

@@ -55,6 +55,18 @@ _MODELOPT: Mapping[str, WeightScheme] = MappingProxyType(
     }
 )
 
+#: How repositories store quantised weights, by the names of the blueprint. Integers of 4 bits have a scale
+#: and a zero point per 128 weights, as AWQ and GPTQ publish them.
+STORED_TYPES: Mapping[str, WeightScheme] = MappingProxyType(
+    {
+        "fp8": _FP8,
+        "fp8Blocks": _MODELOPT["FP8_PB_WO"],
+        "int8": WeightScheme("int8", 1.0),
+        "int4": WeightScheme("int4", 0.5 + 2.5 / 128, 128),
+        "nvfp4": _MODELOPT["NVFP4"],
+    }
+)
+
 
 def modelopt_scheme(fields: ConfigFields, name: str) -> WeightScheme:
     """Return the scheme of one of ModelOpt's algorithms, such as ``NVFP4``."""
