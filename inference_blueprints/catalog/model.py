@@ -185,6 +185,15 @@ class Model:
             ),
         )
 
+    def with_predictions(self) -> Model:
+        """Return the model with its layers for multi-token prediction loaded."""
+        return replace(
+            self,
+            layers=self.layers + self.predicted_layers,
+            index_layers=self.index_layers + (self.predicted_layers if self.index_layers else 0),
+            weight_bytes=self.weight_bytes + self.prediction_weight_bytes,
+        )
+
     def _layer_bytes(self, value_bytes: float, tensor_parallel_size: int) -> float:
         """Return the bytes of a token in one layer.
 

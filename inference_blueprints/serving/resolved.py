@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, cast
 
 from inference_blueprints import catalog
@@ -52,6 +52,22 @@ class ResolvedWorkers:
     instance_types: tuple[catalog.InstanceType, ...]
     accelerator: catalog.Accelerator
     engine: catalog.Engine
+
+    @property
+    def device_shape(self) -> catalog.Model:
+        """The model as devices hold it: quantised while it is loaded, and with the layers that guess.
+
+        Its name is one without a latency profile, because none was recorded with these options.
+        """
+        shape, model = self.shape, self.model
+        if model.quantization:
+            shape = shape.stored_as(model.quantization)
+        if model.kv_cache_type == "fp8":
+            shape = replace(shape, name=f"{shape.name} with KV cache in fp8")
+        if model.speculation is None:
+            return shape
+        guessing = shape.with_predictions() if model.speculation.mtp else shape
+        return replace(guessing, name=f"{shape.name} with speculation")
 
     @property
     def tensor_parallel_size(self) -> int:

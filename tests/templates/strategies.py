@@ -19,6 +19,7 @@ from inference_blueprints.spec.rules.purchases import CAPACITY_BLOCK_FAMILIES
 from tests.templates.batch_strategies import batches
 from tests.templates.image_strategies import FROM_SNAPSHOT, IMAGE_ACCELERATIONS, pull_where_kv_cache_moves
 from tests.templates.network_strategies import networks, vpcs
+from tests.templates.options import with_options
 from tests.templates.splits import WEIGHT_SHARE, split, topology
 
 Document = dict[str, Any]
@@ -175,7 +176,8 @@ def _serving(draw: Draw, region: str, zones: Sequence[str]) -> tuple[list[Docume
         section |= kept | {"deployments": deployments}
         # Few draws come here, so all of them do.
         section |= {"media": draw(_MEDIA)} if _may_read_images(section, entry) else {}
-        models.append(draw(split(section, entry, dict(zip(names, chosen, strict=True)))))
+        whole = draw(split(section, entry, dict(zip(names, chosen, strict=True))))
+        models.append(draw(with_options(whole, entry)))
     pools = [draw(_pools(name, *each, zones)) for name, *each in zip(names, chosen, sizes, strict=True)]
     pull_where_kv_cache_moves(pools, models)
     if _have_nvme_to_spare(chosen, pools):

@@ -19,7 +19,7 @@ def shape_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
     Finding
         At most one error.
     """
-    size, shape = resolved.tensor_parallel_size, resolved.shape
+    size, shape = resolved.tensor_parallel_size, resolved.device_shape
     if _splits(resolved, size):
         return
     sizes = [str(each) for each in range(1, shape.attention_heads + 1) if _splits(resolved, each)]
@@ -33,7 +33,7 @@ def shape_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
 def _splits(resolved: ResolvedWorkers, size: int) -> bool:
     """Whether heads divide evenly, and slices of experts or layers consist of whole blocks."""
     slices = 1 if resolved.workers.expert_parallel else size * resolved.data_parallel_size
-    return _heads_divide(resolved.shape, size) and _blocks_stay_whole(resolved.shape, slices)
+    return _heads_divide(resolved.shape, size) and _blocks_stay_whole(resolved.device_shape, slices)
 
 
 def _heads_divide(shape: catalog.Model, size: int) -> bool:

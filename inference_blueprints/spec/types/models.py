@@ -25,8 +25,11 @@ from inference_blueprints.spec.types.section import (
     Section,
     default,
 )
+from inference_blueprints.spec.types.speculation import Speculation
 
 StoredType = Literal["fp8", "fp8Blocks", "int8", "int4", "nvfp4"]
+OnlineType = Literal["fp8", "fp8Blocks"]
+KvCacheType = Literal["auto", "bf16", "fp8"]
 PrefixScorer = Literal["approximate", "precise"]
 
 
@@ -289,6 +292,13 @@ class Model(Section):
     """Distribution of requests over workers. Without it, KV-aware."""
     kv_cache: KvCache | None = None
     """KV cache outside the accelerators. Without it, only the accelerators hold KV cache."""
+    kv_cache_type: KvCacheType = "auto"
+    """Type of the KV cache on the accelerators: that of the activations (`auto`), or a smaller one."""
+    quantization: OnlineType | None = None
+    """Type to which vLLM quantises 16-bit weights while it loads them: `fp8` with a scale per tensor,
+    `fp8Blocks` per 128 by 128 weights. Without it, weights are loaded as they are stored."""
+    speculation: Speculation | None = None
+    """Speculative decoding. Without it, each step computes one token per request."""
     media: Media | None = None
     """Images in requests. Without it, the model reads only text."""
     parsers: Parsers | None = None
