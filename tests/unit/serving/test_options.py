@@ -39,9 +39,7 @@ GPT_OSS: dict[str, Any] = {
 
 def arguments(blueprint: Blueprint) -> dict[str, str]:
     words = build_plan(blueprint).models[0].deployments[0].workers[0].arguments
-    return {
-        word: following for word, following in zip(words, words[1:], strict=False) if word.startswith("--")
-    }
+    return {word: following for word, following in itertools.pairwise(words) if word.startswith("--")}
 
 
 def memory(blueprint: Blueprint) -> MemoryEstimate:
