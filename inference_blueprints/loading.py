@@ -12,6 +12,7 @@ from inference_blueprints.spec.holes import decidable
 from inference_blueprints.spec.lock.adjacent_files import AdjacentFiles
 from inference_blueprints.spec.lock.lock import Lock, with_commits
 from inference_blueprints.spec.lock.pins import NO_PINS, Pins, pinned_version
+from inference_blueprints.spec.model_files import with_models
 from inference_blueprints.spec.rules.rule_table import rule_findings
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.targets.cluster_targets import target_findings
@@ -108,6 +109,7 @@ def parse_blueprint(text: str, file: str, pins: Pins = NO_PINS) -> LoadedBluepri
     if version:
         raise BlueprintError([*parsed.problems, version])
     checked = validation.validate(parsed)
+    checked = replace(checked, blueprint=with_models(checked.blueprint, pins.models))
     found = [parsed.tie(finding) for finding in _findings(checked.blueprint, pins)]
     errors = [problem for problem in found if problem.severity == "error"]
     problems = [*parsed.problems, *checked.problems, *errors]

@@ -14,6 +14,7 @@ from typing import Any, TypeVar, get_args
 
 from inference_blueprints.catalog.answer_format import AnswerFormat, ParserNames
 from inference_blueprints.catalog.component_image import ComponentImage
+from inference_blueprints.catalog.configurations.architecture import Architecture
 from inference_blueprints.catalog.engine import Engine, Flag, MemoryArgument
 from inference_blueprints.catalog.environment_names import EnvironmentNames
 from inference_blueprints.catalog.experimental import ExperimentalWay
@@ -70,8 +71,8 @@ class Catalogue:
         Contains ``instance_types.csv``, ``accelerators.json``, ``models.json``, ``regions.json``,
         ``quotas.json``, ``service_quotas.json``, ``network_quotas.json``, ``endpoints.json``,
         ``images.json``, ``component_images.json``, ``nodes.json``, ``kubernetes.json``,
-        ``parquet_layers.json``, ``answer_formats.json``, ``environment_names.json``,
-        ``experimental.json``, ``frontend_load.json``, ``memory_arguments.json``,
+        ``parquet_layers.json``, ``answer_formats.json``, ``architectures.json``,
+        ``environment_names.json``, ``experimental.json``, ``frontend_load.json``, ``memory_arguments.json``,
         ``service_prices/<region>.json``, ``prices/<region>.csv``,
         ``engines/<name>.json``, for former releases ``engines/<name>/<version>.json``, and
         ``latency_profiles/<engine>/<model>/<accelerator>-tp<N>.json``.
@@ -90,10 +91,20 @@ class Catalogue:
         """Model by Hugging Face id."""
         path = self.directory / "models.json"
         entries = {
-            name: {"name": name, **entry, "vision": _vision(entry.get("vision"), path)}
+            name: model_entry(name, entry, path)
             for name, entry in self._json("models.json")["models"].items()
         }
-        return MappingProxyType({name: _build(Model, entry, path) for name, entry in entries.items()})
+        return MappingProxyType(entries)
+
+    @cached_property
+    def architectures(self) -> Mapping[str, Architecture]:
+        """Model class that can be counted, by name."""
+        return self._entries("architectures.json", "architectures", Architecture)
+
+    @cached_property
+    def uncounted_architectures(self) -> Mapping[str, str]:
+        """Reason why a model class cannot be counted, by name."""
+        return MappingProxyType(dict(self._json("architectures.json")["uncounted"]))
 
     @cached_property
     def answer_formats(self) -> Mapping[str, AnswerFormat]:
@@ -328,7 +339,11 @@ def _build(kind: type[_Entry], values: Mapping[str, Any], path: Path) -> _Entry:
     """Create one entry, without its notes on a pin. An error names every missing or unknown field."""
     declared = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
     values = without_notes(values) | {name: values[name] for name in declared.keys() & values.keys()}
-    required = {name for name, field in declared.items() if field.default is MISSING}
+    required = {
+        name
+        for name, field in declared.items()
+        if field.default is MISSING and field.default_factory is MISSING
+    }
     missing = sorted(required - values.keys())
     unknown = sorted(values.keys() - declared.keys())
     if missing or unknown:
@@ -347,6 +362,21 @@ def _flags(entries: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Flag]:
             for name, entry in entries.items()
         }
     )
+
+
+def model_entry(name: str, values: Mapping[str, Any], path: Path) -> Model:
+    """Return the entry of a model.
+
+    Parameters
+    ----------
+    name
+        Hugging Face id.
+    values
+        Every other field of ``Model``.
+    path
+        File of the entry, for messages.
+    """
+    return _build(Model, {"name": name, **values, "vision": _vision(values.get("vision"), path)}, path)
 
 
 def _vision(values: Mapping[str, Any] | None, path: Path) -> Vision | None:

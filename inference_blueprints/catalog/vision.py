@@ -26,6 +26,8 @@ class Vision:
     splits_by_image
         Whether engines can give whole images to devices, instead of a part of each layer
         (``supports_encoder_tp_data`` in vLLM's model, ``use_data_parallel`` in SGLang's).
+    scales_to_pixels
+        Whether its processor scales images to the limits ``min_pixels`` and ``max_pixels``.
     """
 
     weight_bytes: int
@@ -35,6 +37,12 @@ class Vision:
     tokens_per_image: int
     embedding_size: int
     splits_by_image: bool
+    scales_to_pixels: bool
+
+    @property
+    def limits_images(self) -> bool:
+        """Whether the tokens of the largest image are known: all have one size, or a limit can be set."""
+        return self.tokens_per_image > 0 or self.scales_to_pixels
 
     @property
     def pixels_per_token(self) -> int:

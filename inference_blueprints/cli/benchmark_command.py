@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from inference_blueprints.benchmarking.load_generators import Access, LoadGenerator
     from inference_blueprints.benchmarking.request_series import Questions
     from inference_blueprints.serving.types import ModelPlan
-    from inference_blueprints.spec.types import Blueprint
+    from inference_blueprints.spec.types import Blueprint, Model
     from inference_blueprints.tables.text_table import TextTable
 
 
@@ -103,7 +103,7 @@ def benchmark(
     with (
         _cluster_load_generator(loaded.blueprint, plan, shown, image)
         if job
-        else _local_load_generator(plan, shown) as load_generator
+        else _local_load_generator(section, shown) as load_generator
     ):
         found = run(loaded.blueprint, index, url, load_generator, _say, access=shown, questions=questions)
     if output is Output.JSON:
@@ -122,11 +122,11 @@ def _say(line: str) -> None:
 
 
 @contextmanager
-def _local_load_generator(plan: ModelPlan, access: Access) -> Iterator[LoadGenerator]:
-    from inference_blueprints import catalog
+def _local_load_generator(model: Model, access: Access) -> Iterator[LoadGenerator]:
     from inference_blueprints.benchmarking.load_generators import LocalLoadGenerator
+    from inference_blueprints.serving.resolved import shape_of
 
-    yield LocalLoadGenerator(access, catalog.model(plan.catalog_name))
+    yield LocalLoadGenerator(access, shape_of(model.weights))
 
 
 @contextmanager

@@ -38,6 +38,7 @@ MODULES: Mapping[str, str] = MappingProxyType(
         "signals": "signal_commands",
         "image-cache": "image_cache_commands",
         "charts": "charts_commands",
+        "models": "model_commands",
         "local": "local_commands",
     }
 )

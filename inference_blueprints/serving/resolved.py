@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, cast
 
 from inference_blueprints import catalog
@@ -52,6 +52,22 @@ class ResolvedWorkers:
     instance_types: tuple[catalog.InstanceType, ...]
     accelerator: catalog.Accelerator
     engine: catalog.Engine
+
+    @property
+    def device_shape(self) -> catalog.Model:
+        """The model as devices hold it: quantised while it is loaded, and with the layers that guess.
+
+        Its name is one without a latency profile, because none was recorded with these options.
+        """
+        shape, model = self.shape, self.model
+        if model.quantization:
+            shape = shape.stored_as(model.quantization)
+        if model.kv_cache_type == "fp8":
+            shape = replace(shape, name=f"{shape.name} with KV cache in fp8")
+        if model.speculation is None:
+            return shape
+        guessing = shape.with_predictions() if model.speculation.mtp else shape
+        return replace(guessing, name=f"{shape.name} with speculation")
 
     @property
     def tensor_parallel_size(self) -> int:
@@ -198,7 +214,7 @@ def _resolve(
     pools = {pool.name: pool for _, pool in usable(blueprint.spec.pools)}
     try:
         pool = pools[workers.pool]
-        shape = catalog.model(catalog_name(model.weights))
+        shape = shape_of(model.weights)
         instance_types = tuple(catalog.instance_type(name) for name in pool.instance_types)
         engine = engine_release(blueprint, model)
     except LookupError as error:
@@ -216,6 +232,25 @@ def _resolve(
         accelerator=_common_accelerator(pool, instance_types),
         engine=engine,
     )
+
+
+def shape_of(weights: spec.Weights) -> catalog.Model:
+    """Return the shape of the model with these weights.
+
+    Parameters
+    ----------
+    weights
+        The blueprint's section.
+
+    Raises
+    ------
+    UnresolvedError
+        If it is not known. The blueprint's rules report it.
+    """
+    name = catalog_name(weights)
+    if weights.entry is None:
+        raise UnresolvedError(f"the model '{name}' is not known")
+    return weights.entry
 
 
 def _common_accelerator(

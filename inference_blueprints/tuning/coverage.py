@@ -30,10 +30,22 @@ _ALIKE = 1.25
 
 
 def unsuited_arguments(blueprint: Blueprint, model_index: int) -> list[str]:
-    """Return one message per engine argument that the latency profiles do not cover."""
-    engine = blueprint.spec.models[model_index].engine
+    """Return one message per engine argument or option that the latency profiles do not cover."""
+    model = blueprint.spec.models[model_index]
+    engine = model.engine
+    options = {
+        "kvCacheType": model.kv_cache_type == "fp8",
+        "quantization": model.quantization is not None,
+        "speculation": model.speculation is not None,
+    }
+    messages = [
+        f"spec.models[{model_index}].{key}: the latency profiles were recorded without it and cannot predict "
+        "it; remove it to tune"
+        for key, is_set in options.items()
+        if is_set
+    ]
     measured = {**_MEASURED_TYPES, ENGINES[engine.chosen].argument_names.kv_cache_type: _MEASURED_KV_CACHE}
-    return [
+    return messages + [
         f"spec.models[{model_index}].engine: got {name}: {value}; the latency profiles were recorded with "
         f"{' or '.join(measured[name]) or 'the published weights'} and cannot predict it; "
         "remove the argument to tune"

@@ -280,6 +280,6 @@ def _speeds(blueprint: Blueprint, model_index: int, shape: WorkerShape) -> list[
     """Return the latency profiles that a shape's replays need."""
     one = TuningCandidate(shape, (1,) * len(shape.roles)).within(blueprint, model_index)
     return [
-        Speed(each.shape.name, each.accelerator.name, each.tensor_parallel_size, shape.engine)
+        Speed(each.device_shape.name, each.accelerator.name, each.tensor_parallel_size, shape.engine)
         for each in resolve(one, model_index, 0)
     ]

@@ -19,6 +19,7 @@ from inference_blueprints.spec.rules.purchases import CAPACITY_BLOCK_FAMILIES
 from tests.templates.batch_strategies import batches
 from tests.templates.image_strategies import FROM_SNAPSHOT, IMAGE_ACCELERATIONS, pull_where_kv_cache_moves
 from tests.templates.network_strategies import networks, vpcs
+from tests.templates.options import with_options
 from tests.templates.splits import WEIGHT_SHARE, split, topology
 
 Document = dict[str, Any]
@@ -176,7 +177,8 @@ def _serving(draw: Draw, region: str, zones: Sequence[str]) -> tuple[list[Docume
         section |= kept | {"deployments": deployments}
         # Few draws come here, so all of them do.
         section |= {"media": draw(_MEDIA)} if _may_read_images(section, entry) else {}
-        models.append(draw(split(section, entry, dict(zip(names, chosen, strict=True)))))
+        whole = draw(split(section, entry, dict(zip(names, chosen, strict=True))))
+        models.append(draw(with_options(whole, entry)))
     pools = [draw(_pools(name, *each, zones)) for name, *each in zip(names, chosen, sizes, strict=True)]
     pull_where_kv_cache_moves(pools, models)
     if _have_nvme_to_spare(chosen, pools):
@@ -239,8 +241,8 @@ def _fits(model: catalog.Model, instance_type: catalog.InstanceType, size: int) 
         accelerator is not None
         and instance_type.accelerator_count % size == 0
         and model.attention_heads % size == 0
-        # Of FP8 weights a device holds whole blocks.
-        and (model.weight_type != "fp8" or model.feed_forward_size % (128 * size) == 0)
+        # A device holds whole blocks of weights that share a scale.
+        and (not model.weight_block or model.feed_forward_size % (model.weight_block * size) == 0)
         and model.weight_bytes / size <= WEIGHT_SHARE * accelerator.memory_bytes
     )
 
@@ -351,7 +353,8 @@ def _may_read_images(model: Document, entry: str) -> bool:
     engine, stack = model.get("engine", {"vllm": {}}), model.get("stack", {"dynamo": {}})
     fetches_itself = "sglang" in engine if "dynamo" in stack else True
     whole = all("aggregated" in deployment for deployment in model["deployments"])
-    return catalog.model(entry).vision is not None and fetches_itself and whole
+    vision = catalog.model(entry).vision
+    return vision is not None and vision.limits_images and fetches_itself and whole
 
 
 def _have_nvme_to_spare(types: list[list[catalog.InstanceType]], pools: list[Document]) -> bool:
@@ -373,7 +376,9 @@ def _has_memory_to_spare(instance_type: catalog.InstanceType) -> bool:
 def _weights(draw: Draw, entry: str, region: str) -> Document:
     """Return where the weights come from: S3, or the Hub, copied first or not, with a token where gated."""
     if draw(st.booleans()):
-        return {"s3": f"s3://acme-models/{entry}/", "catalog": entry}
+        stored = {"s3": f"s3://acme-models/{entry}/", "catalog": entry}
+        is_plain = catalog.models()[entry].weight_type == "bf16"
+        return stored | draw(st.sampled_from([{}, {"type": "fp8"}] if is_plain else [{}]))
     weights = draw(
         st.sampled_from(
             [

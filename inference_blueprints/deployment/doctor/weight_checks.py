@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from botocore.exceptions import ClientError
 
-from inference_blueprints import catalog
 from inference_blueprints.deployment.check_results import CheckResult
 from inference_blueprints.deployment.doctor.doctor_context import DoctorContext
 from inference_blueprints.spec.types import Model
@@ -29,7 +28,7 @@ def weights(context: DoctorContext) -> Iterator[CheckResult]:
 def _public(context: DoctorContext, model: Model) -> CheckResult:
     """Check in the catalogue that a model without a token needs none."""
     repository = model.weights.hugging_face or ""
-    known = catalog.models().get(repository)
+    known = model.weights.entries.get(repository)
     if known is not None and known.gated:
         command = context.aws("secretsmanager create-secret --name hugging-face-token --secret-string ...")
         message = f"{model.name}: {repository} is gated; set tokenSecretArn to a secret with a token"

@@ -17,11 +17,11 @@ from inference_blueprints.deployment.versions.locking import own_file
 from inference_blueprints.errors import UserError
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.spec import composer, source
+from inference_blueprints.spec.lock.adjacent_files import AdjacentFiles
 from inference_blueprints.spec.lock.differences import Change, differences
 from inference_blueprints.spec.lock.lock import Lock, Pin, lock_of, lock_path
 from inference_blueprints.spec.lock.lock_reader import read_lock
 from inference_blueprints.spec.lock.lock_writer import lock_text, write_text
-from inference_blueprints.spec.lock.pins import Pins
 from inference_blueprints.spec.text_edit import KUBERNETES_VERSION_PATH, with_kubernetes_version
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.spec.wording import allowed, listing
@@ -119,7 +119,8 @@ def propose(file: str, to: str | None, pools: Sequence[str] = ()) -> Proposal:
     written = document.value(KUBERNETES_VERSION_PATH)
     if to is not None and written != to and isinstance(written, str):
         text = with_kubernetes_version(text, document, to)
-    loaded = parse_blueprint(text, str(path), Pins(shipped_releases()))
+    pins = replace(AdjacentFiles(path).pins(), releases=shipped_releases(), lock=None)
+    loaded = parse_blueprint(text, str(path), pins)
     blueprint = loaded.blueprint
     eks = blueprint.spec.cluster.eks
     if eks is None:

@@ -107,7 +107,7 @@ def _conflicts(model: spec.Model, names: ArgumentNames) -> Iterator[tuple[str, s
     arguments, workload = model.engine.arguments, model.workload
     length = arguments.get(names.length)
     if isinstance(length, int) and not isinstance(length, bool) and length > 0:
-        shape = catalog.models().get(model.weights.catalog or model.weights.hugging_face or "")
+        shape = model.weights.entry
         needed = workload.input_tokens + workload.output_tokens
         if length < needed:
             yield (

@@ -19,6 +19,7 @@ from inference_blueprints.serving.checks.memory_argument_checks import memory_ar
 from inference_blueprints.serving.checks.memory_checks import memory_findings
 from inference_blueprints.serving.checks.node_system_checks import node_system_findings
 from inference_blueprints.serving.checks.objective_checks import objective_findings
+from inference_blueprints.serving.checks.option_checks import option_findings
 from inference_blueprints.serving.checks.parallelism_checks import parallelism_findings
 from inference_blueprints.serving.checks.parser_checks import parser_findings
 from inference_blueprints.serving.checks.shape_checks import shape_findings
@@ -60,6 +61,7 @@ def _model_findings(blueprint: spec.Blueprint, index: int) -> Iterator[Finding]:
     path = ("spec", "models", index)
     yield from engine_findings(model, path)
     yield from memory_argument_findings(model, path)
+    yield from option_findings(model, path)
     wrong_images = [*image_findings(model, path)]
     yield from wrong_images
     if _wrong(wrong_images):

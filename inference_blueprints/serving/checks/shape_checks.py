@@ -8,10 +8,6 @@ from inference_blueprints import catalog
 from inference_blueprints.errors import Finding
 from inference_blueprints.serving.resolved import ResolvedWorkers
 
-#: FP8 weights have one scale per block of 128 by 128 numbers, and a device holds whole blocks
-#: (`validate_fp8_block_shape` in vLLM's ``layers/quantization/utils/fp8_utils.py``).
-_FP8_BLOCK = 128
-
 
 def shape_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
     """Check that the model splits evenly.
@@ -23,7 +19,7 @@ def shape_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
     Finding
         At most one error.
     """
-    size, shape = resolved.tensor_parallel_size, resolved.shape
+    size, shape = resolved.tensor_parallel_size, resolved.device_shape
     if _splits(resolved, size):
         return
     sizes = [str(each) for each in range(1, shape.attention_heads + 1) if _splits(resolved, each)]
@@ -37,7 +33,7 @@ def shape_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
 def _splits(resolved: ResolvedWorkers, size: int) -> bool:
     """Whether heads divide evenly, and slices of experts or layers consist of whole blocks."""
     slices = 1 if resolved.workers.expert_parallel else size * resolved.data_parallel_size
-    return _heads_divide(resolved.shape, size) and _blocks_stay_whole(resolved.shape, slices)
+    return _heads_divide(resolved.shape, size) and _blocks_stay_whole(resolved.device_shape, slices)
 
 
 def _heads_divide(shape: catalog.Model, size: int) -> bool:
@@ -46,7 +42,12 @@ def _heads_divide(shape: catalog.Model, size: int) -> bool:
 
 
 def _blocks_stay_whole(shape: catalog.Model, size: int) -> bool:
-    return shape.weight_type != "fp8" or shape.feed_forward_size % (size * _FP8_BLOCK) == 0
+    """Whether a device holds whole blocks of weights that share a scale.
+
+    `validate_fp8_block_shape` in ``layers/quantization/utils/fp8_utils.py`` of vLLM, and for groups
+    `verify_marlin_supports_shape` in ``marlin_utils.py`` beside it.
+    """
+    return not shape.weight_block or shape.feed_forward_size % (size * shape.weight_block) == 0
 
 
 def _parts(shape: catalog.Model, size: int) -> str:
@@ -54,8 +55,8 @@ def _parts(shape: catalog.Model, size: int) -> str:
     if _heads_divide(shape, size):
         layer = "experts" if shape.experts else "layers"
         return (
-            f"FP8 {layer} of width {shape.feed_forward_size}, and each device must hold whole blocks of "
-            f"{_FP8_BLOCK}"
+            f"{shape.weight_type.upper()} {layer} of width {shape.feed_forward_size}, and each device must "
+            f"hold whole blocks of {shape.weight_block}"
         )
     heads = f"{shape.attention_heads} attention heads"
     if shape.attention == "gqa":

@@ -14,7 +14,7 @@ from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers, WorkerRole
 from inference_blueprints.serving.types import EnvironmentValue
 from inference_blueprints.serving.weights_loading import weights_environment
-from inference_blueprints.spec.types import ArgumentValue
+from inference_blueprints.spec.types import ArgumentValue, Speculation
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +98,15 @@ class ServingEngine(ABC):
     #: How the engine's workers count KV cache that moves between prefill and decode.
     transfer_counters: TransferCounters = TransferCounters()
 
+    #: The engine's names of the types of KV cache that the blueprint's ``kvCacheType`` may name.
+    kv_cache_types: Mapping[str, str] = MappingProxyType({"fp8": "fp8"})
+
+    #: The engine's names of the types to which it quantises weights while it loads them.
+    online_types: Mapping[str, str] = MappingProxyType({})
+
+    #: Keys of the blueprint's ``speculation`` that the engine supports.
+    speculation_methods: frozenset[str] = frozenset()
+
     #: Arguments that only the plan may set, each with the setting to use in the blueprint instead.
     owned_arguments: Mapping[str, str] = MappingProxyType({})
 
@@ -145,7 +154,29 @@ class ServingEngine(ABC):
 
     def arguments(self, resolved: ResolvedWorkers, sizing: Sizing) -> dict[str, Argument]:
         """Return a worker's arguments by name without dashes: the planned ones, overridden by the user's."""
-        return {**self.planned_arguments(resolved, sizing), **resolved.model.engine.arguments}
+        options = self._option_arguments(resolved)
+        return {**self.planned_arguments(resolved, sizing), **options, **resolved.model.engine.arguments}
+
+    def kv_cache_type(self, resolved: ResolvedWorkers) -> str:
+        """Return the engine's name of the type of the KV cache: the user's argument, else ``kvCacheType``."""
+        planned = self.kv_cache_types.get(resolved.model.kv_cache_type, "auto")
+        return str(resolved.model.engine.arguments.get(self.argument_names.kv_cache_type, planned))
+
+    def _option_arguments(self, resolved: ResolvedWorkers) -> dict[str, Argument]:
+        """Return the arguments of the model's options: type of the KV cache, quantisation, speculation."""
+        model = resolved.model
+        options: dict[str, Argument] = {}
+        if model.kv_cache_type in self.kv_cache_types:
+            options[self.argument_names.kv_cache_type] = self.kv_cache_types[model.kv_cache_type]
+        if model.quantization and model.quantization in self.online_types:
+            options["quantization"] = self.online_types[model.quantization]
+        if model.speculation and model.speculation.chosen in self.speculation_methods:
+            options |= self.speculation_arguments(model.speculation)
+        return options
+
+    def speculation_arguments(self, speculation: Speculation) -> Mapping[str, Argument]:
+        """Return the arguments of speculative decoding by one of ``speculation_methods``."""
+        raise NotImplementedError(f"{type(self).__name__} supports no {speculation.chosen}")
 
     def environment(self, resolved: ResolvedWorkers) -> Mapping[str, EnvironmentValue]:
         """Return the environment variables that the engine itself needs: by default those of the weights."""
@@ -172,6 +203,10 @@ class ServingEngine(ABC):
             The estimate for a device that is filled to the last byte.
         """
         return share
+
+    def frees_windows(self, resolved: ResolvedWorkers) -> bool:  # noqa: ARG002 -- subclasses use it
+        """Whether layers with a sliding window keep only the window of a request."""
+        return False
 
     def usable_cache_share(self, resolved: ResolvedWorkers) -> float:  # noqa: ARG002 -- subclasses use it
         """Return the part of the KV cache in host memory and on disk that holds distinct tokens."""

@@ -34,6 +34,7 @@ from inference_blueprints.serving.estimates.memory_estimate import MemoryEstimat
 from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers, WorkerRole
 from inference_blueprints.serving.types import EnvironmentValue
+from inference_blueprints.spec.types import Speculation
 
 _BYTES_PER_MIB, _BYTES_PER_GB = 2**20, 10**9
 
@@ -126,6 +127,21 @@ class Sglang(ServingEngine):
     staged_transfer_roles: frozenset[WorkerRole] = frozenset({"prefill"})
     # Each node of a worker runs SGLang with ``--nnodes`` and its rank.
     spans_nodes = True
+
+    kv_cache_types = MappingProxyType({"bf16": "bf16", "fp8": "fp8_e4m3"})
+    speculation_methods = frozenset({"mtp"})
+
+    def speculation_arguments(self, speculation: Speculation) -> Mapping[str, Argument]:
+        """Return one chain of guesses, and the token that is checked with it.
+
+        SGLang documentation, "DeepSeek V3/V3.1/R1 Model Usage", Multi-token Prediction.
+        """
+        return {
+            "speculative-algorithm": "EAGLE",
+            "speculative-num-steps": speculation.tokens,
+            "speculative-eagle-topk": 1,
+            "speculative-num-draft-tokens": speculation.tokens + 1,
+        }
 
     def step_tokens(self, accelerator: Accelerator) -> int:
         gib = accelerator.memory_bytes / _GIB

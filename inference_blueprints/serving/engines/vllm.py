@@ -39,6 +39,7 @@ from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import EnvironmentValue, OwnAddress
 from inference_blueprints.serving.weights_loading import streamed_address
+from inference_blueprints.spec.types import Speculation
 
 _KV_CACHE = "set kvCache: {hostMemoryGib: …}"
 # vLLM's default for an API server by GiB of device memory; A100 always gets the lowest (vllm#17885).
@@ -126,9 +127,28 @@ class Vllm(ServingEngine):
     # Each node of a worker runs ``vllm`` with ``--nnodes`` and its rank.
     spans_nodes = True
 
+    kv_cache_types = MappingProxyType({"bf16": "bfloat16", "fp8": "fp8"})
+    # Weights go to the device layer by layer, so it never holds them in 16 bits
+    # (``layers/quantization/online/fp8.py`` of vLLM 0.31.0; names in ``config/quantization.py``).
+    online_types = MappingProxyType({"fp8": "fp8_per_tensor", "fp8Blocks": "fp8_per_block"})
+    speculation_methods = frozenset({"mtp", "nGram"})
+
+    def speculation_arguments(self, speculation: Speculation) -> Mapping[str, Argument]:
+        """Return the method. A draft shares the embeddings (``v1/spec_decode/llm_base_proposer.py``)."""
+        method = "mtp" if speculation.mtp else "ngram"
+        return {"speculative-config": _json({"method": method, "num_speculative_tokens": speculation.tokens})}
+
     def step_tokens(self, accelerator: Accelerator) -> int:
         gib = 0 if accelerator.name.startswith("a100") else accelerator.memory_bytes / _GIB
         return next(tokens for least, tokens in _STEP_TOKENS if gib >= least)
+
+    def frees_windows(self, resolved: ResolvedWorkers) -> bool:
+        """Return whether vLLM's hybrid manager of the KV cache is on.
+
+        Some connectors switch it off (``config/vllm.py`` of vLLM 0.31.0). With any, every layer counts whole.
+        """
+        switched_off = resolved.model.engine.arguments.get("disable-hybrid-kv-cache-manager")
+        return not (switched_off or kv_transfer(resolved) or resolved.model.kv_cache)
 
     def usable_cache_share(self, resolved: ResolvedWorkers) -> float:
         return lmcache.filled_part(resolved)

@@ -81,10 +81,10 @@ def worker_sizing(resolved: ResolvedWorkers) -> Sizing:
 
 def _estimate(resolved: ResolvedWorkers, utilization: float) -> MemoryEstimate:
     """Return the estimate for devices that are filled to a given part."""
-    kv_cache_type = engine_of(resolved).argument_names.kv_cache_type
+    engine = engine_of(resolved)
     step_tokens = _step_tokens(resolved)
     memory = estimate_memory(
-        resolved.shape,
+        resolved.device_shape,
         resolved.accelerator,
         resolved.tensor_parallel_size,
         insisted_length(resolved) or _wanted_length(resolved),
@@ -92,7 +92,8 @@ def _estimate(resolved: ResolvedWorkers, utilization: float) -> MemoryEstimate:
         pipeline_parallel_size=resolved.pipeline_parallel_size,
         data_parallel_size=resolved.data_parallel_size,
         gpu_memory_utilization=utilization,
-        kv_cache_dtype=str(resolved.model.engine.arguments.get(kv_cache_type, "auto")),
+        kv_cache_dtype=engine.kv_cache_type(resolved),
+        request_tokens=unique_tokens(resolved.model.workload) if engine.frees_windows(resolved) else None,
     )
     return with_images(memory, resolved, step_tokens)
 

@@ -69,6 +69,7 @@ def estimate_memory(
     data_parallel_size: int = 1,
     gpu_memory_utilization: float = 0.9,
     kv_cache_dtype: str = "auto",
+    request_tokens: float | None = None,
 ) -> MemoryEstimate:
     """Estimate how an engine divides the memory of each accelerator of a worker.
 
@@ -110,6 +111,9 @@ def estimate_memory(
         Share of the device's memory that the engine uses, above 0 and at most 1.
     kv_cache_dtype
         The engine's name of the data type of the KV cache.
+    request_tokens
+        Tokens of a mean request, if the engine frees what a sliding window no longer sees. None if it frees
+        nothing.
 
     Returns
     -------
@@ -143,7 +147,7 @@ def estimate_memory(
     alone = tensor_parallel_size * pipeline_parallel_size * data_parallel_size == 1
     reserved = RESERVED_BYTES + (0 if alone else COLLECTIVE_BYTES)
     kv_cache = total - weights - activation - reserved
-    whole = model.kv_bytes_per_token(kv_cache_dtype, tensor_parallel_size)
+    whole = model.kv_bytes_per_token(kv_cache_dtype, tensor_parallel_size, request_tokens=request_tokens)
     kv_bytes_per_token = whole * stage_layers / model.layers
     return MemoryEstimate(
         total_bytes=total,

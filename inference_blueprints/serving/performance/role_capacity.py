@@ -62,7 +62,7 @@ def speeds(resolved: ResolvedWorkers, find: ProfileFinder = catalog.latency_prof
     size = resolved.tensor_parallel_size
     if resolved.workers.accelerators != size or resolved.workers.expert_parallel:
         return None
-    return find(resolved.shape.name, resolved.accelerator.name, size, resolved.model.engine.chosen)
+    return find(resolved.device_shape.name, resolved.accelerator.name, size, resolved.model.engine.chosen)
 
 
 def concurrent_requests(workload: Workload, sizing: Sizing) -> int:

@@ -1,4 +1,4 @@
-"""Files next to a blueprint: its lock, and charts that were fetched."""
+"""Files next to a blueprint: its lock, charts that were fetched, and entries of models."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from inference_blueprints.spec.lock.lock import lock_path
 from inference_blueprints.spec.lock.lock_reader import read_lock
 from inference_blueprints.spec.lock.overlay import locked_releases, unserved
 from inference_blueprints.spec.lock.pins import NO_PINS, Pins
+from inference_blueprints.spec.model_files import MODELS_FOLDER, read_models
 
 #: Folder of fetched charts, next to the blueprint.
 CHARTS_FOLDER = "charts"
 
 
 class AdjacentFiles:
-    """The lock and the charts next to a blueprint.
+    """The lock, the charts and the entries of models next to a blueprint.
 
     Parameters
     ----------
@@ -30,6 +31,7 @@ class AdjacentFiles:
     def __init__(self, blueprint: Path) -> None:
         self._lock = lock_path(blueprint)
         self._charts = blueprint.parent / CHARTS_FOLDER
+        self._models = blueprint.parent / MODELS_FOLDER
         self._upgrade = f"blueprints upgrade {blueprint}"
         self._fetch = f"blueprints charts fetch {blueprint}"
         self.problems: list[Problem] = []
@@ -40,7 +42,10 @@ class AdjacentFiles:
         pins = self._of_lock()
         releases = pins.releases
         charts = {name: self._with_archive(chart) for name, chart in releases.charts.items()}
-        return replace(pins, releases=replace(releases, charts=charts), upgrade=self._upgrade)
+        models, problems = read_models(self._models)
+        self.problems += problems
+        releases = replace(releases, charts=charts)
+        return replace(pins, releases=releases, upgrade=self._upgrade, models=models)
 
     def _of_lock(self) -> Pins:
         """Return the pins of the lock; this library's if there is no lock, or none that can be used."""

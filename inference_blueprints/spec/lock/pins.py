@@ -1,10 +1,11 @@
-"""The releases for a blueprint that is loaded: those of this library, or those of its lock."""
+"""What a blueprint is loaded with: releases of this library or of its lock, and models of its own."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from inference_blueprints.catalog import Model
 from inference_blueprints.catalog.releases import Releases, shipped_releases
 from inference_blueprints.errors import Finding
 from inference_blueprints.spec.lock.lock import Lock
@@ -14,7 +15,7 @@ from inference_blueprints.spec.wording import quote
 
 @dataclass(frozen=True, slots=True)
 class Pins:
-    """Releases and commits.
+    """Releases, commits and models.
 
     Parameters
     ----------
@@ -24,11 +25,14 @@ class Pins:
         Their source; None for this library's releases.
     upgrade
         Command that changes them.
+    models
+        Entries of models next to the blueprint, by name.
     """
 
     releases: Releases = field(default_factory=shipped_releases)
     lock: Lock | None = None
     upgrade: str = "blueprints upgrade FILE"
+    models: Mapping[str, Model] = field(default_factory=dict)
 
     @property
     def commits(self) -> Mapping[str, str]:

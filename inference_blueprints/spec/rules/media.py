@@ -15,11 +15,12 @@ def model_reads_images(spec: Spec) -> Iterator[Finding]:
     """Check that a model with images in requests can read images."""
     for path, model, _ in _with_media(spec):
         entry = _entry(model)
-        if entry and entry.vision is None:
-            reading = [name for name, each in catalog.models().items() if each.vision]
+        if entry and not (entry.vision and entry.vision.limits_images):
+            known = catalog.models().items()
+            reading = [name for name, each in known if each.vision and each.vision.limits_images]
+            why = "which reads only text" if entry.vision is None else "whose largest image is not known here"
             message = (
-                f"got images for {entry.name}, which reads only text; remove 'media', or serve one of "
-                f"{listing(reading)}"
+                f"got images for {entry.name}, {why}; remove 'media', or serve one of {listing(reading)}"
             )
             yield Finding(path, message)
 
@@ -66,4 +67,4 @@ def _with_media(spec: Spec) -> Iterator[tuple[Path, Model, Media]]:
 
 
 def _entry(model: Model) -> catalog.Model | None:
-    return catalog.models().get(model.weights.catalog or model.weights.hugging_face or "")
+    return model.weights.entry

@@ -119,6 +119,7 @@ RULES: tuple[Rule, ...] = (
     weights.one_source,
     weights.hub_keys_go_with_the_hub,
     weights.shape_is_known,
+    weights.type_is_of_a_quantised_model,
     weights.gated_model_has_a_token,
     weights.secret_is_in_the_region,
     weights.mirror_is_of_a_commit,

@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from inference_blueprints import catalog
 from inference_blueprints.errors import Finding
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.rules.network import in_wrong_region, is_in_wrong_region
 from inference_blueprints.spec.types import Spec, Weights
 from inference_blueprints.spec.wording import Path, quote, suggestion
 
-_ENTRY_IN_CATALOGUE = "set 'catalog' to an entry of the same shape, or add one to the model catalogue"
+_ENTRY_IN_CATALOGUE = (
+    "set 'catalog' to an entry of the same shape, or make one from the model's config.json with "
+    "`blueprints models add`"
+)
 
 
 def one_source(spec: Spec) -> Iterator[Finding]:
@@ -38,11 +40,11 @@ def hub_keys_go_with_the_hub(spec: Spec) -> Iterator[Finding]:
 
 def shape_is_known(spec: Spec) -> Iterator[Finding]:
     """Check that the model, from whose layers and heads everything is sized, is in the catalogue."""
-    known = catalog.models()
     for path, weights in _each(spec):
+        known = weights.entries
         repository, entry = weights.hugging_face, weights.catalog
         if entry is not None:
-            yield from _entry_findings((*path, "catalog"), entry, repository)
+            yield from _entry_findings((*path, "catalog"), weights)
         elif repository is not None and repository not in known:
             meant = suggestion(repository, known)
             message = f"got {quote(repository)}, not in the catalogue; {_ENTRY_IN_CATALOGUE}{meant}"
@@ -56,13 +58,33 @@ def shape_is_known(spec: Spec) -> Iterator[Finding]:
 def gated_model_has_a_token(spec: Spec) -> Iterator[Finding]:
     """Check that a gated model comes with the token of an account that accepted its licence."""
     for path, weights in _each(spec):
-        entry = catalog.models().get(weights.hugging_face or "")
+        entry = weights.entries.get(weights.hugging_face or "")
         if entry and entry.gated and weights.token_secret_arn is None:
             message = (
                 f"is missing: {quote(entry.name)} is gated ({entry.licence}); accept its licence on the Hub "
                 "and set the ARN of the secret with your token"
             )
             yield Finding((*path, "tokenSecretArn"), message)
+
+
+def type_is_of_a_quantised_model(spec: Spec) -> Iterator[Finding]:
+    """Check that a type of the weights goes with the entry of the model with 16 bits."""
+    for path, weights in _each(spec):
+        if weights.type is None:
+            continue
+        entry = weights.entries.get(weights.catalog or "")
+        if weights.catalog is None:
+            message = (
+                f"got {quote(weights.type)} without 'catalog'; set 'catalog' to the entry of the same model "
+                "with 16 bits, or remove 'type'"
+            )
+            yield Finding((*path, "type"), message)
+        elif entry and entry.weight_type != "bf16":
+            message = (
+                f"got {quote(weights.type)}, but the weights of {quote(entry.name)} are {entry.weight_type}; "
+                "remove 'type', or name the entry of the model with 16 bits"
+            )
+            yield Finding((*path, "type"), message)
 
 
 def secret_is_in_the_region(spec: Spec) -> Iterator[Finding]:
@@ -109,9 +131,9 @@ def _each(spec: Spec) -> Iterator[tuple[Path, Weights]]:
         yield ("spec", "models", index, "weights"), model.weights
 
 
-def _entry_findings(path: Path, entry: str, repository: str | None) -> Iterator[Finding]:
+def _entry_findings(path: Path, weights: Weights) -> Iterator[Finding]:
     """Check a catalogue entry that is given in addition to the source of the weights."""
-    known = catalog.models()
+    known, entry, repository = weights.entries, weights.catalog or "", weights.hugging_face
     if entry not in known:
         yield Finding(path, f"got {quote(entry)}, not in the catalogue{suggestion(entry, known)}")
     elif repository in known and repository != entry:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inference_blueprints import catalog
 from inference_blueprints.errors import Finding
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.types import Spec, Workload
@@ -13,7 +12,7 @@ from inference_blueprints.spec.types import Spec, Workload
 def requests_fit_the_context(spec: Spec) -> Iterator[Finding]:
     """Check that a mean prompt and answer fit the context of the model."""
     for index, model in usable(spec.models):
-        entry = catalog.models().get(model.weights.catalog or model.weights.hugging_face or "")
+        entry = model.weights.entry
         if entry and _tokens(model.workload) > entry.context_length:
             message = (
                 f"{_sum(model.workload)}, the context of {entry.name} is {entry.context_length}; "

@@ -94,6 +94,7 @@ from inference_blueprints.spec.types.section import (
     VpcId,
 )
 from inference_blueprints.spec.types.signals import Signal, SignalStore, ValkeyCache
+from inference_blueprints.spec.types.speculation import GuessedTokens, Speculation
 
 API_VERSION: Literal["inference-blueprints/v1alpha1"] = "inference-blueprints/v1alpha1"
 KIND: Literal["Blueprint"] = "Blueprint"
@@ -132,6 +133,7 @@ __all__ = [
     "Environment",
     "ExistingNetwork",
     "Frontend",
+    "GuessedTokens",
     "HuggingFaceRepository",
     "ImageAcceleration",
     "InstanceTypeName",
@@ -174,6 +176,7 @@ __all__ = [
     "SnapshotId",
     "SociParallelPull",
     "Spec",
+    "Speculation",
     "Spot",
     "Stack",
     "SubnetId",

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 from pydantic.alias_generators import to_camel
 
+from inference_blueprints import catalog as published
 from inference_blueprints.spec.types.frontend import Frontend
 from inference_blueprints.spec.types.kv_cache import KvCache
 from inference_blueprints.spec.types.media import Media
@@ -24,7 +25,11 @@ from inference_blueprints.spec.types.section import (
     Section,
     default,
 )
+from inference_blueprints.spec.types.speculation import Speculation
 
+StoredType = Literal["fp8", "fp8Blocks", "int8", "int4", "nvfp4"]
+OnlineType = Literal["fp8", "fp8Blocks"]
+KvCacheType = Literal["auto", "bf16", "fp8"]
 PrefixScorer = Literal["approximate", "precise"]
 
 
@@ -47,6 +52,35 @@ class Weights(Section):
     """S3 prefix with the model's files, which are streamed into the GPUs. Requires `catalog`."""
     catalog: str | None = None
     """Entry of the model catalogue with the same architecture, if the repository has no entry of its own."""
+    type: StoredType | None = None
+    """Type of the repository's quantised weights if `catalog` names the model with 16 bits. `fp8` has a scale
+    per tensor or channel, `fp8Blocks` per 128 by 128 weights, `int4` per 128 weights (AWQ, GPTQ)."""
+
+    _added: Mapping[str, published.Model] = PrivateAttr(default_factory=dict)
+
+    @property
+    def entries(self) -> Mapping[str, published.Model]:
+        """Entries that `catalog` may name: the catalogue's, and those next to the blueprint."""
+        return {**published.models(), **self._added}
+
+    @property
+    def entry(self) -> published.Model | None:
+        """Shape of the model, with its weights as the repository stores them; None if it is not known."""
+        name = self.catalog or self.hugging_face or ""
+        found = self._added.get(name) or published.models().get(name)
+        return found.stored_as(self.type) if found and self.type else found
+
+    def with_entries(self, added: Mapping[str, published.Model]) -> Weights:
+        """Return a copy that knows further entries.
+
+        Parameters
+        ----------
+        added
+            Entry by name. They come before those of the catalogue.
+        """
+        copy = self.model_copy()
+        copy._added = added
+        return copy
 
     @property
     def is_streamed(self) -> bool:
@@ -258,6 +292,13 @@ class Model(Section):
     """Distribution of requests over workers. Without it, KV-aware."""
     kv_cache: KvCache | None = None
     """KV cache outside the accelerators. Without it, only the accelerators hold KV cache."""
+    kv_cache_type: KvCacheType = "auto"
+    """Type of the KV cache on the accelerators: that of the activations (`auto`), or a smaller one."""
+    quantization: OnlineType | None = None
+    """Type to which vLLM quantises 16-bit weights while it loads them: `fp8` with a scale per tensor,
+    `fp8Blocks` per 128 by 128 weights. Without it, weights are loaded as they are stored."""
+    speculation: Speculation | None = None
+    """Speculative decoding. Without it, each step computes one token per request."""
     media: Media | None = None
     """Images in requests. Without it, the model reads only text."""
     parsers: Parsers | None = None

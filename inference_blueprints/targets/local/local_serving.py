@@ -13,12 +13,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from inference_blueprints import catalog
 from inference_blueprints.errors import UserError
 from inference_blueprints.measurement.tokenizer.model_directory import write_model_directory
 from inference_blueprints.processes.child_processes import ProcessGroup, RunningProcess
 from inference_blueprints.processes.free_ports import free_ports
 from inference_blueprints.processes.restarts import Restarts
+from inference_blueprints.serving.resolved import shape_of
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.simulation.profile_file import write_profile
 from inference_blueprints.spec.types import Blueprint
@@ -102,6 +102,7 @@ class LocalServing:
             raise UserError("\n".join(refusals))
         target = LocalTarget(blueprint)
         self._models = {model.name: target.render(model) for model in plan.models}
+        self._shapes = {model.name: shape_of(model.weights) for model in blueprint.spec.models}
         self._directory = run_directory.resolve()
         self._processes = processes
         self._isolate = isolate
@@ -295,7 +296,7 @@ class LocalServing:
         home = self._home(deployment)
         if home.exists():  # workers of a killed run are still registered there
             shutil.rmtree(home)
-        shape = catalog.model(deployment.model.catalog_name)
+        shape = self._shapes[deployment.model.name]
         directory = write_model_directory(shape, home / "model")
         for role in deployment.workers:
             profile = role.simulated.profile

@@ -8,7 +8,13 @@ import pytest
 from inference_blueprints import catalog
 from inference_blueprints.catalog.catalogue import shipped
 
-BYTES_PER_PARAMETER = {"bf16": (2.0, 2.0), "fp8": (1.0, 1.15), "mxfp4": (0.53, 0.70), "int4": (0.5, 0.7)}
+BYTES_PER_PARAMETER = {
+    "bf16": (2.0, 2.0),
+    "fp8": (1.0, 1.15),
+    "mxfp4": (0.53, 0.70),
+    "nvfp4": (0.5625, 0.7),
+    "int4": (0.5, 0.7),
+}
 """Smallest and largest: quantised checkpoints keep embeddings, routers and vision towers in BF16."""
 
 DATE = re.compile(r"20\d\d-[01]\d(-[0-3]\d)?")
@@ -28,7 +34,7 @@ class TestModel:
     def test_heads_are_plausible(self, model: catalog.Model) -> None:
         assert model.attention_heads % model.kv_heads == 0
         assert 64 <= model.head_size <= 256
-        assert model.hidden_size / 2 <= model.attention_heads * model.head_size <= model.hidden_size * 2.5
+        assert model.hidden_size / 2 <= model.attention_heads * model.head_size <= model.hidden_size * 2.7
 
     def test_a_latent_belongs_to_latent_attention(self, model: catalog.Model) -> None:
         assert (model.kv_latent_size > 0) == (model.attention == "mla")
@@ -60,13 +66,28 @@ PUBLISHED_PARAMETERS_BILLION = {
     "deepseek-ai/DeepSeek-R1": 671.03,
     "mistralai/Mistral-Small-24B-Instruct-2501": 23.57,
     "google/gemma-3-27b-it": 27.43,
+    "deepseek-ai/DeepSeek-V3.2": 671,
+    "zai-org/GLM-5-FP8": 744,
+    "zai-org/GLM-5.2-FP8": 743,
+    "MiniMaxAI/MiniMax-M2.5": 230,
+    "nvidia/Llama-3.1-70B-Instruct-FP8": 70.55,
+    "nvidia/Qwen3-235B-A22B-NVFP4": 235.09,
 }
-"""As the publishers' model cards and papers say; DeepSeek without its layer for multi-token prediction."""
+"""As the publishers' model cards and papers say; DeepSeek without its layer for multi-token prediction.
+GLM-5, MiniMax-M2.5 and DeepSeek-V3.2: `parameter_count` of github.com/vllm-project/recipes."""
+
+PUBLISHED_CHECKPOINT_GIB = {"openai/gpt-oss-20b": 12.8, "openai/gpt-oss-120b": 60.8}
+"""Table 1 of the gpt-oss model card (arXiv:2508.10925)."""
 
 
 @pytest.mark.parametrize(("name", "billion"), PUBLISHED_PARAMETERS_BILLION.items())
 def test_counted_parameters_are_the_published_ones(name: str, billion: float) -> None:
-    assert catalog.model(name).parameters_billion == pytest.approx(billion, rel=0.005)
+    assert catalog.model(name).parameters_billion == pytest.approx(billion, rel=0.006)
+
+
+@pytest.mark.parametrize(("name", "gib"), PUBLISHED_CHECKPOINT_GIB.items())
+def test_counted_weights_are_the_published_ones(name: str, gib: float) -> None:
+    assert catalog.model(name).weight_bytes / 1024**3 == pytest.approx(gib, abs=0.05)
 
 
 @pytest.mark.parametrize("instance", catalog.instance_types().values(), ids=lambda instance: instance.name)

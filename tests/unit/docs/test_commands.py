@@ -31,7 +31,7 @@ KINDS = {
     # These need an account, or start much: here only their arguments are checked.
     "parsed": (
         r"blueprints (synth|bootstrap|deploy|diff|charts|image-cache|upgrade|doctor|verify|prune|destroy"
-        r"|local|tune|benchmark|token|batch|signals)\b"
+        r"|local|tune|benchmark|token|batch|signals|models)\b"
     ),
     # Targets, checked to exist; the integration run or a person's hands run them.
     "make": r"make (setup|run|test|unit|lint|bench|generate|lock)\b",

@@ -52,7 +52,7 @@ def test_the_message_says_the_effect_and_what_to_do(make_blueprint: Make) -> Non
     assert messages == {
         "quantization": (
             "'quantization' changes the size of the weights, and the plan's memory estimate does not model "
-            "this; serve a repository whose weights have that type"
+            "this; set 'quantization' of the model, or serve a repository whose weights have that type"
         ),
         "dtype": (
             "got 'float32', which changes the size of weights and KV cache, and the plan's memory estimate "

@@ -21,6 +21,7 @@ from inference_blueprints.spec.types import Blueprint, Network
 GOLDEN = Path(__file__).parent / "quickstart_plan.json"
 #: Where eight devices do not share the model evenly: FP8 blocks of 128, heads.
 SIZES = {
+    "MiniMaxAI/MiniMax-M2.5": 4,
     "Qwen/Qwen3-235B-A22B-FP8": 4,
     "Qwen/Qwen3-30B-A3B-FP8": 2,
     "Qwen/Qwen3-VL-30B-A3B-Instruct-FP8": 2,

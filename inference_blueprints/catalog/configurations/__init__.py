@@ -1,0 +1,1 @@
+"""Reads a published ``config.json``: a model's layers, the size of its weights, an entry of the catalogue."""

@@ -1,0 +1,141 @@
+"""Commands about entries of models next to a blueprint: models add."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from inference_blueprints.cli.json_output import print_json
+from inference_blueprints.cli.options import Output, OutputOption
+from inference_blueprints.errors import UserError
+
+if TYPE_CHECKING:
+    from inference_blueprints.catalog import Model
+
+app = typer.Typer(help="Describe models that the catalogue does not have.", no_args_is_help=True)
+
+_EXPORTED = "hf_quant_config.json"
+_GIB = 1024**3
+
+
+def register(root: typer.Typer) -> None:
+    """Add the group `models` to the command line."""
+    root.add_typer(app, name="models")
+
+
+@app.callback()
+def models() -> None:
+    """Describe models that the catalogue does not have."""
+
+
+@app.command()
+def add(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The model's config.json.")],
+    *,
+    name: Annotated[
+        str | None,
+        typer.Option("--name", metavar="OWNER/NAME", help="Its repository. Default: as FILE names it."),
+    ] = None,
+    to: Annotated[
+        Path, typer.Option("--to", metavar="FOLDER", help="Folder `models` next to the blueprint.")
+    ] = Path("models"),
+    answer_format: Annotated[
+        str | None,
+        typer.Option(
+            "--answer-format", metavar="FORMAT", help="Format of its answers, which sets the parsers."
+        ),
+    ] = None,
+    licence: Annotated[str, typer.Option("--licence", metavar="TEXT", help="Its licence.")] = "not stated",
+    gated: Annotated[
+        bool, typer.Option("--gated", help="The Hub requires an accepted licence and a token.")
+    ] = False,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Make an entry from a model's config.json. Blueprints next to the folder can then serve the model.
+
+    ModelOpt's hf_quant_config.json is read too if it is beside FILE.
+    """
+    from inference_blueprints.catalog.configurations.config_fields import ModelConfigError
+    from inference_blueprints.spec.lock.lock_writer import write_text
+    from inference_blueprints.spec.model_files import entry_of, is_repository, read_json
+
+    configuration = read_json(file)
+    if not isinstance(configuration, dict):
+        raise UserError(f"{file}: must be a JSON object; give the model's config.json")
+    beside = file.parent / _EXPORTED
+    exported = read_json(beside) if beside.is_file() and beside != file else None
+    named = name or _own_name(configuration)
+    if not is_repository(named):
+        raise UserError(
+            f"{file}: got name {named[:80]!r}, must be a repository such as acme/Acme-7B; set --name"
+        )
+    document = {
+        "name": named,
+        "configuration": configuration,
+        "exportedQuantization": exported,
+        "answerFormat": answer_format,
+        "gated": gated,
+        "licence": licence,
+        "source": f"{file.name}, given by the user",
+    }
+    target = to / f"{named.replace('/', '--')}.json"
+    try:
+        entry = entry_of(document, target)
+    except ModelConfigError as error:
+        lines = [f"{file}: {line}" for line in str(error).splitlines()]
+        raise UserError("\n".join(lines)) from error
+    try:
+        to.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{to}: cannot be made: {error.strerror}; set --to to another folder") from error
+    write_text(target, _json(document))
+    if output is Output.JSON:
+        print_json({"file": str(target), "model": _as_dict(entry)})
+        return
+    for line in _lines(entry):
+        print(line)
+    print(f"wrote {target}; set `huggingFace: {named}` or `catalog: {named}` in a blueprint next to `{to}`")
+
+
+def _own_name(configuration: dict[str, Any]) -> str:
+    """Return the name that a configuration gives itself."""
+    name = configuration.get("_name_or_path")
+    return name if isinstance(name, str) else ""
+
+
+def _json(document: dict[str, Any]) -> str:
+    import json
+
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def _lines(entry: Model) -> list[str]:
+    """Return what was counted, to compare with the publisher's figures."""
+    active = f", {entry.active_parameters_billion:g} billion active" if entry.experts else ""
+    attention = {"gqa": f"{entry.kv_heads} KV heads", "mla": "latent attention"}[entry.attention]
+    window = f", of which {entry.window_layers} see {entry.window} tokens" if entry.window_layers else ""
+    predicted = f", and {entry.predicted_layers} for multi-token prediction" if entry.predicted_layers else ""
+    return [
+        f"{entry.name}: {entry.architecture}, {entry.parameters_billion:g} billion parameters{active}",
+        f"weights: {entry.weight_bytes / _GIB:.1f} GiB, {entry.weight_type}",
+        f"layers: {entry.layers}{window}{predicted}; {attention}",
+        f"KV cache: {entry.kv_bytes_per_token() / 1024:.1f} KiB per token in 16 bits",
+        f"context: {entry.context_length} tokens",
+    ]
+
+
+def _as_dict(entry: Model) -> dict[str, str | float | None]:
+    return {
+        "name": entry.name,
+        "architecture": entry.architecture,
+        "parametersBillion": entry.parameters_billion,
+        "activeParametersBillion": entry.active_parameters_billion,
+        "weightType": entry.weight_type,
+        "weightBytes": entry.weight_bytes,
+        "layers": entry.layers,
+        "windowLayers": entry.window_layers,
+        "kvBytesPerToken": entry.kv_bytes_per_token(),
+        "contextLength": entry.context_length,
+    }

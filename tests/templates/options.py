@@ -1,0 +1,32 @@
+"""Options of a model: type of its KV cache, quantisation while loading, speculative decoding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import strategies as st
+
+from inference_blueprints import catalog
+
+Document = dict[str, Any]
+Draw = Callable[..., Any]
+
+
+@st.composite
+def with_options(draw: Draw, section: Document, entry: str) -> Document:
+    """Return a model with some of the options that it supports."""
+    [engine] = section.get("engine", {"vllm": {}})
+    model = catalog.models()[entry]
+    possible: list[Document] = [{}, {"kvCacheType": "auto"}, {"kvCacheType": "fp8"}]
+    if engine == "vllm" and model.weight_type == "bf16" and "type" not in section["weights"]:
+        possible.append({"quantization": "fp8"})
+    if engine == "vllm" and "kvCache" not in section and all(map(_is_whole, section["deployments"])):
+        possible.append({"speculation": {"nGram": {"tokens": 2}}})
+        possible += [{"speculation": {"mtp": {}}}] if model.predicted_layers else []
+    return section | draw(st.sampled_from(possible))
+
+
+def _is_whole(deployment: Document) -> bool:
+    """Whether each worker does everything, in one stage."""
+    return deployment.get("aggregated", {"pipelineParallelSize": 2}).get("pipelineParallelSize", 1) == 1

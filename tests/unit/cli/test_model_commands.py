@@ -1,0 +1,87 @@
+"""The command models add: the entry that it writes, what it prints, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from inference_blueprints.cli import main as command_line
+from inference_blueprints.loading import load_blueprint
+from inference_blueprints.resources import root
+from tests.unit.spec.test_model_files import CONFIGURATION
+
+
+@pytest.fixture(autouse=True)
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(CONFIGURATION))
+    return path
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["blueprints", "models", "add", *arguments])
+    try:
+        command_line.main()
+    except SystemExit as ended:
+        return int(ended.code or 0)
+    return 0
+
+
+def test_an_entry_is_written_that_a_blueprint_uses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, "config.json", "--name", "acme/Acme-8B") == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "acme/Acme-8B: Qwen3ForCausalLM, 8.19 billion parameters",
+        "weights: 15.3 GiB, bf16",
+        "layers: 36; 8 KV heads",
+        "KV cache: 144.0 KiB per token in 16 bits",
+        "context: 40960 tokens",
+        "wrote models/acme--Acme-8B.json; set `huggingFace: acme/Acme-8B` or `catalog: acme/Acme-8B` in a "
+        "blueprint next to `models`",
+    ]
+    text = (root() / "blueprints" / "quickstart-g6e.yaml").read_text(encoding="utf-8")
+    (tmp_path / "my.yaml").write_text(text.replace("Qwen/Qwen3-8B", "acme/Acme-8B"))
+    assert load_blueprint("my.yaml").blueprint.spec.models[0].weights.entry is not None
+
+
+def test_a_file_may_name_its_model_and_have_an_export_beside_it(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file.write_text(json.dumps(CONFIGURATION | {"_name_or_path": "acme/Acme-8B-FP8"}))
+    file.with_name("hf_quant_config.json").write_text(json.dumps({"quantization": {"quant_algo": "FP8"}}))
+    assert run(monkeypatch, "config.json", "--to", "here/models", "--output", "json") == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["file"] == "here/models/acme--Acme-8B-FP8.json"
+    assert printed["model"]["weightType"] == "fp8"
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "message"),
+    [
+        (None, (), "config.json: got name '', must be a repository such as acme/Acme-7B; set --name"),
+        (None, ("--name", "../x"), "config.json: got name '../x', must be a repository"),
+        ("{,}", ("--name", "a/b"), "config.json:1:2: is not JSON: "),
+        ("[]", ("--name", "a/b"), "config.json: must be a JSON object; give the model's config.json"),
+        ("{}", ("--name", "a/b"), "config.json: architectures: got nothing, must be a list of one class"),
+        (None, ("--name", "a/b", "--answer-format", "morse"), "config.json: answerFormat: got 'morse'"),
+        (None, ("--name", "a/b", "--to", "config.json"), "config.json: cannot be made: "),
+    ],
+)
+def test_what_cannot_be_counted_is_refused_and_writes_nothing(
+    content: str | None,
+    arguments: tuple[str, ...],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = Path("config.json")
+    if content is not None:
+        file.write_text(content)
+    assert run(monkeypatch, "config.json", *arguments) == 1
+    assert message in capsys.readouterr().err
+    assert not Path("models").exists()
