@@ -1,4 +1,4 @@
-"""A node gets one right copy, whoever starts together, dies or lacks room; and a copy in use is never deleted."""
+"""A node gets one right copy, whoever starts together, dies or lacks room. A copy in use is never deleted."""
 
 from __future__ import annotations
 
