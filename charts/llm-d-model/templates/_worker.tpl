@@ -77,7 +77,7 @@ spec:
         {{- if .nodeCache }}
         {{- include "model-library.nodeCacheMounts" . | nindent 8 }}
         {{- end }}
-        {{- if and $.root.Values.secrets (not .nodeCache) }}
+        {{- if and $.root.Values.secrets (not (dig "weights" "" (default dict .nodeCache))) }}
         - name: secrets
           mountPath: /mnt/secrets
           readOnly: true

@@ -179,7 +179,7 @@ topologySpreadConstraints:
     - name: node-program
       mountPath: /programs/weights
       readOnly: true
-    {{- if $.root.Values.secrets }}
+    {{- if and $.root.Values.secrets .weights }}
     - name: secrets
       mountPath: /mnt/secrets
       readOnly: true
