@@ -41,7 +41,8 @@ def copies_weights(model: spec.Model) -> bool:
         The blueprint's section.
     """
     weights = model.weights
-    pinned = weights.revision is not None and re.fullmatch("[0-9a-f]{40}", weights.revision) is not None
+    # `str` raises for a hole; `re` would raise a TypeError.
+    pinned = weights.revision is not None and bool(re.fullmatch("[0-9a-f]{40}", str(weights.revision)))
     return bool(weights.hugging_face) and pinned and not streams_weights(model)
 
 
