@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from weights.hub import CheckedStream, CorruptFileError, Hub, HubError, HubFile
-from weights.node_store import Lock, NodeStore, NodeStoreError
+from weights.node_store import EntryLock, NodeStore, NodeStoreError
 from weights.s3_reader import ObjectStream, S3Error, S3Reader
 from weights.settings import Copy, NodeCacheSettings, WeightsSettingsError, read_node_cache_settings
 
@@ -31,7 +31,7 @@ _MIRROR_PERIOD_SECONDS = 10.0
 _TOUCH_PERIOD_SECONDS = 60.0
 
 
-class Source(Protocol):
+class WeightsSource(Protocol):
     """Where the files of a model come from."""
 
     def files(self) -> list[HubFile]:
@@ -79,7 +79,7 @@ class _StoppedError(Exception):
     """The copy of a file ended because that of another file failed."""
 
 
-def hold(store: NodeStore, entry: str, source: Source) -> Lock:
+def hold(store: NodeStore, entry: str, source: WeightsSource) -> EntryLock:
     """Fill an entry unless it is complete, and return a shared lock of the complete entry.
 
     Parameters
@@ -108,7 +108,7 @@ def hold(store: NodeStore, entry: str, source: Source) -> Lock:
             filling.release()
 
 
-def _fill(store: NodeStore, entry: str, source: Source) -> None:
+def _fill(store: NodeStore, entry: str, source: WeightsSource) -> None:
     """Copy the missing files of an entry, several of them in parallel."""
     begin = time.monotonic()
     files = source.files()
@@ -133,7 +133,9 @@ def _has(folder: Path, file: HubFile) -> bool:
     return path.is_file() and path.stat().st_size == file.size
 
 
-def _copy_file(store: NodeStore, entry: str, file: HubFile, source: Source, failed: threading.Event) -> None:
+def _copy_file(
+    store: NodeStore, entry: str, file: HubFile, source: WeightsSource, failed: threading.Event
+) -> None:
     """Copy one file; stop as soon as another one failed."""
     try:
         with store.new_file(entry, file) as target:
@@ -156,13 +158,13 @@ def _mib(files: Sequence[HubFile]) -> int:
     return sum(file.size for file in files) // 2**20
 
 
-def start(settings: NodeCacheSettings, environment: Mapping[str, str]) -> list[Lock]:
+def start(settings: NodeCacheSettings, environment: Mapping[str, str]) -> list[EntryLock]:
     """Fill what the worker uses, create the ready file, and return the locks to hold until the pod ends."""
     store = NodeStore(settings.folder, settings.bound_bytes)
     locks = []
     with ThreadPoolExecutor(_FILES_AT_ONCE * _PARTS_AHEAD) as executor:
         if settings.weights:
-            source: Source = Hub(settings.repository, settings.revision)
+            source: WeightsSource = Hub(settings.repository, settings.revision)
             if settings.copy:
                 source = MirroredModel(settings.copy, S3Reader(settings.copy.bucket, environment), executor)
             locks.append(hold(store, f"weights/{settings.weights}", source))

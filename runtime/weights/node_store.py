@@ -37,7 +37,7 @@ class NodeStoreError(Exception):
     """The node has no room for an entry, or the entry has a path that leaves its folder."""
 
 
-class Lock:
+class EntryLock:
     """A lock of an entry, until `release` or the end of the process."""
 
     def __init__(self, descriptor: int) -> None:
@@ -73,7 +73,7 @@ class NodeStore:
         """Return the folder of an entry such as ``weights/acme--model@<commit>``."""
         return self._root / entry
 
-    def lock(self, entry: str, *, exclusive: bool) -> Lock:
+    def lock(self, entry: str, *, exclusive: bool) -> EntryLock:
         """Lock an entry: shared to use it, exclusively to write it. Wait for other pods.
 
         Parameters
@@ -89,7 +89,7 @@ class NodeStore:
             print(f"waiting for another pod of this node that uses or fills {entry}", flush=True)
             fcntl.flock(descriptor, wanted)
         os.utime(descriptor)
-        return Lock(descriptor)
+        return EntryLock(descriptor)
 
     def is_complete(self, entry: str) -> bool:
         """Return whether an entry was completed, and each of its files still has its size."""

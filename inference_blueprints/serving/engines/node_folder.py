@@ -46,7 +46,7 @@ def kernel_environment(folders: Mapping[str, str]) -> dict[str, EnvironmentValue
     folders
         The engine's own variables, and the names of their folders.
     """
-    return {name: f"{_COMPILED}/{folder}" for name, folder in (_KERNEL_FOLDERS | dict(folders)).items()}
+    return {name: f"{_COMPILED}/{folder}" for name, folder in {**_KERNEL_FOLDERS, **folders}.items()}
 
 
 def node_cache(resolved: ResolvedWorkers, image: str) -> NodeCache | None:

@@ -107,7 +107,8 @@ def deployment_values(
         If a process reads mirrored weights and there is no weights bucket.
     """
     caches = [process.node_cache for process in deployment.processes if process.node_cache]
-    environments = [each.environment for each in (*deployment.processes, *caches)]
+    environments = [process.environment for process in deployment.processes]
+    environments += [cache.environment for cache in caches]
     awaits = any(WeightsBucket() in environment.values() for environment in environments)
     if awaits and weights_bucket is None:
         raise ValueError(f"'{deployment.release}' reads mirrored weights: it needs weights_bucket")
