@@ -42,6 +42,8 @@ class OperatingSystem:
         Whether nodes can start from a snapshot with container images.
     has_device_plugin
         Whether the image for NVIDIA GPUs contains their device plug-in.
+    shared_folder
+        Folder of a node that its pods share, on the NVMe array if there is one.
     """
 
     name: SystemName
@@ -53,3 +55,4 @@ class OperatingSystem:
     pairs_efa_with_gpus: bool
     starts_from_snapshot: bool
     has_device_plugin: bool
+    shared_folder: str

@@ -140,7 +140,7 @@ class Scene:
     @property
     def uses_hugging_face(self) -> bool:
         """Whether any weights come from the Hugging Face Hub."""
-        return any(not model.weights.is_streamed for model in self.blueprint.spec.models)
+        return any(not model.weights.in_s3 for model in self.blueprint.spec.models)
 
     @property
     def registries(self) -> tuple[str, ...]:

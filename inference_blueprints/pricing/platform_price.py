@@ -20,6 +20,8 @@ from inference_blueprints.figures import (
     SignalStorePrice,
 )
 from inference_blueprints.pricing.rates import Prices
+from inference_blueprints.serving.estimates.node_copies import reads_node_copy
+from inference_blueprints.serving.nodes.node_share import replicas_per_node
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.spec.types import Pool, Spec
 from inference_blueprints.spec.zones import platform_zones
@@ -168,18 +170,25 @@ def _network(spec: Spec, roles: Sequence[ResolvedWorkers], services: ServicePric
 
 
 def _downloads(roles: Sequence[ResolvedWorkers], services: ServicePrices) -> Iterator[CostItem]:
-    """Yield the price of the weights that workers fetch from the Hub through NAT gateways."""
-    size = sum(
-        each.shape.weight_bytes * each.workers.replicas
-        for each in roles
-        if not each.model.weights.is_streamed
-    )
+    """Yield the price of the weights that workers or nodes fetch from the Hub through NAT gateways."""
+    size = sum(each.shape.weight_bytes * _copies(each) for each in roles if not each.model.weights.in_s3)
     if size:
         yield _item(
             "NAT gateway data",
             f"weights from the Hub, {size / _GB:,.0f} GB each time all workers start; once",
             size / _GB * services.usd("nat_gateway_data"),
         )
+
+
+def _copies(workers: ResolvedWorkers) -> int:
+    """Return how often workers fetch their weights: once per worker, or once per full node if they share."""
+    pods = workers.workers.replicas * workers.nodes
+    if not reads_node_copy(workers):
+        return workers.workers.replicas
+    return -(
+        -pods
+        // min(replicas_per_node(each, workers.accelerators_per_node) for each in workers.instance_types)
+    )
 
 
 def _storage(roles: Sequence[ResolvedWorkers], services: ServicePrices) -> Iterator[CostItem]:

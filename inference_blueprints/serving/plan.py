@@ -8,8 +8,9 @@ from inference_blueprints.serving.node_systems import node_systems
 from inference_blueprints.serving.nodes.neighbours import packed
 from inference_blueprints.serving.resolved import ResolvedWorkers, catalog_name, engine_release, resolve
 from inference_blueprints.serving.stacks import STACKS
+from inference_blueprints.serving.stacks.engine_process import pinned_image
 from inference_blueprints.serving.types import DeploymentPlan, ModelPlan, ServingPlan
-from inference_blueprints.serving.weights_loading import weights_mirror
+from inference_blueprints.serving.weights_loading import STREAMING_ENGINES, weights_mirror
 from inference_blueprints.spec import types as spec
 
 
@@ -50,7 +51,9 @@ def _model_plan(blueprint: spec.Blueprint, index: int) -> ModelPlan:
         name=model.name,
         catalog_name=catalog_name(model.weights),
         deployments=deployments,
-        weights_mirror=weights_mirror(model, deployments[0]),
+        weights_mirror=weights_mirror(
+            model, deployments[0], pinned_image(blueprint.releases.engine(STREAMING_ENGINES[0]))
+        ),
         shared_kv_cache=shared_cache_plan(model, engine_release(blueprint, model).version),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from inference_blueprints.serving.types import (
@@ -14,6 +15,35 @@ from inference_blueprints.serving.types import (
 from inference_blueprints.spec import types as spec
 
 _BUCKET, _PREFIX = "WEIGHTS_BUCKET", "WEIGHTS_PREFIX"
+
+#: Engines whose images read weights from S3, by the blueprint's key. SGLang's and TensorRT-LLM's lack the
+#: streamer's S3 client (requirements of ``sglang[diffusion]``).
+STREAMING_ENGINES = ("vllm",)
+
+
+def streams_weights(model: spec.Model) -> bool:
+    """Return whether workers stream the weights from S3 into their accelerators and store none on disk.
+
+    Parameters
+    ----------
+    model
+        The blueprint's section.
+    """
+    return model.weights.in_s3 and model.engine.chosen in STREAMING_ENGINES
+
+
+def copies_weights(model: spec.Model) -> bool:
+    """Return whether the workers of a node can share a copy: the files of a commit never change.
+
+    Parameters
+    ----------
+    model
+        The blueprint's section.
+    """
+    weights = model.weights
+    # `str` raises for a hole; `re` would raise a TypeError.
+    pinned = weights.revision is not None and bool(re.fullmatch("[0-9a-f]{40}", str(weights.revision)))
+    return bool(weights.hugging_face) and pinned and not streams_weights(model)
 
 
 def streamed_address(weights: spec.Weights) -> str | None:
@@ -40,6 +70,20 @@ def weights_environment(weights: spec.Weights) -> dict[str, EnvironmentValue]:
     return _token(weights)
 
 
+def weights_source(weights: spec.Weights) -> dict[str, EnvironmentValue]:
+    """Return the variables that name the repository and its commit.
+
+    Parameters
+    ----------
+    weights
+        The blueprint's section.
+    """
+    return {
+        "WEIGHTS_REPOSITORY": weights.hugging_face or "",
+        "WEIGHTS_REVISION": weights.revision or "",
+    }
+
+
 def mirror_release(model: spec.Model) -> str | None:
     """Return the Helm release that mirrors a model; None if the model is not mirrored.
 
@@ -52,10 +96,12 @@ def mirror_release(model: spec.Model) -> str | None:
     return f"{model.name}.weights" if model.weights.mirror else None
 
 
-def weights_mirror(model: spec.Model, deployment: DeploymentPlan) -> WeightsMirrorPlan | None:
-    """Return the mirror that a model is streamed from; None if it is not mirrored.
+def weights_mirror(
+    model: spec.Model, deployment: DeploymentPlan, streaming_image: str
+) -> WeightsMirrorPlan | None:
+    """Return the mirror that a model is read from; None if it is not mirrored.
 
-    The copy job uses the engine's image: it is pinned already, and it contains boto3 and huggingface_hub for
+    The copy job uses vLLM's image: it is pinned already, and it contains boto3 and huggingface_hub for
     streaming from S3 and reading the Hub (requirements of ``ai-dynamo[vllm]``: ``vllm[runai]`` and
     transformers).
 
@@ -65,6 +111,8 @@ def weights_mirror(model: spec.Model, deployment: DeploymentPlan) -> WeightsMirr
         The blueprint's section.
     deployment
         One of its deployments.
+    streaming_image
+        vLLM's image, if the deployment runs another engine.
     """
     release = mirror_release(model)
     if release is None:
@@ -73,10 +121,9 @@ def weights_mirror(model: spec.Model, deployment: DeploymentPlan) -> WeightsMirr
     environment: Mapping[str, EnvironmentValue] = {
         **weights_environment(weights),
         **_token(weights),
-        "WEIGHTS_REPOSITORY": weights.hugging_face or "",
-        "WEIGHTS_REVISION": weights.revision or "",
+        **weights_source(weights),
     }
-    image = deployment.workers[0].image
+    image = deployment.workers[0].image if streams_weights(model) else streaming_image
     return WeightsMirrorPlan(release, image, environment, _prefix(weights))
 
 

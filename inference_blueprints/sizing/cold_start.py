@@ -9,8 +9,10 @@ from inference_blueprints.catalog import InstanceType, nat_gateways
 from inference_blueprints.catalog.image_cache import INITIALIZATION_MIB_PER_SECOND
 from inference_blueprints.catalog.volumes import image_volume_mib_per_second
 from inference_blueprints.figures import ColdStart
+from inference_blueprints.serving.estimates.node_copies import reads_node_copy
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import Process
+from inference_blueprints.serving.weights_loading import streams_weights
 from inference_blueprints.sizing.node_packing import PackedNode
 
 _BYTES_PER_MEGABIT = 125_000
@@ -23,12 +25,12 @@ def cold_start(
 ) -> ColdStart:
     """Return the minimum time of a deployment's workers on a new node.
 
-    Every worker of the node loads its own copy of the weights, all over one network and one disk. IP has one
-    network card of a node's, for the others carry EFA alone. Streamed weights touch no disk. AWS publishes
-    operations of NVMe and not bytes a second, so NVMe is not counted. An image on a snapshot is unpacked, and
-    EBS fetches it at the rate that is asked for. What comes from the internet passes one NAT gateway,
-    because a node uses that of its zone. The Hub, other nodes of the zone and what the engine does after
-    loading only add to it.
+    Weights arrive once if the workers of the node share a copy, and else once per worker, all over one
+    network and one disk. IP has one network card of a node's, for the others carry EFA alone. Streamed
+    weights touch no disk. AWS publishes operations of NVMe and not bytes a second, so NVMe is not counted. An
+    image on a snapshot is unpacked, and EBS fetches it at the rate that is asked for. What comes from the
+    internet passes one NAT gateway, because a node uses that of its zone. The Hub, other nodes of the zone
+    and what the engine does after loading only add to it.
 
     Parameters
     ----------
@@ -45,16 +47,22 @@ def cold_start(
     )
     network = kind.network_bandwidth_mbps // kind.network_cards * _BYTES_PER_MEGABIT
     disk = _disk_bytes_per_second(kind, resolved)
-    streamed = resolved.model.weights.is_streamed
-    weights = together * resolved.shape.weight_bytes
+    streamed, in_s3 = streams_weights(resolved.model), resolved.model.weights.in_s3
+    weights = (1 if reads_node_copy(resolved) else together) * resolved.shape.weight_bytes
     limits = {"network": network}
     if through_nat:
         limits["NAT gateway"] = nat_gateways.MAXIMUM_MBPS * _BYTES_PER_MEGABIT
     if disk:
         limits["EBS"] = disk
     to_disk = min(limits.values())
-    weights_rate = network if streamed else to_disk
-    limit = "network" if streamed else min(limits, key=lambda name: limits[name])
+    # The gateway endpoint of S3 bypasses the NAT gateways.
+    on_the_way = {
+        name: rate
+        for name, rate in limits.items()
+        if name == "network" or (name == "EBS" and not streamed) or not in_s3
+    }
+    limit = min(on_the_way, key=lambda name: on_the_way[name])
+    weights_rate = on_the_way[limit]
     image_bytes, image_rate = _image_bytes(process.image), to_disk
     if resolved.pool.image_snapshot_id:
         image_bytes = _image_bytes(process.image, unpacked=True)
@@ -72,7 +80,7 @@ def cold_start(
         image_from="snapshot" if resolved.pool.image_snapshot_id else "registry",
         weights_bytes=weights,
         weights_seconds=weights / weights_rate,
-        weights_from=f"from {'S3' if streamed else 'the Hub'} by {limit}",
+        weights_from=f"from {'S3' if in_s3 else 'the Hub'} by {limit}",
     )
 
 

@@ -23,8 +23,11 @@ def pod_fit(pool: str, model: str, deployment: str, process: Process, kind: Inst
     #: In the order in which ties are named: devices that are all used strand nothing.
     limits = {
         "devices": (kind.accelerator_count, devices),
-        "vCPUs": (capacity.cpu, resources.cpu),
-        "memory": (capacity.memory_mib, resources.memory_mib),
+        "vCPUs": (capacity.cpu, resources.cpu + (process.node_cache.cpu if process.node_cache else 0)),
+        "memory": (
+            capacity.memory_mib,
+            resources.memory_mib + (process.node_cache.memory_mib if process.node_cache else 0),
+        ),
         "EFA interfaces": (kind.efa_interfaces, resources.efa_interfaces),
         "pods": (PODS_PER_NODE - DAEMON_PODS, 1),
     }

@@ -1,5 +1,6 @@
-"""Copies a model from the Hugging Face Hub into an S3 bucket, once, and lets workers wait for the copy.
+"""Copies a model from the Hugging Face Hub into an S3 bucket, once, and onto each node that serves it, once.
 
-Two programs, `python3 -m weights.mirror` and `python3 -m weights.wait`, for any image that has Python 3.11,
-huggingface_hub and boto3. Their contract is environment variables; `weights.settings` names them.
+Three programs, `python3 -m weights.mirror`, `weights.wait` and `weights.node_cache`, for any image that has
+Python 3.11 and huggingface_hub. The first two also need boto3. Their contract is environment variables;
+`weights.settings` names them.
 """

@@ -1,4 +1,4 @@
-"""Environment variables of both programs.
+"""Environment variables of the programs.
 
 ============================ ======================================================= =========
 Variable                     Meaning                                                 Default
@@ -10,7 +10,14 @@ Variable                     Meaning                                            
 ``WEIGHTS_FILES_AT_ONCE``    files that are copied at the same time                  8
 ``WEIGHTS_PARTS_IN_MEMORY``  parts that wait for S3 or are being sent to it          8
 ``WEIGHTS_PART_MIB``         size of a part in MiB, at least 5                       32
+``NODE_CACHE_FOLDER``        the folder that pods of a node share (node cache only)  required
+``NODE_CACHE_GIB``           its largest size in GiB                                 required
+``NODE_CACHE_COMPILED``      name of the release's folder of compiled kernels        required
+``NODE_CACHE_WEIGHTS``       name of the folder of the weights                       no weights
+``NODE_CACHE_READY_FILE``    file that is created when the worker can start          required
 ============================ ======================================================= =========
+
+The node cache reads the copy in the bucket if ``WEIGHTS_BUCKET`` is set, and the Hub if it is not.
 
 The libraries also read their own variables: ``HF_TOKEN`` for a gated model, ``AWS_REGION`` and so on.
 """
@@ -19,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 #: Smallest part that S3 accepts (https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html).
 _LEAST_PART_MIB = 5
@@ -77,6 +85,62 @@ class MirrorSettings:
     files_at_once: int
     parts_in_memory: int
     part_bytes: int
+
+
+@dataclass(frozen=True)
+class NodeCacheSettings:
+    """What a worker uses of its node's cache.
+
+    Parameters
+    ----------
+    folder
+        The folder that the pods of the node share.
+    bound_bytes
+        Largest size of all its entries, in bytes.
+    compiled
+        Name of the release's folder of compiled kernels.
+    weights
+        Name of the folder of the weights. None if the worker reads them itself.
+    repository, revision
+        Repository on the Hub and its commit. Empty without weights.
+    copy
+        The copy in the bucket. None if the weights come from the Hub.
+    ready_file
+        File that is created when the worker can start.
+    """
+
+    folder: Path
+    bound_bytes: int
+    compiled: str
+    weights: str | None
+    repository: str
+    revision: str
+    copy: Copy | None
+    ready_file: Path
+
+
+def read_node_cache_settings(environment: Mapping[str, str]) -> NodeCacheSettings:
+    """Read all settings of the node's cache.
+
+    Raises
+    ------
+    WeightsSettingsError
+        If variables are missing or are not numbers in their range.
+    """
+    weights = environment.get("NODE_CACHE_WEIGHTS")
+    of_weights = ("WEIGHTS_REPOSITORY", "WEIGHTS_REVISION") if weights else ()
+    folder, ready, compiled = "NODE_CACHE_FOLDER", "NODE_CACHE_READY_FILE", "NODE_CACHE_COMPILED"
+    _require(environment, folder, ready, compiled, "NODE_CACHE_GIB", *of_weights)
+    return NodeCacheSettings(
+        folder=Path(environment[folder]),
+        bound_bytes=_number(environment, "NODE_CACHE_GIB", default=0, least=1) * 2**30,
+        compiled=environment[compiled],
+        weights=weights,
+        repository=environment.get("WEIGHTS_REPOSITORY", ""),
+        revision=environment.get("WEIGHTS_REVISION", ""),
+        copy=read_copy(environment) if environment.get("WEIGHTS_BUCKET") else None,
+        ready_file=Path(environment[ready]),
+    )
 
 
 def read_copy(environment: Mapping[str, str]) -> Copy:

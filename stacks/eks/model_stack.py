@@ -90,7 +90,7 @@ class ModelStack(cdk.Stack):
                 self._mirror(access.cluster_name, cluster, plan.weights_mirror, weights, variables)
             )
         cache = self._kv_cache(plan, encryption_key)
-        if weights.is_streamed or weights.token_secret_arn or cache:
+        if weights.in_s3 or weights.token_secret_arn or cache:
             earlier.append(self._identity(access.cluster_name, plan, weights, variables, cache))
         if cache:
             variables["kv_cache_bucket"] = cache.bucket_name

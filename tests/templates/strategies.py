@@ -275,7 +275,9 @@ def _pools(
                 ),
                 max_size=1,
             ),
-            disk=st.fixed_dictionaries({"sizeGib": st.integers(300, 16384)}),
+            disk=st.fixed_dictionaries(
+                {"sizeGib": st.integers(300, 16384)}, optional={"nodeCacheGib": st.just(0)}
+            ),
             **efa,
         )
     )
@@ -384,6 +386,7 @@ def _weights(draw: Draw, entry: str, region: str) -> Document:
             [
                 {"huggingFace": entry},
                 {"huggingFace": entry, "revision": "main"},
+                {"huggingFace": entry, "revision": _COMMIT},
                 {"huggingFace": entry, "revision": _COMMIT, "mirror": {}},
             ]
         )

@@ -27,8 +27,11 @@ spec:
     fsGroup: 1000
     seccompProfile: {type: RuntimeDefault}
   {{- $sidecars := ternary list .sidecars (or $.follows (not .sidecars)) }}
-  {{- if or .awaitsWeights $sidecars }}
+  {{- if or .awaitsWeights .nodeCache $sidecars }}
   initContainers:
+    {{- if .nodeCache }}
+    {{- include "model-library.nodeCache" $ | nindent 4 }}
+    {{- end }}
     {{- if .awaitsWeights }}
     # Ends when the bucket contains the complete model.
     - name: weights
@@ -71,7 +74,10 @@ spec:
           mountPath: /cache
         - name: shared-memory
           mountPath: /dev/shm
-        {{- if $.root.Values.secrets }}
+        {{- if .nodeCache }}
+        {{- include "model-library.nodeCacheMounts" . | nindent 8 }}
+        {{- end }}
+        {{- if and $.root.Values.secrets (not (dig "weights" "" (default dict .nodeCache))) }}
         - name: secrets
           mountPath: /mnt/secrets
           readOnly: true
@@ -86,6 +92,9 @@ spec:
       emptyDir:
         medium: Memory
         sizeLimit: {{ printf "%dMi" (int .resources.sharedMemoryMib) | quote }}
+    {{- if .nodeCache }}
+    {{- include "model-library.nodeCacheVolumes" $ | nindent 4 }}
+    {{- end }}
     {{- with .awaitsWeights }}
     - name: weights
       configMap:

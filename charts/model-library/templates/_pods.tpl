@@ -97,8 +97,14 @@ topologySpreadConstraints:
   value: /cache
 - name: HF_HOME
   value: /cache/huggingface
-{{- range .process.environment }}
-- name: {{ .name }}
+{{- include "model-library.variables" (dict "root" .root "variables" .process.environment) | nindent 0 }}
+{{- end }}
+
+{{/* Variables from the plan. Takes a dict of `root` and `variables`. */}}
+{{- define "model-library.variables" -}}
+{{- range $index, $_ := .variables }}
+{{- if $index }}
+{{ end }}- name: {{ .name }}
   {{- if hasKey . "value" }}
   value: {{ .value | quote }}
   {{- else if hasKey . "secret" }}
@@ -114,6 +120,123 @@ topologySpreadConstraints:
   valueFrom:
     fieldRef:
       fieldPath: status.podIP
+  {{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Containers that prepare, fill and hold the node's cache. Takes a dict of `root` and `process`. */}}
+{{- define "model-library.nodeCache" -}}
+{{- with .process.nodeCache -}}
+# kubelet creates the folder for root. This makes it writable for the group of the pods, without any capability.
+- name: node-folder
+  image: {{ $.process.image | quote }}
+  command: [chmod, "0770", /node]
+  resources:
+    requests: {cpu: 10m, memory: 16Mi}
+    limits: {memory: 64Mi}
+  securityContext:
+    runAsNonRoot: false
+    runAsUser: 0
+    allowPrivilegeEscalation: false
+    readOnlyRootFilesystem: true
+    capabilities:
+      drop: [ALL]
+  volumeMounts:
+    - name: node
+      mountPath: /node
+# The first pod of a node fills the copy, others wait. While it runs, no other pod deletes what this pod uses.
+- name: node-cache
+  image: {{ $.process.image | quote }}
+  restartPolicy: Always
+  command: [python3, -m, weights.node_cache]
+  env:
+    - name: PYTHONPATH
+      value: /programs
+    - name: PYTHONUNBUFFERED
+      value: "1"
+    - name: HF_HOME
+      value: /tmp/huggingface
+    {{- include "model-library.variables" (dict "root" $.root "variables" .environment) | nindent 4 }}
+  startupProbe:
+    exec:
+      command: [test, -e, /tmp/ready]
+    periodSeconds: 5
+    failureThreshold: {{ div (int .fillSeconds) 5 }}
+  resources:
+    requests:
+      cpu: {{ .cpu | quote }}
+      memory: {{ printf "%dMi" (int .memoryMib) | quote }}
+      ephemeral-storage: 64Mi
+    limits:
+      memory: {{ printf "%dMi" (int .memoryMib) | quote }}
+  securityContext:
+    allowPrivilegeEscalation: false
+    capabilities:
+      drop: [ALL]
+  volumeMounts:
+    - name: node
+      mountPath: /node
+    - name: node-program
+      mountPath: /programs/weights
+      readOnly: true
+    {{- if and $.root.Values.secrets .weights }}
+    - name: secrets
+      mountPath: /mnt/secrets
+      readOnly: true
+    {{- end }}
+{{- end }}
+{{- end }}
+
+{{/* What the worker sees of the node's cache: its own weights, read-only, and its release's kernels. Takes a process. */}}
+{{- define "model-library.nodeCacheMounts" -}}
+{{- with .nodeCache -}}
+{{- if .weights -}}
+- name: node
+  mountPath: {{ .weightsPath }}
+  subPath: {{ printf "weights/%s" .weights | quote }}
+  readOnly: true
+{{ end -}}
+- name: node
+  mountPath: {{ .compiledPath }}
+  subPath: {{ printf "compiled/%s" .compiled | quote }}
+{{- end }}
+{{- end }}
+
+{{/* Volumes of the node's cache. Takes a dict of `root` and `process`. */}}
+{{- define "model-library.nodeCacheVolumes" -}}
+{{- with .process.nodeCache -}}
+# On the node's disk, for all its pods. It stays when the pod ends.
+- name: node
+  hostPath:
+    path: {{ .hostFolder }}
+    type: DirectoryOrCreate
+- name: node-program
+  configMap:
+    name: {{ include "model-library.program" $.root }}
+{{- end }}
+{{- end }}
+
+{{/* Name of the ConfigMap with the program that fills the node's cache. Takes the root context. */}}
+{{- define "model-library.program" -}}
+{{ .Release.Name }}-node-cache
+{{- end }}
+
+{{/* The program that fills the node's cache, if a process uses one. Takes the root context. */}}
+{{- define "model-library.programConfigMap" -}}
+{{- if .Values.program }}
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: {{ include "model-library.program" . }}
+  labels:
+    app.kubernetes.io/name: {{ .Chart.Name }}
+    app.kubernetes.io/instance: {{ .Release.Name }}
+    app.kubernetes.io/managed-by: {{ .Release.Service }}
+    helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+data:
+  {{- range $name, $text := .Values.program }}
+  {{ $name }}: |
+    {{- $text | nindent 4 }}
   {{- end }}
 {{- end }}
 {{- end }}

@@ -8,6 +8,7 @@ from pydantic.alias_generators import to_camel
 
 from inference_blueprints.errors import Finding
 from inference_blueprints.serving.engines import ENGINES
+from inference_blueprints.serving.weights_loading import STREAMING_ENGINES, streams_weights
 from inference_blueprints.spec import types as spec
 
 
@@ -25,14 +26,12 @@ def engine_findings(model: spec.Model, model_path: tuple[str | int, ...]) -> Ite
         An error for each unsupported feature.
     """
     engine = model.engine.chosen
-    if model.weights.is_streamed and not ENGINES[engine].streams_weights:
-        place = "s3" if model.weights.s3 else "mirror"
-        streaming = " or ".join(name for name, each in ENGINES.items() if each.streams_weights)
+    if model.weights.s3 and not streams_weights(model):
         message = (
-            f"the image of {engine} cannot stream weights from S3; set weights.huggingFace without a mirror, "
-            f"or the engine {streaming}"
+            f"the image of {engine} cannot stream weights from S3; set weights.huggingFace, with 'mirror' to "
+            f"copy it to S3, or the engine {' or '.join(STREAMING_ENGINES)}"
         )
-        yield Finding((*model_path, "weights", place), message)
+        yield Finding((*model_path, "weights", "s3"), message)
     for tier in _tiers(model):
         if tier not in ENGINES[engine].kv_cache_tiers:
             keeping = " or ".join(name for name, each in ENGINES.items() if tier in each.kv_cache_tiers)

@@ -10,6 +10,7 @@ from inference_blueprints.serving.engines.lmcache import uses_lmcache
 from inference_blueprints.serving.engines.worker_sizing import engine_of
 from inference_blueprints.serving.estimates.host_cache import host_cache_mib
 from inference_blueprints.serving.estimates.memory_estimate import MemoryEstimate
+from inference_blueprints.serving.estimates.node_copies import SIDECAR_MEMORY_MIB, uses_node_cache
 from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.nodes.node_share import node_share
 from inference_blueprints.serving.resolved import ResolvedWorkers
@@ -72,6 +73,7 @@ def _untold(resolved: ResolvedWorkers) -> str:
 def _does_not_fit(resolved: ResolvedWorkers, memory: MemoryEstimate) -> str | None:
     """Report that a worker's share of the node's memory is too small."""
     share = node_share(resolved.instance_types, resolved.tensor_parallel_size).memory_mib
+    share -= SIDECAR_MEMORY_MIB if uses_node_cache(resolved) else 0
     engine = _engine_mib(resolved, memory)
     if host_cache_mib(resolved) + engine <= share:
         return None

@@ -9,7 +9,9 @@ from types import MappingProxyType
 
 from inference_blueprints.catalog import Accelerator
 from inference_blueprints.serving.command_line import Argument
+from inference_blueprints.serving.engines.node_folder import kernel_environment
 from inference_blueprints.serving.estimates.memory_estimate import MemoryEstimate
+from inference_blueprints.serving.estimates.node_copies import reads_node_copy, uses_node_cache
 from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers, WorkerRole
 from inference_blueprints.serving.types import EnvironmentValue
@@ -113,8 +115,9 @@ class ServingEngine(ABC):
     #: Names of the arguments whose value the engine divides among the data parallel ranks of a worker.
     totals_over_ranks: frozenset[str] = frozenset()
 
-    #: Whether the engine's image reads weights from S3.
-    streams_weights: bool = False
+    #: Variables with the folders of kernels that the engine compiles, by the name of the folder, in addition
+    #: to those of CUDA, PyTorch, Triton and FlashInfer.
+    kernel_folders: Mapping[str, str] = MappingProxyType({})
 
     #: Whether a decode device may receive its KV heads from several prefill devices.
     gathers_heads: bool = False
@@ -179,8 +182,12 @@ class ServingEngine(ABC):
         raise NotImplementedError(f"{type(self).__name__} supports no {speculation.chosen}")
 
     def environment(self, resolved: ResolvedWorkers) -> Mapping[str, EnvironmentValue]:
-        """Return the environment variables that the engine itself needs: by default those of the weights."""
-        return weights_environment(resolved.model.weights)
+        """Return the environment variables that the engine itself needs: by default those of its files."""
+        folders = kernel_environment(self.kernel_folders) if uses_node_cache(resolved) else {}
+        return {
+            **({} if reads_node_copy(resolved) else weights_environment(resolved.model.weights)),
+            **folders,
+        }
 
     def memory_share(self, memory: MemoryEstimate, device_bytes: int) -> float:
         """Return the memory share to pass to the engine; by default, its part of the whole device.

@@ -13,6 +13,7 @@ from inference_blueprints.catalog import Accelerator
 from inference_blueprints.serving.command_line import Argument
 from inference_blueprints.serving.engines.kv_events import KV_EVENTS
 from inference_blueprints.serving.engines.kv_transfer import NIXL_TELEMETRY, kv_transfer
+from inference_blueprints.serving.engines.node_folder import model_location
 from inference_blueprints.serving.engines.owned_arguments import (
     DATA,
     DISCOVERY,
@@ -31,6 +32,7 @@ from inference_blueprints.serving.engines.serving_engine import ArgumentNames, S
 from inference_blueprints.serving.estimates.host_cache import host_cache_mib
 from inference_blueprints.serving.estimates.image_inputs import allowed_domains, image_pixels, splits_by_image
 from inference_blueprints.serving.estimates.memory_estimate import MemoryEstimate
+from inference_blueprints.serving.estimates.node_copies import reads_node_copy
 from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers, WorkerRole
 from inference_blueprints.serving.types import EnvironmentValue
@@ -115,8 +117,8 @@ class Sglang(ServingEngine):
     )
     # Dynamo's router and SGLang both hash pages of this size; attention on Blackwell accepts no larger ones.
     block_size = 64
-    # It cannot stream weights: its image lacks the streamer's S3 client (requirements of
-    # ``sglang[diffusion]``).
+    # ``python/sglang/srt/environ.py``.
+    kernel_folders = MappingProxyType({"SGLANG_CACHE_DIR": "sglang", "SGLANG_DG_CACHE_DIR": "deep-gemm"})
     # Each prefill device writes its part of the heads (``compute_head_slice_params`` in its NIXL connection).
     gathers_heads = True
     kv_cache_tiers = frozenset({"hostMemoryGib"})
@@ -165,9 +167,9 @@ class Sglang(ServingEngine):
 
     def planned_arguments(self, resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, Argument]:
         weights = resolved.model.weights
-        planned: dict[str, Argument] = {"model-path": weights.hugging_face or ""}
+        planned: dict[str, Argument] = {"model-path": model_location(resolved)}
         planned["served-model-name"] = resolved.model.name
-        if weights.revision:
+        if weights.revision and not reads_node_copy(resolved):
             planned["revision"] = weights.revision
         planned |= {
             **_parallelism(resolved),

@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from inference_blueprints.catalog import Accelerator
 from inference_blueprints.serving.engines.kv_transfer import kv_transfer
+from inference_blueprints.serving.engines.node_folder import model_location
 from inference_blueprints.serving.engines.owned_arguments import (
     DATA,
     DISCOVERY,
@@ -26,6 +27,7 @@ from inference_blueprints.serving.engines.owned_arguments import (
 )
 from inference_blueprints.serving.engines.serving_engine import ArgumentNames, ServingEngine, TransferCounters
 from inference_blueprints.serving.estimates.memory_estimate import MemoryEstimate
+from inference_blueprints.serving.estimates.node_copies import reads_node_copy
 from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers, WorkerRole
 from inference_blueprints.serving.types import EnvironmentValue
@@ -87,6 +89,8 @@ class TensorRtLlm(ServingEngine):
             "allowed-local-media-path": FILES,
         }
     )
+    # ``Compiler::getDefaultUserDir`` in ``cpp/tensorrt_llm/deep_gemm/compiler.cuh``.
+    kernel_folders = MappingProxyType({"TRTLLM_DG_CACHE_DIR": "deep-gemm"})
     # Its own and Dynamo's default; attention on Blackwell accepts 32 and 64.
     block_size = 32
     # A device joins the parts that it receives from several (``CacheFormatter`` in
@@ -113,9 +117,9 @@ class TensorRtLlm(ServingEngine):
 
     def planned_arguments(self, resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, ArgumentValue]:
         weights = resolved.model.weights
-        planned: dict[str, ArgumentValue] = {"model": weights.hugging_face or ""}
+        planned: dict[str, ArgumentValue] = {"model": model_location(resolved)}
         planned["served-model-name"] = resolved.model.name
-        if weights.revision:
+        if weights.revision and not reads_node_copy(resolved):
             planned |= {"revision": weights.revision, "trtllm.revision": weights.revision}
         planned |= {
             **_parallelism(resolved),

@@ -14,6 +14,7 @@ from inference_blueprints.serving.command_line import Argument
 from inference_blueprints.serving.engines import lmcache
 from inference_blueprints.serving.engines.kv_events import KV_EVENTS
 from inference_blueprints.serving.engines.kv_transfer import kv_transfer
+from inference_blueprints.serving.engines.node_folder import model_location
 from inference_blueprints.serving.engines.owned_arguments import (
     DATA,
     DISCOVERY,
@@ -34,6 +35,7 @@ from inference_blueprints.serving.engines.serving_engine import ArgumentNames, S
 from inference_blueprints.serving.engines.vllm_connectors import connectors
 from inference_blueprints.serving.estimates.host_cache import host_cache_mib
 from inference_blueprints.serving.estimates.image_inputs import allowed_domains, image_pixels, splits_by_image
+from inference_blueprints.serving.estimates.node_copies import reads_node_copy
 from inference_blueprints.serving.estimates.shared_cache import shared_cache_environment
 from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers
@@ -119,7 +121,8 @@ class Vllm(ServingEngine):
     )
     # Dynamo's router and vLLM both hash blocks of this size; FlashMLA accepts no other.
     block_size = 64
-    streams_weights = True
+    # Also holds PyTorch's compiled graphs and DeepGEMM's kernels (``vllm/envs.py``).
+    kernel_folders = MappingProxyType({"VLLM_CACHE_ROOT": "vllm"})
     # It does not gather heads: its connector reads whole heads from one device (vLLM documentation,
     # "NixlConnector Usage": decode TP must be a multiple of prefill TP). No role has stages: they need the
     # connector's push mode, which no router here supports (``kv_connector/v1/nixl/base_worker.py``).
@@ -156,9 +159,9 @@ class Vllm(ServingEngine):
     def planned_arguments(self, resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, Argument]:
         weights = resolved.model.weights
         streamed = streamed_address(weights)
-        planned: dict[str, Argument] = {"model": streamed or weights.hugging_face or ""}
+        planned: dict[str, Argument] = {"model": streamed or model_location(resolved)}
         planned["served-model-name"] = resolved.model.name
-        if weights.revision and not streamed:
+        if weights.revision and not streamed and not reads_node_copy(resolved):
             planned["revision"] = weights.revision
         if streamed:
             planned["load-format"] = "runai_streamer"

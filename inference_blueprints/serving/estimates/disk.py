@@ -11,23 +11,25 @@ from collections.abc import Iterator
 from inference_blueprints.catalog import InstanceType
 from inference_blueprints.errors import Finding
 from inference_blueprints.serving.estimates.host_cache import host_cache_mib
+from inference_blueprints.serving.estimates.node_copies import (
+    IMAGES_MIB,
+    KEPT_FREE,
+    node_cache_findings,
+    node_cache_gib,
+    nvme_mib,
+    own_disk_mib,
+    uses_node_cache,
+)
 from inference_blueprints.serving.nodes.node_share import replicas_per_node
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.spec.types import NvmeKvCache
 
 _MIB_PER_GIB = 1024
-_BYTES_PER_GB, _BYTES_PER_MIB = 10**9, 2**20
-# The unpacked runtime image, and the operating system.
-_IMAGES_MIB = 40 * _MIB_PER_GIB
-# Compiled kernels, and the downloader's own cache of chunks.
-_CACHE_MIB = 20 * _MIB_PER_GIB
-# kubelet needs a tenth, and the file system up to a fiftieth.
-_KEPT_FREE = 0.12
 
 
 def worker_disk_mib(resolved: ResolvedWorkers) -> int:
     """Return the disk that a worker needs in addition to its image, in MiB."""
-    return _own_disk_mib(resolved) + nvme_cache_mib(resolved)
+    return own_disk_mib(resolved) + nvme_cache_mib(resolved)
 
 
 def nvme_cache_mib(resolved: ResolvedWorkers) -> int:
@@ -50,6 +52,7 @@ def disk_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
     Finding
         An error if it does not.
     """
+    yield from node_cache_findings(resolved)
     found = _too_small(resolved)
     if found:
         yield Finding((*resolved.path, "pool"), found)
@@ -63,17 +66,11 @@ def _section(resolved: ResolvedWorkers) -> NvmeKvCache | None:
     return cache.nvme if cache and resolved.role != "decode" else None
 
 
-def _own_disk_mib(resolved: ResolvedWorkers) -> int:
-    """Return the disk for everything but KV cache: caches, and weights unless they are streamed."""
-    weights_mib = 0 if resolved.model.weights.is_streamed else resolved.shape.weight_bytes // _BYTES_PER_MIB
-    return _CACHE_MIB + weights_mib
-
-
-def _nvme_mib(resolved: ResolvedWorkers, instance_type: InstanceType) -> int:
-    """Return the NVMe of a node in MiB; 0 if its pods' files lie on EBS."""
-    if resolved.pool.image_snapshot_id:
-        return 0
-    return (instance_type.local_nvme_gb or 0) * _BYTES_PER_GB // _BYTES_PER_MIB
+def _node_cache_mib(resolved: ResolvedWorkers) -> int:
+    """Return the largest size of the cache that the workers of a node share, in MiB."""
+    return (
+        node_cache_gib(resolved.blueprint, resolved.pool) * _MIB_PER_GIB if uses_node_cache(resolved) else 0
+    )
 
 
 def _replicas(resolved: ResolvedWorkers, instance_type: InstanceType) -> int:
@@ -85,8 +82,8 @@ def _too_small(resolved: ResolvedWorkers) -> str | None:
     """Report the type on which images and the workers' files other than KV cache do not fit."""
     for instance_type in resolved.instance_types:
         replicas = min(_replicas(resolved, instance_type), resolved.workers.replicas)
-        needed = _IMAGES_MIB + replicas * _own_disk_mib(resolved)
-        nvme = _nvme_mib(resolved, instance_type)
+        needed = IMAGES_MIB + _node_cache_mib(resolved) + replicas * own_disk_mib(resolved)
+        nvme = nvme_mib(resolved, instance_type)
         available = nvme or resolved.pool.disk.size_gib * _MIB_PER_GIB
         if needed > available:
             gib = -(-needed // _MIB_PER_GIB)
@@ -102,10 +99,11 @@ def _too_small(resolved: ResolvedWorkers) -> str | None:
 def _most_nvme_cache_mib(resolved: ResolvedWorkers) -> int:
     """Return the largest KV cache on NVMe, in MiB, that fits a worker's share on every type of its pool."""
     room = min(
-        (int(_nvme_mib(resolved, each) * (1 - _KEPT_FREE)) - _IMAGES_MIB) // _replicas(resolved, each)
+        (int(nvme_mib(resolved, each) * (1 - KEPT_FREE)) - IMAGES_MIB - _node_cache_mib(resolved))
+        // _replicas(resolved, each)
         for each in resolved.instance_types
     )
-    return max(0, room - _own_disk_mib(resolved)) // _MIB_PER_GIB * _MIB_PER_GIB
+    return max(0, room - own_disk_mib(resolved)) // _MIB_PER_GIB * _MIB_PER_GIB
 
 
 def _nvme_findings(resolved: ResolvedWorkers, section: NvmeKvCache) -> Iterator[Finding]:
@@ -113,7 +111,7 @@ def _nvme_findings(resolved: ResolvedWorkers, section: NvmeKvCache) -> Iterator[
     path = (*resolved.model_path, "kvCache", "nvme", *(("gib",) if section.gib else ()))
     most, cache = _most_nvme_cache_mib(resolved) // _MIB_PER_GIB, nvme_cache_mib(resolved) // _MIB_PER_GIB
     memory = host_cache_mib(resolved) // _MIB_PER_GIB
-    without = [each.name for each in resolved.instance_types if not _nvme_mib(resolved, each)]
+    without = [each.name for each in resolved.instance_types if not nvme_mib(resolved, each)]
     if without:
         snapshot = resolved.pool.image_snapshot_id
         why = "with an image snapshot, files of pods are on EBS" if snapshot else "it has no NVMe disk"

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from inference_blueprints.catalog.placement import SYSTEM_ARCHITECTURE
 from inference_blueprints.serving.command_line import Argument, command_line
 from inference_blueprints.serving.engines.kv_transfer import telemetry_ports
+from inference_blueprints.serving.engines.node_folder import node_cache
 from inference_blueprints.serving.engines.worker_sizing import engine_of, worker_sizing
 from inference_blueprints.serving.estimates.frontend_size import frontend_size
 from inference_blueprints.serving.estimates.request_estimates import longest_stream_seconds
@@ -41,7 +42,7 @@ from inference_blueprints.serving.types import (
     Process,
     Rollout,
 )
-from inference_blueprints.serving.weights_loading import mirror_release
+from inference_blueprints.serving.weights_loading import mirror_release, streams_weights
 from inference_blueprints.spec.types import ArgumentValue, Frontend, KvAwareRouting
 
 _FRONTEND_REPOSITORY = "nvcr.io/nvidia/ai-dynamo/dynamo-frontend"
@@ -162,7 +163,8 @@ class Dynamo(ServingStack):
             termination_grace_seconds=_UNREGISTERED_SECONDS + stream + EXIT_SECONDS,
             engine=engine_settings(resolved, sizing),
             capabilities=capabilities(resolved),
-            awaits_weights=mirror_release(resolved.model),
+            awaits_weights=mirror_release(resolved.model) if streams_weights(resolved.model) else None,
+            node_cache=node_cache(resolved, engine_image(resolved)),
             tolerations=tolerations(resolved),
             nodes=resolved.nodes,
         )

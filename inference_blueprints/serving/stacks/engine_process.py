@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from inference_blueprints.catalog import Engine
 from inference_blueprints.serving.engines.kv_transfer import kv_transfer
 from inference_blueprints.serving.estimates.disk import worker_disk_mib
 from inference_blueprints.serving.estimates.host_cache import shared_memory_mib
+from inference_blueprints.serving.estimates.node_copies import (
+    SIDECAR_CPU,
+    SIDECAR_MEMORY_MIB,
+    uses_node_cache,
+)
 from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.nodes.node_share import efa_interfaces, node_share
 from inference_blueprints.serving.resolved import ResolvedWorkers, WorkerRole
@@ -69,8 +75,13 @@ def engine_image(resolved: ResolvedWorkers) -> str:
     if efa_interfaces(resolved):
         # This image is not the one that the catalogue's digest identifies.
         return f"{resolved.engine.image}:{resolved.engine.version}{_EFA_VARIANT}"
-    tagged = f"{resolved.engine.image}:{resolved.engine.version}"
-    return f"{tagged}@{resolved.engine.digest}" if resolved.engine.digest else tagged
+    return pinned_image(resolved.engine)
+
+
+def pinned_image(engine: Engine) -> str:
+    """Return an engine's image by tag, and by digest if one is known."""
+    tagged = f"{engine.image}:{engine.version}"
+    return f"{tagged}@{engine.digest}" if engine.digest else tagged
 
 
 def engine_settings(resolved: ResolvedWorkers, sizing: Sizing) -> EngineSettings:
@@ -98,10 +109,13 @@ def engine_settings(resolved: ResolvedWorkers, sizing: Sizing) -> EngineSettings
 def worker_resources(resolved: ResolvedWorkers) -> Resources:
     """Return a worker's share of its node, or of each of its nodes."""
     share = node_share(resolved.instance_types, resolved.accelerators_per_node)
+    cpu, memory_mib = share.cpu, share.memory_mib
+    if uses_node_cache(resolved):
+        cpu, memory_mib = max(1, cpu - SIDECAR_CPU), memory_mib - SIDECAR_MEMORY_MIB
     return Resources(
-        cpu=share.cpu,
-        memory_mib=share.memory_mib,
-        shared_memory_mib=shared_memory_mib(resolved, share.memory_mib),
+        cpu=cpu,
+        memory_mib=memory_mib,
+        shared_memory_mib=shared_memory_mib(resolved, memory_mib),
         ephemeral_storage_mib=worker_disk_mib(resolved),
         accelerators=Accelerators(resolved.accelerator.resource_name, resolved.accelerators_per_node),
         efa_interfaces=efa_interfaces(resolved),

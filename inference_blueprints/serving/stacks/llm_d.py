@@ -17,6 +17,7 @@ from inference_blueprints.catalog.catalogue import shipped
 from inference_blueprints.catalog.placement import SYSTEM_ARCHITECTURE
 from inference_blueprints.serving.command_line import Argument, command_line
 from inference_blueprints.serving.engines.kv_transfer import kv_transfer
+from inference_blueprints.serving.engines.node_folder import node_cache
 from inference_blueprints.serving.engines.owned_arguments import MEDIA
 from inference_blueprints.serving.engines.vllm_connectors import RECOMPUTE
 from inference_blueprints.serving.engines.worker_sizing import engine_of, worker_sizing
@@ -51,7 +52,7 @@ from inference_blueprints.serving.types import (
     Rollout,
     Sidecar,
 )
-from inference_blueprints.serving.weights_loading import mirror_release
+from inference_blueprints.serving.weights_loading import mirror_release, streams_weights
 from inference_blueprints.spec.types import LlmDStack, PrefixScorer
 
 _HTTP = Port("http", 8000)
@@ -188,7 +189,8 @@ class LlmD(ServingStack):
             termination_grace_seconds=_UNLISTED_SECONDS + stream + EXIT_SECONDS,
             engine=engine_settings(resolved, sizing),
             capabilities=capabilities(resolved),
-            awaits_weights=mirror_release(resolved.model),
+            awaits_weights=mirror_release(resolved.model) if streams_weights(resolved.model) else None,
+            node_cache=node_cache(resolved, engine_image(resolved)),
             tolerations=tolerations(resolved),
             sidecars=sidecars,
             nodes=resolved.nodes,

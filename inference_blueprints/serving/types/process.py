@@ -234,6 +234,53 @@ class Sidecar:
     health_port: Name | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class NodeCacheBase:
+    """The folder of a node in which workers share weights and compiled kernels, as every target renders it.
+
+    Parameters
+    ----------
+    host_folder
+        The folder on the node.
+    compiled
+        Name of the folder of the release's compiled kernels.
+    compiled_path
+        Path at which the worker finds that folder.
+    cpu
+        vCPUs that the program requests that fills and holds the copy.
+    memory_mib
+        Memory that it requests, which is also its limit, in MiB.
+    fill_seconds
+        Longest time for one attempt to fill the copy.
+    weights
+        Name of the folder of the weights. None for workers that read them from elsewhere.
+    weights_path
+        Path at which the worker finds that folder, read-only.
+    """
+
+    host_folder: Annotated[str, Field(pattern="^/")]
+    compiled: NonEmpty
+    compiled_path: Annotated[str, Field(pattern="^/")]
+    cpu: Positive
+    memory_mib: Positive
+    fill_seconds: Positive
+    weights: NonEmpty | None = None
+    weights_path: Annotated[str, Field(pattern="^/")] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeCache(NodeCacheBase):
+    """The node's cache of a worker.
+
+    Parameters
+    ----------
+    environment
+        Source, bound and names, in the variables that ``runtime/weights`` reads.
+    """
+
+    environment: Mapping[str, EnvironmentValue]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessBase:
     """The part of a process that every target renders unchanged.
@@ -325,11 +372,14 @@ class Process(ProcessBase):
     neighbours
         Workers that it is placed beside, so that the pool's nodes hold all workers. Empty if it is spread
         instead.
+    node_cache
+        The folder of the node that it shares with other workers. None without one.
     """
 
     environment: Mapping[str, EnvironmentValue]
     engine: EngineSettings | None = None
     neighbours: tuple[Neighbour, ...] = ()
+    node_cache: NodeCache | None = None
 
     @property
     def is_worker(self) -> bool:

@@ -199,6 +199,7 @@ class ServingPlan:
                 yield model.weights_mirror.environment
             for deployment in model.deployments:
                 yield from (process.environment for process in deployment.processes)
+                yield from (each.node_cache.environment for each in deployment.workers if each.node_cache)
 
     @property
     def spanning_stacks(self) -> frozenset[str]:

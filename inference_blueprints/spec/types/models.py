@@ -34,7 +34,7 @@ PrefixScorer = Literal["approximate", "precise"]
 
 
 class Mirror(Section):
-    """Copy the model once into the platform's bucket. Workers stream it from there."""
+    """Copy the model once into the platform's bucket. Workers read it from there."""
 
 
 class Weights(Section):
@@ -47,7 +47,8 @@ class Weights(Section):
     token_secret_arn: SecretArn | None = None
     """ARN of the Secrets Manager secret with the Hub token, for a gated model."""
     mirror: Mirror | None = None
-    """Copy the repository once into the platform's bucket and stream it. Requires a commit as `revision`."""
+    """Copy the repository once into the platform's bucket. vLLM streams it from there; other engines read the
+    node's copy of it. Requires a commit as `revision`."""
     s3: S3Prefix | None = None
     """S3 prefix with the model's files, which are streamed into the GPUs. Requires `catalog`."""
     catalog: str | None = None
@@ -83,8 +84,8 @@ class Weights(Section):
         return copy
 
     @property
-    def is_streamed(self) -> bool:
-        """Whether workers stream the weights from S3 and store none on disk."""
+    def in_s3(self) -> bool:
+        """Whether workers read the weights from S3."""
         return self.s3 is not None or self.mirror is not None
 
 

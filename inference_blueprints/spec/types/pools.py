@@ -78,6 +78,9 @@ class Disk(Section):
 
     size_gib: int = Field(default=200, ge=50, le=16384)
     """Size in GiB."""
+    node_cache_gib: int | None = Field(default=None, ge=0, le=131_072)
+    """Largest size of the folder in which the workers of a node share weights and compiled kernels, in GiB. 0
+    switches it off. Without it, workers with a commit as `revision` share a copy if it fits."""
 
 
 class SociParallelPull(Section):

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Any
 
 from pydantic import Field
 
+from inference_blueprints import resources
 from inference_blueprints.catalog.placement import ACCELERATORS_LABEL, POOL_LABEL
 from inference_blueprints.serving.types import (
     DeploymentPlan,
     EndpointPicker,
     Neighbour,
+    NodeCache,
+    NodeCacheBase,
     Process,
     ProcessBase,
+    WeightsBucket,
 )
 from inference_blueprints.serving.types.constraints import NonEmpty
 from inference_blueprints.targets.eks.environment_entries import (
@@ -23,6 +28,9 @@ from inference_blueprints.targets.eks.environment_entries import (
     secret_references,
 )
 from inference_blueprints.targets.eks.rendered_values import BEHIND, rendered_values
+from inference_blueprints.targets.eks.weights_mirror_values import FileName
+
+_PROGRAM_FILES = ("__init__.py", "hub.py", "node_cache.py", "node_store.py", "s3_reader.py", "settings.py")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,21 +42,30 @@ class Packing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NodeCacheValues(NodeCacheBase):
+    """The node's cache of a process, with the environment of the program that fills it."""
+
+    environment: tuple[EnvironmentEntry, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessValues(ProcessBase):
     """A process of the plan, with its environment and placement in the form that the charts read."""
 
     environment: tuple[EnvironmentEntry, ...] = field(metadata={BEHIND: "arguments"})
     pool_label: NonEmpty = field(metadata={BEHIND: "architecture"})
     packing: Packing | None = field(default=None, metadata={BEHIND: "tolerations"})
+    node_cache: NodeCacheValues | None = field(default=None, metadata={BEHIND: "awaits_weights"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ModelValues:
-    """Values that both charts have."""
+    """Values that both charts have; `program` holds the text of each file that fills the node's cache."""
 
     secrets: tuple[SecretReference, ...]
     weights_bucket: NonEmpty | None = None
     kv_cache_bucket: NonEmpty | None = None
+    program: Annotated[Mapping[FileName, NonEmpty], Field(min_length=1)] | None = None
     processes: Annotated[tuple[ProcessValues, ...], Field(min_length=1)]
 
 
@@ -87,15 +104,19 @@ def deployment_values(
     Raises
     ------
     ValueError
-        If a process waits for mirrored weights and there is no weights bucket.
+        If a process reads mirrored weights and there is no weights bucket.
     """
-    awaits = any(process.awaits_weights for process in deployment.processes)
+    caches = [process.node_cache for process in deployment.processes if process.node_cache]
+    environments = [process.environment for process in deployment.processes]
+    environments += [cache.environment for cache in caches]
+    awaits = any(WeightsBucket() in environment.values() for environment in environments)
     if awaits and weights_bucket is None:
-        raise ValueError(f"'{deployment.release}' streams mirrored weights: it needs weights_bucket")
+        raise ValueError(f"'{deployment.release}' reads mirrored weights: it needs weights_bucket")
     shared: dict[str, Any] = {
-        "secrets": secret_references(process.environment for process in deployment.processes),
+        "secrets": secret_references(environments),
         "weights_bucket": weights_bucket if awaits else None,
         "kv_cache_bucket": kv_cache_bucket,
+        "program": _program() if caches else None,
         "processes": tuple(map(_process_values, deployment.processes)),
     }
     values: _ModelValues
@@ -112,11 +133,25 @@ def deployment_values(
     return rendered
 
 
+def _program() -> dict[str, str]:
+    """Return the text of each file of the program that fills the node's cache."""
+    folder = resources.runtime_directory() / "weights"
+    return {name: (folder / name).read_text(encoding="utf-8") for name in _PROGRAM_FILES}
+
+
+def _node_cache_values(cache: NodeCache) -> NodeCacheValues:
+    return NodeCacheValues(
+        environment=environment_entries(cache.environment),
+        **{each.name: getattr(cache, each.name) for each in fields(NodeCacheBase)},
+    )
+
+
 def _process_values(process: Process) -> ProcessValues:
     packing = Packing(ACCELERATORS_LABEL, process.neighbours) if process.neighbours else None
     return ProcessValues(
         environment=environment_entries(process.environment),
         pool_label=POOL_LABEL,
         packing=packing,
+        node_cache=_node_cache_values(process.node_cache) if process.node_cache else None,
         **{each.name: getattr(process, each.name) for each in fields(ProcessBase)},
     )

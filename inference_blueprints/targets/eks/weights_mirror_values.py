@@ -19,7 +19,7 @@ from inference_blueprints.targets.eks.environment_entries import (
 )
 from inference_blueprints.targets.eks.rendered_values import rendered_values
 
-_FileName = Annotated[str, Field(pattern="^[a-z_]+\\.py$")]
+FileName = Annotated[str, Field(pattern="^[a-z0-9_]+\\.py$")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class WeightsMirrorValues:
     environment: Annotated[tuple[MirrorEntry, ...], Field(min_length=1)]
     weights_bucket: NonEmpty
     secrets: tuple[SecretReference, ...]
-    program: Annotated[Mapping[_FileName, NonEmpty], Field(min_length=1)]
+    program: Annotated[Mapping[FileName, NonEmpty], Field(min_length=1)]
     architecture: Architecture
     pool_label: NonEmpty
 

@@ -28,6 +28,7 @@ def make_blueprint(_quickstart_document: Document) -> Callable[..., Blueprint]:
         instance_types: list[str] | None = None,
         nodes: int | None = None,
         disk_gib: int | None = None,
+        node_cache_gib: int | None = None,
         aggregated: Document | None = None,
         workload: Document | None = None,
         **model: Any,
@@ -39,6 +40,8 @@ def make_blueprint(_quickstart_document: Document) -> Callable[..., Blueprint]:
         pool["nodes"]["max"] = nodes or pool["nodes"]["max"]
         if disk_gib:
             pool["disk"] = {"sizeGib": disk_gib}
+        if node_cache_gib is not None:
+            pool.setdefault("disk", {})["nodeCacheGib"] = node_cache_gib
         section["workload"] |= workload or {}
         section["deployments"][0]["aggregated"] |= aggregated or {}
         section |= model

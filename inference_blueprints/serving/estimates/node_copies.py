@@ -1,0 +1,175 @@
+"""Which workers share a copy of the weights and compiled kernels on their node, and how much disk it may use.
+
+All pools of a model share or none does: NIXL's connector refuses to move KV cache between workers that load
+their model from different paths (``compute_nixl_compatibility_hash`` of vLLM).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from inference_blueprints.catalog import InstanceType
+from inference_blueprints.errors import Finding
+from inference_blueprints.serving.nodes.node_share import replicas_per_node
+from inference_blueprints.serving.resolved import ResolvedWorkers, UnresolvedError, resolve
+from inference_blueprints.serving.weights_loading import copies_weights, streams_weights
+from inference_blueprints.spec import types as spec
+from inference_blueprints.spec.holes import usable
+
+#: The unpacked runtime image, and the operating system, in MiB.
+IMAGES_MIB = 40 * 1024
+#: Part of a disk that stays free: kubelet needs a tenth, and the file system up to a fiftieth.
+KEPT_FREE = 0.12
+#: Memory of the program that fills and holds the node's cache, in MiB, and its vCPUs.
+SIDECAR_MEMORY_MIB, SIDECAR_CPU = 1024, 1
+
+_MIB_PER_GIB = 1024
+_BYTES_PER_GB, _BYTES_PER_MIB = 10**9, 2**20
+# Compiled kernels of a worker, or of all workers of a release on a node.
+_KERNELS_MIB = 20 * _MIB_PER_GIB
+# Temporary files of a worker that shares everything else.
+_TEMPORARY_MIB = 2 * _MIB_PER_GIB
+# Files of a model besides its weights: tokenizer, configuration, documents.
+_OTHER_FILES_MIB = 512
+
+
+def uses_node_cache(resolved: ResolvedWorkers) -> bool:
+    """Return whether the workers share compiled kernels, and weights unless they stream them."""
+    return shares(resolved.blueprint, resolved.model)
+
+
+def reads_node_copy(resolved: ResolvedWorkers) -> bool:
+    """Return whether the workers load the weights from their node's copy."""
+    return copies_weights(resolved.model) and uses_node_cache(resolved)
+
+
+def shares(blueprint: spec.Blueprint, model: spec.Model) -> bool:
+    """Return whether all pools of a model have a cache that its workers use."""
+    pools = [pool for _, pool in usable(blueprint.spec.pools) if pool.name in _pool_names(model)]
+    if not pools or not all(node_cache_gib(blueprint, pool) for pool in pools):
+        return False
+    # A size in the blueprint is also meant for workers that share only compiled kernels.
+    return copies_weights(model) or all(pool.disk.node_cache_gib for pool in pools)
+
+
+def node_cache_gib(blueprint: spec.Blueprint, pool: spec.Pool) -> int:
+    """Return the largest size of a node's cache, in GiB; 0 without one.
+
+    Without a size in the blueprint, it has room for one copy of each model, a second one of the largest
+    during a rollout of a new commit, and the kernels of each release. If a node lacks this room, each worker
+    has its own files.
+    """
+    if pool.disk.node_cache_gib is not None:
+        return pool.disk.node_cache_gib
+    workers = _workers_of(blueprint, pool)
+    sizes = _copy_sizes(workers)
+    if not sizes:
+        return 0
+    wanted = sum(sizes) + max(sizes) + _kernels_mib(workers)
+    fits = all(wanted <= _room_mib(workers, each) for each in workers[0].instance_types)
+    return -(-wanted // _MIB_PER_GIB) if fits else 0
+
+
+def own_disk_mib(resolved: ResolvedWorkers) -> int:
+    """Return a worker's disk for everything but KV cache and the node's cache, in MiB."""
+    return _own_disk_mib(resolved, cached=uses_node_cache(resolved))
+
+
+def nvme_mib(resolved: ResolvedWorkers, instance_type: InstanceType) -> int:
+    """Return the NVMe of a node in MiB; 0 if its pods' files lie on EBS."""
+    if resolved.pool.image_snapshot_id:
+        return 0
+    return (instance_type.local_nvme_gb or 0) * _BYTES_PER_GB // _BYTES_PER_MIB
+
+
+def node_cache_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
+    """Check that the node's cache exists if the engine needs it, and that it holds all that is in use.
+
+    Yields
+    ------
+    Finding
+        An error if it does not; a warning if a rollout of a new commit would have to wait.
+    """
+    model, pool = resolved.model, resolved.pool
+    if model.weights.mirror and not streams_weights(model) and not uses_node_cache(resolved):
+        reason = "is 0" if pool.disk.node_cache_gib == 0 else "has no room for it"
+        message = (
+            f"{model.engine.chosen} reads mirrored weights from the node's copy, and disk.nodeCacheGib of a "
+            f"pool of this model {reason}; raise it or disk.sizeGib, or leave 'mirror' out"
+        )
+        yield Finding((*resolved.model_path, "weights", "mirror"), message)
+    given = pool.disk.node_cache_gib
+    if not given or not uses_node_cache(resolved):
+        return
+    workers = _workers_of(resolved.blueprint, pool)
+    sizes, kernels = _copy_sizes(workers), _kernels_mib(workers)
+    least = -(-(sum(sizes) + kernels) // _MIB_PER_GIB)
+    enough = -(-(sum(sizes) + max(sizes, default=0) + kernels) // _MIB_PER_GIB)
+    if given < least:
+        message = (
+            f"got pool '{pool.name}' with disk.nodeCacheGib {given}; the weights and compiled kernels of its "
+            f"workers need {least}; set at least {enough}, which has room for a rollout, or leave it out"
+        )
+        yield Finding((*resolved.path, "pool"), message)
+    elif given < enough:
+        message = (
+            f"got pool '{pool.name}' with disk.nodeCacheGib {given}; a rollout of a new commit needs "
+            f"{enough}, because both copies are in use; set {enough}"
+        )
+        yield Finding((*resolved.path, "pool"), message, "warning")
+
+
+def _own_disk_mib(resolved: ResolvedWorkers, *, cached: bool) -> int:
+    files = _TEMPORARY_MIB if cached else _KERNELS_MIB
+    elsewhere = streams_weights(resolved.model) or (cached and copies_weights(resolved.model))
+    return files if elsewhere else files + resolved.shape.weight_bytes // _BYTES_PER_MIB
+
+
+def _workers_of(blueprint: spec.Blueprint, pool: spec.Pool) -> list[ResolvedWorkers]:
+    """Return the workers that run in a pool."""
+    found: list[ResolvedWorkers] = []
+    for index, model in usable(blueprint.spec.models):
+        for deployment, _ in usable(model.deployments):
+            try:
+                roles = resolve(blueprint, index, deployment)
+            except UnresolvedError:
+                continue
+            found += [role for role in roles if role.pool.name == pool.name]
+    return found
+
+
+def _pool_names(model: spec.Model) -> set[str]:
+    return {
+        str(workers.pool)
+        for _, deployment in usable(model.deployments)
+        for workers in deployment.workers.values()
+    }
+
+
+def _copy_sizes(workers: list[ResolvedWorkers]) -> list[int]:
+    """Return the size of each copy that a node may have, in MiB."""
+    sizes = {
+        (each.model.weights.hugging_face, each.model.weights.revision): each.shape.weight_bytes
+        for each in workers
+        if copies_weights(each.model)
+    }
+    return [-(-size // _BYTES_PER_MIB) + _OTHER_FILES_MIB for size in sizes.values()]
+
+
+def _kernels_mib(workers: list[ResolvedWorkers]) -> int:
+    return _KERNELS_MIB * len({each.release for each in workers})
+
+
+def _room_mib(workers: list[ResolvedWorkers], instance_type: InstanceType) -> int:
+    """Return the part of a node's disk that images and the workers' own files leave."""
+    disk = nvme_mib(workers[0], instance_type) or workers[0].pool.disk.size_gib * _MIB_PER_GIB
+    own = max(_node_files_mib(each, instance_type) for each in workers)
+    return int(disk * (1 - KEPT_FREE)) - IMAGES_MIB - own
+
+
+def _node_files_mib(resolved: ResolvedWorkers, instance_type: InstanceType) -> int:
+    """Return the disk for the own files of as many workers as a node holds."""
+    cache = resolved.model.kv_cache
+    kept = (cache.nvme.gib or 0) * _MIB_PER_GIB if cache and cache.nvme else 0
+    each = _own_disk_mib(resolved, cached=copies_weights(resolved.model)) + kept
+    return max(1, replicas_per_node(instance_type, resolved.accelerators_per_node)) * each

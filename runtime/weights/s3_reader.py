@@ -1,0 +1,243 @@
+"""Reads objects of S3 with Python's standard library: not every engine's image has an S3 client.
+
+Requests are signed with Signature Version 4 (Amazon S3 API Reference, "Authenticating Requests"). Credentials
+are those of EKS Pod Identity (AWS SDKs and Tools Reference Guide, "Container credential provider").
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+_ATTEMPTS = 6
+_TIMEOUT_SECONDS = 60
+_RETRIED = (429, 500, 502, 503, 504)
+_EMPTY_BODY = hashlib.sha256(b"").hexdigest()
+# Credentials are requested again this long before they expire.
+_MARGIN = timedelta(minutes=5)
+
+
+class S3Error(Exception):
+    """S3 refuses a request, or answers too few bytes, also after several attempts."""
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """Temporary credentials of a role, or permanent ones without a token."""
+
+    key_id: str
+    secret: str
+    token: str | None = None
+    expires: datetime | None = None
+
+
+def signed_headers(
+    url: str,
+    credentials: Credentials,
+    region: str,
+    now: datetime,
+    headers: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, str]:
+    """Return the headers of a GET request without a body.
+
+    Parameters
+    ----------
+    url
+        Address; its path and its query are escaped already, and the query is sorted.
+    now
+        Time of the signature, in UTC.
+    headers
+        Further headers, which are signed, too.
+    """
+    parts = urllib.parse.urlsplit(url)
+    stamp = now.strftime("%Y%m%dT%H%M%SZ")
+    signed = {name.lower(): value for name, value in headers.items()}
+    signed |= {"host": parts.netloc, "x-amz-content-sha256": _EMPTY_BODY, "x-amz-date": stamp}
+    if credentials.token:
+        signed["x-amz-security-token"] = credentials.token
+    names = ";".join(sorted(signed))
+    lines = "".join(f"{name}:{signed[name]}\n" for name in sorted(signed))
+    request = f"GET\n{parts.path}\n{parts.query}\n{lines}\n{names}\n{_EMPTY_BODY}"
+    scope = f"{stamp[:8]}/{region}/s3/aws4_request"
+    text = f"AWS4-HMAC-SHA256\n{stamp}\n{scope}\n{hashlib.sha256(request.encode()).hexdigest()}"
+    key = f"AWS4{credentials.secret}".encode()
+    for part in (stamp[:8], region, "s3", "aws4_request"):
+        key = hmac.digest(key, part.encode(), "sha256")
+    signature = hmac.digest(key, text.encode(), "sha256").hex()
+    holder = f"Credential={credentials.key_id}/{scope}"
+    authorization = f"AWS4-HMAC-SHA256 {holder}, SignedHeaders={names}, Signature={signature}"
+    sent = {name: value for name, value in signed.items() if name != "host"}
+    return {**sent, "Authorization": authorization}
+
+
+class S3Reader:
+    """Reads one bucket.
+
+    Parameters
+    ----------
+    bucket
+        Name of the bucket, without dots.
+    environment
+        Region, credentials and, for an emulator, ``AWS_ENDPOINT_URL``: the variables that AWS's libraries
+        read.
+    pause_seconds
+        Wait before the second attempt; it doubles with each attempt.
+    """
+
+    def __init__(self, bucket: str, environment: Mapping[str, str], *, pause_seconds: float = 0.5) -> None:
+        self._environment = environment
+        self._region = environment.get("AWS_REGION") or environment["AWS_DEFAULT_REGION"]
+        suffix = "amazonaws.com.cn" if self._region.startswith("cn-") else "amazonaws.com"
+        endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
+        regional = f"https://{bucket}.s3.{self._region}.{suffix}"
+        self._address = f"{endpoint.rstrip('/')}/{bucket}" if endpoint else regional
+        self._pause_seconds = pause_seconds
+        self._lock = threading.Lock()
+        self._credentials: Credentials | None = None
+
+    def exists(self, key: str) -> bool:
+        """Return whether an object exists.
+
+        This lists instead of requesting the object: S3 refuses the request for a missing object of a role
+        that may list only one prefix.
+        """
+        query = f"list-type=2&max-keys=1&prefix={urllib.parse.quote(key, safe='')}"
+        answer = self._get(f"{self._address}/?{query}", {}).decode()
+        return f"<Key>{key}</Key>" in answer
+
+    def read(self, key: str, first: int = 0, size: int | None = None) -> bytes:
+        """Return an object, or a part of it.
+
+        Parameters
+        ----------
+        first, size
+            First byte and number of bytes. Without a size, the whole object.
+
+        Raises
+        ------
+        S3Error
+            If S3 refuses the request or answers with another number of bytes.
+        """
+        url = f"{self._address}/{urllib.parse.quote(key)}"
+        if size is None:
+            return self._get(url, {})
+        return self._get(url, {"Range": f"bytes={first}-{first + size - 1}"}, size)
+
+    def _get(self, url: str, headers: Mapping[str, str], size: int | None = None) -> bytes:
+        """Send a request, several times if S3 is busy or a connection breaks."""
+        pause, reason = self._pause_seconds, ""
+        for attempt in range(_ATTEMPTS):
+            if attempt:
+                time.sleep(pause)
+                pause *= 2
+            signed = signed_headers(url, self._valid_credentials(), self._region, datetime.now(UTC), headers)
+            try:
+                with _open(url, signed) as answer:
+                    content: bytes = answer.read()
+            except urllib.error.HTTPError as error:
+                reason = f"{error.code} {error.read().decode(errors='replace')[:500]}"
+                if error.code not in _RETRIED:
+                    break
+            except (OSError, EOFError) as error:
+                reason = str(error)
+            else:
+                if size in (None, len(content)):
+                    return content
+                reason = f"got {len(content)} of {size} bytes"
+        raise S3Error(f"{url.partition('?')[0]}: {reason}")
+
+    def _valid_credentials(self) -> Credentials:
+        """Return credentials that are valid for some minutes."""
+        with self._lock:
+            known = self._credentials
+            if known is None or (known.expires and known.expires - _MARGIN < datetime.now(UTC)):
+                self._credentials = known = _credentials(self._environment)
+            return known
+
+
+class ObjectStream:
+    """An object as a stream. The next parts are requested while the first are read.
+
+    Parameters
+    ----------
+    read
+        Returns bytes of the object, for a first byte and a number of bytes.
+    size
+        Bytes of the object.
+    part_bytes, parts
+        Size of a part, and number of parts that are requested ahead.
+    executor
+        Runs the requests.
+    """
+
+    def __init__(
+        self, read: Callable[[int, int], bytes], size: int, *, part_bytes: int, parts: int, executor: Executor
+    ) -> None:
+        self._read, self._executor = read, executor
+        self._waiting = deque((first, min(part_bytes, size - first)) for first in range(0, size, part_bytes))
+        self._requested: deque[Future[bytes]] = deque()
+        self._parts = parts
+        self._part = memoryview(b"")
+
+    def read(self, amount: int = -1) -> bytes:
+        """Return at most this many bytes; nothing at the end."""
+        if not self._part:
+            self._request()
+            if not self._requested:
+                return b""
+            self._part = memoryview(self._requested.popleft().result())
+            self._request()
+        taken = self._part if amount < 0 else self._part[:amount]
+        self._part = self._part[len(taken) :]
+        return bytes(taken)
+
+    def close(self) -> None:
+        """Cancel the requests that nobody will read."""
+        self._waiting.clear()
+        for request in self._requested:
+            request.cancel()
+
+    def _request(self) -> None:
+        while self._waiting and len(self._requested) < self._parts:
+            self._requested.append(self._executor.submit(self._read, *self._waiting.popleft()))
+
+
+def _open(url: str, headers: Mapping[str, str]) -> Any:
+    """Open a connection without the proxies of the environment: S3 is reached through the VPC's endpoint."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    request = urllib.request.Request(url, headers=dict(headers))  # noqa: S310 -- http of the agent, https of S3
+    return opener.open(request, timeout=_TIMEOUT_SECONDS)
+
+
+def _credentials(environment: Mapping[str, str]) -> Credentials:
+    """Return the credentials that EKS Pod Identity offers, or else those of the environment."""
+    address = environment.get("AWS_CONTAINER_CREDENTIALS_FULL_URI")
+    if address is None:
+        return Credentials(
+            environment["AWS_ACCESS_KEY_ID"],
+            environment["AWS_SECRET_ACCESS_KEY"],
+            environment.get("AWS_SESSION_TOKEN"),
+        )
+    token = Path(environment["AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"]).read_text(encoding="utf-8").strip()
+    with _open(address, {"Authorization": token}) as answer:
+        found = json.loads(answer.read())
+    return Credentials(
+        found["AccessKeyId"],
+        found["SecretAccessKey"],
+        found["Token"],
+        datetime.fromisoformat(found["Expiration"]),
+    )
