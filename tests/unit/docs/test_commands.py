@@ -47,7 +47,7 @@ KINDS = {
     # Held to AWS's own models and run in an emulation: tests/runtime/batch/test_runbook.py.
     "aws": (
         r"aws (cloudwatch|lambda|logs|sqs|stepfunctions) "
-        r"|export (JOB|MACHINE|SCHEDULER|QUEUE|DEAD|EXECUTION)="
+        r"|export (JOB|MACHINE|SCHEDULER|API|OBJECT|CRON|QUEUE|DEAD|EXECUTION)="
     ),
     "shell": r"export (AWS_PROFILE|OPENAI_API_KEY)=",
     # The token, and what is read with it: tests/runtime/signals/test_connection.py.
