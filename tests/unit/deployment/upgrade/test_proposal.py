@@ -57,7 +57,7 @@ def test_a_new_release_of_the_library_changes_what_the_lock_holds(file: Path, cl
         # This release runs neither: upgrading is what mends that.
         charts={
             "karpenter": Pin("0.9.0", DIGEST),
-            "karpenter-crd": Pin("1.14.1", DIGEST),
+            "karpenter-crd": Pin(shipped_releases().charts["karpenter-crd"].version, DIGEST),
             "gone": Pin("1.0"),
         },
         engines={"vllm": Pin("1.0.0")},
