@@ -67,6 +67,7 @@ RULES: tuple[Rule, ...] = (
     names.releases_are_short,
     routes.deployments_fit_the_load_balancer,
     pools.instance_types_are_known,
+    pools.instance_types_are_offered,
     pools.instance_types_differ,
     pools.instance_types_are_alike,
     nodes.minimum_is_within_the_maximum,
