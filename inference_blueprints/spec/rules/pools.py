@@ -25,10 +25,8 @@ def instance_types_are_known(spec: Spec) -> Iterator[Finding]:
 
 
 def instance_types_are_offered(spec: Spec) -> Iterator[Finding]:
-    """Check that EC2 offered the instance types in the region when the catalogue's table was recorded.
-
-    A warning, because AWS adds types to regions. Types and regions that were not recorded are unknown.
-    """
+    """Check that EC2 offered the instance types in the region when the catalogue's table was recorded."""
+    # A warning, because AWS adds types to regions. Types and regions that were not recorded are unknown.
     table, region = catalog.offered_instance_types(), spec.environment.region
     here = table.get(region)
     if here is None:
