@@ -286,3 +286,13 @@ def test_a_wrong_fact_has_its_line_with_a_remedy(
     assert {each.severity for each in results} == {fact.severity}
     assert any(fact.words in each.message for each in results)
     assert all(each.command or "; " in each.message for each in results), "each line says what to do"
+
+
+def test_an_add_on_of_the_lock_has_to_run_on_the_cluster_s_kubernetes(make_context: Make) -> None:
+    context = replace(make_context(), account=EmulatedAccount({}))
+    releases = context.blueprint.releases
+    pinned = replace(releases, add_ons={**releases.add_ons, "coredns": "v1.11.1-eksbuild.4"})
+    context = replace(context, blueprint=context.blueprint.with_releases(pinned))
+    (finding,) = CHECKS["add-ons"](context)
+    assert finding.severity == "error"
+    assert "coredns v1.11.1-eksbuild.4 of the lock does not run on Kubernetes 1.35" in finding.message

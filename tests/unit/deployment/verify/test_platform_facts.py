@@ -6,6 +6,7 @@ What needs EFA is recorded output: no GPU and no EFA interface exist where these
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,12 +15,14 @@ import pytest
 
 from inference_blueprints.deployment.check_results import CheckResult, Severity
 from inference_blueprints.deployment.verify import efa_checks
+from inference_blueprints.deployment.verify.account_checks import ACCOUNT_CHECKS
 from inference_blueprints.deployment.verify.verification import CLUSTER_CHECKS
 from inference_blueprints.deployment.verify.verified_platform import (
     RunningPlatform,
     Transferred,
     VerifiedPlatform,
 )
+from inference_blueprints.resources import root
 from tests.unit.deployment.verify import recorded
 from tests.unit.deployment.verify.recorded import EFA, LOG, METRICS, RELEASE, RecordedCluster, conditions
 
@@ -179,12 +182,16 @@ WRONG: Mapping[str, tuple[WrongFact, ...]] = {
         ),
     ),
 }
-#: Checks whose facts need requests to a frontend, or llm-d: each has tests of its own.
+#: Checks whose facts need requests to a frontend, an account or llm-d, and the file with their tests.
 ELSEWHERE = {
-    "inference pools": "test_inference_pools.py",
-    "picks": "test_inference_pools.py",
-    "routes": "test_verification.py",
-    "tokens": "tests/local/targets/local/test_verify.py, with real processes",
+    "stacks": "tests/unit/deployment/verify/test_account_checks.py",
+    "control plane": "tests/unit/deployment/verify/test_account_checks.py",
+    "add-ons": "tests/unit/deployment/verify/test_account_checks.py",
+    "control plane logs": "tests/unit/deployment/verify/test_account_checks.py",
+    "inference pools": "tests/unit/deployment/verify/test_inference_pools.py",
+    "picks": "tests/unit/deployment/verify/test_inference_pools.py",
+    "routes": "tests/unit/deployment/verify/test_verification.py",
+    "tokens": "tests/local/targets/local/test_verify.py",
 }
 CASES = [(check, fact) for check, facts in WRONG.items() for fact in facts]
 each_fact = pytest.mark.parametrize(
@@ -212,8 +219,12 @@ def seen(platform: VerifiedPlatform, cluster: RecordedCluster, check: str) -> li
 
 
 def test_every_check_has_a_fact_that_turns_it() -> None:
-    assert {*WRONG, *ELSEWHERE} == {*CLUSTER_CHECKS}
+    assert {*WRONG, *ELSEWHERE} == {*CLUSTER_CHECKS, *ACCOUNT_CHECKS}
     assert not WRONG.keys() & ELSEWHERE.keys()
+    for check, path in ELSEWHERE.items():
+        function = ACCOUNT_CHECKS.get(check) or CLUSTER_CHECKS[check]
+        text = (root() / path).read_text(encoding="utf-8")
+        assert re.search(rf"\b({function.__name__}|{check})\b", text), f"{path} does not test {check}"
 
 
 @each_fact
