@@ -58,5 +58,5 @@ def _offered(context: DoctorContext, names: list[str]) -> dict[str, set[str]]:
     for page in pages.paginate(Filters=filters):
         for service in page["ServiceDetails"]:
             # A service may have an entry for each type of endpoint.
-            zones.setdefault(service["ServiceName"], set()).update(service["AvailabilityZones"])
+            zones.setdefault(service["ServiceName"], set()).update(service.get("AvailabilityZones", ()))
     return zones
