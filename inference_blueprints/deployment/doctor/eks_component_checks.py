@@ -74,9 +74,8 @@ def node_images(context: DoctorContext) -> Iterator[CheckResult]:
         parameters.setdefault(name, []).append(pool.name)
     ssm, names, missing = context.account.client("ssm"), list(parameters), []
     for start in range(0, len(names), _NAMES_PER_CALL):
-        missing += ssm.get_parameters(Names=names[start : start + _NAMES_PER_CALL]).get(
-            "InvalidParameters", ()
-        )
+        answer = ssm.get_parameters(Names=names[start : start + _NAMES_PER_CALL])
+        missing += answer.get("InvalidParameters", [])
     for name in missing:
         message = (
             f"AWS does not publish {name} in {context.account.region}, so no node of "
