@@ -91,9 +91,6 @@ HEALTHY: Answers = {
             {"ZoneName": zone, "ZoneId": f"usw2-az{at}"} for at, zone in enumerate(ZONES, 1)
         ]
     },
-    ("eks", "DescribeClusterVersions"): {
-        "clusterVersions": [{"clusterVersion": "1.35", "versionStatus": "STANDARD_SUPPORT"}]
-    },
     ("eks", "DescribeAddonVersions"): {
         "addons": [{"addonVersions": [{"addonVersion": "v1.2.3-eksbuild.1"}]}]
     },
@@ -103,6 +100,7 @@ HEALTHY: Answers = {
     ("lambda", "GetAccountSettings"): {
         "AccountLimit": {"ConcurrentExecutions": 1000, "UnreservedConcurrentExecutions": 1000}
     },
+    ("apigateway", "GetAccount"): {"cloudwatchRoleArn": "arn:aws:iam::123456789012:role/api-logs"},
     ("ec2", "DescribeInstanceTypeOfferings"): offerings(*ZONES),
     ("iam", "ListRoles"): {"Roles": [_SPOT_ROLE]},
     ("ec2", "DescribeCapacityReservations"): reservation(),

@@ -64,8 +64,8 @@ def test_access_denied_to_one_check_hides_no_other(make_context: Make) -> None:
     found = {
         finding.check: finding for finding in check_environment(replace(make_context(), account=account))
     }
-    asked = ("bootstrap", "zones", "Kubernetes", "add-ons", "node images", "VPC endpoints", "quotas")
-    assert [found[check].severity for check in (*asked, "Elastic IPs", "offerings")] == ["unknown"] * 9
+    asked = ("bootstrap", "zones", "add-ons", "node images", "VPC endpoints", "quotas", "Elastic IPs")
+    assert [found[check].severity for check in (*asked, "offerings")] == ["unknown"] * 8
     assert "you may not" in found["quotas"].message
     assert found["weights"].severity == "ok"
 

@@ -17,6 +17,7 @@ from inference_blueprints import tools
 from inference_blueprints.deployment.check_results import CheckResult, Severity
 from inference_blueprints.deployment.doctor.doctor_checks import CHECKS, check_environment
 from inference_blueprints.deployment.doctor.doctor_context import DoctorContext
+from tests.unit.deployment.conftest import NOW
 from tests.unit.deployment.emulated_account import (
     BLOCK,
     CERTIFICATE,
@@ -51,6 +52,8 @@ class WrongFact:
         Part of the line that names it.
     spec
         Change of the blueprint that makes the fact matter.
+    now
+        Time of the check, if it is the wrong fact.
     cdk
         Command in place of the CDK command line.
     """
@@ -59,6 +62,7 @@ class WrongFact:
     words: str
     severity: Severity = "error"
     spec: Change = field(default=lambda _spec: None)
+    now: datetime = NOW
     cdk: tuple[str, ...] = ()
 
 
@@ -97,7 +101,6 @@ def with_certificate(spec: dict[str, Any]) -> None:
 
 
 _QUOTA = ("service-quotas", "GetServiceQuota")
-_VERSIONS = ("eks", "DescribeClusterVersions")
 _SERVICES = ("ec2", "DescribeVpcEndpointServices")
 _BLOCKS = ("ec2", "DescribeCapacityReservations")
 #: Wrong facts by the name of the check that finds them.
@@ -127,13 +130,9 @@ WRONG: Mapping[str, tuple[WrongFact, ...]] = {
         ),
     ),
     "Kubernetes": (
-        WrongFact({_VERSIONS: {"clusterVersions": []}}, "1.35 does not exist in EKS"),
-        WrongFact({_VERSIONS: {"clusterVersions": [{"versionStatus": "UNSUPPORTED"}]}}, "status UNSUPPORTED"),
-        WrongFact(
-            {_VERSIONS: {"clusterVersions": [{"versionStatus": "EXTENDED_SUPPORT"}]}},
-            "set extendedSupport: true",
-            "warning",
-        ),
+        WrongFact({}, "EKS has not supported 1.35 since", now=datetime(2028, 6, 1, tzinfo=UTC)),
+        WrongFact({}, "standard support of 1.35 ended on", now=datetime(2027, 6, 1, tzinfo=UTC)),
+        WrongFact({}, "standard support of 1.35 ends on", "warning", now=datetime(2027, 3, 1, tzinfo=UTC)),
     ),
     "add-ons": (
         WrongFact(
@@ -165,6 +164,7 @@ WRONG: Mapping[str, tuple[WrongFact, ...]] = {
     ),
     "quotas": (WrongFact({_QUOTA: {"Quota": {"Value": 0.0}}}, "0 vCPUs are granted"),),
     "Elastic IPs": (WrongFact({_QUOTA: {"Quota": {"Value": 2.0}}}, "0 of 2 are in use"),),
+    "API logging": (WrongFact({("apigateway", "GetAccount"): {}}, "has no role", spec=with_batch),),
     "function calls": (
         WrongFact(
             {
@@ -260,9 +260,11 @@ _PRINTS_THE_PIN = (
 )
 
 
-def found(make_context: Make, check: str, spec: Change, wrong: Answers) -> Iterator[CheckResult]:
+def found(
+    make_context: Make, check: str, spec: Change, wrong: Answers, now: datetime = NOW
+) -> Iterator[CheckResult]:
     """Yield what one check finds in an account."""
-    context = replace(make_context(spec), account=EmulatedAccount(wrong))
+    context = replace(make_context(spec), account=EmulatedAccount(wrong), now=now)
     results = check_environment(context) if check == "credentials" else CHECKS[check](context)
     return (each for each in results if each.check == check)
 
@@ -282,7 +284,11 @@ def test_a_wrong_fact_has_its_line_with_a_remedy(
 ) -> None:
     if fact.cdk:
         monkeypatch.setattr(tools, "cdk", lambda: list(fact.cdk))
-    results = [each for each in found(make_context, check, fact.spec, fact.answers) if each.severity != "ok"]
+    results = [
+        each
+        for each in found(make_context, check, fact.spec, fact.answers, fact.now)
+        if each.severity != "ok"
+    ]
     assert {each.severity for each in results} == {fact.severity}
     assert any(fact.words in each.message for each in results)
     assert all(each.command or "; " in each.message for each in results), "each line says what to do"
