@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from inference_blueprints.errors import BlueprintError, Finding, Problem
 from inference_blueprints.serving.checks.serving_checks import serving_findings
 from inference_blueprints.spec import composer, shipped, source, validation
+from inference_blueprints.spec.capacity_dates import dated_findings
 from inference_blueprints.spec.holes import decidable
 from inference_blueprints.spec.lock.adjacent_files import AdjacentFiles
 from inference_blueprints.spec.lock.lock import Lock, with_commits
@@ -49,13 +51,15 @@ class LoadedBlueprint:
     text: str
 
 
-def load_blueprint(name_or_path: str) -> LoadedBlueprint:
+def load_blueprint(name_or_path: str, *, now: datetime | None = None) -> LoadedBlueprint:
     """Load a shipped blueprint or a file, with the lock and the charts next to it.
 
     Parameters
     ----------
     name_or_path
         Shipped name such as ``quickstart-g6e``, or path of a YAML file.
+    now
+        Present time, with a time zone, for warnings about dates; without it, dates are not compared.
 
     Raises
     ------
@@ -68,7 +72,7 @@ def load_blueprint(name_or_path: str) -> LoadedBlueprint:
     text = source.read(path, str(path))
     adjacent = AdjacentFiles(path)
     try:
-        loaded = parse_blueprint(text, str(path), adjacent.pins())
+        loaded = parse_blueprint(text, str(path), adjacent.pins(), now=now)
     except BlueprintError as error:
         raise BlueprintError([*error.problems, *adjacent.problems]) from error
     if adjacent.problems:
@@ -76,18 +80,25 @@ def load_blueprint(name_or_path: str) -> LoadedBlueprint:
     return replace(loaded, warnings=(*loaded.warnings, *adjacent.warnings))
 
 
-def load_standard_input() -> LoadedBlueprint:
+def load_standard_input(*, now: datetime | None = None) -> LoadedBlueprint:
     """Load a blueprint from standard input, where it has no lock and no charts next to it.
+
+    Parameters
+    ----------
+    now
+        Present time, with a time zone, for warnings about dates; without it, dates are not compared.
 
     Raises
     ------
     BlueprintError
         If the text cannot be used, with every problem found.
     """
-    return parse_blueprint(source.read_standard_input(STANDARD_INPUT), STANDARD_INPUT)
+    return parse_blueprint(source.read_standard_input(STANDARD_INPUT), STANDARD_INPUT, now=now)
 
 
-def parse_blueprint(text: str, file: str, pins: Pins = NO_PINS) -> LoadedBlueprint:
+def parse_blueprint(
+    text: str, file: str, pins: Pins = NO_PINS, *, now: datetime | None = None
+) -> LoadedBlueprint:
     """Load a blueprint from its text.
 
     Parameters
@@ -98,6 +109,8 @@ def parse_blueprint(text: str, file: str, pins: Pins = NO_PINS) -> LoadedBluepri
         Its name in messages.
     pins
         Pinned versions of third-party software.
+    now
+        Present time, with a time zone, for warnings about dates; without it, dates are not compared.
 
     Raises
     ------
@@ -110,7 +123,7 @@ def parse_blueprint(text: str, file: str, pins: Pins = NO_PINS) -> LoadedBluepri
         raise BlueprintError([*parsed.problems, version])
     checked = validation.validate(parsed)
     checked = replace(checked, blueprint=with_models(checked.blueprint, pins.models))
-    found = [parsed.tie(finding) for finding in _findings(checked.blueprint, pins)]
+    found = [parsed.tie(finding) for finding in _findings(checked.blueprint, pins, now)]
     errors = [problem for problem in found if problem.severity == "error"]
     problems = [*parsed.problems, *checked.problems, *errors]
     if problems or not checked.is_complete:
@@ -119,7 +132,7 @@ def parse_blueprint(text: str, file: str, pins: Pins = NO_PINS) -> LoadedBluepri
     return LoadedBlueprint(blueprint, file, tuple(sorted(found)), checked.blueprint, pins.lock, text)
 
 
-def _findings(blueprint: Blueprint, pins: Pins) -> list[Finding]:
+def _findings(blueprint: Blueprint, pins: Pins, now: datetime | None) -> list[Finding]:
     """Return what the rules and the serving checks find in a blueprint, which may have holes."""
 
     def pinned(blueprint: Blueprint) -> Iterator[Finding]:
@@ -128,8 +141,12 @@ def _findings(blueprint: Blueprint, pins: Pins) -> list[Finding]:
     def serving(blueprint: Blueprint) -> Iterator[Finding]:
         return serving_findings(blueprint.with_releases(pins.releases))
 
+    def dated(blueprint: Blueprint) -> Iterator[Finding]:
+        return dated_findings(blueprint, now) if now else iter(())
+
     return [
         *rule_findings(blueprint),
+        *decidable(dated, blueprint),
         *decidable(pinned, blueprint),
         *dict.fromkeys(decidable(serving, blueprint)),
         *decidable(target_findings, blueprint),

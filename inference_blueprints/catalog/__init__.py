@@ -74,6 +74,7 @@ __all__ = [
     "model",
     "models",
     "network_quotas",
+    "offered_instance_types",
     "parquet_layers",
     "prices",
     "quotas",
@@ -203,6 +204,11 @@ def images() -> Mapping[str, Image]:
 def regions() -> Mapping[str, tuple[str, ...]]:
     """Return zone names by region, for synthesis without an account."""
     return shipped().regions
+
+
+def offered_instance_types() -> Mapping[str, frozenset[str]]:
+    """Return the instance types that EC2 offered in a region when it was recorded, by recorded region."""
+    return shipped().offered_instance_types
 
 
 def zone_ids_without_control_plane() -> frozenset[str]:

@@ -69,8 +69,9 @@ class Catalogue:
     ----------
     directory
         Contains ``instance_types.csv``, ``accelerators.json``, ``models.json``, ``regions.json``,
-        ``quotas.json``, ``service_quotas.json``, ``network_quotas.json``, ``endpoints.json``,
-        ``images.json``, ``component_images.json``, ``nodes.json``, ``kubernetes.json``,
+        ``instance_type_regions.json``, ``quotas.json``, ``service_quotas.json``,
+        ``network_quotas.json``, ``endpoints.json``, ``images.json``,
+        ``component_images.json``, ``nodes.json``, ``kubernetes.json``,
         ``parquet_layers.json``, ``answer_formats.json``, ``architectures.json``,
         ``environment_names.json``, ``experimental.json``, ``frontend_load.json``, ``memory_arguments.json``,
         ``service_prices/<region>.json``, ``prices/<region>.csv``,
@@ -163,6 +164,12 @@ class Catalogue:
         """Zone names by region, for synthesis without an account."""
         document = self._json("regions.json")
         return MappingProxyType({region: tuple(zones) for region, zones in document["regions"].items()})
+
+    @cached_property
+    def offered_instance_types(self) -> Mapping[str, frozenset[str]]:
+        """Instance types that EC2 offered in a region when it was recorded, by recorded region."""
+        document = self._json("instance_type_regions.json")
+        return MappingProxyType({region: frozenset(names) for region, names in document["regions"].items()})
 
     @cached_property
     def zone_ids_without_control_plane(self) -> frozenset[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -194,7 +195,8 @@ def load(name_or_path: str, *, show_warnings: bool = False, or_input: bool = Fal
     """
     from inference_blueprints.loading import load_blueprint
 
-    loaded = _loaded(name_or_path) if or_input else load_blueprint(name_or_path)
+    now = datetime.now(UTC)
+    loaded = _loaded(name_or_path) if or_input else load_blueprint(name_or_path, now=now)
     if show_warnings:
         _print_lines(loaded.warnings, prefix="warning: ")
     elif loaded.warnings:
@@ -207,7 +209,8 @@ def _loaded(name_or_path: str) -> LoadedBlueprint:
     """Load a blueprint by its name or path, or from standard input for `-`."""
     from inference_blueprints.loading import load_blueprint, load_standard_input
 
-    return load_standard_input() if name_or_path == "-" else load_blueprint(name_or_path)
+    now = datetime.now(UTC)
+    return load_standard_input(now=now) if name_or_path == "-" else load_blueprint(name_or_path, now=now)
 
 
 def model_index(loaded: LoadedBlueprint, name: str | None) -> int:

@@ -22,6 +22,8 @@ SECRET_ARN = r"^arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-
 CERTIFICATE_ARN = r"^arn:aws[a-z-]*:acm:[a-z0-9-]+:[0-9]{12}:certificate/[A-Za-z0-9-]+$"
 DOMAIN = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)+$"
 CAPACITY_RESERVATION_ID = r"^cr-[0-9a-f]{8,17}$"
+#: Only UTC, which EC2 uses for Capacity Blocks.
+UTC_TIME = r"^20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"
 SNAPSHOT_ID = r"^snap-[0-9a-f]{8}([0-9a-f]{9})?$"
 QUALIFIED_NAME = (
     r"^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*/)?"
@@ -60,6 +62,7 @@ DESCRIPTIONS: Mapping[str, str] = MappingProxyType(
         CERTIFICATE_ARN: "the ARN of a certificate, arn:aws:acm:REGION:ACCOUNT:certificate/ID",
         DOMAIN: "a domain in lower case such as models.example.com",
         CAPACITY_RESERVATION_ID: "the id of a capacity reservation or block such as cr-0a1b2c3d",
+        UTC_TIME: "a time in UTC, in quotes, such as '2026-12-01T11:30:00Z'",
         SNAPSHOT_ID: "the id of a snapshot such as snap-0a1b2c3d",
         QUALIFIED_NAME: "a Kubernetes key such as team or example.com/team",
         LABEL_VALUE: "up to 63 letters, digits, hyphens, underscores and dots, such as ads",

@@ -200,5 +200,7 @@ def _reserved(purchase: Purchase) -> ReservedInstances | None:
     if purchase.reservation:
         return ReservedInstances(purchase.reservation.model_dump(exclude_none=True), "default")
     if purchase.capacity_block:
-        return ReservedInstances(purchase.capacity_block.model_dump(exclude_none=True), "capacity-block")
+        return ReservedInstances(
+            purchase.capacity_block.model_dump(include={"id", "tags"}, exclude_none=True), "capacity-block"
+        )
     return None

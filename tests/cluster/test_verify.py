@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -30,6 +31,8 @@ from tests.cluster.state import has, in_namespace, pods, ready_names, ready_pods
 from tests.templates.support import Templates
 
 NAMESPACE, RELEASE, POOL = "inference", "qwen3-8b-main", "l40s"
+#: Time of all checks.
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 IDENTITY = "arn:aws:iam::111122223333:user/me"
 
 
@@ -52,7 +55,7 @@ def platform(templates: Templates) -> VerifiedPlatform:
     )
     account = Account("us-west-2")
     account._clients = {"sts": identity, "eks": eks}
-    return VerifiedPlatform(account, blueprint, build_plan(blueprint), assembly, "quickstart-g6e")
+    return VerifiedPlatform(account, blueprint, build_plan(blueprint), assembly, "quickstart-g6e", NOW)
 
 
 @pytest.fixture(scope="module")

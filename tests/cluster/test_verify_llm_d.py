@@ -24,6 +24,7 @@ from tests.cluster.helm import helm
 from tests.cluster.nodes import node, nodes_of
 from tests.cluster.objects import manifests, releases
 from tests.cluster.state import pods, ready_names, ready_pods
+from tests.cluster.test_verify import NOW
 from tests.templates.support import Templates
 
 NAME, NAMESPACE, RELEASE, POOL = "llm-d-disaggregated", "inference", "qwen3-32b-llm-d", "h200"
@@ -56,7 +57,7 @@ def running(
     kubectl.wait_until(lambda: ready_pods(kubectl, NAMESPACE) == PODS, "routers and workers run")
     blueprint = load_blueprint(NAME).blueprint
     assembly = SynthesisedPlatform({}, {RELEASE: ExpectedRelease(RELEASE, NAMESPACE, "0.1.0")})
-    platform = VerifiedPlatform(Account("us-west-2"), blueprint, build_plan(blueprint), assembly, NAME)
+    platform = VerifiedPlatform(Account("us-west-2"), blueprint, build_plan(blueprint), assembly, NAME, NOW)
     yield RunningPlatform(platform, kubectl)
     helm(control_plane, NAMESPACE, "uninstall", RELEASE)
     kubectl.run("delete", "nodes", *names, "--ignore-not-found", "--wait=false")

@@ -308,11 +308,14 @@ def _purchases(types: list[catalog.InstanceType]) -> list[Document]:
     kinds = ["reservation"]
     if all(instance_type.family in CAPACITY_BLOCK_FAMILIES for instance_type in types):
         kinds.append("capacityBlock")
+    dated = {"id": "cr-0a1b2c3d", "starts": "2026-12-01T11:30:00Z", "ends": "2026-12-08T11:30:00Z"}
+    blocks = [{"capacityBlock": dated}] if "capacityBlock" in kinds and len(types) == 1 else []
     return [
         {"onDemand": {}},
         {"spot": {}},
         {"spot": {"onDemandFallback": True}},
         *({kind: selection} for kind in kinds for selection in selections),
+        *blocks,
     ]
 
 

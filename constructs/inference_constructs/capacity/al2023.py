@@ -6,8 +6,6 @@ are those of `bottlerocket` in its form. Files in comments are those of awslabs/
 
 from __future__ import annotations
 
-from inference_blueprints.catalog.releases import NodeImage
-
 #: Containers' limit of locked memory, in bytes: a pebibyte, more than any instance has. nodeadm reads numbers
 #: as 64-bit floats (``nodeadm/internal/util/merge.go``), so the value that means "unlimited" would change.
 _LOCKED_MEMORY_BYTES = 2**50
@@ -40,25 +38,6 @@ set -o errexit
 echo "vm.nr_hugepages = 0" > /etc/sysctl.d/99-inference-blueprints.conf
 sysctl --load /etc/sysctl.d/99-inference-blueprints.conf
 """
-
-
-def image_parameter(image: NodeImage, architecture: str) -> str:
-    """Return the Systems Manager parameter in which AWS publishes the ID of the image for NVIDIA GPUs.
-
-    Karpenter's alias would follow the version of the control plane. The parameter contains the Kubernetes
-    version, so nodes change only when their pool does. The alias resolves to the same parameters
-    (pkg/providers/amifamily/al2023.go in Karpenter).
-
-    Parameters
-    ----------
-    image
-        Version of Kubernetes and release of AL2023.
-    architecture
-        ``amd64`` or ``arm64``.
-    """
-    machine = "x86_64" if architecture == "amd64" else architecture
-    variant = f"/aws/service/eks/optimized-ami/{image.kubernetes}/amazon-linux-2023/{machine}/nvidia"
-    return f"{variant}/amazon-eks-node-al2023-{machine}-nvidia-{image.kubernetes}-{image.al2023}/image_id"
 
 
 def user_data() -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from inference_blueprints.catalog.image_cache import SNAPSHOTTER
-from inference_blueprints.catalog.releases import NodeImage
 
 #: SOCI parallel pull, for every image and without an index. It downloads several parts of a layer at once,
 #: unpacks during the download, and keeps no compressed layers (Bottlerocket documentation,
@@ -35,27 +34,6 @@ soft-limit = "unlimited"
 [settings.kernel.sysctl]
 "vm/nr_hugepages" = "0"
 """
-
-
-def image_parameter(image: NodeImage, architecture: str, *, nvidia: bool) -> str:
-    """Return the Systems Manager parameter in which AWS publishes the ID of an image.
-
-    Karpenter's alias would follow the version of the control plane. The parameter contains the Kubernetes
-    version, so nodes change only when their pool does. The alias resolves to the same parameters
-    (pkg/providers/amifamily/bottlerocket.go in Karpenter).
-
-    Parameters
-    ----------
-    image
-        Version of Kubernetes and release of Bottlerocket.
-    architecture
-        ``amd64`` or ``arm64``.
-    nvidia
-        Whether the nodes have NVIDIA GPUs. Their variant includes the drivers and the device plug-in.
-    """
-    variant = f"aws-k8s-{image.kubernetes}{'-nvidia' if nvidia else ''}"
-    machine = "x86_64" if architecture == "amd64" else architecture
-    return f"/aws/service/bottlerocket/{variant}/{machine}/{image.bottlerocket.removeprefix('v')}/image_id"
 
 
 def settings(*, efa: bool = False) -> str:

@@ -14,9 +14,10 @@ from constructs import Construct
 
 from inference_blueprints.catalog import image_cache
 from inference_blueprints.catalog.log_groups import state_machine_log_group
+from inference_blueprints.catalog.node_images import image_parameter
 from inference_blueprints.catalog.releases import NodeImage
 from inference_blueprints.catalog.tags import PLATFORM_TAG
-from inference_constructs.capacity.bottlerocket import baking_settings, image_parameter
+from inference_constructs.capacity.bottlerocket import baking_settings
 from inference_constructs.capacity.image_baker_policies import (
     BakerScope,
     baker_statements,
@@ -72,7 +73,9 @@ class ImageBaker(Construct):
             target_type="/AWS::EC2::Instance",
             update_method="NewVersion",
         )
-        parameters = {name: image_parameter(image, name, nvidia=False) for name in architectures}
+        parameters = {
+            name: image_parameter(image, "bottlerocket", name, nvidia=False) for name in architectures
+        }
         profile = iam.CfnInstanceProfile(self, "Profile", roles=[self._instance_role.ref])
         templates = {
             name: self._launch_template(name, parameter, profile) for name, parameter in parameters.items()

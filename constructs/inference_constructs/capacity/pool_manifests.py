@@ -16,6 +16,7 @@ from inference_blueprints.catalog import InstanceType, placement
 from inference_blueprints.catalog.addresses import PODS_PER_NODE
 from inference_blueprints.catalog.efa import efa_layout, efa_layouts_are_one
 from inference_blueprints.catalog.image_cache import DATA_DEVICE, INITIALIZATION_MIB_PER_SECOND
+from inference_blueprints.catalog.node_images import NVIDIA_RESOURCE, image_parameter
 from inference_blueprints.catalog.operating_system import KUBE_RESERVED_MIB, OperatingSystem
 from inference_blueprints.catalog.releases import NodeImage
 from inference_blueprints.catalog.volumes import (
@@ -28,8 +29,6 @@ from inference_constructs.capacity import al2023, bottlerocket
 Manifest = dict[str, Any]
 
 _ROOT_DEVICE = "/dev/xvda"
-#: Device resource of GPUs that need a separate node image with their driver.
-_NVIDIA = "nvidia.com/gpu"
 
 
 @dataclass(frozen=True)
@@ -171,8 +170,10 @@ def node_class(pool: PoolProperties, nodes: NodeProperties) -> Manifest:
 
 def _bottlerocket(pool: PoolProperties) -> Manifest:
     """Return image, volumes and kubelet's settings of Bottlerocket, which has a second volume for data."""
-    nvidia = _accelerator_resource(pool) == _NVIDIA
-    parameter = bottlerocket.image_parameter(pool.image, pool.instance_types[0].architecture, nvidia=nvidia)
+    nvidia = _accelerator_resource(pool) == NVIDIA_RESOURCE
+    parameter = image_parameter(
+        pool.image, "bottlerocket", pool.instance_types[0].architecture, nvidia=nvidia
+    )
     return {
         "amiSelectorTerms": [{"ssmParameter": parameter}],
         "blockDeviceMappings": [
@@ -185,7 +186,7 @@ def _bottlerocket(pool: PoolProperties) -> Manifest:
 
 def _al2023(pool: PoolProperties) -> Manifest:
     """Return image, volumes and kubelet's settings of AL2023, which has one volume for itself and data."""
-    parameter = al2023.image_parameter(pool.image, pool.instance_types[0].architecture)
+    parameter = image_parameter(pool.image, "al2023", pool.instance_types[0].architecture, nvidia=True)
     size_gib = pool.system.root_volume_gib + pool.disk_gib
     return {
         "amiSelectorTerms": [{"ssmParameter": parameter}],

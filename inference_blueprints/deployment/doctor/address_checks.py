@@ -1,4 +1,4 @@
-"""Checks that the account has Elastic IP addresses for the platform's NAT gateways."""
+"""Checks addresses: Elastic IPs for NAT gateways, and free addresses in the subnets of an existing VPC."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from inference_blueprints.catalog.tags import PLATFORM_TAG
 from inference_blueprints.deployment.check_results import CheckResult
 from inference_blueprints.deployment.doctor.capacity_checks import granted_quota
 from inference_blueprints.deployment.doctor.doctor_context import DoctorContext
+from inference_blueprints.planning.summary import summarise
+from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.zones import platform_zones
 
 
@@ -39,3 +41,27 @@ def elastic_addresses(context: DoctorContext) -> Iterator[CheckResult]:
         f"--quota-code {quota.code} --desired-value {len(allocated) + needed}"
     )
     yield CheckResult("Elastic IPs", "error", f"{message}; release some, or ask for more", request)
+
+
+def subnet_addresses(context: DoctorContext) -> Iterator[CheckResult]:
+    """Compare the free addresses of an existing VPC's subnets with those of all nodes and their pods."""
+    network = context.blueprint.spec.network.existing
+    if network is None:
+        return
+    ec2 = context.account.client("ec2")
+    subnets = ec2.describe_subnets(SubnetIds=network.private_subnet_ids)["Subnets"]
+    free = sum(subnet["AvailableIpAddressCount"] for subnet in subnets)
+    needed = summarise(context.blueprint, build_plan(context.blueprint)).addresses.needed
+    message = (
+        f"{free:,} addresses are free in {len(subnets)} subnets; the platform's nodes and pods need up to "
+        f"{needed:,}"
+    )
+    if free >= needed:
+        yield CheckResult("subnet addresses", "ok", message)
+        return
+    command = context.aws(
+        "ec2 describe-subnets --query 'Subnets[].[SubnetId,AvailableIpAddressCount]' "
+        f"--subnet-ids {' '.join(network.private_subnet_ids)}"
+    )
+    message += "; use larger subnets, or lower nodes.max; a platform that is deployed already holds its own"
+    yield CheckResult("subnet addresses", "warning", message, command)

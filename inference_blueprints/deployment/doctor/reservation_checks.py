@@ -12,7 +12,8 @@ from inference_blueprints.deployment.check_results import CheckResult, Severity
 from inference_blueprints.deployment.doctor.doctor_context import DoctorContext
 from inference_blueprints.planning.summary import summarise
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.spec.types import Pool, ReservedCapacity
+from inference_blueprints.spec.capacity_dates import moment, spelled
+from inference_blueprints.spec.types import CapacityBlock, Pool, ReservedCapacity
 from inference_blueprints.spec.zones import platform_zones
 
 #: States of the Amazon EC2 API, CapacityReservation. In the first one instances start now; in the others the
@@ -22,6 +23,7 @@ _TO_COME = frozenset({"pending", "scheduled", "payment-pending", "assessing", "d
 #: Reservation type of the EC2 API by the blueprint's purchase option. Without a type it is `default`.
 _TYPES = {"reservation": "default", "capacityBlock": "capacity-block"}
 _CHECK = "reservations"
+_Section = ReservedCapacity | CapacityBlock
 
 
 def reservations(context: DoctorContext) -> Iterator[CheckResult]:
@@ -39,9 +41,7 @@ def reservations(context: DoctorContext) -> Iterator[CheckResult]:
         yield from _of_pool(context, pool, section, used[pool.name])
 
 
-def _of_pool(
-    context: DoctorContext, pool: Pool, section: ReservedCapacity, nodes: int
-) -> Iterator[CheckResult]:
+def _of_pool(context: DoctorContext, pool: Pool, section: _Section, nodes: int) -> Iterator[CheckResult]:
     """Check the reservations that a pool selects."""
     found = _selected(context, section)
     command = context.aws(f"ec2 describe-capacity-reservations {_options(section)}")
@@ -58,11 +58,12 @@ def _of_pool(
     for identifier, problems in faults.items():
         for problem in problems:
             yield CheckResult(_CHECK, severity, f"pool {pool.name}: {identifier} {problem}", command)
+    yield from _other_dates(pool, section, found, command)
     if usable:
         yield _counted(pool, usable, nodes, context.now, command)
 
 
-def _selected(context: DoctorContext, section: ReservedCapacity) -> list[dict[str, Any]]:
+def _selected(context: DoctorContext, section: _Section) -> list[dict[str, Any]]:
     """Return the reservations that an ID or tags select. As in Karpenter, `*` stands for any value."""
     paginator = context.account.client("ec2").get_paginator("describe_capacity_reservations")
     if section.id:
@@ -99,10 +100,28 @@ def _faults(context: DoctorContext, pool: Pool, found: dict[str, Any]) -> list[s
         faults.append(f"is in {zone}, the pool in {pool.availability_zone}; set availabilityZone: {zone}")
     end = found.get("EndDate")
     if end and end <= context.now:
-        faults.append(f"ended at {_time(end)}; buy another, and name it")
+        faults.append(f"ended at {spelled(end)}; buy another, and name it")
     elif found["State"] != _ACTIVE and found["State"] not in _TO_COME:
         faults.append(f"is {found['State']}; buy another, and name it")
     return faults
+
+
+def _other_dates(
+    pool: Pool, section: _Section, found: Sequence[dict[str, Any]], command: str
+) -> Iterator[CheckResult]:
+    """Compare the dates of the blueprint with EC2's. Only a block that is named by its ID has dates."""
+    if not isinstance(section, CapacityBlock):
+        return
+    dates = (("starts", section.starts, "StartDate"), ("ends", section.ends, "EndDate"))
+    for each in found:
+        for key, written, field in dates:
+            got, actual = moment(written or ""), each.get(field)
+            if got and actual and got != actual:
+                message = (
+                    f"pool {pool.name}: {key} is {spelled(got)} in the blueprint, and "
+                    f"{each['CapacityReservationId']} {key} at {spelled(actual)}; correct '{key}'"
+                )
+                yield CheckResult(_CHECK, "warning", message, command)
 
 
 def _counted(
@@ -125,32 +144,27 @@ def _counted(
 def _described(found: dict[str, Any], now: datetime) -> str:
     """Return number, type, zone and dates of a reservation."""
     start, end = found.get("StartDate"), found.get("EndDate")
-    dates = f" from {_time(start)}" if start and start > now else ""
-    dates += f" until {_time(end)}" if end else ""
+    dates = f" from {spelled(start)}" if start and start > now else ""
+    dates += f" until {spelled(end)}" if end else ""
     state = "" if found["State"] == _ACTIVE else f" ({found['State']})"
     number, name = found["TotalInstanceCount"], found["InstanceType"]
     identifier = found["CapacityReservationId"]
     return f"{identifier} has {number} {name} in {found['AvailabilityZone']}{dates}{state}"
 
 
-def _options(section: ReservedCapacity) -> str:
+def _options(section: _Section) -> str:
     """Return the options of the AWS command line that select the same reservations."""
     if section.id:
         return f"--capacity-reservation-ids {section.id}"
     return "--filters " + " ".join(f"'Name={name},Values={value}'" for name, value in _filters(section))
 
 
-def _filters(section: ReservedCapacity) -> list[tuple[str, str]]:
+def _filters(section: _Section) -> list[tuple[str, str]]:
     """Return EC2's filters for the tags: name and value."""
     pairs = sorted((section.tags or {}).items())
     return [("tag-key", key) if value == "*" else (f"tag:{key}", value) for key, value in pairs]
 
 
-def _tags(section: ReservedCapacity) -> str:
+def _tags(section: _Section) -> str:
     """Return the selecting tags as text."""
     return ", ".join(f"{key}={value}" for key, value in sorted((section.tags or {}).items()))
-
-
-def _time(moment: datetime) -> str:
-    """Return a moment as text, in UTC as EC2 reports it."""
-    return f"{moment:%Y-%m-%d %H:%M} UTC"

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from inference_blueprints.catalog.log_groups import control_plane_log_group
 from inference_blueprints.deployment.check_results import CheckResult, Checks
 from inference_blueprints.deployment.cloudformation.deployed_stacks import DeployedStack, deployed_stacks
 from inference_blueprints.deployment.kubernetes.cluster_connection import describe
@@ -15,6 +17,9 @@ from inference_blueprints.deployment.verify.verified_platform import VerifiedPla
 
 _COMPLETE = {"CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "IMPORT_COMPLETE"}
 _ACTIVE = "ACTIVE"
+#: CloudWatch Logs "typically updates" the time of the last event "in less than an hour", and rarely later
+#: (Amazon CloudWatch Logs API Reference, LogStream).
+_QUIET = timedelta(hours=3)
 
 
 def stacks(platform: VerifiedPlatform) -> Iterator[CheckResult]:
@@ -105,9 +110,35 @@ def _add_on_problems(eks: Any, name: str, platform: VerifiedPlatform) -> Iterato
         yield CheckResult("add-ons", "error", message, command)
 
 
+def control_plane_logs(platform: VerifiedPlatform) -> Iterator[CheckResult]:
+    """Check that logs of the control plane arrive in their log group."""
+    logs, name = platform.account.client("logs"), control_plane_log_group(platform.name)
+    command = platform.aws(f"logs describe-log-streams --log-group-name {name} --order-by LastEventTime")
+    try:
+        answer = logs.describe_log_streams(
+            logGroupName=name, orderBy="LastEventTime", descending=True, limit=1
+        )
+    except logs.exceptions.ResourceNotFoundException:
+        message = f"the log group {name} does not exist"
+        yield CheckResult("control plane logs", "error", message, platform.deploy_command)
+        return
+    newest = max((stream.get("lastEventTimestamp", 0) for stream in answer["logStreams"]), default=0)
+    if not newest:
+        message = f"{name} has no event; check the logging of the cluster and of its log group"
+        yield CheckResult("control plane logs", "error", message, command)
+        return
+    last = datetime.fromtimestamp(newest / 1000, UTC)
+    message = f"{name}: the last event is of {last:%Y-%m-%d %H:%M} UTC"
+    if platform.now - last > _QUIET:
+        yield CheckResult("control plane logs", "warning", f"{message}; check the cluster's logging", command)
+    else:
+        yield CheckResult("control plane logs", "ok", message)
+
+
 #: Checks by the name in their results, in the order of the output.
 ACCOUNT_CHECKS: Checks[VerifiedPlatform] = {
     "stacks": stacks,
     "control plane": control_plane,
     "add-ons": add_ons,
+    "control plane logs": control_plane_logs,
 }

@@ -70,7 +70,7 @@ def transferred(running: RunningPlatform) -> dict[str, Transferred]:
         if deployment.kv_transfer is None:
             continue
         try:
-            count = _count(running, deployment, pods_of(running, deployment))
+            count = transfers_of(running, deployment, pods_of(running, deployment))
         except KubectlFailed:
             continue
         if count is not None:
@@ -132,7 +132,7 @@ def _moved(
 ) -> Iterator[CheckResult]:
     """Check the transfers since the first request of this check."""
     name = deployment.release
-    now = _count(running, deployment, pods)
+    now = transfers_of(running, deployment, pods)
     if now is None:
         yield CheckResult("KV transfer", "unknown", f"{name}: its workers have no transfer metrics")
         return
@@ -157,12 +157,12 @@ def _moved(
         yield CheckResult("KV transfer", "ok", message)
 
 
-def _count(
+def transfers_of(
     running: RunningPlatform, deployment: DeploymentPlan, pods: dict[str, list[KubernetesObject]]
 ) -> Transferred | None:
     """Add up the transfer metrics of a deployment's workers; None if none has them."""
     moved: list[float] = []
-    failures = 0.0
+    failures = seconds = transfers = 0.0
     for process in deployment.workers:
         if process.engine is None:
             continue
@@ -172,7 +172,9 @@ def _count(
             found = [sample_sum(page, name) for name in counters.moved]
             moved += [value for value in found if value is not None]
             failures += sum(sample_sum(page, name) or 0.0 for name in counters.failed)
-    return Transferred(sum(moved), failures) if moved else None
+            seconds += sample_sum(page, counters.seconds or "-") or 0.0
+            transfers += sample_sum(page, counters.transfers or "-") or 0.0
+    return Transferred(sum(moved), failures, seconds, transfers) if moved else None
 
 
 def _ports(process: Process) -> list[int]:

@@ -15,11 +15,14 @@ from inference_blueprints.deployment.doctor.doctor_context import DoctorContext
 from inference_blueprints.deployment.kubernetes.cluster_connection import connect
 from inference_blueprints.deployment.verify import (
     api_server_checks,
+    efa_checks,
     inference_pool_checks,
     model_checks,
     node_checks,
+    node_image_checks,
     pod_checks,
     release_checks,
+    streamed_weights_checks,
 )
 from inference_blueprints.deployment.verify.account_checks import ACCOUNT_CHECKS
 from inference_blueprints.deployment.verify.endpoint_checks import CheckedEndpoint
@@ -38,16 +41,20 @@ from inference_blueprints.spec.types import Blueprint
 #: of router and KV transfer, because without requests nothing is routed or transferred.
 CLUSTER_CHECKS: Checks[RunningPlatform] = {
     "nodes": node_checks.nodes,
+    "node images": node_image_checks.node_images,
     "pools": node_checks.pools,
     "device plug-ins": release_checks.device_plug_ins,
     "charts": release_checks.charts,
     "weights": release_checks.weights,
     "workers": pod_checks.workers,
+    "streamed weights": streamed_weights_checks.streamed_weights,
     "inference pools": inference_pool_checks.members,
     "routes": model_checks.routes,
     "tokens": model_checks.deployments,
     "picks": inference_pool_checks.picks,
     "KV transfer": kv_transfer,
+    "EFA memory": efa_checks.memory_registration,
+    "EFA bandwidth": efa_checks.bandwidth,
 }
 
 
@@ -68,14 +75,13 @@ def verify(blueprint: Blueprint, name_or_path: str) -> Iterator[CheckResult]:
         If the blueprint cannot be synthesised.
     """
     account = Account(blueprint.spec.environment.region)
-    credentials = access_checks.credentials(
-        DoctorContext(account, blueprint, name_or_path, datetime.now(UTC))
-    )
+    now = datetime.now(UTC)
+    credentials = access_checks.credentials(DoctorContext(account, blueprint, name_or_path, now))
     yield credentials
     if credentials.severity == "error":
         return
     platform = VerifiedPlatform(
-        account, blueprint, build_plan(blueprint), assemble(name_or_path), name_or_path
+        account, blueprint, build_plan(blueprint), assemble(name_or_path), name_or_path, now
     )
     yield from run_checks(ACCOUNT_CHECKS, platform)
     with tempfile.TemporaryDirectory() as folder:

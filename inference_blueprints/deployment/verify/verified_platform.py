@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Protocol
 
 from inference_blueprints.deployment.aws.account import Account
@@ -40,6 +41,8 @@ class VerifiedPlatform:
         The blueprint's present templates.
     name_or_path
         Name or path of the blueprint, for commands.
+    now
+        Time of the checks, with a time zone.
     """
 
     account: Account
@@ -47,6 +50,7 @@ class VerifiedPlatform:
     plan: ServingPlan
     assembly: SynthesisedPlatform
     name_or_path: str
+    now: datetime
 
     @property
     def name(self) -> str:
@@ -73,10 +77,14 @@ class Transferred:
         Bytes that were transferred since the workers started.
     failures
         Failed transfers since then.
+    seconds, transfers
+        Time of all transfers, and their number; 0 if the engine does not report them.
     """
 
     moved_bytes: float
     failures: float
+    seconds: float = 0.0
+    transfers: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,10 +81,15 @@ class TransferCounters:
         Counters of bytes that were moved. Empty if the engine counts none.
     failed
         Counters of transfers that failed. Empty if the engine counts none.
+    seconds, transfers
+        Time of all transfers, and their number, where each transfer is that of one accelerator. None if the
+        engine reports no time, or only that of whole requests.
     """
 
     moved: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
+    seconds: str | None = None
+    transfers: str | None = None
 
 
 class ServingEngine(ABC):

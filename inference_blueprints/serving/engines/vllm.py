@@ -65,9 +65,13 @@ class Vllm(ServingEngine):
         without_prefix_cache=("enable-prefix-caching", False),
         stretched_context="hf-overrides",
     )
-    #: vLLM counts what NIXL's telemetry reports (https://docs.vllm.ai, "Production Metrics").
+    #: vLLM counts what NIXL's telemetry reports (https://docs.vllm.ai, "Production Metrics"), each rank for
+    #: itself (its ``NixlPromMetrics`` observes each transfer of all tensor-parallel ranks).
     transfer_counters = TransferCounters(
-        moved=("vllm:nixl_bytes_transferred_sum",), failed=("vllm:nixl_num_failed_transfers_total",)
+        moved=("vllm:nixl_bytes_transferred_sum",),
+        failed=("vllm:nixl_num_failed_transfers_total",),
+        seconds="vllm:nixl_xfer_time_seconds_sum",
+        transfers="vllm:nixl_xfer_time_seconds_count",
     )
     owned_arguments = MappingProxyType(
         {

@@ -24,6 +24,24 @@ def instance_types_are_known(spec: Spec) -> Iterator[Finding]:
                 yield Finding(("spec", "pools", index, "instanceTypes", place), message)
 
 
+def instance_types_are_offered(spec: Spec) -> Iterator[Finding]:
+    """Check that EC2 offered the instance types in the region when the catalogue's table was recorded."""
+    # A warning, because AWS adds types to regions. Types and regions that were not recorded are unknown.
+    table, region = catalog.offered_instance_types(), spec.environment.region
+    here = table.get(region)
+    if here is None:
+        return
+    for index, pool in usable(spec.pools):
+        for place, name in usable(pool.instance_types):
+            elsewhere = [other for other, names in table.items() if name in names]
+            if elsewhere and name not in here:
+                message = (
+                    f"EC2 did not offer {quote(name)} in {region} when the catalogue was recorded, but in "
+                    f"{listing(elsewhere)}; use another type or region, or ask EC2 with `blueprints doctor`"
+                )
+                yield Finding(("spec", "pools", index, "instanceTypes", place), message, "warning")
+
+
 def instance_types_differ(spec: Spec) -> Iterator[Finding]:
     """Check that no instance type is named twice."""
     for index, pool in usable(spec.pools):

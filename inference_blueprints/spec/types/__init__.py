@@ -56,6 +56,7 @@ from inference_blueprints.spec.types.models import (
 )
 from inference_blueprints.spec.types.parsers import NO_PARSER, Parsers
 from inference_blueprints.spec.types.pools import (
+    CapacityBlock,
     Disk,
     EbsSnapshot,
     ImageAcceleration,
@@ -91,6 +92,7 @@ from inference_blueprints.spec.types.section import (
     Section,
     SnapshotId,
     SubnetId,
+    UtcTime,
     VpcId,
 )
 from inference_blueprints.spec.types.signals import Signal, SignalStore, ValkeyCache
@@ -113,6 +115,7 @@ __all__ = [
     "BatchWorkers",
     "Blueprint",
     "Borrowing",
+    "CapacityBlock",
     "CapacityReservationId",
     "CertificateArn",
     "Choice",
@@ -183,6 +186,7 @@ __all__ = [
     "Taint",
     "Team",
     "TensorrtLlmEngine",
+    "UtcTime",
     "ValkeyCache",
     "VllmEngine",
     "VpcId",

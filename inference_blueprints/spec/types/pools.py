@@ -16,6 +16,7 @@ from inference_blueprints.spec.types.section import (
     QualifiedName,
     Section,
     SnapshotId,
+    UtcTime,
     default,
 )
 
@@ -40,6 +41,19 @@ class ReservedCapacity(Choice):
     """Tags that a reservation must have. New reservations with these tags are used without a deploy."""
 
 
+class CapacityBlock(Section):
+    """Selection of Capacity Blocks, and the dates of one. Exactly one of `id` and `tags` is given."""
+
+    id: CapacityReservationId | None = None
+    """ID of one block, which has one instance type and one zone."""
+    tags: dict[str, str] | None = Field(default=None, min_length=1, max_length=20)
+    """Tags that a block must have. New blocks with these tags are used without a deploy."""
+    starts: UtcTime | None = None
+    """Time in UTC at which the block `id` starts. Before it, `validate` and `plan` warn."""
+    ends: UtcTime | None = None
+    """Time in UTC at which the block `id` ends. After it, `validate` and `plan` warn."""
+
+
 class Purchase(Choice):
     """Purchase option of the pool's instances."""
 
@@ -49,7 +63,7 @@ class Purchase(Choice):
     """Spot instances."""
     reservation: ReservedCapacity | None = None
     """On-Demand Capacity Reservations."""
-    capacity_block: ReservedCapacity | None = None
+    capacity_block: CapacityBlock | None = None
     """Capacity Blocks for ML. Nodes drain 40 minutes before the block ends."""
 
 

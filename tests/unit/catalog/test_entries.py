@@ -172,6 +172,18 @@ def test_zones_belong_to_their_region() -> None:
         assert len(set(zones)) == len(zones)
 
 
+def test_every_region_that_offers_instance_types_is_a_region() -> None:
+    offered = catalog.offered_instance_types()
+    assert offered.keys() <= catalog.regions().keys()
+    assert frozenset().union(*offered.values()) <= catalog.instance_types().keys()
+
+
+def test_p6_b300_is_not_offered_in_stockholm_as_recorded() -> None:
+    # moto 5.2.5, ec2/resources/instance_type_offerings/region/eu-north-1.json.gz
+    assert "p6-b200.48xlarge" in catalog.offered_instance_types()["eu-north-1"]
+    assert "p6-b300.48xlarge" not in catalog.offered_instance_types()["eu-north-1"]
+
+
 def test_zones_without_a_control_plane_are_those_of_the_eks_user_guide() -> None:
     # https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html, Subnet requirements for clusters.
     assert catalog.zone_ids_without_control_plane() == {"use1-az3", "usw1-az2", "cac1-az3"}

@@ -133,3 +133,16 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
 
 def test_schema_prints_the_schema(tmp_path: Path) -> None:
     assert blueprints("schema", directory=tmp_path).stdout == schema_path().read_text()
+
+
+def test_validate_and_plan_warn_of_a_block_that_has_ended(tmp_path: Path) -> None:
+    text = (root() / "blueprints/capacity-block-p5.yaml").read_text()
+    block = "{id: cr-0a1b2c3d4e5f60718}"
+    assert block in text
+    ended = "{id: cr-0a1b2c3d4e5f60718, ends: '2001-12-08T11:30:00Z'}"
+    (tmp_path / "a.yaml").write_text(text.replace(block, ended))
+    for command in ("validate", "plan"):
+        found = blueprints(command, "a.yaml", directory=tmp_path)
+        assert found.returncode == 0
+        assert "warning: a.yaml:15:" in found.stderr
+        assert "the block of pool 'h100' ended at 2001-12-08 11:30 UTC" in found.stderr

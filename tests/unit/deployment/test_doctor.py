@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,7 +20,8 @@ from inference_blueprints.deployment.doctor import (
 )
 from inference_blueprints.deployment.doctor.doctor_checks import CHECKS, check_environment
 from inference_blueprints.deployment.doctor.doctor_context import DoctorContext
-from tests.unit.deployment.faults import Fault, Faults, ec2_error, json_error, query_error
+from tests.unit.deployment.emulated_account import HEALTHY, EmulatedAccount
+from tests.unit.deployment.faults import Fault, Faults, json_error, query_error
 
 Make = Callable[..., DoctorContext]
 G = "L-DB2E81BA"
@@ -56,30 +58,33 @@ def test_without_credentials_nothing_else_is_asked(make_context: Make) -> None:
 
 
 def test_access_denied_to_one_check_hides_no_other(make_context: Make) -> None:
-    context = make_context()
-    for service in ("ssm", "service-quotas"):
-        Faults(*[json_error("AccessDeniedException", "you may not")] * 9).into(
-            context.account.client(service), "*"
-        )
-    denied = [ec2_error("UnauthorizedOperation", "you may not")] * 9
-    Faults(*denied).into(context.account.client("ec2"), "*")
-    found = {finding.check: finding for finding in check_environment(context)}
-    asked = ("bootstrap", "zones", "quotas", "Elastic IPs", "offerings")
-    assert [found[check].severity for check in asked] == ["unknown"] * 5
+    denied = {"Error": {"Code": "AccessDeniedException", "Message": "you may not"}}
+    services = ("ssm", "service-quotas", "ec2", "eks")
+    account = EmulatedAccount({each: denied for each in HEALTHY if each[0] in services})
+    found = {
+        finding.check: finding for finding in check_environment(replace(make_context(), account=account))
+    }
+    asked = ("bootstrap", "zones", "add-ons", "node images", "VPC endpoints", "quotas", "Elastic IPs")
+    assert [found[check].severity for check in (*asked, "offerings")] == ["unknown"] * 8
     assert "you may not" in found["quotas"].message
     assert found["weights"].severity == "ok"
 
 
 def test_an_account_out_of_reach_is_unknown_and_no_traceback(make_context: Make) -> None:
-    context = make_context()
+    context = replace(make_context(), account=EmulatedAccount({}))
     error = EndpointConnectionError(endpoint_url="https://ssm")
-    Faults(*[error] * 9).into(context.account.client("ssm"), "GetParameter")
+
+    def unreachable(**_call: object) -> None:
+        raise error
+
+    context.account.client("ssm").meta.events.register_first("before-call.ssm.GetParameter", unreachable)
     found = {finding.check: finding for finding in check_environment(context)}
     assert found["bootstrap"].severity == "unknown"
 
 
 def test_every_check_names_its_findings_as_the_table_does(make_context: Make) -> None:
-    assert {finding.check for finding in check_environment(make_context())} <= {"credentials", *CHECKS}
+    context = replace(make_context(), account=EmulatedAccount({}))
+    assert {finding.check for finding in check_environment(context)} <= {"credentials", *CHECKS}
 
 
 # Bootstrap

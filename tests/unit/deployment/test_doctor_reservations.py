@@ -99,6 +99,24 @@ def test_each_fact_that_differs_has_a_line(
     assert command.endswith(f"--capacity-reservation-ids {BLOCK} --region us-west-2")
 
 
+@pytest.mark.parametrize(
+    ("dates", "words"),
+    [
+        ({"starts": "2026-11-20T11:30:00Z", "ends": "2026-12-01T11:30:00Z"}, None),
+        ({"starts": "2026-11-21T11:30:00Z"}, "starts at 2026-11-20 11:30 UTC; correct 'starts'"),
+        ({"ends": "2026-12-08T11:30:00Z"}, "ends at 2026-12-01 11:30 UTC; correct 'ends'"),
+    ],
+)
+def test_the_dates_of_the_blueprint_are_those_of_the_block(
+    make_context: Make, ec2: Stubber, dates: dict[str, str], words: str | None
+) -> None:
+    describe(ec2, FITTING)
+    *others, finding = check(make_context, {"id": BLOCK, **dates})
+    assert finding.severity == "ok"
+    assert len(others) == bool(words)
+    assert all(each.severity == "warning" and words in each.message for each in others if words)
+
+
 def test_a_block_that_does_not_exist(make_context: Make, ec2: Stubber) -> None:
     ec2.add_client_error("describe_capacity_reservations", "InvalidCapacityReservationId.NotFound")
     (finding,) = check(make_context)

@@ -13,7 +13,7 @@ import yaml
 from inference_blueprints.errors import BlueprintError
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.spec.structure import keys, section_at, walk
-from inference_blueprints.spec.types import BatchWorkers, Network
+from inference_blueprints.spec.types import BatchWorkers, CapacityBlock, Network
 from inference_blueprints.spec.wording import path_text
 
 TEXT = (Path(__file__).parent / "every_key.yaml").read_text(encoding="utf-8")
@@ -23,6 +23,7 @@ DOCUMENT = yaml.safe_load(TEXT)
 LEFT_OUT = {
     (Network, "cidr"): "excludes existing",
     (BatchWorkers, "eks"): "excludes ecs",
+    (CapacityBlock, "tags"): "excludes id",
 }
 
 

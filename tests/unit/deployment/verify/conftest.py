@@ -14,6 +14,7 @@ from inference_blueprints.deployment.verify.verified_platform import RunningPlat
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.resources import blueprints_directory
 from inference_blueprints.serving.plan import build_plan
+from tests.unit.deployment.conftest import NOW
 from tests.unit.deployment.verify import recorded
 from tests.unit.deployment.verify.recorded import RELEASE, RecordedCluster
 
@@ -46,7 +47,7 @@ def platform(account: Account) -> Callable[..., VerifiedPlatform]:
             "p5en-disaggregated-Model-qwen3-32b": {"Resources": {}, "Outputs": endpoint},
         }
         return VerifiedPlatform(
-            account, blueprint, build_plan(blueprint), SynthesisedPlatform(templates, RELEASES), "a.yaml"
+            account, blueprint, build_plan(blueprint), SynthesisedPlatform(templates, RELEASES), "a.yaml", NOW
         )
 
     return make

@@ -20,6 +20,8 @@ METRICS = (
     "# TYPE vllm:nixl_bytes_transferred histogram\n"
     'vllm:nixl_bytes_transferred_sum{engine="0",model_name="m"} 1.5e+06\n'
     'vllm:nixl_num_failed_transfers_total{engine="0"} 0.0\n'
+    'vllm:nixl_xfer_time_seconds_sum{engine="0"} 0.0003\n'
+    'vllm:nixl_xfer_time_seconds_count{engine="0"} 1.0\n'
 )
 
 
@@ -33,6 +35,8 @@ class RecordedCluster:
         By kind, as commands name it.
     logs, metrics
         By pod, or pod and port of metrics; a pod that is not named has those of a healthy worker.
+    previous
+        By pod: the log before the last restart.
     refusal
         What kubectl says to everything; None where it answers.
     """
@@ -40,6 +44,7 @@ class RecordedCluster:
     objects: dict[str, list[KubernetesObject]]
     logs: dict[str, str] = field(default_factory=dict)
     metrics: dict[str, str] = field(default_factory=dict)
+    previous: dict[str, str] = field(default_factory=dict)
     refusal: str | None = None
 
     def get(self, kind: str, *options: str) -> list[KubernetesObject]:
@@ -58,6 +63,8 @@ class RecordedCluster:
         match arguments:
             case ("logs", "--namespace", "inference", pod, "--container", "main"):
                 return self.logs.get(pod, LOG)
+            case ("logs", "--namespace", "inference", pod, "--container", "main", "--previous"):
+                return self.previous.get(pod, "")
             case ("get", "--raw", path):
                 pod, _, port = path.split("/pods/")[1].removesuffix("/proxy/metrics").partition(":")
                 return self.metrics.get(f"{pod}:{port}", self.metrics.get(pod, METRICS))
@@ -86,7 +93,11 @@ def conditions(**statuses: bool | str) -> list[dict[str, str]]:
 def node(name: str, labels: dict[str, str], allocatable: dict[str, str]) -> KubernetesObject:
     return {
         "metadata": {"name": name, "labels": labels},
-        "status": {"allocatable": allocatable, "conditions": conditions(Ready=True)},
+        "status": {
+            "allocatable": allocatable,
+            "conditions": conditions(Ready=True),
+            "nodeInfo": {"osImage": "Amazon Linux 2023.9.20261110", "kubeletVersion": "v1.35.2-eks-0a1b2c3"},
+        },
     }
 
 

@@ -6,6 +6,7 @@ import copy
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -138,6 +139,29 @@ def test_an_add_on_that_is_degraded_says_why(
     (found,) = account_checks.add_ons(here)
     assert found.severity == severity
     assert severity == "ok" or "DEGRADED (InsufficientNumberOfReplicas: 0 of 2)" in found.message
+
+
+def test_logs_of_the_control_plane_that_nobody_receives(here: VerifiedPlatform) -> None:
+    ((severity, message, command),) = problems(account_checks.control_plane_logs(here))
+    assert (severity, command) == ("error", "blueprints deploy a.yaml")
+    assert message == f"the log group /aws/eks/{NAME}/cluster does not exist"
+
+
+@pytest.mark.parametrize(
+    ("age", "severity"), [(None, "error"), (timedelta(hours=2), "ok"), (timedelta(hours=4), "warning")]
+)
+def test_logs_of_the_control_plane_arrive(
+    here: VerifiedPlatform, account: Account, age: timedelta | None, severity: str
+) -> None:
+    logs, group = account.client("logs"), f"/aws/eks/{NAME}/cluster"
+    logs.create_log_group(logGroupName=group)
+    stream: dict[str, Any] = {"logStreamName": "kube-apiserver-0a1b2c"}
+    if age is not None:
+        stream |= {"lastEventTimestamp": int((here.now - age).timestamp() * 1000)}
+    Faults((200, json.dumps({"logStreams": [stream]}).encode())).into(logs, "DescribeLogStreams")
+    (found,) = account_checks.control_plane_logs(here)
+    assert found.severity == severity
+    assert (found.command is None) == (severity == "ok")
 
 
 def test_no_cluster_at_all_hides_no_other_check(here: VerifiedPlatform) -> None:

@@ -103,13 +103,15 @@ def test_the_log_says_what_moves_the_kv_cache(log: str, verdict: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("engine", "moved"), [("vllm", 13 * 1.5e6), ("sglang", 13 * 1048576), ("tensorrtLlm", 13 * 4096)]
+    ("engine", "moved", "timed"),
+    [("vllm", 13 * 1.5e6, 13), ("sglang", 13 * 1048576, 0), ("tensorrtLlm", 13 * 4096, 0)],
 )
 def test_each_engine_s_bytes_are_counted_where_it_counts_them(
-    engine: str, moved: float, on_engine: Callable[[str], RunningPlatform]
+    engine: str, moved: float, timed: int, on_engine: Callable[[str], RunningPlatform]
 ) -> None:
     running = on_engine(engine)
-    assert transferred(running) == {RELEASE: Transferred(moved, 0.0)}
+    (found,) = transferred(running).values()
+    assert found == Transferred(moved, 0.0, pytest.approx(timed * 0.0003), timed)
     observations = list(kv_transfer(running))
     assert problems(observations) == []
     assert observations[-1].message.startswith(f"{RELEASE}: {moved:,.0f} bytes were transferred")

@@ -137,7 +137,7 @@ def test_every_check_speaks_and_a_refused_one_hides_no_other(
     assert [each.check for each in seen if each.severity == "error"] == ["tokens", "KV transfer"], (
         "nothing can be asked here, so nothing is moved"
     )
-    none = {"weights", "inference pools", "picks"}
+    none = {"weights", "streamed weights", "inference pools", "picks"}
     assert set(by_check) == {"API server", *CLUSTER_CHECKS} - none, "there is no mirror and no llm-d"
     assert by_check["routes"].severity == "unknown"
     assert "within the VPC" in by_check["routes"].message
