@@ -13,6 +13,7 @@ from types import MappingProxyType
 from inference_blueprints.serving.engines.owned_arguments import REMOTE_CODE, TOPOLOGY
 
 _CONNECTIONS = "the plan and Dynamo's operator connect the processes"
+_KERNELS = "workers of a node may share the folder; see 'disk.nodeCacheGib' of the pool"
 _STREAMS = "it follows from the longest answer of 'workload' and 'objectives'"
 _ROUTER = "set 'routing' of the model"
 _PARSERS = "set 'parsers' of the model"
@@ -87,6 +88,19 @@ OWNED: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("DYN_MM_ALLOW_INTERNAL", "VLLM_MEDIA_URL_ALLOW_REDIRECTS"), _MEDIA),
         "DYN_TRUST_REMOTE_CODE": REMOTE_CODE,
         **dict.fromkeys(("HF_ENDPOINT", "HF_HOME", "MODEL_EXPRESS_URL"), _WEIGHTS),
+        **dict.fromkeys(
+            (
+                "CUDA_CACHE_PATH",
+                "FLASHINFER_WORKSPACE_BASE",
+                "SGLANG_CACHE_DIR",
+                "SGLANG_DG_CACHE_DIR",
+                "TORCHINDUCTOR_CACHE_DIR",
+                "TRITON_CACHE_DIR",
+                "TRTLLM_DG_CACHE_DIR",
+                "VLLM_CACHE_ROOT",
+            ),
+            _KERNELS,
+        ),
         **dict.fromkeys(
             ("HOME", "LD_LIBRARY_PATH", "LD_PRELOAD", "PATH", "PYTHONPATH", "XDG_CACHE_HOME"), _FILES
         ),
