@@ -68,15 +68,7 @@ class Catalogue:
     Parameters
     ----------
     directory
-        Contains ``instance_types.csv``, ``accelerators.json``, ``models.json``, ``regions.json``,
-        ``instance_type_regions.json``, ``quotas.json``, ``service_quotas.json``,
-        ``network_quotas.json``, ``endpoints.json``, ``images.json``,
-        ``component_images.json``, ``nodes.json``, ``kubernetes.json``,
-        ``parquet_layers.json``, ``answer_formats.json``, ``architectures.json``,
-        ``environment_names.json``, ``experimental.json``, ``frontend_load.json``, ``memory_arguments.json``,
-        ``service_prices/<region>.json``, ``prices/<region>.csv``,
-        ``engines/<name>.json``, for former releases ``engines/<name>/<version>.json``, and
-        ``latency_profiles/<engine>/<model>/<accelerator>-tp<N>.json``.
+        Contains the files that the properties below read: JSON, and CSV for instance types and prices.
     """
 
     def __init__(self, directory: Path) -> None:

@@ -23,7 +23,7 @@ def with_options(draw: Draw, section: Document, entry: str) -> Document:
         possible.append({"quantization": "fp8"})
     if engine == "vllm" and "kvCache" not in section and all(map(_is_whole, section["deployments"])):
         possible.append({"speculation": {"nGram": {"tokens": 2}}})
-        possible += [{"speculation": {"mtp": {}}}] if model.predicted_layers else []
+        possible += [{"speculation": {"mtp": {"tokens": 1}}}] if model.predicted_layers else []
     return section | draw(st.sampled_from(possible))
 
 

@@ -28,6 +28,7 @@ Draw = Callable[..., Any]
 PLATFORM = "try"
 ACCOUNT = "111122223333"
 _MIRROR = "registry.example.com"
+_RELEASE = catalog.engine("vllm").version
 _COMMIT = "0a1b2c3d4e" * 4
 _DYNAMO_ROUTERS: list[Document] = [
     {},
@@ -36,7 +37,7 @@ _DYNAMO_ROUTERS: list[Document] = [
     {"routing": {"kvAware": {"overlapCredit": 0.5, "temperature": 0.2}}},
     {"routing": {"kvAware": {"busyCacheFraction": 0.9, "busyPrefillTokens": 100000}}},
     {"routing": {"kvAware": {"sessionAffinitySeconds": 600}}, "frontend": {"env": {"DYN_LOG": "debug"}}},
-    {"frontend": {"replicas": 1, "cpu": 1, "memoryGib": 2, "image": f"{_MIRROR}/dynamo-frontend:1"}},
+    {"frontend": {"replicas": 1, "cpu": 1, "memoryGib": 2, "image": f"{_MIRROR}/dynamo-frontend:{_RELEASE}"}},
 ]
 #: The router of llm-d has one way of routing, and vLLM alone behind it.
 _ROUTERS: list[Document] = [
@@ -54,7 +55,6 @@ _MEDIA = st.fixed_dictionaries(
     optional={"allowedDomains": st.just(["images.example.com", "files.example.com"])},
 )
 #: Engines whose images read weights from S3, and all of them.
-_RELEASE = catalog.engine("vllm").version
 _IMAGE = {"name": f"{_MIRROR}/runtime:{_RELEASE}", "release": _RELEASE}
 _STREAMING_ENGINES: list[Document] = [
     {"vllm": {}},

@@ -184,7 +184,8 @@ def test_functions_know_signals_their_teams_and_hours(signals: Templates) -> Non
 def test_publishing_follows_the_merge_and_ends_the_job_whatever_becomes_of_it(signals: Templates) -> None:
     machine = definition(signals)
     states = machine["States"]
-    assert states["Merge"]["Next"] == "HasPublications"
+    assert states["Merge"]["Next"] == "IsMerged"
+    assert states["IsMerged"]["Choices"][0]["Next"] == "HasPublications"
     assert states["HasPublications"]["Default"] == states["Publications"]["Next"] == "Finish"
     assert states["Publications"]["ToleratedFailurePercentage"] == 100
     child, failed = states["Publications"]["ItemProcessor"]["States"].values()

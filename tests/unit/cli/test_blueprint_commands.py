@@ -39,7 +39,7 @@ def test_show_prints_the_file_as_it_is_and_as_it_is_understood(tmp_path: Path) -
     shown = blueprints("show", "quickstart-g6e", directory=tmp_path)
     assert shown.stdout == (root() / "blueprints/quickstart-g6e.yaml").read_text()
     understood = json.loads(blueprints("show", "quickstart-g6e", "-o", "json", directory=tmp_path).stdout)
-    assert understood["spec"]["models"][0]["engine"] == {"vllm": {"args": {}}}
+    assert understood["spec"]["models"][0]["engine"] == {"vllm": {"args": {}, "env": {}}}
     jsonschema.validate(understood, json.loads(schema_path().read_text()))
 
 

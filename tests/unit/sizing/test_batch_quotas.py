@@ -62,7 +62,7 @@ def test_each_quota_of_the_reference_day() -> None:
         "states.childStarts": shards / DAY,
         "states.historyEvents": 8 + 4 * 360,
         "states.payload": 2480 * 3,
-        "states.transitions": (jobs * 15 + 2 * (segments + shards + published)) / DAY,
+        "states.transitions": (jobs * 17 + 2 * (segments + shards + published)) / DAY,
         "states.startExecution": (jobs + segments + shards + published) / DAY,
         "states.sendTaskSuccess": (jobs + shards) / DAY,
         "states.sendTaskHeartbeat": places / 30 + shards / DAY,
@@ -129,8 +129,6 @@ def test_a_quota_is_enough_when_it_is_just_reached(name: str, monkeypatch: pytes
         ("states.payload", {"requests_per_job": 88_000_000}, {"requests_per_job": 89_000_000}),
         # 1,250 segments of 8 shards.
         ("s3.parts", {"requests_per_job": 10_000_000}, {"requests_per_job": 10_200_000}),
-        # 900 s at 37 MiB are 34,917,580,800 bytes, in rows of 1,300.
-        ("lambda.timeout", {"requests_per_job": 26_859_677}, {"requests_per_job": 26_859_678}),
         # A commit a second for each shard in work, as long as a request comes each second for each.
         ("s3.writes", {"workers": 860}, {"workers": 10_000, "requests": 400_000_000}),
         ("elasticache.emptyEcpu", {"requests": 648_000_000}, {"requests": 648_000_100}),
@@ -139,6 +137,12 @@ def test_a_quota_is_enough_when_it_is_just_reached(name: str, monkeypatch: pytes
 def test_a_larger_day_exceeds_it(quota: str, fits: dict[str, float], exceeds: dict[str, float]) -> None:
     assert not uses(dataclasses.replace(REFERENCE, **fits))[quota].is_exceeded
     assert uses(dataclasses.replace(REFERENCE, **exceeds))[quota].is_exceeded
+
+
+def test_a_call_stops_joining_in_time_and_the_next_one_continues() -> None:
+    # A job of 26,859,678 rows of 1,300 bytes, at 37 MiB/s, takes 900 s altogether.
+    large = dataclasses.replace(REFERENCE, requests_per_job=26_859_678)
+    assert used(large)["lambda.timeout"] == 8 * 60
 
 
 def test_a_region_has_quotas_of_its_own() -> None:
