@@ -21,8 +21,8 @@ _BUCKET, _PREFIX = "WEIGHTS_BUCKET", "WEIGHTS_PREFIX"
 STREAMING_ENGINES = ("vllm",)
 
 
-def streams_weights(model: spec.Model) -> bool:
-    """Return whether workers stream the weights from S3 into their accelerators and store none on disk.
+def can_stream(model: spec.Model) -> bool:
+    """Return whether workers can stream the weights from S3 into their accelerators and store none on disk.
 
     Parameters
     ----------
@@ -32,8 +32,8 @@ def streams_weights(model: spec.Model) -> bool:
     return model.weights.in_s3 and model.engine.chosen in STREAMING_ENGINES
 
 
-def copies_weights(model: spec.Model) -> bool:
-    """Return whether the workers of a node can share a copy: the files of a commit never change.
+def never_change(model: spec.Model) -> bool:
+    """Return whether the files are those of a commit, so that a copy of them stays right.
 
     Parameters
     ----------
@@ -43,11 +43,11 @@ def copies_weights(model: spec.Model) -> bool:
     weights = model.weights
     # `str` raises for a hole; `re` would raise a TypeError.
     pinned = weights.revision is not None and bool(re.fullmatch("[0-9a-f]{40}", str(weights.revision)))
-    return bool(weights.hugging_face) and pinned and not streams_weights(model)
+    return bool(weights.hugging_face) and pinned
 
 
-def streamed_address(weights: spec.Weights) -> str | None:
-    """Return the S3 address that workers stream from; None if they download from the Hub.
+def s3_address(weights: spec.Weights) -> str | None:
+    """Return the S3 address of the weights; None if they are on the Hub only.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def weights_mirror(
         **_token(weights),
         **weights_source(weights),
     }
-    image = deployment.workers[0].image if streams_weights(model) else streaming_image
+    image = deployment.workers[0].image if can_stream(model) else streaming_image
     return WeightsMirrorPlan(release, image, environment, _prefix(weights))
 
 

@@ -9,10 +9,9 @@ from inference_blueprints.catalog import InstanceType, nat_gateways
 from inference_blueprints.catalog.image_cache import INITIALIZATION_MIB_PER_SECOND
 from inference_blueprints.catalog.volumes import image_volume_mib_per_second
 from inference_blueprints.figures import ColdStart
-from inference_blueprints.serving.estimates.node_copies import reads_node_copy
+from inference_blueprints.serving.estimates.node_copies import reads_node_copy, streams_weights
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import Process
-from inference_blueprints.serving.weights_loading import streams_weights
 from inference_blueprints.sizing.node_packing import PackedNode
 
 _BYTES_PER_MEGABIT = 125_000
@@ -47,7 +46,7 @@ def cold_start(
     )
     network = kind.network_bandwidth_mbps // kind.network_cards * _BYTES_PER_MEGABIT
     disk = _disk_bytes_per_second(kind, resolved)
-    streamed, in_s3 = streams_weights(resolved.model), resolved.model.weights.in_s3
+    streamed, in_s3 = streams_weights(resolved), resolved.model.weights.in_s3
     weights = (1 if reads_node_copy(resolved) else together) * resolved.shape.weight_bytes
     limits = {"network": network}
     if through_nat:

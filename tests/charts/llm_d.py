@@ -116,5 +116,5 @@ def argument(process: Process, flag: str) -> str:
 
 
 def configuration(manifests: list[Manifest], file: str) -> Manifest:
-    (config_map,) = of_kind(manifests, "ConfigMap")
+    (config_map,) = [each for each in of_kind(manifests, "ConfigMap") if file in each["data"]]
     return dict(yaml.safe_load(config_map["data"][file]))

@@ -18,9 +18,11 @@ from inference_blueprints.resources import charts_directory
 from inference_blueprints.serving.types import DeploymentPlan, OwnAddress
 from inference_blueprints.targets.eks.model_values import deployment_values
 from tests.charts.llm_d import (
+    APART,
     BUCKET,
     DEPLOYMENTS,
     HUB_ARN,
+    MIRRORED,
     ROUTER,
     Manifest,
     Render,
@@ -29,6 +31,7 @@ from tests.charts.llm_d import (
     groups,
     main_container,
     of_kind,
+    planned,
     pod,
     sidecars,
 )
@@ -62,6 +65,10 @@ def test_every_object_is_valid_and_of_a_known_kind(rendered: list[Manifest]) -> 
 
 def test_the_rendering_is_as_reviewed(rendered: list[Manifest], llm_d_name: str) -> None:
     reviewed = (REVIEWED / f"{llm_d_name}.yaml").read_text(encoding="utf-8")
+    for each in of_kind(rendered, "ConfigMap"):
+        # The program itself is reviewed where it is written.
+        if each["metadata"]["name"].endswith("-node-cache"):
+            each["data"] = sorted(each["data"])
     assert rendered == list(yaml.safe_load_all(reviewed))
 
 
@@ -116,7 +123,9 @@ def test_a_decode_worker_is_behind_its_sidecar_and_no_other_is(
     rendered: list[Manifest], deployment: DeploymentPlan
 ) -> None:
     for process in deployment.workers:
-        beside = sidecars(pod(rendered, process.name))
+        beside = {
+            name: each for name, each in sidecars(pod(rendered, process.name)).items() if name != "node-cache"
+        }
         if process.role != "decode":
             assert beside == {}
             assert argument(process, "--port") == "8000"
@@ -167,7 +176,8 @@ def test_pods_have_no_privilege_but_to_lock_memory_for_rdma(
         assert spec["securityContext"]["runAsNonRoot"] is True
         assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
         assert not {"hostNetwork", "hostPID", "hostIPC"} & spec.keys()
-        assert not [volume for volume in spec["volumes"] if "hostPath" in volume]
+        of_host = [volume["name"] for volume in spec["volumes"] if "hostPath" in volume]
+        assert of_host == (["node"] if process.node_cache else [])
         locks = process.is_worker and (deployment.kv_transfer == "libfabric" or process.nodes > 1)
         for container in (*spec["containers"], *spec.get("initContainers", [])):
             capabilities = container["securityContext"]["capabilities"]
@@ -266,13 +276,22 @@ def test_a_token_comes_from_secrets_manager_by_reference(render: Render) -> None
 
 
 def test_workers_of_a_mirrored_model_wait_for_it_and_stream_it(render: Render) -> None:
-    plan = DEPLOYMENTS["llm-d-aggregated"]
+    plan = planned(MIRRORED, (APART[0], APART[1].replace("replicas: 4", "replicas: 1")))
     manifests = render(deployment_values(plan, weights_bucket=BUCKET), plan.release, "llm-d-model")
     spec = pod(manifests, "worker")
-    assert [each["name"] for each in spec["initContainers"]] == ["weights"]
+    assert [each["name"] for each in spec["initContainers"]] == ["node-folder", "node-cache", "weights"]
     container = main_container(spec)
     assert container["args"][0].startswith("s3://$(WEIGHTS_BUCKET)/")
     assert {"name": "WEIGHTS_BUCKET", "value": BUCKET} in container["env"]
+
+
+def test_workers_that_share_a_node_load_its_copy_of_the_mirror(render: Render) -> None:
+    plan = DEPLOYMENTS["llm-d-aggregated"]
+    manifests = render(deployment_values(plan, weights_bucket=BUCKET), plan.release, "llm-d-model")
+    spec = pod(manifests, "worker")
+    assert [each["name"] for each in spec["initContainers"]] == ["node-folder", "node-cache"]
+    assert main_container(spec)["args"][0].startswith("/models/")
+    assert {"name": "WEIGHTS_BUCKET", "value": BUCKET} in sidecars(spec)["node-cache"]["env"]
 
 
 def test_no_object_is_called_like_one_of_dynamo(render: Render) -> None:

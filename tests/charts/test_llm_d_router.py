@@ -53,7 +53,7 @@ def test_the_pool_selects_every_worker_and_nothing_else(rendered: list[Manifest]
                 main_container(spec["template"]["spec"]),
                 *sidecars(spec["template"]["spec"]).values(),
             ]
-            listening = [port["containerPort"] for each in programs for port in each["ports"]]
+            listening = [port["containerPort"] for each in programs for port in each.get("ports", [])]
             assert listening.count(target["number"]) == 1
 
 

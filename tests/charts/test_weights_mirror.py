@@ -173,7 +173,7 @@ def test_workers_wait_with_the_mirrors_program_for_its_prefix(
         assert validate_manifest(manifest, KUBERNETES_VERSION) == []
     rendered = pods(manifests)
     assert "initContainers" not in rendered["frontend"]
-    [waiting] = rendered["worker"]["initContainers"]
+    [waiting] = [each for each in rendered["worker"]["initContainers"] if each["name"] == "weights"]
     [programs] = of_kind(gated, "ConfigMap")
     assert waiting["command"] == ["python3", "-m", "weights.wait"]
     assert "wait.py" in programs["data"]

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from inference_blueprints.deployment.check_results import CheckResult
 from inference_blueprints.deployment.verify.pod_checks import pods_of
 from inference_blueprints.deployment.verify.verified_platform import RunningPlatform, holds
+from inference_blueprints.serving.estimates.node_copies import streams_weights
+from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.types import DeploymentPlan
-from inference_blueprints.serving.weights_loading import streams_weights
 
 #: The last line of the streamer that vLLM uses, in the releases with and without the name of the device
 #: (``runai_model_streamer/file_streamer/file_streamer.py`` of run-ai/runai-model-streamer).
@@ -21,10 +22,10 @@ _STREAMED = re.compile(
 
 def streamed_weights(running: RunningPlatform) -> Iterator[CheckResult]:
     """Look in the logs of each model whose weights are streamed for the end of the stream."""
-    spec = running.platform.blueprint.spec
-    for model, plan in zip(spec.models, running.platform.plan.models, strict=True):
-        if streams_weights(model):
-            for deployment in plan.deployments:
+    blueprint = running.platform.blueprint
+    for index, plan in enumerate(running.platform.plan.models):
+        for number, deployment in enumerate(plan.deployments):
+            if streams_weights(resolve(blueprint, index, number)[0]):
                 yield _of_deployment(running, deployment)
 
 

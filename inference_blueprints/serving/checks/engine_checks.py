@@ -8,7 +8,7 @@ from pydantic.alias_generators import to_camel
 
 from inference_blueprints.errors import Finding
 from inference_blueprints.serving.engines import ENGINES
-from inference_blueprints.serving.weights_loading import STREAMING_ENGINES, streams_weights
+from inference_blueprints.serving.weights_loading import STREAMING_ENGINES, can_stream
 from inference_blueprints.spec import types as spec
 
 
@@ -26,7 +26,7 @@ def engine_findings(model: spec.Model, model_path: tuple[str | int, ...]) -> Ite
         An error for each unsupported feature.
     """
     engine = model.engine.chosen
-    if model.weights.s3 and not streams_weights(model):
+    if model.weights.s3 and not can_stream(model):
         message = (
             f"the image of {engine} cannot stream weights from S3; set weights.huggingFace, with 'mirror' to "
             f"copy it to S3, or the engine {' or '.join(STREAMING_ENGINES)}"

@@ -35,12 +35,12 @@ from inference_blueprints.serving.engines.serving_engine import ArgumentNames, S
 from inference_blueprints.serving.engines.vllm_connectors import connectors
 from inference_blueprints.serving.estimates.host_cache import host_cache_mib
 from inference_blueprints.serving.estimates.image_inputs import allowed_domains, image_pixels, splits_by_image
-from inference_blueprints.serving.estimates.node_copies import reads_node_copy
+from inference_blueprints.serving.estimates.node_copies import reads_node_copy, streams_weights
 from inference_blueprints.serving.estimates.shared_cache import shared_cache_environment
 from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import EnvironmentValue, OwnAddress
-from inference_blueprints.serving.weights_loading import streamed_address
+from inference_blueprints.serving.weights_loading import s3_address
 from inference_blueprints.spec.types import Speculation
 
 _KV_CACHE = "set kvCache: {hostMemoryGib: …}"
@@ -162,7 +162,7 @@ class Vllm(ServingEngine):
 
     def planned_arguments(self, resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, Argument]:
         weights = resolved.model.weights
-        streamed = streamed_address(weights)
+        streamed = s3_address(weights) if streams_weights(resolved) else None
         planned: dict[str, Argument] = {"model": streamed or model_location(resolved)}
         planned["served-model-name"] = resolved.model.name
         if weights.revision and not streamed and not reads_node_copy(resolved):

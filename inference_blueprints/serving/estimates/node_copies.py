@@ -1,18 +1,22 @@
 """Which workers share a copy of the weights and compiled kernels on their node, and how much disk it may use.
 
+A worker that has its node to itself streams mirrored weights if its engine can: nothing would share the copy.
+Workers that share a node read the copy, so the weights pass the network once.
+
 All pools of a model share or none does: NIXL's connector refuses to move KV cache between workers that load
 their model from different paths (``compute_nixl_compatibility_hash`` of vLLM).
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 
 from inference_blueprints.catalog import InstanceType
 from inference_blueprints.errors import Finding
 from inference_blueprints.serving.nodes.node_share import replicas_per_node
 from inference_blueprints.serving.resolved import ResolvedWorkers, UnresolvedError, resolve
-from inference_blueprints.serving.weights_loading import copies_weights, streams_weights
+from inference_blueprints.serving.weights_loading import can_stream, never_change
 from inference_blueprints.spec import types as spec
 from inference_blueprints.spec.holes import usable
 
@@ -40,7 +44,12 @@ def uses_node_cache(resolved: ResolvedWorkers) -> bool:
 
 def reads_node_copy(resolved: ResolvedWorkers) -> bool:
     """Return whether the workers load the weights from their node's copy."""
-    return copies_weights(resolved.model) and uses_node_cache(resolved)
+    return _wants_copy(resolved.blueprint, resolved.model) and uses_node_cache(resolved)
+
+
+def streams_weights(resolved: ResolvedWorkers) -> bool:
+    """Return whether the workers stream the weights from S3 into their accelerators."""
+    return can_stream(resolved.model) and not reads_node_copy(resolved)
 
 
 def shares(blueprint: spec.Blueprint, model: spec.Model) -> bool:
@@ -49,7 +58,7 @@ def shares(blueprint: spec.Blueprint, model: spec.Model) -> bool:
     if not pools or not all(node_cache_gib(blueprint, pool) for pool in pools):
         return False
     # A size in the blueprint is also meant for workers that share only compiled kernels.
-    return copies_weights(model) or all(pool.disk.node_cache_gib for pool in pools)
+    return _shares_by_default(model) or all(pool.disk.node_cache_gib for pool in pools)
 
 
 def node_cache_gib(blueprint: spec.Blueprint, pool: spec.Pool) -> int:
@@ -62,10 +71,10 @@ def node_cache_gib(blueprint: spec.Blueprint, pool: spec.Pool) -> int:
     if pool.disk.node_cache_gib is not None:
         return pool.disk.node_cache_gib
     workers = _workers_of(blueprint, pool)
-    sizes = _copy_sizes(workers)
-    if not sizes:
+    if not any(_shares_by_default(each.model) for each in workers):
         return 0
-    wanted = sum(sizes) + max(sizes) + _kernels_mib(workers)
+    sizes = _copy_sizes(workers)
+    wanted = sum(sizes) + max(sizes, default=0) + _kernels_mib(workers)
     fits = all(wanted <= _room_mib(workers, each) for each in workers[0].instance_types)
     return -(-wanted // _MIB_PER_GIB) if fits else 0
 
@@ -91,7 +100,7 @@ def node_cache_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
         An error if it does not; a warning if a rollout of a new commit would have to wait.
     """
     model, pool = resolved.model, resolved.pool
-    if model.weights.mirror and not streams_weights(model) and not uses_node_cache(resolved):
+    if model.weights.mirror and not can_stream(model) and not uses_node_cache(resolved):
         reason = "is 0" if pool.disk.node_cache_gib == 0 else "has no room for it"
         message = (
             f"{model.engine.chosen} reads mirrored weights from the node's copy, and disk.nodeCacheGib of a "
@@ -121,21 +130,41 @@ def node_cache_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
 
 def _own_disk_mib(resolved: ResolvedWorkers, *, cached: bool) -> int:
     files = _TEMPORARY_MIB if cached else _KERNELS_MIB
-    elsewhere = streams_weights(resolved.model) or (cached and copies_weights(resolved.model))
+    copied = cached and _wants_copy(resolved.blueprint, resolved.model)
+    elsewhere = can_stream(resolved.model) or copied
     return files if elsewhere else files + resolved.shape.weight_bytes // _BYTES_PER_MIB
+
+
+def _shares_by_default(model: spec.Model) -> bool:
+    """Whether the workers use the cache without a size in the blueprint: their files stay the same."""
+    return never_change(model) or can_stream(model)
+
+
+def _wants_copy(blueprint: spec.Blueprint, model: spec.Model) -> bool:
+    """Whether the workers of a node read one copy, if the node has room for it."""
+    return never_change(model) and (not can_stream(model) or _share_nodes(blueprint, model))
+
+
+def _share_nodes(blueprint: spec.Blueprint, model: spec.Model) -> bool:
+    """Whether two workers of a model fit a node."""
+    roles = list(_all_workers(blueprint, model))
+    fitting = [
+        replicas_per_node(each, role.accelerators_per_node) for role in roles for each in role.instance_types
+    ]
+    return sum(role.workers.replicas for role in roles) > 1 and max(fitting, default=0) > 1
 
 
 def _workers_of(blueprint: spec.Blueprint, pool: spec.Pool) -> list[ResolvedWorkers]:
     """Return the workers that run in a pool."""
-    found: list[ResolvedWorkers] = []
+    return [role for role in _all_workers(blueprint) if role.pool.name == pool.name]
+
+
+def _all_workers(blueprint: spec.Blueprint, only: spec.Model | None = None) -> Iterator[ResolvedWorkers]:
+    """Iterate over the roles of all deployments, or of one model, without those that name what is missing."""
     for index, model in usable(blueprint.spec.models):
-        for deployment, _ in usable(model.deployments):
-            try:
-                roles = resolve(blueprint, index, deployment)
-            except UnresolvedError:
-                continue
-            found += [role for role in roles if role.pool.name == pool.name]
-    return found
+        for deployment, _ in usable(model.deployments if only is None or only is model else ()):
+            with contextlib.suppress(UnresolvedError):
+                yield from resolve(blueprint, index, deployment)
 
 
 def _pool_names(model: spec.Model) -> set[str]:
@@ -151,7 +180,7 @@ def _copy_sizes(workers: list[ResolvedWorkers]) -> list[int]:
     sizes = {
         (each.model.weights.hugging_face, each.model.weights.revision): each.shape.weight_bytes
         for each in workers
-        if copies_weights(each.model)
+        if _wants_copy(each.blueprint, each.model)
     }
     return [-(-size // _BYTES_PER_MIB) + _OTHER_FILES_MIB for size in sizes.values()]
 
@@ -171,5 +200,5 @@ def _node_files_mib(resolved: ResolvedWorkers, instance_type: InstanceType) -> i
     """Return the disk for the own files of as many workers as a node holds."""
     cache = resolved.model.kv_cache
     kept = (cache.nvme.gib or 0) * _MIB_PER_GIB if cache and cache.nvme else 0
-    each = _own_disk_mib(resolved, cached=copies_weights(resolved.model)) + kept
+    each = _own_disk_mib(resolved, cached=_shares_by_default(resolved.model)) + kept
     return max(1, replicas_per_node(instance_type, resolved.accelerators_per_node)) * each

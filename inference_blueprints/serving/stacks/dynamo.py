@@ -16,6 +16,7 @@ from inference_blueprints.serving.engines.kv_transfer import telemetry_ports
 from inference_blueprints.serving.engines.node_folder import node_cache
 from inference_blueprints.serving.engines.worker_sizing import engine_of, worker_sizing
 from inference_blueprints.serving.estimates.frontend_size import frontend_size
+from inference_blueprints.serving.estimates.node_copies import streams_weights
 from inference_blueprints.serving.estimates.request_estimates import longest_stream_seconds
 from inference_blueprints.serving.nodes.node_share import tolerations
 from inference_blueprints.serving.nodes.rollout import rollout
@@ -42,7 +43,7 @@ from inference_blueprints.serving.types import (
     Process,
     Rollout,
 )
-from inference_blueprints.serving.weights_loading import mirror_release, streams_weights
+from inference_blueprints.serving.weights_loading import mirror_release
 from inference_blueprints.spec.types import ArgumentValue, Frontend, KvAwareRouting
 
 _FRONTEND_REPOSITORY = "nvcr.io/nvidia/ai-dynamo/dynamo-frontend"
@@ -163,7 +164,7 @@ class Dynamo(ServingStack):
             termination_grace_seconds=_UNREGISTERED_SECONDS + stream + EXIT_SECONDS,
             engine=engine_settings(resolved, sizing),
             capabilities=capabilities(resolved),
-            awaits_weights=mirror_release(resolved.model) if streams_weights(resolved.model) else None,
+            awaits_weights=mirror_release(resolved.model) if streams_weights(resolved) else None,
             node_cache=node_cache(resolved, engine_image(resolved)),
             tolerations=tolerations(resolved),
             nodes=resolved.nodes,

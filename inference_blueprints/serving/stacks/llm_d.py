@@ -21,6 +21,7 @@ from inference_blueprints.serving.engines.node_folder import node_cache
 from inference_blueprints.serving.engines.owned_arguments import MEDIA
 from inference_blueprints.serving.engines.vllm_connectors import RECOMPUTE
 from inference_blueprints.serving.engines.worker_sizing import engine_of, worker_sizing
+from inference_blueprints.serving.estimates.node_copies import streams_weights
 from inference_blueprints.serving.estimates.request_estimates import longest_stream_seconds
 from inference_blueprints.serving.nodes.node_share import tolerations
 from inference_blueprints.serving.nodes.rollout import rollout
@@ -52,7 +53,7 @@ from inference_blueprints.serving.types import (
     Rollout,
     Sidecar,
 )
-from inference_blueprints.serving.weights_loading import mirror_release, streams_weights
+from inference_blueprints.serving.weights_loading import mirror_release
 from inference_blueprints.spec.types import LlmDStack, PrefixScorer
 
 _HTTP = Port("http", 8000)
@@ -189,7 +190,7 @@ class LlmD(ServingStack):
             termination_grace_seconds=_UNLISTED_SECONDS + stream + EXIT_SECONDS,
             engine=engine_settings(resolved, sizing),
             capabilities=capabilities(resolved),
-            awaits_weights=mirror_release(resolved.model) if streams_weights(resolved.model) else None,
+            awaits_weights=mirror_release(resolved.model) if streams_weights(resolved) else None,
             node_cache=node_cache(resolved, engine_image(resolved)),
             tolerations=tolerations(resolved),
             sidecars=sidecars,

@@ -96,26 +96,42 @@ def test_a_mirror_that_nothing_could_read_is_refused(make_blueprint: Make, engin
     [
         {"huggingFace": "Qwen/Qwen3-8B"},
         {"huggingFace": "Qwen/Qwen3-8B", "revision": "main"},
-        MIRRORED,
-        {"s3": "s3://acme/qwen/", "catalog": "Qwen/Qwen3-8B"},
     ],
 )
-def test_without_a_commit_or_with_streaming_nothing_is_shared(
-    make_blueprint: Make, weights: dict[str, Any]
-) -> None:
+def test_without_a_commit_nothing_is_shared(make_blueprint: Make, weights: dict[str, Any]) -> None:
     worker = worker_of(make_blueprint(weights=weights))
     assert worker.node_cache is None
     assert "VLLM_CACHE_ROOT" not in worker.environment
 
 
-def test_a_size_also_shares_the_kernels_of_workers_that_stream(make_blueprint: Make) -> None:
-    worker = worker_of(make_blueprint(weights=MIRRORED, node_cache_gib=60))
+@pytest.mark.parametrize("weights", [MIRRORED, {"s3": "s3://acme/qwen/", "catalog": "Qwen/Qwen3-8B"}])
+def test_workers_that_have_their_nodes_to_themselves_stream_and_keep_only_kernels(
+    make_blueprint: Make, weights: dict[str, Any]
+) -> None:
+    worker = worker_of(make_blueprint(weights=weights))
     assert worker.node_cache is not None
     assert worker.node_cache.weights is None
     assert "WEIGHTS_REPOSITORY" not in worker.node_cache.environment
     assert worker.environment["VLLM_CACHE_ROOT"] == "/compiled/vllm"
     assert value_of(worker, "--model").startswith("s3://")
-    assert worker.awaits_weights
+    assert bool(worker.awaits_weights) == ("mirror" in weights)
+
+
+def test_workers_that_share_a_node_read_the_mirror_through_the_copy(make_blueprint: Make) -> None:
+    worker = worker_of(make_blueprint(weights=MIRRORED, instance_types=["g6e.12xlarge"]))
+    assert value_of(worker, "--model") == PATH
+    assert "--load-format" not in worker.arguments
+    assert worker.awaits_weights is None
+    assert worker.node_cache is not None
+    assert worker.node_cache.environment["WEIGHTS_BUCKET"] == WeightsBucket()
+
+
+def test_workers_that_share_a_node_without_a_cache_stream_each_for_itself(make_blueprint: Make) -> None:
+    blueprint = make_blueprint(weights=MIRRORED, instance_types=["g6e.12xlarge"], node_cache_gib=0)
+    worker = worker_of(blueprint)
+    assert errors(blueprint) == []
+    assert worker.node_cache is None
+    assert value_of(worker, "--model").startswith("s3://")
 
 
 def test_zero_switches_it_off(make_blueprint: Make) -> None:
