@@ -121,6 +121,9 @@ def node_cache_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
 
 def _own_disk_mib(resolved: ResolvedWorkers, *, cached: bool) -> int:
     files = _TEMPORARY_MIB if cached else _KERNELS_MIB
+    if resolved.draft_file_bytes:
+        # The engine downloads it into the worker's own files: the node's copy holds one repository.
+        files += -(-resolved.draft_file_bytes // _BYTES_PER_MIB) + _OTHER_FILES_MIB
     elsewhere = streams_weights(resolved.model) or (cached and copies_weights(resolved.model))
     return files if elsewhere else files + resolved.shape.weight_bytes // _BYTES_PER_MIB
 
