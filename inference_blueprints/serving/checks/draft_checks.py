@@ -67,7 +67,7 @@ def draft_worker_findings(resolved: ResolvedWorkers, sizing: Sizing) -> Iterator
         At most one error.
     """
     draft, engine, size = resolved.model.draft, engine_of(resolved), resolved.tensor_parallel_size
-    if draft is None:
+    if draft is None or draft.draft is None or resolved.model.engine.chosen not in draft.draft.engines:
         return
     path = (*resolved.model_path, *_REPOSITORY)
     start, engine_name = f"got {quote(draft.name)}, ", resolved.model.engine.chosen
