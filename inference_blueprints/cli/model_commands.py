@@ -119,14 +119,18 @@ def _lines(entry: Model) -> list[str]:
     attention = {"gqa": f"{entry.kv_heads} KV heads", "mla": "latent attention"}[entry.attention]
     window = f", of which {entry.window_layers} see {entry.window} tokens" if entry.window_layers else ""
     predicted = f", and {entry.predicted_layers} for multi-token prediction" if entry.predicted_layers else ""
-    drafted = [f"draft: {entry.draft.method}"] if entry.draft else []
+    drafted = (
+        [f"draft: {entry.draft.method}, for a model of hidden size {entry.draft.target_hidden_size}"]
+        if entry.draft
+        else []
+    )
     return [
-        *drafted,
         f"{entry.name}: {entry.architecture}, {entry.parameters_billion:g} billion parameters{active}",
         f"weights: {entry.weight_bytes / _GIB:.1f} GiB, {entry.weight_type}",
         f"layers: {entry.layers}{window}{predicted}; {attention}",
         f"KV cache: {entry.kv_bytes_per_token() / 1024:.1f} KiB per token in 16 bits",
         f"context: {entry.context_length} tokens",
+        *drafted,
     ]
 
 
