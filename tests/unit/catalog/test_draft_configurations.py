@@ -73,3 +73,22 @@ def test_a_draft_that_cannot_be_counted_is_refused(changes: dict[str, Any], part
 
 def test_a_llama_model_without_a_vocabulary_of_guesses_is_no_draft() -> None:
     assert entry_of(LLAMA).draft is None
+
+
+def test_the_catalogue_s_draft_is_counted_from_its_configuration() -> None:
+    """``eagle/traineagle3/config.json`` of SafeAILab/EAGLE, the configuration of its authors."""
+    configuration = {
+        "architectures": ["LlamaForCausalLM"],
+        "hidden_size": 4096,
+        "intermediate_size": 14336,
+        "max_position_embeddings": 2048,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 8,
+        "num_hidden_layers": 1,
+        "tie_word_embeddings": False,
+        "vocab_size": 128256,
+        "draft_vocab_size": 32000,
+    }
+    recorded = catalog.drafts()["yuhuili/EAGLE3-LLaMA3.1-Instruct-8B"]
+    facts = {key: getattr(recorded, key) for key in ("answer_format", "gated", "licence", "source")}
+    assert model_entry(recorded.name, describe(configuration) | facts, Path("drafts.json")) == recorded

@@ -60,8 +60,8 @@ def test_a_draft_is_written_that_a_blueprint_guesses_with(
     assert run(monkeypatch, "config.json", "--name", "acme/Acme-8B-Eagle3") == 0
     assert capsys.readouterr().out.splitlines()[-2:] == [
         "draft: eagle3, for a model of hidden size 4096",
-        "wrote models/acme--Acme-8B-Eagle3.json; set `speculation: {eagle: {huggingFace: acme/Acme-8B-Eagle3}}` "
-        "in a blueprint next to `models`",
+        "wrote models/acme--Acme-8B-Eagle3.json; set "
+        "`speculation: {eagle: {huggingFace: acme/Acme-8B-Eagle3}}` in a blueprint next to `models`",
     ]
     document = yaml.safe_load((root() / "blueprints" / "quickstart-g6e.yaml").read_text(encoding="utf-8"))
     [model] = document["spec"]["models"]
