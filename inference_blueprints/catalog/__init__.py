@@ -13,11 +13,12 @@ from inference_blueprints.catalog.answer_format import AnswerFormat, ParserNames
 from inference_blueprints.catalog.catalogue import (
     REFERENCE_REGION,
     Catalogue,
-    CatalogueError,
     UnknownEntryError,
     shipped,
 )
+from inference_blueprints.catalog.draft import Draft, DraftClass
 from inference_blueprints.catalog.engine import Engine, Flag, MemoryArgument
+from inference_blueprints.catalog.entry_builder import CatalogueError
 from inference_blueprints.catalog.environment_names import EnvironmentNames
 from inference_blueprints.catalog.experimental import ExperimentalWay
 from inference_blueprints.catalog.frontend_figures import FrontendLoad
@@ -35,6 +36,8 @@ __all__ = [
     "AnswerFormat",
     "Catalogue",
     "CatalogueError",
+    "Draft",
+    "DraftClass",
     "Endpoint",
     "Engine",
     "EnvironmentNames",
@@ -58,6 +61,8 @@ __all__ = [
     "accelerator",
     "accelerators",
     "answer_formats",
+    "draft_targets",
+    "drafts",
     "endpoints",
     "engine",
     "engine_release",
@@ -115,6 +120,16 @@ def models() -> Mapping[str, Model]:
 def model(name: str) -> Model:
     """Return one model; raises UnknownEntryError with close matches."""
     return _find("model", name, models())
+
+
+def drafts() -> Mapping[str, Model]:
+    """Return all drafts of speculative decoding by Hugging Face id."""
+    return shipped().drafts
+
+
+def draft_targets() -> Mapping[str, tuple[str, ...]]:
+    """Return the model classes for which drafts can guess, by engine."""
+    return shipped().draft_targets
 
 
 def answer_formats() -> Mapping[str, AnswerFormat]:

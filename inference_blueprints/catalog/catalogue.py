@@ -6,7 +6,6 @@ import csv
 import difflib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, fields
 from functools import cache, cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -15,7 +14,9 @@ from typing import Any, TypeVar, get_args
 from inference_blueprints.catalog.answer_format import AnswerFormat, ParserNames
 from inference_blueprints.catalog.component_image import ComponentImage
 from inference_blueprints.catalog.configurations.architecture import Architecture
+from inference_blueprints.catalog.draft import Draft, DraftClass
 from inference_blueprints.catalog.engine import Engine, Flag, MemoryArgument
+from inference_blueprints.catalog.entry_builder import CatalogueError, build_entry
 from inference_blueprints.catalog.environment_names import EnvironmentNames
 from inference_blueprints.catalog.experimental import ExperimentalWay
 from inference_blueprints.catalog.frontend_figures import FrontendLoad
@@ -25,7 +26,6 @@ from inference_blueprints.catalog.latency import LatencyProfile
 from inference_blueprints.catalog.limits import Endpoint, Image, Quota, ServiceQuota
 from inference_blueprints.catalog.model import Model
 from inference_blueprints.catalog.operating_system import OperatingSystem, SystemName
-from inference_blueprints.catalog.pin_notes import without_notes
 from inference_blueprints.catalog.service_prices import ServicePrice, ServicePrices
 from inference_blueprints.catalog.vision import Vision
 from inference_blueprints.errors import UserError
@@ -34,10 +34,6 @@ from inference_blueprints.errors import UserError
 REFERENCE_REGION = "us-east-1"
 _SHIPPED = Path(__file__).resolve().parent / "data"
 _Entry = TypeVar("_Entry")
-
-
-class CatalogueError(UserError):
-    """A data file of the catalogue is invalid. The message names the file, the entry and the problem."""
 
 
 class UnknownEntryError(UserError, LookupError):
@@ -82,12 +78,23 @@ class Catalogue:
     @cached_property
     def models(self) -> Mapping[str, Model]:
         """Model by Hugging Face id."""
-        path = self.directory / "models.json"
-        entries = {
-            name: model_entry(name, entry, path)
-            for name, entry in self._json("models.json")["models"].items()
-        }
-        return MappingProxyType(entries)
+        return self._models("models.json")
+
+    @cached_property
+    def drafts(self) -> Mapping[str, Model]:
+        """Draft of speculative decoding by Hugging Face id."""
+        return self._models("drafts.json")
+
+    @cached_property
+    def draft_classes(self) -> Mapping[str, DraftClass]:
+        """Model class of drafts, by name."""
+        return self._entries("drafts.json", "classes", DraftClass)
+
+    @cached_property
+    def draft_targets(self) -> Mapping[str, tuple[str, ...]]:
+        """Model classes for which drafts can guess, by engine."""
+        targets = self._json("drafts.json")["targets"]
+        return MappingProxyType({engine: tuple(names) for engine, names in targets.items()})
 
     @cached_property
     def architectures(self) -> Mapping[str, Architecture]:
@@ -106,9 +113,9 @@ class Catalogue:
         formats = {}
         for name, entry in self._json("answer_formats.json")["formats"].items():
             parsers = {
-                program: _build(ParserNames, names, path) for program, names in entry["parsers"].items()
+                program: build_entry(ParserNames, names, path) for program, names in entry["parsers"].items()
             }
-            formats[name] = _build(AnswerFormat, {"name": name, **entry, "parsers": parsers}, path)
+            formats[name] = build_entry(AnswerFormat, {"name": name, **entry, "parsers": parsers}, path)
         return MappingProxyType(formats)
 
     @cached_property
@@ -208,7 +215,7 @@ class Catalogue:
             {
                 engine: MappingProxyType(
                     {
-                        name: _build(MemoryArgument, {"name": name, **entry}, path)
+                        name: build_entry(MemoryArgument, {"name": name, **entry}, path)
                         for name, entry in entries.items()
                     }
                 )
@@ -222,7 +229,7 @@ class Catalogue:
         document, file = self._json("nodes.json"), self.directory / "nodes.json"
         return MappingProxyType(
             {
-                name: _build(OperatingSystem, {"name": name, **document[name]}, file)
+                name: build_entry(OperatingSystem, {"name": name, **document[name]}, file)
                 for name in get_args(SystemName)
             }
         )
@@ -258,19 +265,19 @@ class Catalogue:
         path = self.directory / name
         if not path.is_file():
             return None
-        return _build(LatencyProfile, self._json(name), path)
+        return build_entry(LatencyProfile, self._json(name), path)
 
     def _engine(self, name: str, path: Path) -> Engine:
         """Read one release of an engine."""
         document = self._json(str(path.relative_to(self.directory)))
         tables = {key: _flags(document.get(key, {})) for key in ("flags", "server_flags")}
-        return _build(Engine, {"name": name, **document, **tables}, path)
+        return build_entry(Engine, {"name": name, **document, **tables}, path)
 
     def _service_prices(self, path: Path) -> ServicePrices:
         """Read the prices of services in one region."""
         document = self._json(str(path.relative_to(self.directory)))
         prices = {
-            name: _build(ServicePrice, {"name": name, **entry}, path)
+            name: build_entry(ServicePrice, {"name": name, **entry}, path)
             for name, entry in document["prices"].items()
         }
         return ServicePrices(
@@ -314,12 +321,18 @@ class Catalogue:
             usd_per_hour=self.prices[REFERENCE_REGION].usd_per_hour.get(row["name"]),
         )
 
+    def _models(self, file: str) -> Mapping[str, Model]:
+        """Return the models of a file by name."""
+        path = self.directory / file
+        entries = self._json(file)["models"]
+        return MappingProxyType({name: model_entry(name, entry, path) for name, entry in entries.items()})
+
     def _entries(self, file: str, key: str, kind: type[_Entry]) -> Mapping[str, _Entry]:
         """Return all named entries of a JSON file."""
         entries = self._json(file)[key]
         path = self.directory / file
         return MappingProxyType(
-            {name: _build(kind, {"name": name, **entry}, path) for name, entry in entries.items()}
+            {name: build_entry(kind, {"name": name, **entry}, path) for name, entry in entries.items()}
         )
 
     def _json(self, name: str) -> dict[str, Any]:
@@ -332,25 +345,6 @@ class Catalogue:
 
     def _text(self, name: str) -> str:
         return (self.directory / name).read_text(encoding="utf-8")
-
-
-def _build(kind: type[_Entry], values: Mapping[str, Any], path: Path) -> _Entry:
-    """Create one entry, without its notes on a pin. An error names every missing or unknown field."""
-    declared = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
-    values = without_notes(values) | {name: values[name] for name in declared.keys() & values.keys()}
-    required = {
-        name
-        for name, field in declared.items()
-        if field.default is MISSING and field.default_factory is MISSING
-    }
-    missing = sorted(required - values.keys())
-    unknown = sorted(values.keys() - declared.keys())
-    if missing or unknown:
-        raise CatalogueError(
-            f"{path}: {values.get('name', '')}: missing fields: {', '.join(missing) or 'none'}; "
-            f"unknown fields: {', '.join(unknown) or 'none'}"
-        )
-    return kind(**{name: _tuples(value) for name, value in values.items()})
 
 
 def _flags(entries: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Flag]:
@@ -375,17 +369,11 @@ def model_entry(name: str, values: Mapping[str, Any], path: Path) -> Model:
     path
         File of the entry, for messages.
     """
-    return _build(Model, {"name": name, **values, "vision": _vision(values.get("vision"), path)}, path)
-
-
-def _vision(values: Mapping[str, Any] | None, path: Path) -> Vision | None:
-    """Return the vision part of a model's entry; None for models that read only text."""
-    return None if values is None else _build(Vision, values, path)
-
-
-def _tuples(value: Any) -> Any:
-    """Convert nested lists to nested tuples."""
-    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
+    parts = {
+        key: None if values.get(key) is None else build_entry(kind, values[key], path)
+        for key, kind in (("vision", Vision), ("draft", Draft))
+    }
+    return build_entry(Model, {"name": name, **values, **parts}, path)
 
 
 @cache

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from inference_blueprints.catalog.configurations.weight_schemes import PLAIN, STORED_TYPES, WeightType
+from inference_blueprints.catalog.draft import Draft
 from inference_blueprints.catalog.vision import Vision
 
 _ACTIVATION_BYTES = 2
@@ -82,6 +83,8 @@ class Model:
         SPDX identifier, or the publisher's name of the licence.
     source
         Source of the architecture's numbers.
+    draft
+        How it depends on another model, for which it guesses tokens; None for models that can be served.
     """
 
     name: str
@@ -115,6 +118,7 @@ class Model:
     gated: bool
     licence: str
     source: str
+    draft: Draft | None = None
 
     def kv_bytes_per_token(
         self,

@@ -96,7 +96,9 @@ def add(
         return
     for line in _lines(entry):
         print(line)
-    print(f"wrote {target}; set `huggingFace: {named}` or `catalog: {named}` in a blueprint next to `{to}`")
+    key = f"huggingFace: {named}"
+    use = f"`speculation: {{eagle: {{{key}}}}}`" if entry.draft else f"`{key}` or `catalog: {named}`"
+    print(f"wrote {target}; set {use} in a blueprint next to `{to}`")
 
 
 def _own_name(configuration: dict[str, Any]) -> str:
@@ -117,12 +119,18 @@ def _lines(entry: Model) -> list[str]:
     attention = {"gqa": f"{entry.kv_heads} KV heads", "mla": "latent attention"}[entry.attention]
     window = f", of which {entry.window_layers} see {entry.window} tokens" if entry.window_layers else ""
     predicted = f", and {entry.predicted_layers} for multi-token prediction" if entry.predicted_layers else ""
+    drafted = (
+        [f"draft: {entry.draft.method}, for a model of hidden size {entry.draft.target_hidden_size}"]
+        if entry.draft
+        else []
+    )
     return [
         f"{entry.name}: {entry.architecture}, {entry.parameters_billion:g} billion parameters{active}",
         f"weights: {entry.weight_bytes / _GIB:.1f} GiB, {entry.weight_type}",
         f"layers: {entry.layers}{window}{predicted}; {attention}",
         f"KV cache: {entry.kv_bytes_per_token() / 1024:.1f} KiB per token in 16 bits",
         f"context: {entry.context_length} tokens",
+        *drafted,
     ]
 
 

@@ -172,6 +172,7 @@ def _network(spec: Spec, roles: Sequence[ResolvedWorkers], services: ServicePric
 def _downloads(roles: Sequence[ResolvedWorkers], services: ServicePrices) -> Iterator[CostItem]:
     """Yield the price of the weights that workers or nodes fetch from the Hub through NAT gateways."""
     size = sum(each.shape.weight_bytes * _copies(each) for each in roles if not each.model.weights.in_s3)
+    size += sum(each.draft_file_bytes * each.workers.replicas * each.nodes for each in roles)
     if size:
         yield _item(
             "NAT gateway data",

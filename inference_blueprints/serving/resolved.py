@@ -70,6 +70,12 @@ class ResolvedWorkers:
         return replace(guessing, name=f"{shape.name} with speculation")
 
     @property
+    def draft_file_bytes(self) -> int:
+        """Size of the draft that each worker downloads from the Hub; 0 without one."""
+        draft = self.model.draft
+        return draft.weight_bytes if draft else 0
+
+    @property
     def tensor_parallel_size(self) -> int:
         """Accelerators that share the attention of each layer."""
         return self.workers.tensor_parallel_size

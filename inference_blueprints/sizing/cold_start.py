@@ -25,11 +25,11 @@ def cold_start(
     """Return the minimum time of a deployment's workers on a new node.
 
     Weights arrive once if the workers of the node share a copy, and else once per worker, all over one
-    network and one disk. IP has one network card of a node's, for the others carry EFA alone. Streamed
-    weights touch no disk. AWS publishes operations of NVMe and not bytes a second, so NVMe is not counted. An
-    image on a snapshot is unpacked, and EBS fetches it at the rate that is asked for. What comes from the
-    internet passes one NAT gateway, because a node uses that of its zone. The Hub, other nodes of the zone
-    and what the engine does after loading only add to it.
+    network and one disk. Each worker fetches its draft itself. IP has one network card of a node's, for the
+    others carry EFA alone. Streamed weights touch no disk. AWS publishes operations of NVMe and not bytes a
+    second, so NVMe is not counted. An image on a snapshot is unpacked, and EBS fetches it at the rate that is
+    asked for. What comes from the internet passes one NAT gateway, because a node uses that of its zone. The
+    Hub, other nodes of the zone and what the engine does after loading only add to it.
 
     Parameters
     ----------
@@ -48,6 +48,7 @@ def cold_start(
     disk = _disk_bytes_per_second(kind, resolved)
     streamed, in_s3 = streams_weights(resolved), resolved.model.weights.in_s3
     weights = (1 if reads_node_copy(resolved) else together) * resolved.shape.weight_bytes
+    weights += together * resolved.draft_file_bytes
     limits = {"network": network}
     if through_nat:
         limits["NAT gateway"] = nat_gateways.MAXIMUM_MBPS * _BYTES_PER_MEGABIT

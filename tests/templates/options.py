@@ -21,10 +21,34 @@ def with_options(draw: Draw, section: Document, entry: str) -> Document:
     possible: list[Document] = [{}, {"kvCacheType": "auto"}, {"kvCacheType": "fp8"}]
     if engine == "vllm" and model.weight_type == "bf16" and "type" not in section["weights"]:
         possible.append({"quantization": "fp8"})
-    if engine == "vllm" and "kvCache" not in section and all(map(_is_whole, section["deployments"])):
-        possible.append({"speculation": {"nGram": {"tokens": 2}}})
-        possible += [{"speculation": {"mtp": {"tokens": 1}}}] if model.predicted_layers else []
+    if engine == "vllm" and all(map(_is_whole, section["deployments"])):
+        # Few models have layers or a draft that guess, so all of them do.
+        drafts = [name for name, draft in catalog.drafts().items() if _guesses_for(draft, entry)]
+        if drafts and "huggingFace" in section["weights"]:
+            return _from_the_hub(section) | {"speculation": {"eagle": draw(_eagle(drafts))}}
+        if "kvCache" not in section:
+            possible.append({"speculation": {"nGram": {"tokens": 2}}})
+            possible = [{"speculation": {"mtp": {"tokens": 1}}}] if model.predicted_layers else possible
     return section | draw(st.sampled_from(possible))
+
+
+def _eagle(drafts: list[str]) -> st.SearchStrategy[Document]:
+    """Return the section of a draft."""
+    names = st.sampled_from(drafts)
+    return st.fixed_dictionaries({"huggingFace": names, "revision": st.just("main"), "tokens": st.just(2)})
+
+
+def _from_the_hub(section: Document) -> Document:
+    """Return a model whose workers read the weights from the Hub, without KV cache outside of devices."""
+    weights = {key: value for key, value in section["weights"].items() if key != "mirror"}
+    return {key: value for key, value in section.items() if key != "kvCache"} | {"weights": weights}
+
+
+def _guesses_for(draft: catalog.Model, entry: str) -> bool:
+    """Whether the catalogue's draft was trained for a model of this shape."""
+    model = catalog.models()[entry]
+    shape = (model.hidden_size, model.vocabulary_size)
+    return draft.draft is not None and shape == (draft.draft.target_hidden_size, draft.vocabulary_size)
 
 
 def _is_whole(deployment: Document) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 from inference_blueprints.catalog.catalogue import shipped
 from inference_blueprints.catalog.configurations.architecture import Architecture
 from inference_blueprints.catalog.configurations.config_fields import ConfigFields, ModelConfigError
+from inference_blueprints.catalog.configurations.draft_shape import describe_draft, draft_class
 from inference_blueprints.catalog.configurations.quantisation import read_scheme, weight_sizes
 from inference_blueprints.catalog.configurations.text_shape import TextShape, read_text_shape
 from inference_blueprints.catalog.configurations.vision_shape import read_vision_shape
@@ -34,7 +35,8 @@ def describe(configuration: object, exported: object = None) -> dict[str, Any]:
     Returns
     -------
     dict
-        Fields of ``catalog.Model``, except its name and facts that a configuration does not hold.
+        Fields of ``catalog.Model`` (``draft`` only of drafts), except its name and facts that a
+        configuration does not hold.
 
     Raises
     ------
@@ -42,8 +44,12 @@ def describe(configuration: object, exported: object = None) -> dict[str, Any]:
         If the file is not a configuration, names a class that is not counted, or has missing or wrong fields.
         The message has one line per problem.
     """
+    content = _mapping(configuration, "config.json")
+    of_draft = draft_class(content, shipped().draft_classes)
+    if of_draft:
+        return describe_draft(ConfigFields(content), of_draft, shipped().architectures)
     architecture = _architecture(configuration)
-    whole = ConfigFields(_mapping(configuration, "config.json"), defaults=architecture.defaults)
+    whole = ConfigFields(content, defaults=architecture.defaults)
     of_export = (
         None
         if exported is None

@@ -8,6 +8,7 @@ from functools import partial
 from inference_blueprints.errors import Finding
 from inference_blueprints.serving.checks.argument_checks import argument_findings
 from inference_blueprints.serving.checks.disaggregation_checks import disaggregation_findings
+from inference_blueprints.serving.checks.draft_checks import draft_findings, draft_worker_findings
 from inference_blueprints.serving.checks.engine_checks import engine_findings
 from inference_blueprints.serving.checks.environment_checks import environment_findings
 from inference_blueprints.serving.checks.experimental_checks import experimental_findings
@@ -62,6 +63,7 @@ def _model_findings(blueprint: spec.Blueprint, index: int) -> Iterator[Finding]:
     yield from engine_findings(model, path)
     yield from memory_argument_findings(model, path)
     yield from option_findings(model, path)
+    yield from draft_findings(model, path)
     wrong_images = [*image_findings(model, path)]
     yield from wrong_images
     if _wrong(wrong_images):
@@ -100,6 +102,7 @@ def _workers_findings(resolved: ResolvedWorkers, *, arguments_are_right: bool) -
         memory, sizing = worker_memory(resolved), worker_sizing(resolved)
         of_memory = memory_findings(resolved)
         found += of_memory
+        found += draft_worker_findings(resolved, sizing)
         found += host_cache_findings(resolved, memory, sizing)
         found += shared_cache_findings(resolved, whole_kv_bytes_per_token(resolved, memory))
         # Without memory for one request, there is no longest request to compare with.

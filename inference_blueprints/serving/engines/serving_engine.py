@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from inference_blueprints.catalog import Accelerator
+from inference_blueprints.catalog.draft import DraftMethod
 from inference_blueprints.serving.command_line import Argument
 from inference_blueprints.serving.engines.node_folder import kernel_environment
 from inference_blueprints.serving.estimates.memory_estimate import MemoryEstimate
@@ -16,7 +17,7 @@ from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers, WorkerRole
 from inference_blueprints.serving.types import EnvironmentValue
 from inference_blueprints.serving.weights_loading import weights_environment
-from inference_blueprints.spec.types import ArgumentValue, Speculation
+from inference_blueprints.spec.types import ArgumentValue, Model
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,23 @@ class TransferCounters:
     transfers: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ChosenDraft:
+    """The draft of a model: how it guesses, and its repository on the Hub."""
+
+    method: DraftMethod
+    repository: str
+    revision: str | None
+
+
+def drafted(model: Model) -> ChosenDraft | None:
+    """Return the draft of a model; None without one, or if it is not known."""
+    eagle = model.speculation.eagle if model.speculation else None
+    if eagle is None or model.draft is None or model.draft.draft is None:
+        return None
+    return ChosenDraft(model.draft.draft.method, eagle.hugging_face, eagle.revision)
+
+
 class ServingEngine(ABC):
     """An inference engine: its features, and the arguments and environment of its workers.
 
@@ -113,6 +131,12 @@ class ServingEngine(ABC):
 
     #: Keys of the blueprint's ``speculation`` that the engine supports.
     speculation_methods: frozenset[str] = frozenset()
+
+    #: Whether the engine sizes the KV cache of a draft's layer like that of a layer of the model.
+    counts_draft_as_layers: bool = False
+
+    #: Whether a draft whose configuration allows fewer tokens than the model's serves all of the model's.
+    extends_draft_context: bool = True
 
     #: Arguments that only the plan may set, each with the setting to use in the blueprint instead.
     owned_arguments: Mapping[str, str] = MappingProxyType({})
@@ -179,12 +203,12 @@ class ServingEngine(ABC):
         if model.quantization and model.quantization in self.online_types:
             options["quantization"] = self.online_types[model.quantization]
         if model.speculation and model.speculation.chosen in self.speculation_methods:
-            options |= self.speculation_arguments(model.speculation)
+            options |= self.speculation_arguments(model)
         return options
 
-    def speculation_arguments(self, speculation: Speculation) -> Mapping[str, Argument]:
+    def speculation_arguments(self, model: Model) -> Mapping[str, Argument]:
         """Return the arguments of speculative decoding by one of ``speculation_methods``."""
-        raise NotImplementedError(f"{type(self).__name__} supports no {speculation.chosen}")
+        raise NotImplementedError(f"{type(self).__name__} supports no speculation for {model.name}")
 
     def environment(self, resolved: ResolvedWorkers) -> Mapping[str, EnvironmentValue]:
         """Return the environment variables that the engine itself needs: by default those of its files."""

@@ -28,7 +28,12 @@ from inference_blueprints.serving.engines.owned_arguments import (
     WRITES_TEXT,
     WRITTEN_HERE,
 )
-from inference_blueprints.serving.engines.serving_engine import ArgumentNames, ServingEngine, TransferCounters
+from inference_blueprints.serving.engines.serving_engine import (
+    ArgumentNames,
+    ServingEngine,
+    TransferCounters,
+    drafted,
+)
 from inference_blueprints.serving.estimates.host_cache import host_cache_mib
 from inference_blueprints.serving.estimates.image_inputs import allowed_domains, image_pixels, splits_by_image
 from inference_blueprints.serving.estimates.memory_estimate import MemoryEstimate
@@ -36,7 +41,7 @@ from inference_blueprints.serving.estimates.node_copies import reads_node_copy
 from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers, WorkerRole
 from inference_blueprints.serving.types import EnvironmentValue
-from inference_blueprints.spec.types import Speculation
+from inference_blueprints.spec.types import Model
 
 _BYTES_PER_MIB, _BYTES_PER_GB = 2**20, 10**9
 
@@ -131,19 +136,30 @@ class Sglang(ServingEngine):
     spans_nodes = True
 
     kv_cache_types = MappingProxyType({"bf16": "bf16", "fp8": "fp8_e4m3"})
-    speculation_methods = frozenset({"mtp"})
+    speculation_methods = frozenset({"mtp", "eagle"})
+    counts_draft_as_layers = True
+    extends_draft_context = False
 
-    def speculation_arguments(self, speculation: Speculation) -> Mapping[str, Argument]:
+    def speculation_arguments(self, model: Model) -> Mapping[str, Argument]:
         """Return one chain of guesses, and the token that is checked with it.
 
-        SGLang documentation, "DeepSeek V3/V3.1/R1 Model Usage", Multi-token Prediction.
+        With a single guess per step, the checked tokens are the steps and one more
+        (``arg_groups/speculative_hook.py`` of SGLang 0.5.21). Without a draft, the model's own layers guess
+        (SGLang documentation, "DeepSeek V3/V3.1/R1 Model Usage", Multi-token Prediction).
         """
-        return {
-            "speculative-algorithm": "EAGLE",
+        speculation, draft = model.speculation, drafted(model)
+        if speculation is None:
+            return {}
+        planned: dict[str, Argument] = {
+            "speculative-algorithm": draft.method.upper() if draft else "EAGLE",
             "speculative-num-steps": speculation.tokens,
             "speculative-eagle-topk": 1,
             "speculative-num-draft-tokens": speculation.tokens + 1,
         }
+        if draft:
+            planned["speculative-draft-model-path"] = draft.repository
+            planned |= {"speculative-draft-model-revision": draft.revision} if draft.revision else {}
+        return planned
 
     def step_tokens(self, accelerator: Accelerator) -> int:
         gib = accelerator.memory_bytes / _GIB

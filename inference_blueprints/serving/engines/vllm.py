@@ -31,7 +31,12 @@ from inference_blueprints.serving.engines.owned_arguments import (
     WRITES_TEXT,
     WRITTEN_HERE,
 )
-from inference_blueprints.serving.engines.serving_engine import ArgumentNames, ServingEngine, TransferCounters
+from inference_blueprints.serving.engines.serving_engine import (
+    ArgumentNames,
+    ServingEngine,
+    TransferCounters,
+    drafted,
+)
 from inference_blueprints.serving.engines.vllm_connectors import connectors
 from inference_blueprints.serving.estimates.host_cache import host_cache_mib
 from inference_blueprints.serving.estimates.image_inputs import allowed_domains, image_pixels, splits_by_image
@@ -41,7 +46,7 @@ from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import EnvironmentValue, OwnAddress
 from inference_blueprints.serving.weights_loading import s3_address
-from inference_blueprints.spec.types import Speculation
+from inference_blueprints.spec.types import Model
 
 _KV_CACHE = "set kvCache: {hostMemoryGib: …}"
 # vLLM's default for an API server by GiB of device memory; A100 always gets the lowest (vllm#17885).
@@ -138,12 +143,18 @@ class Vllm(ServingEngine):
     # Weights go to the device layer by layer, so it never holds them in 16 bits
     # (``layers/quantization/online/fp8.py`` of vLLM 0.31.0; names in ``config/quantization.py``).
     online_types = MappingProxyType({"fp8": "fp8_per_tensor", "fp8Blocks": "fp8_per_block"})
-    speculation_methods = frozenset({"mtp", "nGram"})
+    speculation_methods = frozenset({"mtp", "nGram", "eagle"})
 
-    def speculation_arguments(self, speculation: Speculation) -> Mapping[str, Argument]:
-        """Return the method. A draft shares the embeddings (``v1/spec_decode/llm_base_proposer.py``)."""
-        method = "mtp" if speculation.mtp else "ngram"
-        return {"speculative-config": _json({"method": method, "num_speculative_tokens": speculation.tokens})}
+    def speculation_arguments(self, model: Model) -> Mapping[str, Argument]:
+        """Return the method, and the draft. It is split like the model (``config/speculative.py``)."""
+        speculation, draft = model.speculation, drafted(model)
+        if speculation is None:
+            return {}
+        chosen: dict[str, object] = {"method": "mtp" if speculation.mtp else "ngram"}
+        if draft:
+            chosen = {"method": draft.method, "model": draft.repository}
+            chosen |= {"revision": draft.revision} if draft.revision else {}
+        return {"speculative-config": _json({**chosen, "num_speculative_tokens": speculation.tokens})}
 
     def step_tokens(self, accelerator: Accelerator) -> int:
         gib = 0 if accelerator.name.startswith("a100") else accelerator.memory_bytes / _GIB

@@ -8,6 +8,7 @@ from typing import TypeVar
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.engines.serving_engine import ServingEngine
 from inference_blueprints.serving.estimates.disk import nvme_cache_mib
+from inference_blueprints.serving.estimates.draft_memory import with_draft
 from inference_blueprints.serving.estimates.host_cache import host_cache_mib, kept_tokens
 from inference_blueprints.serving.estimates.image_inputs import with_images
 from inference_blueprints.serving.estimates.memory_estimate import MemoryEstimate, estimate_memory
@@ -95,7 +96,14 @@ def _estimate(resolved: ResolvedWorkers, utilization: float) -> MemoryEstimate:
         kv_cache_dtype=engine.kv_cache_type(resolved),
         request_tokens=unique_tokens(resolved.model.workload) if engine.frees_windows(resolved) else None,
     )
-    return with_images(memory, resolved, step_tokens)
+    with_guesses = with_draft(
+        memory,
+        resolved,
+        step_tokens,
+        engine.kv_cache_type(resolved),
+        counts_as_layers=engine.counts_draft_as_layers,
+    )
+    return with_images(with_guesses, resolved, step_tokens)
 
 
 def _wanted_length(resolved: ResolvedWorkers) -> int:

@@ -130,6 +130,9 @@ def node_cache_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
 
 def _own_disk_mib(resolved: ResolvedWorkers, *, cached: bool) -> int:
     files = _TEMPORARY_MIB if cached else _KERNELS_MIB
+    if resolved.draft_file_bytes:
+        # The engine downloads it into the worker's own files: the node's copy holds one repository.
+        files += -(-resolved.draft_file_bytes // _BYTES_PER_MIB) + _OTHER_FILES_MIB
     copied = cached and _wants_copy(resolved.blueprint, resolved.model)
     elsewhere = can_stream(resolved.model) or copied
     return files if elsewhere else files + resolved.shape.weight_bytes // _BYTES_PER_MIB

@@ -139,7 +139,8 @@ def _uses_efa(resolved: ResolvedWorkers) -> bool:
 
 def startup_seconds(resolved: ResolvedWorkers) -> int:
     """Return the longest time until a worker answers, in seconds."""
-    return _STARTUP_SECONDS + round(resolved.shape.weight_bytes / _WEIGHT_BYTES_PER_SECOND)
+    size = resolved.shape.weight_bytes + resolved.draft_file_bytes
+    return _STARTUP_SECONDS + round(size / _WEIGHT_BYTES_PER_SECOND)
 
 
 def probes(port: Port, *, startup_path: str, live_path: str, startup_seconds: int) -> Probes:

@@ -43,7 +43,13 @@ def shape_is_known(spec: Spec) -> Iterator[Finding]:
     for path, weights in _each(spec):
         known = weights.entries
         repository, entry = weights.hugging_face, weights.catalog
-        if entry is not None:
+        if (entry or repository) in weights.drafts:
+            message = (
+                f"got {quote(entry or repository)}, a draft, which only guesses for another model; set that "
+                "model, and the draft as 'speculation.eagle.huggingFace'"
+            )
+            yield Finding((*path, "catalog" if entry else "huggingFace"), message)
+        elif entry is not None:
             yield from _entry_findings((*path, "catalog"), weights)
         elif repository is not None and repository not in known:
             meant = suggestion(repository, known)

@@ -96,7 +96,7 @@ from inference_blueprints.spec.types.section import (
     VpcId,
 )
 from inference_blueprints.spec.types.signals import Signal, SignalStore, ValkeyCache
-from inference_blueprints.spec.types.speculation import GuessedTokens, Speculation
+from inference_blueprints.spec.types.speculation import EagleDraft, GuessedTokens, Speculation
 
 API_VERSION: Literal["inference-blueprints/v1alpha1"] = "inference-blueprints/v1alpha1"
 KIND: Literal["Blueprint"] = "Blueprint"
@@ -126,6 +126,7 @@ __all__ = [
     "Disk",
     "Domain",
     "DynamoStack",
+    "EagleDraft",
     "EbsSnapshot",
     "EcsBatchWorkers",
     "EksBatchWorkers",

@@ -65,6 +65,11 @@ class Weights(Section):
         return {**published.models(), **self._added}
 
     @property
+    def drafts(self) -> Mapping[str, published.Model]:
+        """Drafts that `speculation` may name: the catalogue's, and those next to the blueprint."""
+        return {**published.drafts(), **{name: each for name, each in self._added.items() if each.draft}}
+
+    @property
     def entry(self) -> published.Model | None:
         """Shape of the model, with its weights as the repository stores them; None if it is not known."""
         name = self.catalog or self.hugging_face or ""
@@ -309,3 +314,9 @@ class Model(Section):
     """Sets of workers. All of them are behind the same route."""
     frontend: Frontend | None = None
     """Frontends of each deployment. Without it, the library chooses their number and size. Not on llm-d."""
+
+    @property
+    def draft(self) -> published.Model | None:
+        """The model's draft; None without one, or if it is not known."""
+        eagle = self.speculation.eagle if self.speculation else None
+        return self.weights.drafts.get(eagle.hugging_face) if eagle else None

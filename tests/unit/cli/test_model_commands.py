@@ -7,11 +7,15 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from inference_blueprints.cli import main as command_line
+from inference_blueprints.errors import BlueprintError
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.resources import root
 from tests.unit.spec.test_model_files import CONFIGURATION
+
+DRAFT = {"architectures": ["LlamaForCausalLMEagle3"], "num_hidden_layers": 1, "draft_vocab_size": 32000}
 
 
 @pytest.fixture(autouse=True)
@@ -47,6 +51,27 @@ def test_an_entry_is_written_that_a_blueprint_uses(
     text = (root() / "blueprints" / "quickstart-g6e.yaml").read_text(encoding="utf-8")
     (tmp_path / "my.yaml").write_text(text.replace("Qwen/Qwen3-8B", "acme/Acme-8B"))
     assert load_blueprint("my.yaml").blueprint.spec.models[0].weights.entry is not None
+
+
+def test_a_draft_is_written_that_a_blueprint_guesses_with(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file.write_text(json.dumps(CONFIGURATION | DRAFT))
+    assert run(monkeypatch, "config.json", "--name", "acme/Acme-8B-Eagle3") == 0
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        "draft: eagle3, for a model of hidden size 4096",
+        "wrote models/acme--Acme-8B-Eagle3.json; set "
+        "`speculation: {eagle: {huggingFace: acme/Acme-8B-Eagle3}}` in a blueprint next to `models`",
+    ]
+    document = yaml.safe_load((root() / "blueprints" / "quickstart-g6e.yaml").read_text(encoding="utf-8"))
+    [model] = document["spec"]["models"]
+    model["speculation"] = {"eagle": {"huggingFace": "acme/Acme-8B-Eagle3", "revision": "v1"}}
+    (tmp_path / "my.yaml").write_text(yaml.safe_dump(document))
+    assert load_blueprint("my.yaml").blueprint.spec.models[0].draft is not None
+    model["weights"] = {"huggingFace": "acme/Acme-8B-Eagle3", "revision": "v1"}
+    (tmp_path / "my.yaml").write_text(yaml.safe_dump(document))
+    with pytest.raises(BlueprintError, match="a draft, which only guesses for another model"):
+        load_blueprint("my.yaml")
 
 
 def test_a_file_may_name_its_model_and_have_an_export_beside_it(

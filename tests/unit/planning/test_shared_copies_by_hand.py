@@ -66,3 +66,29 @@ def test_the_price_of_traffic_counts_a_copy_per_node(
     assert cost is not None
     [downloads] = [each for each in cost.items if each.name == "NAT gateway data"]
     assert gigabytes in downloads.assumption
+
+
+# A draft has 1.900052480 GB, and each of the 2 workers of a node fetches it, beside one copy of the model of
+# 16.060522496 GB: 19.86 GB.
+def test_each_worker_fetches_its_draft(quickstart_document: dict[str, Any]) -> None:
+    document = copy.deepcopy(quickstart_document)
+    document["spec"]["pools"] = [{"name": "h200", "instanceTypes": ["p5en.48xlarge"], "nodes": {"max": 1}}]
+    [model] = document["spec"]["models"]
+    region = document["spec"]["environment"]["region"]
+    model["weights"] = {
+        "huggingFace": "meta-llama/Llama-3.1-8B-Instruct",
+        "revision": COMMIT,
+        "tokenSecretArn": f"arn:aws:secretsmanager:{region}:111122223333:secret:hub-AbCdEf",
+    }
+    draft = {"huggingFace": "yuhuili/EAGLE3-LLaMA3.1-Instruct-8B", "revision": COMMIT}
+    model["speculation"] = {"eagle": draft}
+    model["deployments"] = [
+        {"name": "main", "aggregated": {"pool": "h200", "replicas": 2, "tensorParallelSize": 1}}
+    ]
+    blueprint = parse_blueprint(yaml.safe_dump(document), "by-hand.yaml").blueprint
+    summary = summarise(blueprint, build_plan(blueprint), None)
+    [start] = summary.cold_starts
+    assert start.weights_bytes == 16_060_522_496 + 2 * 1_900_052_480
+    assert summary.platform_cost is not None
+    [downloads] = [each for each in summary.platform_cost.items if each.name == "NAT gateway data"]
+    assert "20 GB" in downloads.assumption

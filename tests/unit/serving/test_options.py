@@ -154,4 +154,8 @@ def test_windows_count_whole_where_vllm_may_keep_them(changes: dict[str, Any], m
 
 
 def test_every_method_of_speculation_has_an_engine() -> None:
-    assert set().union(*(each.speculation_methods for each in ENGINES.values())) == {"mtp", "nGram"}
+    assert set().union(*(each.speculation_methods for each in ENGINES.values())) == {
+        "mtp",
+        "nGram",
+        "eagle",
+    }

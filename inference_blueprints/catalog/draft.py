@@ -1,0 +1,52 @@
+"""What a draft of speculative decoding (EAGLE) adds to the entry of a model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+DraftMethod = Literal["eagle", "eagle3"]
+
+
+@dataclass(frozen=True, slots=True)
+class DraftClass:
+    """A model class of drafts.
+
+    Parameters
+    ----------
+    name
+        The class in ``architectures`` of the ``config.json``.
+    method
+        ``eagle``: guesses from the last hidden state of the model; ``eagle3``: from those of several layers.
+    engines
+        Engines that load the class, by the blueprint's key.
+    source
+        Source of these facts.
+    """
+
+    name: str
+    method: DraftMethod
+    engines: tuple[str, ...]
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """How a draft depends on the model for which it guesses.
+
+    Parameters
+    ----------
+    method
+        ``eagle`` or ``eagle3``, as in ``DraftClass``.
+    engines
+        Engines that load its class.
+    target_hidden_size
+        Hidden size of the model for which it was trained.
+    input_size
+        Values per token that its first projection reads. Each device holds this projection whole.
+    """
+
+    method: DraftMethod
+    engines: tuple[str, ...]
+    target_hidden_size: int
+    input_size: int
