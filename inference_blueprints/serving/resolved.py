@@ -64,8 +64,6 @@ class ResolvedWorkers:
             shape = shape.stored_as(model.quantization)
         if model.kv_cache_type == "fp8":
             shape = replace(shape, name=f"{shape.name} with KV cache in fp8")
-        if model.task == "embed":
-            shape = replace(shape, name=f"{shape.name} for embeddings")
         if model.speculation is None:
             return shape
         guessing = shape.with_predictions() if model.speculation.mtp else shape
