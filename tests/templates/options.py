@@ -24,9 +24,30 @@ def with_options(draw: Draw, section: Document, entry: str) -> Document:
     if engine == "vllm" and "kvCache" not in section and all(map(_is_whole, section["deployments"])):
         possible.append({"speculation": {"nGram": {"tokens": 2}}})
         possible += [{"speculation": {"mtp": {"tokens": 1}}}] if model.predicted_layers else []
-    return section | draw(st.sampled_from(possible))
+    return draw(_as_embedding_model(section | draw(st.sampled_from(possible)), entry))
 
 
 def _is_whole(deployment: Document) -> bool:
     """Whether each worker does everything, in one stage."""
     return deployment.get("aggregated", {"pipelineParallelSize": 2}).get("pipelineParallelSize", 1) == 1
+
+
+@st.composite
+def _as_embedding_model(draw: Draw, section: Document, entry: str) -> Document:
+    """Return a model that computes vectors instead of answers, or the model itself where that cannot be."""
+    chooses = draw(st.booleans())
+    settings = {"media", "kvCache", "speculation", "parsers", "objectives"}
+    routed = [{"stack": {"llmD": {}}}, {"stack": {"dynamo": {}}, "routing": {"roundRobin": {}}}]
+    whole = all(map(_is_undivided, section["deployments"]))
+    if not chooses or "vllm" not in section.get("engine", {"vllm": {}}) or not whole:
+        return section
+    if catalog.model(entry).vision:
+        return section
+    kept = {key: value for key, value in section.items() if key not in settings | {"frontend", "routing"}}
+    workload = {key: section["workload"][key] for key in ("inputTokens", "peakRequestsPerSecond")}
+    return kept | {"task": "embed", "workload": workload} | draw(st.sampled_from(routed))
+
+
+def _is_undivided(deployment: Document) -> bool:
+    """Whether each worker computes a whole input without ranks."""
+    return _is_whole(deployment) and deployment["aggregated"].get("dataParallelSize", 1) == 1
