@@ -35,7 +35,7 @@ def _is_whole(deployment: Document) -> bool:
 @st.composite
 def _as_embedding_model(draw: Draw, section: Document, entry: str) -> Document:
     """Return a model that computes vectors instead of answers, or the model itself where that cannot be."""
-    chooses = draw(st.booleans())
+    chooses = draw(st.integers(0, 3)) == 0
     settings = {"media", "kvCache", "speculation", "parsers", "objectives"}
     routed = [{"stack": {"llmD": {}}}, {"stack": {"dynamo": {}}, "routing": {"roundRobin": {}}}]
     whole = all(map(_is_undivided, section["deployments"]))
