@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from inference_blueprints.cli.blueprint_commands import load, model_index
+from inference_blueprints.cli.blueprint_commands import load, writing_model_index
 from inference_blueprints.cli.json_output import print_json
 from inference_blueprints.cli.options import ModelOption, Output, OutputOption, TraceOption
 from inference_blueprints.errors import UserError
@@ -92,7 +92,7 @@ def benchmark(
         option = "--image" if image else "--dry-run"
         raise UserError(f"got {option} without --job; add --job, or remove {option}")
     loaded = load(blueprint)
-    index = model_index(loaded, model)
+    index = writing_model_index(loaded, model)
     section, plan = loaded.blueprint.spec.models[index], build_plan(loaded.blueprint).models[index]
     shown = access(api_key_env, ca_file, os.environ)
     questions = prepare(loaded.blueprint, index, trace=trace, seconds=seconds, requests=requests)

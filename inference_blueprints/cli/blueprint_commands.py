@@ -235,6 +235,29 @@ def model_index(loaded: LoadedBlueprint, name: str | None) -> int:
     return names.index(name)
 
 
+def writing_model_index(loaded: LoadedBlueprint, name: str | None) -> int:
+    """Return the index of a model that writes text, in the blueprint's list.
+
+    Parameters
+    ----------
+    name
+        Name of the model. None if the blueprint has exactly one.
+
+    Raises
+    ------
+    UserError
+        As `model_index` does, or if the model is an embedding model.
+    """
+    index = model_index(loaded, name)
+    model = loaded.blueprint.spec.models[index]
+    if model.task == "embed":
+        raise UserError(
+            f"{loaded.file}: got the model {model.name} with 'task: embed'; this command measures answers, "
+            "and an embedding model writes none. Name a model that writes text with --model"
+        )
+    return index
+
+
 def write_file(path: Path, text: str) -> None:
     """Write a file that the user named, and the folders above it.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from inference_blueprints.cli.blueprint_commands import load, model_index, write_file
+from inference_blueprints.cli.blueprint_commands import load, write_file, writing_model_index
 from inference_blueprints.cli.json_output import print_json
 from inference_blueprints.cli.options import ModelOption, NameOrPath, Output, OutputOption, TraceOption
 from inference_blueprints.errors import UserError
@@ -77,7 +77,7 @@ def tune(
     with shown_progress() as progress:
         found = search(
             blueprint,
-            model_index(loaded, model),
+            writing_model_index(loaded, model),
             progress,
             trace=trace,
             most_accelerators=gpus,

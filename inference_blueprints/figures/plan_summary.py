@@ -37,7 +37,9 @@ class PlanSummary:
     token_prices
         Token prices of the deployments with a latency profile.
     without_profile
-        Deployments without one, as ``model/deployment``.
+        Deployments without one that write text, as ``model/deployment``.
+    embedding
+        Deployments of embedding models, which have no price of tokens, as ``model/deployment``.
     objectives
         Objectives of every deployment, compared with the plan's figures.
     batch_days
@@ -61,6 +63,7 @@ class PlanSummary:
     platform_cost: PlatformCost
     token_prices: tuple[TokenPrice, ...]
     without_profile: tuple[str, ...]
+    embedding: tuple[str, ...]
     objectives: tuple[ObjectiveCheck, ...]
     quotas: tuple[QuotaNeed, ...]
     batch_days: tuple[BatchDaySummary, ...]

@@ -232,9 +232,11 @@ def _entry_point_words(deployment: DeploymentPlan, routing: str) -> str:
 
 
 def _workload_words(model: Model, plan: DeploymentPlan) -> str:
-    """Return such as ``3,000 → 200 tokens, 2/s``."""
+    """Return such as ``3,000 → 200 tokens, 2/s``, or ``500 tokens → a vector, 2/s``."""
     workload = model.workload
     tokens = f"{workload.input_tokens:,} → {workload.output_tokens:,} tokens"
+    if model.task == "embed":
+        tokens = f"{workload.input_tokens:,} tokens → a vector"
     return f"{tokens}, {_rate_words(model, plan)}"
 
 

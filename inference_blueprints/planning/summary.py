@@ -76,6 +76,7 @@ def summarise(blueprint: Blueprint, plan: ServingPlan, rates: CustomRates | None
         for group in _by_deployment(resolved for resolved, _ in roles)
     }
     token_prices = {name: token_price(group, pools, processes) for name, group in deployments.items()}
+    embedding = tuple(name for name, group in deployments.items() if group[0].model.task == "embed")
     signal_store, batch_workers = signal_store_price(spec.signal_store), batch_worker_price(spec.batch)
     return PlanSummary(
         name=blueprint.metadata.name,
@@ -95,7 +96,10 @@ def summarise(blueprint: Blueprint, plan: ServingPlan, rates: CustomRates | None
             batch_workers=batch_workers,
         ),
         token_prices=tuple(each for each in token_prices.values() if each),
-        without_profile=tuple(name for name, each in token_prices.items() if each is None),
+        without_profile=tuple(
+            name for name, each in token_prices.items() if each is None and name not in embedding
+        ),
+        embedding=embedding,
         objectives=tuple(
             check
             for name, group in deployments.items()

@@ -34,8 +34,8 @@ _LOAD = st.fixed_dictionaries(
 
 @st.composite
 def batches(draw: Draw, models: Sequence[str], account: str) -> Document:
-    """Return teams, and queues of some models with signals or without, or nothing of it."""
-    if not draw(st.booleans()):
+    """Return teams, and queues of some models that write text with signals or without, or nothing of it."""
+    if not models or not draw(st.booleans()):
         return {}
     teams = [
         {

@@ -132,7 +132,7 @@ def blueprints_on(draw: Draw, ground: Ground) -> Document:
             "pools": pools,
             "models": models,
             **draw(_some(queueing=st.sampled_from([{"kueue": {}}, {"kueue": {"borrowing": {}}}]))),
-            **draw(batches([model["name"] for model in models], ACCOUNT)),
+            **draw(batches([model["name"] for model in models if "task" not in model], ACCOUNT)),
         },
     }
 

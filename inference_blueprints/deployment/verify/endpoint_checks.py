@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import aiohttp
 
 from inference_blueprints.deployment.check_results import CheckResult, Severity
+from inference_blueprints.deployment.verify.embedding_check import embeddings
 from inference_blueprints.measurement.completions.completion_client import CompletionClient
 from inference_blueprints.measurement.completions.request_outcome import RequestOutcome
 from inference_blueprints.measurement.completions.served_models import (
@@ -60,11 +61,16 @@ async def ask(endpoint: CheckedEndpoint) -> AsyncIterator[CheckResult]:
     Yields
     ------
     CheckResult
-        Results of the checks ``models``, ``tokens``, ``prefix cache`` and ``objectives``.
+        Results of the checks ``models``, ``tokens``, ``prefix cache`` and ``objectives``; for an embedding
+        model, of ``models`` and ``embeddings``.
     """
     async with aiohttp.ClientSession() as session:
         served, listed = await _listed(session, endpoint)
         yield listed
+        if endpoint.model.task == "embed":
+            name, seconds = endpoint.model.name, endpoint.timeout_seconds
+            yield await embeddings(session, endpoint.base_url, name, endpoint.label, seconds)
+            return
         client = CompletionClient(
             session,
             endpoint.base_url,

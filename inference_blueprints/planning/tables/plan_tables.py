@@ -63,4 +63,10 @@ def plan_notes(summary: PlanSummary) -> list[str]:
     if summary.without_profile:
         names = ", ".join(summary.without_profile)
         notes.append(f"No token price for {names}: the catalogue has no latency profile for it.")
+    if summary.embedding:
+        names = ", ".join(summary.embedding)
+        notes.append(
+            f"{names} computes embeddings (`/v1/embeddings`) and writes no text, so there is no price of "
+            "tokens and no measured speed: measure how many replicas the peak needs."
+        )
     return [*notes, 'Prices per hour are those of the pools\' nodes. "Cost of a month" adds the other parts.']

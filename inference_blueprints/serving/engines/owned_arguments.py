@@ -12,9 +12,10 @@ DISCOVERY = "the value comes from Dynamo's operator"
 STREAMED = "set weights.s3 to stream weights"
 WRITTEN_HERE = "write its arguments directly in 'args'"
 REMOTE_CODE = "code that comes with weights is never run; serve a model that the engine itself implements"
-WRITES_TEXT = (
-    "only models that write text are served here; pooling, embedding, classification and image models have "
-    "other workers and health checks"
+TASK = "set task: embed, with the engine vllm"
+OTHER_TASKS = (
+    "only models that write text and embedding models (task: embed) are served here; reranking, "
+    "classification and image models have other routes and workers"
 )
 MEDIA = "set media: {imagesPerRequest: …, tokensPerImage: …, allowedDomains: […]}"
 FILES = "images come within requests or from hosts, never from a worker's own files"

@@ -21,11 +21,12 @@ from inference_blueprints.serving.engines.owned_arguments import (
     FETCHED_BY_DYNAMO,
     MEDIA,
     NODES,
+    OTHER_TASKS,
     PIPELINE,
     REMOTE_CODE,
+    TASK,
     TENSOR,
     TOPOLOGY,
-    WRITES_TEXT,
     WRITTEN_HERE,
 )
 from inference_blueprints.serving.engines.serving_engine import (
@@ -115,8 +116,9 @@ class Sglang(ServingEngine):
                 ("enable-multimodal", "allowed-media-domains", "limit-mm-data-per-request"), MEDIA
             ),
             **dict.fromkeys(("mm-process-config", "mm-enable-dp-encoder"), MEDIA),
-            **dict.fromkeys(("is-embedding", "embedding-worker", "rerank-worker"), WRITES_TEXT),
-            "image-diffusion-worker": WRITES_TEXT,
+            **dict.fromkeys(("is-embedding", "embedding-worker"), TASK),
+            "rerank-worker": OTHER_TASKS,
+            "image-diffusion-worker": OTHER_TASKS,
             **dict.fromkeys(("dedicated-mm-encoder", "encoder-only", "language-only"), TOPOLOGY),
         }
     )

@@ -23,12 +23,13 @@ from inference_blueprints.serving.engines.owned_arguments import (
     FILES,
     MEDIA,
     NODES,
+    OTHER_TASKS,
     PIPELINE,
     REMOTE_CODE,
     STREAMED,
+    TASK,
     TENSOR,
     TOPOLOGY,
-    WRITES_TEXT,
     WRITTEN_HERE,
 )
 from inference_blueprints.serving.engines.serving_engine import (
@@ -52,6 +53,12 @@ _KV_CACHE = "set kvCache: {hostMemoryGib: …}"
 # vLLM's default for an API server by GiB of device memory; A100 always gets the lowest (vllm#17885).
 _STEP_TOKENS = ((160, 16384), (70, 8192), (0, 2048))
 _GIB = 1024**3
+# An embedding model, also of an architecture that writes text (vLLM documentation, "Pooling Models").
+# Whether prefixes are cached is left to the worker: it depends on the model's attention
+# (``dynamo/vllm/args.py`` of ai-dynamo 1.6.1, ``vllm/engine/arg_utils.py`` of vLLM 0.31.0).
+_POOLING: Mapping[str, Argument] = MappingProxyType(
+    {"runner": "pooling", "convert": "embed", "embedding-worker": True}
+)
 # Each device reads its own part; the limit bounds the host memory used as a buffer.
 _STREAMER = {"concurrency": 16, "distributed": True, "memory_limit": 4 * 1024**3}
 
@@ -121,11 +128,9 @@ class Vllm(ServingEngine):
             **dict.fromkeys(("language-model-only", "limit-mm-per-prompt", "allowed-media-domains"), MEDIA),
             **dict.fromkeys(("mm-processor-kwargs", "mm-encoder-tp-mode"), MEDIA),
             "allowed-local-media-path": FILES,
-            **dict.fromkeys(("runner", "convert", "pooler-config", "realtime"), WRITES_TEXT),
-            **dict.fromkeys(
-                ("embedding-worker", "embedding-worker-processes", "classify-worker"), WRITES_TEXT
-            ),
-            "embedding-frontend-tokenization": WRITES_TEXT,
+            **dict.fromkeys(("runner", "convert", "embedding-worker"), TASK),
+            **dict.fromkeys(("pooler-config", "realtime", "classify-worker"), OTHER_TASKS),
+            **dict.fromkeys(("embedding-worker-processes", "embedding-frontend-tokenization"), OTHER_TASKS),
         }
     )
     # Dynamo's router and vLLM both hash blocks of this size; FlashMLA accepts no other.
@@ -184,7 +189,7 @@ class Vllm(ServingEngine):
         planned |= {
             **_parallelism(resolved),
             **self.argument_names.sizing_arguments(sizing),
-            "enable-prefix-caching": True,
+            **(_POOLING if resolved.model.task == "embed" else {"enable-prefix-caching": True}),
             **_image_arguments(resolved),
         }
         if kv_transfer(resolved):

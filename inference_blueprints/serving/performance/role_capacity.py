@@ -50,9 +50,9 @@ ProfileFinder = Callable[[str, str, int, str], LatencyProfile | None]
 
 
 def speeds(resolved: ResolvedWorkers, find: ProfileFinder = catalog.latency_profile) -> LatencyProfile | None:
-    """Return the latency profile of workers; None if there is none.
+    """Return the latency profile of workers; None if there is none, or if the model writes no text.
 
-    All profiles use only tensor parallelism.
+    All profiles are of answers, and use only tensor parallelism.
 
     Parameters
     ----------
@@ -60,7 +60,8 @@ def speeds(resolved: ResolvedWorkers, find: ProfileFinder = catalog.latency_prof
         Source of profiles; the catalogue by default.
     """
     size = resolved.tensor_parallel_size
-    if resolved.workers.accelerators != size or resolved.workers.expert_parallel:
+    writes = resolved.model.task == "generate" and resolved.model.workload.output_tokens > 0
+    if not writes or resolved.workers.accelerators != size or resolved.workers.expert_parallel:
         return None
     return find(resolved.device_shape.name, resolved.accelerator.name, size, resolved.model.engine.chosen)
 

@@ -40,7 +40,12 @@ class ParserFlags:
 
 
 def parser_names(resolved: ResolvedWorkers, program: str) -> ParserNames:
-    """Return the parsers of a program: the blueprint's, else those of the model's catalogue entry."""
+    """Return the parsers of a program: the blueprint's, else those of the model's catalogue entry.
+
+    A model that writes no text has none.
+    """
+    if resolved.model.task == "embed":
+        return ParserNames()
     entry = resolved.shape.answer_format
     known = catalog.answer_formats()[entry].parsers.get(program) if entry else None
     planned, given = known or ParserNames(), resolved.model.parsers or Parsers()

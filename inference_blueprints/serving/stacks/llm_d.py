@@ -72,7 +72,7 @@ _ROUTER_REPLICAS: Mapping[str, int] = MappingProxyType({"approximate": 1, "preci
 # Time until the router detects that a worker is stopping.
 _UNLISTED_SECONDS = 5
 #: Arguments of ``dynamo.vllm`` that ``vllm serve`` does not have.
-_DYNAMO_ONLY = ("disaggregation-mode",)
+_DYNAMO_ONLY = ("disaggregation-mode", "embedding-worker")
 _ROUTED = "the router sends requests to the address and port that the plan sets"
 
 

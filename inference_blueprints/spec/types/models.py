@@ -31,6 +31,7 @@ StoredType = Literal["fp8", "fp8Blocks", "int8", "int4", "nvfp4"]
 OnlineType = Literal["fp8", "fp8Blocks"]
 KvCacheType = Literal["auto", "bf16", "fp8"]
 PrefixScorer = Literal["approximate", "precise"]
+Task = Literal["generate", "embed"]
 
 
 class Mirror(Section):
@@ -210,8 +211,8 @@ class Workload(Section):
 
     input_tokens: int = Field(ge=1, le=10_000_000)
     """Mean prompt length in tokens, including images."""
-    output_tokens: int = Field(ge=1, le=1_000_000)
-    """Mean answer length in tokens."""
+    output_tokens: int = Field(default=0, ge=0, le=1_000_000)
+    """Mean answer length in tokens. Required, except with `task: embed`, whose models write no text."""
     shared_prefix_ratio: float = Field(default=0.0, ge=0.0, lt=1.0)
     """Fraction of prompt tokens that are a prefix shared with other requests, from 0 to below 1."""
     peak_requests_per_second: float = Field(gt=0.0, le=1_000_000.0)
@@ -286,6 +287,9 @@ class Model(Section):
     """Name under which the OpenAI API serves it."""
     weights: Weights
     """Source of the weights."""
+    task: Task = "generate"
+    """What the model does: write text (`generate`), or turn each input into a vector (`embed`). With `embed`,
+    vLLM serves `/v1/embeddings` instead of chat and completions."""
     engine: Engine = default({"vllm": {}})
     """Inference engine. Without it, vLLM."""
     stack: Stack = default({"dynamo": {}})

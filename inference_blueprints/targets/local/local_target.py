@@ -115,7 +115,17 @@ class LocalTarget(Target[LocalDeployment]):
 
     @classmethod
     def findings(cls, blueprint: Blueprint) -> Iterator[Finding]:
-        """Yield a finding if the blueprint has too many workers to simulate on this machine."""
+        """Yield a finding for each part of the blueprint that cannot be simulated on this machine.
+
+        Dynamo's simulated engine writes tokens and no vectors (``dynamo/mocker`` of ai-dynamo 1.6.1).
+        """
+        for index, model in usable(blueprint.spec.models):
+            if model.task == "embed":
+                message = (
+                    f"the model '{model.name}' has 'task: embed', and the simulated engine computes no "
+                    "vectors; remove the model in a copy of the blueprint"
+                )
+                yield Finding(("spec", "models", index, "task"), message)
         workers = sum(
             role.workers.replicas
             for model_index, model in usable(blueprint.spec.models)

@@ -77,6 +77,25 @@ def test_what_cannot_be_is_said_in_one_line(options: tuple[str, ...], words: str
     assert words in result.stderr.splitlines()[-1]
 
 
+def test_an_embedding_model_is_not_measured_by_answers(run: Run, tmp_path: Path) -> None:
+    """Every request would be a chat, which the model refuses."""
+    shown = subprocess.run(
+        [sys.executable, "-m", "inference_blueprints.cli.main", "show", "quickstart-g6e"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    document = yaml.safe_load(shown.stdout)
+    model = document["spec"]["models"][0]
+    model["workload"] = {"inputTokens": 500, "peakRequestsPerSecond": 2}
+    model |= {"task": "embed", "stack": {"llmD": {}}, "objectives": {}}
+    (tmp_path / "vectors.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
+    result = run(URL, "--blueprint", "vectors.yaml", "--job", "--dry-run")
+    assert result.returncode == 1
+    assert "with 'task: embed'; this command measures answers" in result.stderr
+    assert result.stdout == ""
+
+
 def test_an_address_that_is_none_is_an_error(run: Run) -> None:
     result = run("nowhere", *BLUEPRINT, "--job", "--dry-run")
     assert result.returncode == 1

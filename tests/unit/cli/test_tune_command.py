@@ -106,6 +106,18 @@ def test_the_page_needs_nothing_else(run, tmp_path):
     assert "simulated" in page
 
 
+def test_an_embedding_model_is_not_tuned_by_answers(run, tmp_path):
+    """The replay simulates answers, and this model writes none."""
+    text = BLUEPRINT.replace("outputTokens: 100, ", "").replace(
+        "    objectives: {timeToFirstTokenP90Ms: 1000, timePerOutputTokenP90Ms: 60}\n",
+        "    task: embed\n    routing: {roundRobin: {}}\n",
+    )
+    (tmp_path / "vectors.yaml").write_text(text, encoding="utf-8")
+    result = run("vectors.yaml")
+    assert result.returncode == 1
+    assert "with 'task: embed'; this command measures answers" in result.stderr
+
+
 def test_without_a_choice_the_exit_code_says_so(run, tmp_path):
     file = tmp_path / "platform.yaml"
     text = file.read_text(encoding="utf-8").replace(

@@ -138,6 +138,18 @@ def test_it_follows_the_blueprint(changed):
     assert "in turn" in words
 
 
+def test_an_embedding_model_has_a_vector_where_others_have_answers(changed):
+    def embedding(spec):
+        [model] = spec["models"]
+        model["objectives"] = {}
+        model |= {"task": "embed", "stack": {"llmD": {}}}
+        model["workload"] = {"inputTokens": 500, "peakRequestsPerSecond": 2}
+
+    words = _words(changed(embedding))
+    assert "500 tokens → a vector, 2/s" in words
+    assert "500 → 0 tokens" not in words
+
+
 def test_names_cannot_break_out_of_the_document(changed):
     scene = changed(lambda spec: spec["models"][0]["weights"].update(revision="main"))
     blueprint = scene.blueprint.model_copy(

@@ -197,16 +197,31 @@ def test_the_frontend_reaches_the_vocabulary_of_harmony(
 @pytest.mark.parametrize(
     ("engine", "arguments"),
     [
-        ("vllm", {"runner": "pooling"}),
-        ("vllm", {"embedding-worker": True}),
+        ("vllm", {"pooler-config": "{}"}),
         ("vllm", {"classify-worker": True}),
-        ("sglang", {"is-embedding": True}),
         ("sglang", {"rerank-worker": True}),
     ],
 )
-def test_a_model_that_writes_no_text_is_refused(
+def test_a_model_that_ranks_or_classifies_is_refused(
     make_blueprint: Make, engine: str, arguments: dict[str, object]
 ) -> None:
-    """Workers of such models have other endpoints than the one that the health check names."""
+    """Workers of such models have other routes, which nothing here serves."""
     [found] = messages(make_blueprint(engine={engine: {"args": arguments}}))
-    assert "only models that write text are served here" in found
+    assert "only models that write text and embedding models (task: embed) are served here" in found
+
+
+@pytest.mark.parametrize(
+    ("engine", "arguments"),
+    [
+        ("vllm", {"runner": "pooling"}),
+        ("vllm", {"convert": "embed"}),
+        ("vllm", {"embedding-worker": True}),
+        ("sglang", {"is-embedding": True}),
+    ],
+)
+def test_the_switches_of_an_embedding_model_follow_from_its_task(
+    make_blueprint: Make, engine: str, arguments: dict[str, object]
+) -> None:
+    """With the switch alone, the plan keeps the parsers, the routing and the sizes of a model that writes."""
+    [found] = messages(make_blueprint(engine={engine: {"args": arguments}}))
+    assert "set task: embed, with the engine vllm" in found

@@ -35,3 +35,13 @@ def test_more_workers_than_this_machine_simulates_are_refused_with_both_numbers(
 
 def test_as_many_workers_as_this_machine_simulates_are_run(blueprint_of) -> None:
     assert list(LocalTarget.findings(blueprint_of(("l40s", WORKER_LIMIT)))) == []
+
+
+def test_an_embedding_model_is_refused_because_no_engine_here_computes_vectors(blueprint_of) -> None:
+    """The simulated engine would answer `/v1/embeddings` with 404, after everything else was started."""
+    blueprint = blueprint_of(("l40s", 1))
+    [model] = blueprint.spec.models
+    spec = blueprint.spec.model_copy(update={"models": [model.model_copy(update={"task": "embed"})]})
+    (finding,) = LocalTarget.findings(blueprint.model_copy(update={"spec": spec}))
+    assert finding.path == ("spec", "models", 0, "task")
+    assert "the simulated engine computes no vectors" in finding.message
