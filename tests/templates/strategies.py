@@ -17,7 +17,7 @@ from inference_blueprints import catalog
 from inference_blueprints.catalog.catalogue import shipped
 from inference_blueprints.spec.rules.purchases import CAPACITY_BLOCK_FAMILIES
 from tests.templates.batch_strategies import batches
-from tests.templates.image_strategies import FROM_SNAPSHOT, IMAGE_ACCELERATIONS, pull_where_kv_cache_moves
+from tests.templates.image_strategies import FROM_SNAPSHOT, IMAGE_ACCELERATIONS, pull_where_no_snapshot_can_be
 from tests.templates.network_strategies import networks, vpcs
 from tests.templates.options import with_options
 from tests.templates.splits import WEIGHT_SHARE, split, topology
@@ -180,7 +180,7 @@ def _serving(draw: Draw, region: str, zones: Sequence[str]) -> tuple[list[Docume
         whole = draw(split(section, entry, dict(zip(names, chosen, strict=True))))
         models.append(draw(with_options(whole, entry)))
     pools = [draw(_pools(name, *each, zones)) for name, *each in zip(names, chosen, sizes, strict=True)]
-    pull_where_kv_cache_moves(pools, models)
+    pull_where_no_snapshot_can_be(pools, models)
     if _have_nvme_to_spare(chosen, pools):
         for model in models:
             if "kvCache" in model and "vllm" in model.get("engine", {"vllm": {}}):

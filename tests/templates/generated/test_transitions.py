@@ -21,6 +21,9 @@ EXAMPLES = int(os.environ.get("TEMPLATE_EXAMPLES", "20")) // 10
 #: What is made anew, and why nothing is lost by it.
 REPLACED = {
     "AWS::Route53::HostedZone Name": "another domain is another zone; its one record is in the same stack",
+    "AWS::EC2::SecurityGroupIngress SourceSecurityGroupId": (
+        "batch workers that move between ECS and EKS are admitted by the new rule before the old one goes"
+    ),
 }
 
 #: What goes with the section that it was kept for. Who still uses it is of that section too: a stack that is
