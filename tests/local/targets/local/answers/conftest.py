@@ -27,7 +27,8 @@ def vocabularies() -> Path:
     return path.parent
 
 
-@pytest.fixture(scope="session")
+# Of a module: its processes watch files, and Linux limits how many watchers a user has (fs.inotify).
+@pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory, vocabularies: Path) -> Iterator[str]:
     """Return the address of the API with every family's model and the one that echoes."""
     folder: Path = tmp_path_factory.mktemp("answers")
