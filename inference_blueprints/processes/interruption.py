@@ -10,8 +10,12 @@ from types import FrameType
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class Interrupted(BaseException):
-    """A signal stopped the run."""
+class Interrupted(KeyboardInterrupt):
+    """A signal stopped the run.
+
+    asyncio raises a KeyboardInterrupt out of its loop. It wraps or logs other exceptions that a signal raises
+    in a task or a transport (``asyncio/events.py`` and ``taskgroups.py`` of Python 3.11).
+    """
 
     def __init__(self, signal_number: int) -> None:
         self.signal_number = signal_number

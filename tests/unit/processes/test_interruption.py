@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 
@@ -31,6 +32,30 @@ def test_a_second_signal_does_not_interrupt_the_cleaning_up() -> None:
     with pytest.raises(Interrupted), interruptible():
         run_and_clean_up()
     assert cleaned == ["all"]
+
+
+def test_a_signal_leaves_the_loop_of_asyncio_as_it_is() -> None:
+    async def answer() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.sleep(60)
+
+    async def ask() -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(answer())
+            await asyncio.sleep(60)
+
+    with pytest.raises(Interrupted) as caught, interruptible():
+        asyncio.run(ask())
+    assert caught.value.exit_code == 128 + signal.SIGINT
+
+
+def test_a_signal_in_a_callback_of_asyncio_ends_the_loop() -> None:
+    async def wait() -> None:
+        asyncio.get_running_loop().call_soon(os.kill, os.getpid(), signal.SIGTERM)
+        await asyncio.sleep(5)
+
+    with pytest.raises(Interrupted), interruptible():
+        asyncio.run(wait())
 
 
 def test_the_handlers_before_are_put_back() -> None:
