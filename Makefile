@@ -6,6 +6,7 @@ BIN := .venv/bin
 PYTEST := $(BIN)/pytest --hours-since-collection 6
 READY := .venv/.ready
 BLUEPRINT ?= quickstart-g6e
+ENGINES ?= simulated
 ONLY ?=
 LIVES ?= 10
 # If a machine sets this to 1, each of the hundreds of processes of a test run compiles every library again. Empty
@@ -23,8 +24,8 @@ setup: $(READY) ## prepare .venv with the command `blueprints` and all tools
 $(READY): pyproject.toml requirements.lock package-lock.json scripts/setup.sh
 	@PYTHON=$(PYTHON) sh scripts/setup.sh
 
-run: $(READY) ## deploy a blueprint to this machine and send requests to its models: make run BLUEPRINT=NAME_OR_PATH
-	@exec $(BIN)/blueprints local up "$(BLUEPRINT)"
+run: $(READY) ## deploy a blueprint to this machine and send requests: make run BLUEPRINT=NAME_OR_PATH ENGINES=vllm
+	@exec $(BIN)/blueprints local up "$(BLUEPRINT)" --engines "$(ENGINES)"
 
 test: $(READY) ## run every layer of tests except test-faults, check-lives and test-cluster
 	$(PYTEST) --numprocesses 3 --dist loadgroup --no-loadscope-reorder

@@ -17,9 +17,10 @@ from inference_blueprints.cli.options import (
 )
 from inference_blueprints.cli.signal_commands import KeysArgument, SignalArgument, show_signals
 from inference_blueprints.errors import UserError
+from inference_blueprints.targets.local.engine_names import EngineName
 
 app = typer.Typer(
-    help="Run a platform on this machine. AWS is emulated, engines are simulated.",
+    help="Run a platform on this machine. AWS is emulated, engines are simulated or run on CPU.",
     no_args_is_help=True,
 )
 
@@ -49,6 +50,10 @@ def up(
         typer.Option("--keep/--no-keep", help="Keep running until Ctrl-C. Default: only in a terminal."),
     ] = None,
     seconds: Seconds = None,
+    engines: Annotated[
+        EngineName,
+        typer.Option("--engines", help="vllm: real vLLM on the processors; its first use installs 6 GB."),
+    ] = EngineName.SIMULATED,
     control_plane: ControlPlane = False,
     run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY,
     output: OutputOption = Output.TEXT,
@@ -76,6 +81,7 @@ def up(
                 run_directory,
                 seconds=seconds,
                 keep=stays,
+                engines=engines,
                 control_plane=control_plane,
                 console=Console(stderr=output is Output.JSON),
                 reported=reported,

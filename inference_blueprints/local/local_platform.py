@@ -26,9 +26,11 @@ from inference_blueprints.processes.child_processes import ProcessGroup
 from inference_blueprints.processes.restarts import Restarts
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.synthesis import synthesise
+from inference_blueprints.targets.local.engine_kind import EngineKind
 from inference_blueprints.targets.local.local_endpoint import LocalEndpoint
 from inference_blueprints.targets.local.local_serving import LocalServing
-from inference_blueprints.targets.local.platform_parts import PlatformPart
+from inference_blueprints.targets.local.platform_parts import PlatformPart, Replacement
+from inference_blueprints.targets.local.simulated_kind import SimulatedKind
 
 _STEP_COUNT = 4
 _KEPT = {"run.lock", "state.json"}
@@ -44,6 +46,8 @@ class Deployed:
         The endpoint of each model.
     parts
         Which parts are real, emulated, simulated or stubbed.
+    replacements
+        Settings of the plan that have another value on this machine.
     batch
         The batch API. None if no workers run.
     signals
@@ -52,12 +56,13 @@ class Deployed:
 
     endpoints: tuple[LocalEndpoint, ...]
     parts: tuple[PlatformPart, ...]
+    replacements: tuple[Replacement, ...] = ()
     batch: RunningBatch | None = None
     signals: RunningSignals | None = None
 
 
 class LocalPlatform:
-    """Runs the stacks of a blueprint on the AWS emulator and its models on simulated engines.
+    """Runs the stacks of a blueprint on the AWS emulator and its models on engines of this machine.
 
     Use it as a context manager.
 
@@ -65,14 +70,23 @@ class LocalPlatform:
     ----------
     run_directory
         Folder for templates, logs and records. Files of an earlier run are removed.
+    engines
+        The engines. By default, simulated ones.
     control_plane
         Whether the EKS cluster is a real Kubernetes API server with fake nodes. Otherwise, objects are only
         recorded.
     """
 
     def __init__(
-        self, loaded: LoadedBlueprint, plan: ServingPlan, run_directory: Path, *, control_plane: bool = False
+        self,
+        loaded: LoadedBlueprint,
+        plan: ServingPlan,
+        run_directory: Path,
+        *,
+        engines: EngineKind | None = None,
+        control_plane: bool = False,
     ) -> None:
+        self._engines = engines or SimulatedKind(loaded.blueprint)
         self._loaded = loaded
         self._plan = plan
         self._directory = run_directory.resolve()
@@ -98,7 +112,8 @@ class LocalPlatform:
     def step_count(self) -> int:
         """How many steps `start` and `run_batch_jobs` show."""
         runs_batch = self._loaded.blueprint.spec.batch is not None and not self._control_plane
-        return _STEP_COUNT + self._control_plane + runs_batch
+        prepares = self._engines.preparation is not None
+        return _STEP_COUNT + self._control_plane + runs_batch + prepares
 
     def start(self, steps: Steps) -> Deployed:
         """Synthesise, deploy and serve.
@@ -111,13 +126,17 @@ class LocalPlatform:
         Raises
         ------
         UserError
-            If the app cannot be synthesised or deployed.
+            If the engines cannot run a part of the blueprint, or the app cannot be synthesised or deployed.
         ProcessDied
             If a process ends during the start.
         NotReady
             If the engines do not register in time.
         """
+        self._engines.check()
         _empty(self._directory)
+        if self._engines.preparation:
+            with steps.step(self._engines.preparation):
+                self._engines.prepare(steps.say)
         if self._control_plane:
             _build_control_plane(steps)
         assembly = self._synthesise(steps)
@@ -134,6 +153,7 @@ class LocalPlatform:
         return Deployed(
             endpoints,
             (*parts, *described),
+            serving.replacements(),
             batch.running if batch else None,
             batch.running_signals if batch else None,
         )
@@ -251,9 +271,15 @@ class LocalPlatform:
         return emulator
 
     def _serve(self, steps: Steps) -> tuple[LocalServing, tuple[LocalEndpoint, ...]]:
-        with steps.step("Start the router and the simulated engines") as step:
+        with steps.step(f"Start the router and {self._engines.title}") as step:
             processes = self._resources.enter_context(self._processes)
-            serving = LocalServing(self._plan, self._loaded.blueprint, self._directory / "serving", processes)
+            serving = LocalServing(
+                self._plan,
+                self._loaded.blueprint,
+                self._directory / "serving",
+                processes,
+                engines=self._engines,
+            )
             self._serving = self._resources.enter_context(serving)
             self._checks.append(serving.check)
             endpoints = serving.start(lambda what: step.update(detail=what))

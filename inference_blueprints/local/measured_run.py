@@ -19,15 +19,25 @@ from inference_blueprints.local.run_steps import Step, Steps
 from inference_blueprints.local.worker_losses import WorkerLoss
 from inference_blueprints.measurement.replay.open_loop import ProgressCallback, ReplayProgress
 from inference_blueprints.measurement.replay.replay_result import ReplayResult
-from inference_blueprints.measurement.replay.trace_replay import DEFAULT_SECONDS, replay_async
+from inference_blueprints.measurement.replay.trace_replay import (
+    DEFAULT_REQUEST_TIMEOUT_SECONDS,
+    DEFAULT_SECONDS,
+    replay_async,
+)
 from inference_blueprints.planning.summary import summarise
 from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.targets.local.engine_kind import EngineKind
 from inference_blueprints.targets.local.local_target import LocalTarget
-from inference_blueprints.targets.local.platform_parts import PlatformPart
+from inference_blueprints.targets.local.platform_parts import PlatformPart, Replacement
 
 
 def replay(
-    loaded: LoadedBlueprint, running: Sequence[RunningModel], *, steps: Steps, seconds: float | None
+    loaded: LoadedBlueprint,
+    running: Sequence[RunningModel],
+    engines: EngineKind,
+    *,
+    steps: Steps,
+    seconds: float | None,
 ) -> list[ModelRun]:
     """Replay the trace, scaled to each model's workload, against all models at once.
 
@@ -37,6 +47,8 @@ def replay(
         The blueprint, which states the workloads.
     running
         The running models.
+    engines
+        Their engines. They bound the rate and the time of an answer.
     steps
         Where progress is shown: one step.
     seconds
@@ -56,10 +68,10 @@ def replay(
             f"running models are {', '.join(by_name)}"
         )
     with steps.step("Replay a public trace against the models") as step:
-        results = asyncio.run(_replay_all(loaded, by_name, _Bar(step), seconds))
+        results = asyncio.run(_replay_all(loaded, by_name, engines, _Bar(step), seconds))
         failures = sum(sum(result.failure_reasons.values()) for result in results)
         step.result = f"{sum(len(result.outcomes) for result in results)} requests, {failures} failures"
-    target = LocalTarget(loaded.blueprint)
+    target = LocalTarget(loaded.blueprint, engines)
     deployments = {model.name: target.render(model) for model in build_plan(loaded.blueprint).models}
     return [
         ModelRun(
@@ -79,6 +91,8 @@ def write_report(
     parts: Sequence[PlatformPart],
     run_directory: Path,
     *,
+    replacements: tuple[Replacement, ...],
+    timed: bool,
     worker_losses: tuple[WorkerLoss, ...] | None = None,
     batch: tuple[BatchOutcome, ...] | None = None,
 ) -> Report:
@@ -92,6 +106,10 @@ def write_report(
         Which parts of the platform are real, emulated, simulated or stubbed.
     run_directory
         Folder of the run.
+    replacements
+        Settings of the plan that have another value on this machine.
+    timed
+        Whether the times of answers say something about the planned hardware.
     worker_losses
         Outcomes of the streams whose worker was killed. None if no worker was killed.
     batch
@@ -103,6 +121,8 @@ def write_report(
         summary=summarise(loaded.blueprint, build_plan(loaded.blueprint)),
         runs=runs,
         parts=parts,
+        replacements=replacements,
+        timed=timed,
         worker_losses=worker_losses,
         batch=batch,
     )
@@ -112,16 +132,21 @@ def write_report(
 
 
 async def _replay_all(
-    loaded: LoadedBlueprint, running: dict[str, RunningModel], bar: _Bar, seconds: float | None
+    loaded: LoadedBlueprint,
+    running: dict[str, RunningModel],
+    engines: EngineKind,
+    bar: _Bar,
+    seconds: float | None,
 ) -> list[ReplayResult]:
     replays = (
         replay_async(
             running[model.name].base_url,
             model.name,
-            model.workload,
+            engines.replayed_workload(model.workload),
             running[model.name].context_length,
             seconds=seconds or DEFAULT_SECONDS,
             on_progress=bar.of(model.name),
+            request_timeout_seconds=max(DEFAULT_REQUEST_TIMEOUT_SECONDS, engines.answer_seconds),
         )
         for model in loaded.blueprint.spec.models
     )

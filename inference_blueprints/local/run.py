@@ -25,6 +25,8 @@ from inference_blueprints.planning.tables.terminal_plan import print_plan
 from inference_blueprints.processes.child_processes import ProcessDied
 from inference_blueprints.processes.interruption import Interrupted
 from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.targets.local.engine_kinds import ENGINE_KINDS
+from inference_blueprints.targets.local.engine_names import EngineName
 from inference_blueprints.targets.local.readiness import NotReady
 
 _CHECK_SECONDS = 0.5
@@ -38,6 +40,7 @@ def run(
     keep: bool,
     console: Console,
     reported: Callable[[Report], None],
+    engines: EngineName = EngineName.SIMULATED,
     control_plane: bool = False,
 ) -> None:
     """Deploy a blueprint to this machine, replay a public trace, kill workers, and report.
@@ -54,6 +57,8 @@ def run(
         Where progress and the report are printed.
     reported
         Called with the report, before the platform keeps running.
+    engines
+        The engines that serve the models.
     control_plane
         Whether to deploy to a real Kubernetes API server.
 
@@ -63,10 +68,11 @@ def run(
         If a step fails. No process is left running.
     """
     plan = build_plan(loaded.blueprint)
+    kind = ENGINE_KINDS[engines](loaded.blueprint)
     print_plan(summarise(loaded.blueprint, plan), console)
     with (
         claim(run_directory) as right,
-        LocalPlatform(loaded, plan, run_directory, control_plane=control_plane) as platform,
+        LocalPlatform(loaded, plan, run_directory, engines=kind, control_plane=control_plane) as platform,
     ):
         steps = Steps(console, platform.step_count + 2)
         right.publish(RunState(os.getpid(), loaded.file))
@@ -76,11 +82,18 @@ def run(
                 RunningModel(endpoint.model, endpoint.base_url, endpoint.context_length)
                 for endpoint in deployed.endpoints
             )
-            runs = replay(loaded, models, steps=steps, seconds=seconds)
+            runs = replay(loaded, models, kind, steps=steps, seconds=seconds)
             batch = platform.run_batch_jobs(steps)
             losses = platform.kill_workers(steps, replace=keep)
             report = write_report(
-                loaded, runs, deployed.parts, run_directory, worker_losses=losses, batch=batch
+                loaded,
+                runs,
+                deployed.parts,
+                run_directory,
+                replacements=(*kind.replay_replacements(), *deployed.replacements),
+                timed=kind.has_times,
+                worker_losses=losses,
+                batch=batch,
             )
             _show(report, run_directory, console, _usage(deployed, run_directory))
             reported(report)
@@ -94,6 +107,8 @@ def run(
                     deployed.parts,
                     deployed.batch,
                     deployed.signals,
+                    engines,
+                    deployed.replacements,
                 )
                 right.publish(state)
                 console.print("Running. Press Ctrl-C to stop.")
@@ -122,8 +137,16 @@ def replay_again(
     console
         Where progress and report are shown.
     """
-    runs = replay(loaded, state.models, steps=Steps(console, 1), seconds=seconds)
-    report = write_report(loaded, runs, state.parts, run_directory)
+    kind = ENGINE_KINDS[state.engines](loaded.blueprint)
+    runs = replay(loaded, state.models, kind, steps=Steps(console, 1), seconds=seconds)
+    report = write_report(
+        loaded,
+        runs,
+        state.parts,
+        run_directory,
+        replacements=(*kind.replay_replacements(), *state.replacements),
+        timed=kind.has_times,
+    )
     _show(report, run_directory, console)
     return report
 

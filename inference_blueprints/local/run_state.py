@@ -15,7 +15,8 @@ from typing import IO, Literal
 
 from inference_blueprints.deployment.signals.signal_store_address import StoreAddress
 from inference_blueprints.errors import UserError
-from inference_blueprints.targets.local.platform_parts import PlatformPart
+from inference_blueprints.targets.local.engine_names import EngineName
+from inference_blueprints.targets.local.platform_parts import PlatformPart, Replacement
 
 _POLL_SECONDS = 0.1
 
@@ -94,6 +95,10 @@ class RunState:
         Its batch API. None if no workers run.
     signals
         Its signal store. None if the blueprint has none.
+    engines
+        Its engines.
+    replacements
+        Settings of the plan that have another value on this machine.
     """
 
     pid: int
@@ -103,6 +108,8 @@ class RunState:
     parts: tuple[PlatformPart, ...] = ()
     batch: RunningBatch | None = None
     signals: RunningSignals | None = None
+    engines: EngineName = EngineName.SIMULATED
+    replacements: tuple[Replacement, ...] = ()
 
 
 class RunClaim:
@@ -174,11 +181,15 @@ def live_state(run_directory: Path) -> RunState | None:
         return None
     models = tuple(RunningModel(**model) for model in document.pop("models"))
     parts = tuple(PlatformPart(**part) for part in document.pop("parts"))
+    replacements = tuple(Replacement(**each) for each in document.pop("replacements"))
+    engines = EngineName(document.pop("engines"))
     batch, signals = document.pop("batch"), document.pop("signals")
     return RunState(
         **document,
         models=models,
         parts=parts,
+        engines=engines,
+        replacements=replacements,
         batch=RunningBatch(**batch) if batch else None,
         signals=RunningSignals(StoreAddress(**signals["address"]), signals["environment"])
         if signals

@@ -80,11 +80,18 @@ class Steps:
                 step = Step(progress, label)
                 yield step
         else:
-            self._say(f"{label} ...")
+            self.say(f"{label} ...")
             step = Step(None, label)
             yield step
         outcome = f": {step.result}" if step.result else ""
-        self._say(f"{label}{outcome} ({time.monotonic() - started:.1f} s)")
+        self.say(f"{label}{outcome} ({time.monotonic() - started:.1f} s)")
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
+        """Print a line that stays.
+
+        Parameters
+        ----------
+        text
+            The line.
+        """
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -19,7 +19,6 @@ from inference_blueprints.targets.local.worker_process import WorkerProcess
 
 # Streams that continued on another worker. `…_migration_total` also counts streams that could not move.
 _MIGRATIONS = "dynamo_frontend_model_migration_duration_seconds_count{"
-_TIMEOUT_SECONDS = 60.0
 _LONGEST_PROMPT, _ANSWER = 3000, 200
 
 
@@ -99,7 +98,11 @@ async def _kill_one(
     frontends = serving.frontend_urls(victim.deployment)
     moved_before = await _moved(session, frontends, moment)
     streams = _Streams(
-        session, frontends, victim, min(everyone * moment.streams_per_worker, moment.most_streams)
+        session,
+        frontends,
+        victim,
+        min(everyone * moment.streams_per_worker, moment.most_streams),
+        answer_seconds=serving.answer_seconds,
     )
     await streams.have_begun(moment.begun_share)
     under_way = streams.under_way
@@ -120,12 +123,19 @@ class _Streams:
     """Streams sent to the frontends of a deployment in turn."""
 
     def __init__(
-        self, session: aiohttp.ClientSession, frontends: Sequence[str], victim: WorkerProcess, count: int
+        self,
+        session: aiohttp.ClientSession,
+        frontends: Sequence[str],
+        victim: WorkerProcess,
+        count: int,
+        *,
+        answer_seconds: float,
     ) -> None:
         context = victim.deployment.context_length
         self._answer = min(_ANSWER, context // 2)
         self._prompt = min(_LONGEST_PROMPT, context // 4)
         self._begun = [asyncio.Event() for _ in range(count)]
+        self._answer_seconds = answer_seconds
         self._tasks = [
             asyncio.create_task(self._send(session, frontends[number % len(frontends)], victim, number))
             for number in range(count)
@@ -165,7 +175,7 @@ class _Streams:
             session,
             frontend,
             victim.deployment.model.name,
-            timeout_seconds=_TIMEOUT_SECONDS,
+            timeout_seconds=self._answer_seconds,
             clock=time.perf_counter,
         )
         prompt = random_text(self._prompt, seed=time.time_ns() + number)

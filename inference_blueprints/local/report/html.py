@@ -34,6 +34,8 @@ def render_html(report: Report, runs: list[ModelRun]) -> str:
         for position, (model, run) in enumerate(zip(report.models, runs, strict=True))
         for plots in [
             plots_of(run.result, run.objectives, name=f"model-{position}", simulated=report.simulated)
+            if report.timed
+            else []
         ]
     ]
     return render_page(

@@ -28,7 +28,7 @@ from inference_blueprints.measurement.statistics.request_statistics import Basis
 from inference_blueprints.measurement.statistics.serving_capacity import capacity_of
 from inference_blueprints.planning.summary import as_dict as plan_as_dict
 from inference_blueprints.spec.types import Objectives
-from inference_blueprints.targets.local.platform_parts import PlatformPart
+from inference_blueprints.targets.local.platform_parts import PlatformPart, Replacement
 
 
 def build_report(
@@ -38,6 +38,8 @@ def build_report(
     summary: PlanSummary,
     runs: Sequence[ModelRun],
     parts: Sequence[PlatformPart],
+    replacements: tuple[Replacement, ...] = (),
+    timed: bool = True,
     worker_losses: tuple[WorkerLoss, ...] | None = None,
     batch: tuple[BatchOutcome, ...] | None = None,
 ) -> Report:
@@ -54,6 +56,10 @@ def build_report(
     parts
         Parts that are real, emulated, simulated or stubbed. Figures are marked simulated if any part is
         simulated.
+    replacements
+        Settings of the plan that have another value on this machine.
+    timed
+        Whether the times of answers say something about the planned hardware. If not, they are left out.
     worker_losses
         Outcomes of the streams whose worker was killed. None if no worker was killed.
     batch
@@ -70,14 +76,17 @@ def build_report(
         capacity=capacity_of({run.result.model for run in runs}, summary),
         simulated=simulated,
         profiled=all(run.profile is not None for run in runs),
+        timed=timed,
     )
     return Report(
         blueprint=blueprint,
         created_at=created_at,
         simulated=simulated,
+        timed=timed,
         parts=tuple(parts),
+        replacements=replacements,
         measurement=measure([outcome for run in runs for outcome in run.result.outcomes], whole),
-        models=tuple(_model(run, summary, simulated=simulated) for run in runs),
+        models=tuple(_model(run, summary, simulated=simulated, timed=timed) for run in runs),
         plan=plan_as_dict(summary),
         worker_losses=worker_losses,
         batch=batch,
@@ -98,6 +107,7 @@ def as_dict(report: Report) -> dict[str, Any]:
         "blueprint": report.blueprint,
         "createdAt": report.created_at.isoformat(),
         "simulated": report.simulated,
+        "timed": report.timed,
         "endpoint": first.endpoint,
         "curl": first.curl,
         **_values(report.measurement),
@@ -106,6 +116,7 @@ def as_dict(report: Report) -> dict[str, Any]:
         "workerLosses": _values(report.worker_losses),
         "batch": _values(report.batch),
         "parts": _values(report.parts),
+        "replacements": _values(report.replacements),
         "plan": dict(report.plan),
     }
 
@@ -123,7 +134,7 @@ def curl_line(endpoint: str, model: str) -> str:
     return shlex.join([*command, "-d", json.dumps(body)])
 
 
-def _model(run: ModelRun, summary: PlanSummary, *, simulated: bool) -> ModelReport:
+def _model(run: ModelRun, summary: PlanSummary, *, simulated: bool, timed: bool) -> ModelReport:
     """Report one model."""
     result = run.result
     basis = Basis(
@@ -131,6 +142,7 @@ def _model(run: ModelRun, summary: PlanSummary, *, simulated: bool) -> ModelRepo
         capacity_of({result.model}, summary),
         simulated,
         profiled=run.profile is not None,
+        timed=timed,
     )
     measurement = measure(result.outcomes, basis)
     details: dict[str, str] = {}

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from inference_blueprints.local.batch.batch_outcome import BatchOutcome
 from inference_blueprints.local.report.report_types import Length, ModelReport, Replayed
 from inference_blueprints.local.worker_losses import WorkerLoss
 from inference_blueprints.measurement.statistics.figure_text import milliseconds, number
 from inference_blueprints.measurement.statistics.request_statistics import Measurement
+from inference_blueprints.targets.local.platform_parts import Replacement
 
 
 def cost_lines(measurement: Measurement) -> list[tuple[str, str]]:
@@ -29,6 +33,14 @@ def cost_lines(measurement: Measurement) -> list[tuple[str, str]]:
             f"{price.output:.2f} USD if output tokens carry the whole cost, at the replayed load",
         ),
     ]
+
+
+def grouped(replacements: Sequence[Replacement]) -> list[tuple[Replacement, list[str]]]:
+    """Return each different exception once, with the workers that have it."""
+    workers: dict[Replacement, list[str]] = {}
+    for each in replacements:
+        workers.setdefault(replace(each, workers=""), []).append(each.workers)
+    return list(workers.items())
 
 
 def replayed_lines(replayed: Replayed) -> list[str]:

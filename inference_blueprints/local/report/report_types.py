@@ -14,7 +14,7 @@ from inference_blueprints.measurement.replay.replay_result import ReplayResult
 from inference_blueprints.measurement.replay.scaled_trace import ScalingFactors
 from inference_blueprints.measurement.statistics.request_statistics import Measurement
 from inference_blueprints.spec.types import Objectives
-from inference_blueprints.targets.local.platform_parts import PlatformPart
+from inference_blueprints.targets.local.platform_parts import PlatformPart, Replacement
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +153,12 @@ class Report:
         Time of the report, with time zone.
     simulated
         Whether latencies come from a simulated engine.
+    timed
+        Whether the times of answers say something about the planned hardware. If not, they are left out.
     parts
         Parts that are real, emulated, simulated or stubbed.
+    replacements
+        Settings of the plan that have another value on this machine.
     plan
         The plan's summary as JSON values: pools, accelerators, prices with their date, source and region.
     worker_losses
@@ -166,7 +170,9 @@ class Report:
     blueprint: str
     created_at: datetime
     simulated: bool
+    timed: bool
     parts: tuple[PlatformPart, ...]
+    replacements: tuple[Replacement, ...]
     measurement: Measurement
     models: tuple[ModelReport, ...]
     plan: Mapping[str, Any]

@@ -12,13 +12,14 @@ from rich.text import Text
 from inference_blueprints.local.report.report_text import (
     batch_job,
     cost_lines,
+    grouped,
     objective_lines,
     replayed_lines,
     worker_loss,
 )
 from inference_blueprints.local.report.report_types import ModelReport, Report
 from inference_blueprints.measurement.statistics.figure_text import hit_ratio, latency_rows, milliseconds
-from inference_blueprints.targets.local.platform_parts import PlatformPart, State
+from inference_blueprints.targets.local.platform_parts import PlatformPart, Replacement, State
 
 _STYLES: dict[State, str] = {
     "real": "green",
@@ -38,8 +39,11 @@ def print_report(report: Report, console: Console) -> None:
         Output. The `curl` line is not wrapped, so that it can be copied.
     """
     console.print(_parts(report.parts))
+    if report.replacements:
+        console.print(Text("Settings of the plan that have another value on this machine", style="bold"))
+        console.print(_replacements(report.replacements))
     for model in report.models:
-        _print_model(model, console, simulated=report.simulated)
+        _print_model(model, console, simulated=report.simulated, timed=report.timed)
     for loss in report.worker_losses or ():
         console.print(Text(worker_loss(loss), style="red" if loss.lost else ""))
     for outcome in report.batch or ():
@@ -56,7 +60,15 @@ def _parts(parts: Sequence[PlatformPart]) -> Table:
     return table
 
 
-def _print_model(model: ModelReport, console: Console, *, simulated: bool) -> None:
+def _replacements(replacements: Sequence[Replacement]) -> Table:
+    """Return a table of the exceptions: the same one of several roles is one row."""
+    table = _table("setting", "planned", "here", "reason", "workers")
+    for row, workers in grouped(replacements):
+        table.add_row(*map(Text, (row.setting, row.planned, row.here, row.reason, ", ".join(workers))))
+    return table
+
+
+def _print_model(model: ModelReport, console: Console, *, simulated: bool, timed: bool) -> None:
     """Print the figures of one model."""
     measurement = model.measurement
     console.print(Text(model.name, style="bold"))
@@ -65,20 +77,27 @@ def _print_model(model: ModelReport, console: Console, *, simulated: bool) -> No
     for reason, count in measurement.failure_reasons.items():
         detail = model.failure_details.get(reason)
         console.print(Text(f"  {count} x {reason}" + (f", first: {detail}" if detail else ""), style="red"))
-    latencies = _table(f"latency, ms{' (simulated)' if simulated else ''}", "p50", "p90", "p99")
-    for name, row in latency_rows(measurement):
-        latencies.add_row(name, *map(milliseconds, (row.p50, row.p90, row.p99)))
-    console.print(latencies)
-    for line in objective_lines(model):
-        console.print(Text(f"objective {line}"))
+    if timed:
+        _print_latencies(model, console, simulated=simulated)
     console.print(Text(f"prefix cache hits: {hit_ratio(measurement)}"))
-    for name, line in cost_lines(measurement):
-        console.print(Text(f"{name}{' (simulated)' if simulated else ''}: {line}"))
+    if timed:
+        for name, line in cost_lines(measurement):
+            console.print(Text(f"{name}{' (simulated)' if simulated else ''}: {line}"))
     console.print(Text(measurement.cost_note, style="dim"))
     for line in replayed_lines(model.replayed):
         console.print(Text(line, style="dim"))
     for warning in model.warnings:
         console.print(Text(f"warning: {warning}", style="yellow"))
+
+
+def _print_latencies(model: ModelReport, console: Console, *, simulated: bool) -> None:
+    """Print latencies, and whether they meet the objectives."""
+    latencies = _table(f"latency, ms{' (simulated)' if simulated else ''}", "p50", "p90", "p99")
+    for name, row in latency_rows(model.measurement):
+        latencies.add_row(name, *map(milliseconds, (row.p50, row.p90, row.p99)))
+    console.print(latencies)
+    for line in objective_lines(model):
+        console.print(Text(f"objective {line}"))
 
 
 def _table(*columns: str) -> Table:

@@ -17,6 +17,8 @@ _NO_PROFILE = (
     "and the simulated engine's default speed matches no GPU."
 )
 
+_NO_TIMES = "Left out: a small model with random weights ran on processors, so times mean nothing."
+
 
 @dataclass(frozen=True, slots=True)
 class Percentiles:
@@ -90,12 +92,15 @@ class Basis:
         Whether the engines were simulated.
     profiled
         Whether all simulated latencies come from a profile of the plan's model and accelerator.
+    timed
+        Whether the times of answers say something about the planned hardware.
     """
 
     elapsed_seconds: float
     capacity: ServingCapacity
     simulated: bool
     profiled: bool
+    timed: bool = True
 
 
 def measure(outcomes: Sequence[RequestOutcome], basis: Basis) -> Measurement:
@@ -114,6 +119,7 @@ def measure(outcomes: Sequence[RequestOutcome], basis: Basis) -> Measurement:
         A figure that cannot be computed is None.
     """
     answered = [outcome for outcome in outcomes if outcome.failure is None]
+    timed = answered if basis.timed else []
     usages = [outcome.usage for outcome in answered if outcome.usage is not None]
     throughput, price, note = _cost(usages, basis)
     return Measurement(
@@ -122,9 +128,9 @@ def measure(outcomes: Sequence[RequestOutcome], basis: Basis) -> Measurement:
         failure_reasons=dict(
             Counter(outcome.failure for outcome in outcomes if outcome.failure).most_common()
         ),
-        ttft_ms=percentiles(outcome.time_to_first_token_ms for outcome in answered),
-        time_per_output_token_ms=percentiles(outcome.time_per_output_token_ms for outcome in answered),
-        end_to_end_ms=percentiles(outcome.end_to_end_ms for outcome in answered),
+        ttft_ms=percentiles(outcome.time_to_first_token_ms for outcome in timed),
+        time_per_output_token_ms=percentiles(outcome.time_per_output_token_ms for outcome in timed),
+        end_to_end_ms=percentiles(outcome.end_to_end_ms for outcome in timed),
         prefix_cache_hit_ratio=_hit_ratio(usages),
         throughput_per_gpu_tokens_per_second=throughput,
         price_per_million_tokens_usd=price,
@@ -153,6 +159,8 @@ def _hit_ratio(usages: Sequence[TokenUsage]) -> float | None:
 
 def _cost(usages: Sequence[TokenUsage], basis: Basis) -> tuple[PerTokens | None, PerTokens | None, str]:
     """Return throughput, price, and their basis or why they are left out."""
+    if not basis.timed:
+        return None, None, _NO_TIMES
     if basis.simulated and not basis.profiled:
         return None, None, _NO_PROFILE
     output = sum(usage.completion_tokens for usage in usages)

@@ -9,37 +9,38 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from ipaddress import IPv4Address
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from inference_blueprints.errors import UserError
-from inference_blueprints.measurement.tokenizer.model_directory import write_model_directory
 from inference_blueprints.processes.child_processes import ProcessGroup, RunningProcess
 from inference_blueprints.processes.free_ports import free_ports
 from inference_blueprints.processes.restarts import Restarts
 from inference_blueprints.serving.resolved import shape_of
 from inference_blueprints.serving.types import ServingPlan
-from inference_blueprints.simulation.profile_file import write_profile
 from inference_blueprints.spec.types import Blueprint
+from inference_blueprints.targets.local.engine_kind import EngineKind
 from inference_blueprints.targets.local.isolation import Isolation, open_isolation
+from inference_blueprints.targets.local.local_deployment import LocalDeployment, WorkerLaunch, WorkerPlace
 from inference_blueprints.targets.local.local_endpoint import LocalEndpoint
-from inference_blueprints.targets.local.local_target import LocalDeployment, LocalTarget
-from inference_blueprints.targets.local.platform_parts import PlatformPart
+from inference_blueprints.targets.local.local_target import LocalTarget
+from inference_blueprints.targets.local.platform_parts import PlatformPart, Replacement
 from inference_blueprints.targets.local.process_commands import (
-    SimulatedEngine,
+    SHUTDOWN_AT_ONCE,
     environment,
     frontend_command,
-    worker_command,
 )
 from inference_blueprints.targets.local.readiness import wait_until_forgotten, wait_until_ready
 from inference_blueprints.targets.local.relay import Route
 from inference_blueprints.targets.local.relay_listener import open_listeners
 from inference_blueprints.targets.local.serving_parts import describe
+from inference_blueprints.targets.local.simulated_kind import SimulatedKind
 from inference_blueprints.targets.local.worker_process import WorkerProcess
 
-_READY_SECONDS = 120.0
 _FIRST_NAMESPACE_PORT = 8000
+#: The first address of a worker; 127.0.0.1 is that of the frontends and the relay.
+_FIRST_ADDRESS = IPv4Address("127.0.0.2")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +59,15 @@ class _Frontend:
 
 @dataclass(frozen=True, slots=True)
 class _Worker:
-    """A running worker process and the command that it was started with."""
+    """A running worker process and how it was started."""
 
     worker: WorkerProcess
-    command: list[str]
+    launch: WorkerLaunch
     process: RunningProcess
 
 
 class LocalServing:
-    """Runs Dynamo's frontends and simulated engines for every deployment of a plan.
+    """Runs Dynamo's frontends and the engines of every deployment of a plan.
 
     Use it as a context manager.
 
@@ -80,13 +81,15 @@ class LocalServing:
         Folder for logs, model directories and profiles. Files of an earlier run of a deployment are removed.
     processes
         The process group that the processes join. It ends all of them.
+    engines
+        The engines. By default, simulated ones.
     isolate
         Whether to use a network namespace, if this machine allows one.
 
     Raises
     ------
     UserError
-        If the plan has more workers than a local run simulates.
+        If the engines cannot run a part of the blueprint.
     """
 
     def __init__(
@@ -96,11 +99,12 @@ class LocalServing:
         run_directory: Path,
         processes: ProcessGroup,
         *,
+        engines: EngineKind | None = None,
         isolate: bool = True,
     ) -> None:
-        if refusals := [finding.message for finding in LocalTarget.findings(blueprint)]:
-            raise UserError("\n".join(refusals))
-        target = LocalTarget(blueprint)
+        self._engines = engines or SimulatedKind(blueprint)
+        self._engines.check()
+        target = LocalTarget(blueprint, self._engines)
         self._models = {model.name: target.render(model) for model in plan.models}
         self._shapes = {model.name: shape_of(model.weights) for model in blueprint.spec.models}
         self._directory = run_directory.resolve()
@@ -165,6 +169,20 @@ class LocalServing:
         """Return which parts are real and which are simulated. Complete once `start` has returned."""
         return describe(self._deployments(), self._isolation)
 
+    def replacements(self) -> tuple[Replacement, ...]:
+        """Return the settings of the plan that have another value on this machine."""
+        return tuple(
+            each
+            for deployment in self._deployments()
+            for workers in deployment.workers
+            for each in workers.replacements
+        )
+
+    @property
+    def answer_seconds(self) -> float:
+        """Longest time of one answer, in seconds."""
+        return self._engines.answer_seconds
+
     def check(self) -> None:
         """Make sure that every process of the group still runs.
 
@@ -211,7 +229,7 @@ class LocalServing:
         """
         workers = tuple(self._workers.values())
         restarts.restart_ended(
-            [(each.process, partial(self._start_worker, each.worker, each.command)) for each in workers]
+            [(each.process, partial(self._start_worker, each.worker, each.launch)) for each in workers]
         )
 
     def replace_killed(self, on_progress: Callable[[str], None]) -> None:
@@ -234,7 +252,7 @@ class LocalServing:
         dead = Counter({deployment.plan.release: 0 for deployment in self._deployments()})
         for worker in self._killed:
             dead[worker.deployment.plan.release] += worker.workers
-        deadline = time.monotonic() + _READY_SECONDS
+        deadline = time.monotonic() + self._engines.ready_seconds
         for frontend, port in self._frontend_ports:
             deployment = frontend.deployment
             on_progress(f"{frontend.name}: waiting until killed workers are deregistered")
@@ -247,7 +265,7 @@ class LocalServing:
                 check=self.check,
             )
         for worker in self._killed:
-            self._start_worker(worker, self._workers[worker.name].command)
+            self._start_worker(worker, self._workers[worker.name].launch)
         self._killed.clear()
         self._wait(on_progress)
 
@@ -292,33 +310,27 @@ class LocalServing:
         return {**alone, **together}
 
     def _start_workers(self, deployment: LocalDeployment) -> None:
-        """Write the files of the simulated engine, and start its processes."""
+        """Write the files that the engines read, and start their processes."""
         home = self._home(deployment)
         if home.exists():  # workers of a killed run are still registered there
             shutil.rmtree(home)
-        shape = self._shapes[deployment.model.name]
-        directory = write_model_directory(shape, home / "model")
+        self._engines.write_model(deployment, self._shapes[deployment.model.name], home / "model")
         for role in deployment.workers:
-            profile = role.simulated.profile
-            engine = SimulatedEngine(
-                model_name=deployment.model.name,
-                model_directory=directory,
-                arguments=role.arguments,
-                workers=role.simulated,
-                profile_file=write_profile(profile, home / f"{role.name}.npz") if profile else None,
-            )
             for index, workers in enumerate(role.by_process):
                 worker = WorkerProcess(deployment, role, index)
-                self._start_worker(worker, worker_command(engine, workers))
+                place = WorkerPlace(home, str(_FIRST_ADDRESS + len(self._workers)))
+                self._start_worker(worker, role.launch(deployment.model.name, place, workers))
 
-    def _start_worker(self, worker: WorkerProcess, command: list[str]) -> None:
-        process = self._start(worker.name, command, environment({}, self._home(worker.deployment)))
-        self._workers[worker.name] = _Worker(worker, command, process)
+    def _start_worker(self, worker: WorkerProcess, launch: WorkerLaunch) -> None:
+        process = self._start(worker.name, launch.command, launch.environment)
+        self._workers[worker.name] = _Worker(worker, launch, process)
 
     def _start_frontend(self, frontend: _Frontend) -> None:
         """Start one frontend of the plan."""
         process = frontend.deployment.frontend
         variables = environment(process.environment, self._home(frontend.deployment))
+        if self._engines.ends_at_once:
+            variables |= SHUTDOWN_AT_ONCE
         self._start(frontend.name, frontend_command(process, frontend.port), variables)
 
     def _start(
@@ -338,7 +350,7 @@ class LocalServing:
 
     def _wait(self, on_progress: Callable[[str], None]) -> None:
         """Wait until all workers are registered with their frontends."""
-        deadline = time.monotonic() + _READY_SECONDS
+        deadline = time.monotonic() + self._engines.ready_seconds
         for frontend, port in self._frontend_ports:
             deployment = frontend.deployment
             on_progress(f"{frontend.name}: waiting for {deployment.worker_count} workers")

@@ -25,3 +25,26 @@ class PlatformPart:
     name: str
     state: State
     detail: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Replacement:
+    """One row of the table of exceptions: a setting of the plan that has another value on this machine.
+
+    Parameters
+    ----------
+    workers
+        The deployment and role whose workers have the setting.
+    setting
+        An argument or variable of the engine, or a key of the plan.
+    planned, here
+        Value in the plan, and on this machine. A setting that is left out is ``-``.
+    reason
+        Why this machine cannot take the planned value.
+    """
+
+    workers: str
+    setting: str
+    planned: str
+    here: str
+    reason: str

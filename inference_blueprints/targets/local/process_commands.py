@@ -22,10 +22,11 @@ _BYTES_PER_GB = 1e9
 # The simulator names these arguments as vLLM does.
 _NAMES = ENGINES["vllm"].argument_names
 _RANKS = "data-parallel-size"
-_DISCOVERY = ("--discovery-backend", "file")
+#: Processes find each other by files in ``DYN_FILE_KV``.
+DISCOVERY = ("--discovery-backend", "file")
 _ENGINE = "inference_blueprints.targets.local.simulated_engine"
-# A local run ends at once: no load balancer sends requests, and no stream has to complete.
-_SHUTDOWN_SECONDS = {
+#: Variables that let a process end at once.
+SHUTDOWN_AT_ONCE: Mapping[str, str] = {
     "DYN_HTTP_GRACEFUL_SHUTDOWN_TIMEOUT_SECS": "0",
     "DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS": "0",
     "DYN_RUNTIME_GRACEFUL_SHUTDOWN_TIMEOUT_SECS": "0",
@@ -68,7 +69,7 @@ def frontend_command(process: Process, port: int) -> list[str]:
         Port to listen on. It overrides the plan's port, because the last of two equal options counts.
     """
     program = [sys.executable, *process.command[1:]]
-    return [*program, *process.arguments, "--http-host", _LOOPBACK, "--http-port", str(port), *_DISCOVERY]
+    return [*program, *process.arguments, "--http-host", _LOOPBACK, "--http-port", str(port), *DISCOVERY]
 
 
 def worker_command(engine: SimulatedEngine, workers: int) -> list[str]:
@@ -113,7 +114,7 @@ def worker_command(engine: SimulatedEngine, workers: int) -> list[str]:
         options["--planner-profile-data"] = engine.profile_file
     arguments = [str(word) for option in options.items() for word in option]
     arguments += _switches(engine)
-    return [sys.executable, "-m", _ENGINE, *arguments, *_DISCOVERY]
+    return [sys.executable, "-m", _ENGINE, *arguments, *DISCOVERY]
 
 
 def _switches(engine: SimulatedEngine) -> tuple[str, ...]:
@@ -137,26 +138,28 @@ def _sizes_per_rank(engine: SimulatedEngine) -> dict[str, int]:
     return sizes | divided
 
 
-def environment(planned: Mapping[str, EnvironmentValue], home: Path) -> dict[str, str]:
+def environment(
+    planned: Mapping[str, EnvironmentValue], home: Path, address: str = _LOOPBACK
+) -> dict[str, str]:
     """Return the whole environment of a process.
 
     Parameters
     ----------
     planned
-        The plan's variables. Addresses become the loopback address. Secrets are left out, because nothing is
-        downloaded.
+        The plan's variables. Secrets are left out, because nothing is downloaded.
     home
         A folder that only this deployment uses, for the discovery of its processes and Dynamo's cache.
+    address
+        The address of the process, which replaces every address of the plan.
     """
     values = {
-        name: value if isinstance(value, str) else _LOOPBACK
+        name: value if isinstance(value, str) else address
         for name, value in planned.items()
         if not isinstance(value, SecretValue)
     }
     return {
         "DYN_LOG": "warn",  # the only default that a blueprint may change
         **values,
-        **_SHUTDOWN_SECONDS,
         "HOME": str(home),
         "HF_HUB_OFFLINE": "1",
         "DYN_LOGGING_JSONL": "false",
@@ -165,7 +168,7 @@ def environment(planned: Mapping[str, EnvironmentValue], home: Path) -> dict[str
         "DYN_SELF_HOST_METADATA": "0",
         "DYN_REQUEST_PLANE": "tcp",
         "DYN_EVENT_PLANE": "zmq",
-        "DYN_EVENT_PLANE_HOST": _LOOPBACK,
-        "DYN_TCP_RPC_HOST": _LOOPBACK,
-        "DYN_TCP_RESPONSE_STREAM_HOST": _LOOPBACK,
+        "DYN_EVENT_PLANE_HOST": address,
+        "DYN_TCP_RPC_HOST": address,
+        "DYN_TCP_RESPONSE_STREAM_HOST": address,
     }

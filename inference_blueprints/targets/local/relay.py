@@ -71,12 +71,12 @@ class Route:
     answer_tokens
         Answer length for requests that state none.
     images
-        Limits on the images in requests.
+        Limits on the images in requests, which become words. None if the engines read images.
     """
 
     targets: tuple[tuple[int, float], ...]
     answer_tokens: int
-    images: ImageLimits = TEXT_ALONE
+    images: ImageLimits | None = TEXT_ALONE
 
 
 def turns(targets: Sequence[tuple[int, float]]) -> Iterator[int]:
@@ -134,8 +134,10 @@ async def serve(listener: socket.socket, route: Route, session: ClientSession) -
     targets = turns(route.targets)
 
     async def handle(request: web.Request) -> web.StreamResponse:
+        body = await request.read()
         try:
-            body = with_images_as_words(request.path, await request.read(), route.images)
+            if route.images is not None:
+                body = with_images_as_words(request.path, body, route.images)
         except ImageRefusedError as refusal:
             return _error(web.HTTPBadRequest, str(refusal), "invalid_request_error", "invalid_image")
         body = with_answer_length(request.path, body, route.answer_tokens)
@@ -226,7 +228,7 @@ async def main(arguments: str) -> None:
         for entry in json.loads(arguments):
             targets = tuple((port, weight) for port, weight in entry["targets"])
             images = entry["images"]
-            limits = ImageLimits(images["perRequest"], images["tokens"], tuple(images["domains"]))
+            limits = images and ImageLimits(images["perRequest"], images["tokens"], tuple(images["domains"]))
             route = Route(targets, entry["answerTokens"], limits)
             await serve(socket.socket(fileno=entry["listener"]), route, session)
         await asyncio.Event().wait()

@@ -40,7 +40,8 @@ def open_listeners(
                 "listener": listeners[name].fileno(),
                 "targets": route.targets,
                 "answerTokens": route.answer_tokens,
-                "images": {
+                "images": route.images
+                and {
                     "perRequest": route.images.per_request,
                     "tokens": route.images.tokens,
                     "domains": route.images.domains,

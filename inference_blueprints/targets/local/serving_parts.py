@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from inference_blueprints.targets.local.isolation import Isolation
-from inference_blueprints.targets.local.local_target import LocalDeployment, LocalWorkers
+from inference_blueprints.targets.local.local_deployment import LocalDeployment, LocalWorkers
 from inference_blueprints.targets.local.platform_parts import PlatformPart
 
 
@@ -53,39 +53,20 @@ def _frontends(deployment: LocalDeployment) -> str:
 
 
 def _engines(deployment: LocalDeployment, workers: LocalWorkers) -> PlatformPart:
-    processes = workers.by_process
-    shared = "one process per worker" if max(processes) == 1 else f"in {len(processes)} processes"
     return PlatformPart(
-        f"Engines of {deployment.plan.release}{_of_role(workers)}",
-        "simulated",
-        f"{workers.simulated.replicas} of Dynamo's mocker for {workers.simulated.settings.engine}, {shared}; "
-        f"{_latencies(workers)}",
+        f"Engines of {deployment.plan.release}{_of_role(workers)}", workers.state, workers.detail
     )
 
 
 def _of_role(workers: LocalWorkers) -> str:
-    role = workers.simulated.role
-    return "" if role == "worker" else f", {role}"
-
-
-def _latencies(workers: LocalWorkers) -> str:
-    profile = workers.simulated.profile
-    if profile is None:
-        return (
-            f"latencies are the simulator's default curve, not those of {workers.accelerator.name}: "
-            "they give no throughput or price"
-        )
-    return (
-        f"latencies simulated for {profile.model} on {profile.tensor_parallel_size} {profile.accelerator} "
-        f"({profile.source}, {profile.date}, error at most {profile.largest_error_percent:g} %)"
-    )
+    return "" if workers.role == "worker" else f", {workers.role}"
 
 
 def _answers(deployment: LocalDeployment) -> PlatformPart:
     return PlatformPart(
         f"Weights and tokenizer of {deployment.plan.release}",
         "simulated",
-        "no weights: answers are random words, counted by this library's tokenizer; "
+        f"{deployment.workers[0].answers}; "
         f"a request without max_tokens gets {deployment.answer_tokens} tokens, the workload's mean"
         + _images(deployment),
     )
@@ -93,7 +74,7 @@ def _answers(deployment: LocalDeployment) -> PlatformPart:
 
 def _images(deployment: LocalDeployment) -> str:
     """Describe the handling of images, if requests may contain any."""
-    if not deployment.images.per_request:
+    if deployment.images is None or not deployment.images.per_request:
         return ""
     tokens = deployment.images.tokens
     return f"; images are not fetched, each counts as {tokens} words, and encoding takes no time"

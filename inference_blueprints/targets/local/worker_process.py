@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from inference_blueprints.serving.types import Role
-from inference_blueprints.targets.local.local_target import LocalDeployment, LocalWorkers
+from inference_blueprints.targets.local.local_deployment import LocalDeployment, LocalWorkers
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class WorkerProcess:
     @property
     def role(self) -> Role:
         """Role of the workers."""
-        return self.kind.simulated.role
+        return self.kind.role
 
     @property
     def workers(self) -> int:
@@ -44,4 +44,4 @@ class WorkerProcess:
     @property
     def workers_of_role(self) -> int:
         """Number of workers in all processes of the role."""
-        return self.kind.simulated.replicas
+        return self.kind.replicas

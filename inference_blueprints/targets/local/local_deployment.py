@@ -1,0 +1,160 @@
+"""What runs for one deployment on this machine: a frontend, and the workers of each role."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from inference_blueprints.catalog import LatencyProfile
+from inference_blueprints.serving.types import DeploymentPlan, ModelPlan, Process, Role
+from inference_blueprints.targets.local.image_requests import ImageLimits
+from inference_blueprints.targets.local.platform_parts import Replacement, State
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerPlace:
+    """Where a worker process runs.
+
+    Parameters
+    ----------
+    home
+        Folder of its deployment. The folder ``model`` in it holds tokenizer and configuration.
+    address
+        An address of the loopback network that no other worker process has.
+    """
+
+    home: Path
+    address: str
+
+    @property
+    def model_directory(self) -> Path:
+        """Folder with the tokenizer and the configuration of the model."""
+        return self.home / "model"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerLaunch:
+    """The command of a worker process, and its whole environment."""
+
+    command: list[str]
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalWorkers(ABC):
+    """The workers of one role. A subclass runs one kind of engine.
+
+    Parameters
+    ----------
+    planned
+        Their process in the plan.
+    replicas
+        Number of workers on this machine.
+    context_length
+        Maximum length of prompt and answer together, in tokens.
+    profile
+        Latency profile of the workers. None without one.
+    """
+
+    planned: Process
+    replicas: int
+    context_length: int
+    profile: LatencyProfile | None
+
+    @property
+    def name(self) -> str:
+        """Name of their process in the plan."""
+        return self.planned.name
+
+    @property
+    def role(self) -> Role:
+        """Their role."""
+        return self.planned.role
+
+    @property
+    def by_process(self) -> tuple[int, ...]:
+        """Number of workers in each of their processes on this machine."""
+        return (1,) * self.replicas
+
+    @property
+    def replacements(self) -> tuple[Replacement, ...]:
+        """Settings of the plan that have another value on this machine."""
+        return ()
+
+    @property
+    @abstractmethod
+    def state(self) -> State:
+        """Whether the engines are real or simulated."""
+
+    @property
+    @abstractmethod
+    def detail(self) -> str:
+        """A description of the engines for the table of parts."""
+
+    @property
+    @abstractmethod
+    def answers(self) -> str:
+        """A description of where the words of the answers come from."""
+
+    @abstractmethod
+    def launch(self, model: str, place: WorkerPlace, workers: int) -> WorkerLaunch:
+        """Return how to start one of their processes.
+
+        Parameters
+        ----------
+        model
+            Name under which requests ask for the model.
+        workers
+            Number of workers in the process.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class LocalDeployment:
+    """One deployment on this machine.
+
+    Parameters
+    ----------
+    model
+        The model that it serves.
+    plan
+        Its processes.
+    frontend
+        The frontend process. It is Dynamo's for every stack, because the simulated engines are Dynamo's.
+    workers
+        The workers of each role: aggregated, or prefill and decode.
+    answer_tokens
+        Answer length for requests that state none: the workload's mean.
+    images
+        Limits on the images in requests, which become words. None if the engines read images.
+    """
+
+    model: ModelPlan
+    plan: DeploymentPlan
+    frontend: Process
+    workers: tuple[LocalWorkers, ...]
+    answer_tokens: int
+    images: ImageLimits | None
+
+    @property
+    def has_its_router(self) -> bool:
+        """Whether the router is the one in the plan, not a stand-in."""
+        return self.frontend == self.plan.entry_point
+
+    @property
+    def worker_count(self) -> int:
+        """Number of workers of all roles."""
+        return sum(each.replicas for each in self.workers)
+
+    @property
+    def context_length(self) -> int:
+        """Maximum length of prompt and answer together, in tokens."""
+        return min(each.context_length for each in self.workers)
+
+    @property
+    def profile(self) -> LatencyProfile | None:
+        """Latency profile of the workers that generate tokens. None if the workers of any role have none."""
+        known = [each.profile for each in self.workers]
+        return known[-1] if all(known) else None

@@ -1,0 +1,154 @@
+"""Simulated engines: Dynamo's mocker with the latencies of the planned accelerators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from inference_blueprints.catalog import Accelerator, Model
+from inference_blueprints.errors import Finding
+from inference_blueprints.measurement.tokenizer.model_directory import write_model_directory
+from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
+from inference_blueprints.serving.types import DeploymentPlan
+from inference_blueprints.simulation.profile_file import write_profile
+from inference_blueprints.simulation.simulated_workers import SimulatedWorkers, simulated_workers
+from inference_blueprints.spec.holes import usable
+from inference_blueprints.targets.local.engine_kind import EngineKind
+from inference_blueprints.targets.local.local_deployment import (
+    LocalDeployment,
+    LocalWorkers,
+    WorkerLaunch,
+    WorkerPlace,
+)
+from inference_blueprints.targets.local.platform_parts import State
+from inference_blueprints.targets.local.process_commands import (
+    SHUTDOWN_AT_ONCE,
+    SimulatedEngine,
+    environment,
+    worker_command,
+)
+
+#: Up to this number, each worker of a role has its own process, so that a single worker can be killed.
+WORKER_PROCESSES = 8
+#: Maximum number of workers of all deployments. On two processors, 128 workers register in seven seconds. Of
+#: 256 workers, some time out while they wait for the lock of Dynamo's file discovery (1.6.1).
+WORKER_LIMIT = 128
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedRole(LocalWorkers):
+    """The simulated workers of one role.
+
+    Parameters
+    ----------
+    accelerator
+        The accelerator that they are planned for.
+    simulated
+        Settings of the simulated engine.
+    """
+
+    accelerator: Accelerator
+    simulated: SimulatedWorkers
+
+    @property
+    def by_process(self) -> tuple[int, ...]:
+        """Number of workers per process on this machine, spread evenly."""
+        count = min(self.replicas, WORKER_PROCESSES)
+        return tuple(self.replicas // count + (index < self.replicas % count) for index in range(count))
+
+    @property
+    def state(self) -> State:
+        return "simulated"
+
+    @property
+    def detail(self) -> str:
+        processes = self.by_process
+        shared = "one process per worker" if max(processes) == 1 else f"in {len(processes)} processes"
+        engine = self.simulated.settings.engine
+        return f"{self.replicas} of Dynamo's mocker for {engine}, {shared}; {self._latencies}"
+
+    @property
+    def answers(self) -> str:
+        return "no weights: answers are random words, counted by this library's tokenizer"
+
+    def launch(self, model: str, place: WorkerPlace, workers: int) -> WorkerLaunch:
+        profile = self.simulated.profile
+        engine = SimulatedEngine(
+            model_name=model,
+            model_directory=place.model_directory,
+            arguments=self.planned.arguments,
+            workers=self.simulated,
+            profile_file=write_profile(profile, place.home / f"{self.name}.npz") if profile else None,
+        )
+        return WorkerLaunch(
+            worker_command(engine, workers), {**environment({}, place.home), **SHUTDOWN_AT_ONCE}
+        )
+
+    @property
+    def _latencies(self) -> str:
+        profile = self.profile
+        if profile is None:
+            return (
+                f"latencies are the simulator's default curve, not those of {self.accelerator.name}: "
+                "they give no throughput or price"
+            )
+        return (
+            f"latencies simulated for {profile.model} on {profile.tensor_parallel_size} "
+            f"{profile.accelerator} ({profile.source}, {profile.date}, error at most "
+            f"{profile.largest_error_percent:g} %)"
+        )
+
+
+class SimulatedKind(EngineKind):
+    """Dynamo's mocker in place of every engine."""
+
+    title = "the simulated engines"
+    ready_seconds = 120.0
+    answer_seconds = 60.0
+    # No load balancer sends requests, and no stream has to complete.
+    ends_at_once = True
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield a finding for each part of the blueprint that cannot be simulated on this machine.
+
+        Dynamo's simulated engine writes tokens and no vectors (``dynamo/mocker`` of ai-dynamo 1.6.1).
+        """
+        models = self._blueprint.spec.models
+        for index, model in usable(models):
+            if model.task == "embed":
+                message = (
+                    f"the model '{model.name}' has 'task: embed', and the simulated engine computes no "
+                    "vectors; remove the model in a copy of the blueprint"
+                )
+                yield Finding(("spec", "models", index, "task"), message)
+        workers = sum(
+            role.workers.replicas
+            for model_index, model in usable(models)
+            for deployment_index, _ in usable(model.deployments)
+            for role in resolve(self._blueprint, model_index, deployment_index)
+        )
+        if workers > WORKER_LIMIT:
+            message = (
+                f"the blueprint has {workers} workers, a local run simulates at most {WORKER_LIMIT}; lower "
+                "`replicas` in a copy of it"
+            )
+            yield Finding(("spec", "models"), message)
+
+    def workers(self, plan: DeploymentPlan, roles: Sequence[ResolvedWorkers]) -> tuple[LocalWorkers, ...]:
+        return tuple(
+            SimulatedRole(
+                planned=process,
+                replicas=simulated.replicas,
+                context_length=simulated.settings.max_model_len,
+                profile=simulated.profile,
+                accelerator=role.accelerator,
+                simulated=simulated,
+            )
+            for role, process, simulated in zip(
+                roles, plan.workers, simulated_workers(roles, plan.workers), strict=True
+            )
+        )
+
+    def write_model(self, deployment: LocalDeployment, shape: Model, directory: Path) -> None:  # noqa: ARG002 -- the same for all
+        write_model_directory(shape, directory)

@@ -1,0 +1,1 @@
+"""Real vLLM on the processors of this machine, with random weights."""

@@ -1,0 +1,214 @@
+"""What a processor cannot take: the settings of a planned vLLM worker that differ on this machine.
+
+Everything that has no rule here goes to the engine as the plan states it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from inference_blueprints.serving.engines import ENGINES
+from inference_blueprints.serving.engines.node_folder import kernel_environment
+from inference_blueprints.serving.types import EnvironmentValue, Process
+from inference_blueprints.targets.local.platform_parts import Replacement
+
+#: Most processes of this machine that share one model or one rank.
+SPLIT = 2
+_NOT_SET = "-"
+_RANDOM_WEIGHTS = "a small copy of the architecture with random weights; nothing is downloaded"
+_NO_DEVICE_MEMORY = "the share of a device's memory; here each worker has 1 GiB for KV cache"
+_NO_FP8 = "processors have no FP8 kernels"
+_SPLIT = f"each part is a process of about 2 GB; {SPLIT} show that the model is split"
+_LOOPBACK = "all workers share this machine, so each listens on a loopback address of its own"
+_NO_EFA = "this machine has no EFA; NIXL uses UCX and the host's memory"
+_FEW_PROCESSORS = "several workers share the processors of this machine"
+_NO_NODE_FOLDER = "this machine has no folder that workers of a node share"
+
+Values = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How one argument differs on this machine.
+
+    Parameters
+    ----------
+    here
+        Returns the values on this machine from the planned ones; None if the argument is left out.
+    reason
+        Why it differs.
+    """
+
+    here: Callable[[Values, str], Values | None]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class LocalSettings:
+    """Arguments and environment of a worker on this machine, and what differs from the plan."""
+
+    arguments: tuple[str, ...]
+    environment: Mapping[str, EnvironmentValue]
+    replacements: tuple[Replacement, ...]
+
+
+def _left_out(_values: Values, _address: str) -> None:
+    """Leave the argument out."""
+
+
+def split(parts: int) -> int:
+    """Return the number of processes on this machine that share what so many accelerators share."""
+    return min(parts, SPLIT)
+
+
+def _at_most_split(values: Values, _address: str) -> Values:
+    return (str(split(int(values[0]))),)
+
+
+def _over_ucx(values: Values, _address: str) -> Values:
+    """Move KV cache by UCX through the host's memory."""
+    return (json.dumps(_transfer(json.loads(values[0])), separators=(",", ":")),)
+
+
+def _transfer(connector: dict[str, Any]) -> dict[str, Any]:
+    if connector["kv_connector"] == "NixlConnector":
+        kept = {name: value for name, value in connector.items() if name != "kv_connector_extra_config"}
+        return {**kept, "kv_buffer_device": "cpu"}
+    if connector["kv_connector"] == "MultiConnector":
+        children = [_transfer(child) for child in connector["kv_connector_extra_config"]["connectors"]]
+        return {**connector, "kv_connector_extra_config": {"connectors": children}}
+    return connector
+
+
+def _own_address(values: Values, address: str) -> Values:
+    """Bind the address of the worker instead of every address."""
+    return tuple(value.replace("tcp://*:", f"tcp://{address}:") for value in values)
+
+
+#: By argument without dashes.
+_ARGUMENTS: Mapping[str, Rule] = MappingProxyType(
+    {
+        "revision": Rule(_left_out, _RANDOM_WEIGHTS),
+        "model-loader-extra-config": Rule(_left_out, _RANDOM_WEIGHTS),
+        "tensor-parallel-size": Rule(_at_most_split, _SPLIT),
+        "data-parallel-size": Rule(_at_most_split, _SPLIT),
+        "pipeline-parallel-size": Rule(_at_most_split, _SPLIT),
+        "gpu-memory-utilization": Rule(_left_out, _NO_DEVICE_MEMORY),
+        "quantization": Rule(_left_out, _NO_FP8),
+        "kv-cache-dtype": Rule(_left_out, _NO_FP8),
+        "kv-transfer-config": Rule(_over_ucx, _NO_EFA),
+        "kv-events-config": Rule(_own_address, _LOOPBACK),
+    }
+)
+#: Arguments that only this machine needs, with the reason.
+_ADDED: Mapping[str, tuple[Values, str]] = MappingProxyType(
+    {
+        "load-format": (("dummy",), _RANDOM_WEIGHTS),
+        "dtype": (("float32",), "processors without AVX-512 compute 16-bit types slowly or not at all"),
+        "enforce-eager": ((), "compiled graphs save time on a GPU; here compiling takes minutes"),
+    }
+)
+#: Variables that are left out, by the beginning of their names, with the reason.
+_VARIABLES: Mapping[str, str] = MappingProxyType(
+    {
+        "FI_": _NO_EFA,
+        "NCCL_": "processes of a worker talk by gloo, not by NCCL",
+        "WEIGHTS_": _RANDOM_WEIGHTS,
+        **dict.fromkeys(kernel_environment(ENGINES["vllm"].kernel_folders), _NO_NODE_FOLDER),
+    }
+)
+#: Variables that only this machine needs, with the reason.
+_ADDED_VARIABLES: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "VLLM_CPU_KVCACHE_SPACE": ("1", _NO_DEVICE_MEMORY),
+        "VLLM_CPU_OMP_THREADS_BIND": ("nobind", _FEW_PROCESSORS),
+        "OMP_NUM_THREADS": ("1", _FEW_PROCESSORS),
+    }
+)
+#: Variables with the address of a worker. On EKS, the engine finds that of its pod.
+_ADDRESSES = ("VLLM_HOST_IP", "VLLM_NIXL_SIDE_CHANNEL_HOST")
+
+
+def local_settings(process: Process, *, workers: str, model_directory: Path, address: str) -> LocalSettings:
+    """Return the settings of a planned worker on this machine.
+
+    Parameters
+    ----------
+    process
+        The worker in the plan. The model is its argument ``--model`` or its first word.
+    workers
+        Its deployment and role, for the table of exceptions.
+    model_directory
+        Folder of the small model.
+    address
+        The worker's own loopback address.
+    """
+    planned = dict(_by_name(process.arguments))
+    here: dict[str, Values] = {}
+    replaced: list[tuple[str, str | None, str | None, str]] = []
+    for name, values in planned.items():
+        changed, reason = _here(name, values, str(model_directory), address)
+        if changed is not None:
+            here[name] = changed
+        if changed != values:
+            replaced.append((_flag(name), _text(values), _text(changed), reason))
+    for name, (values, reason) in _ADDED.items():
+        if name not in planned:
+            here[name] = values
+            replaced.append((_flag(name), None, _text(values), reason))
+    variables = dict(process.environment)
+    for name, value in process.environment.items():
+        reasons = [reason for beginning, reason in _VARIABLES.items() if name.startswith(beginning)]
+        if reasons:
+            del variables[name]
+            replaced.append((name, value if isinstance(value, str) else "an address", None, reasons[0]))
+    addresses = dict.fromkeys(_ADDRESSES, (address, _LOOPBACK))
+    for name, (value, reason) in {**_ADDED_VARIABLES, **addresses}.items():
+        variables[name] = value
+        replaced.append((name, None, value, reason))
+    words = [word for name, values in here.items() for word in ([f"--{name}"] if name else []) + [*values]]
+    return LocalSettings(
+        tuple(words),
+        variables,
+        tuple(
+            Replacement(workers, setting, planned or _NOT_SET, here or _NOT_SET, reason)
+            for setting, planned, here, reason in replaced
+        ),
+    )
+
+
+def _here(name: str, values: Values, model_directory: str, address: str) -> tuple[Values | None, str]:
+    """Return the values of an argument on this machine, and the reason if they differ."""
+    if name in {"", "model"}:
+        return (model_directory,), _RANDOM_WEIGHTS
+    if name in _ADDED:
+        return _ADDED[name]
+    rule = _ARGUMENTS.get(name)
+    return (rule.here(values, address), rule.reason) if rule else (values, "")
+
+
+def _by_name(arguments: Sequence[str]) -> Iterator[tuple[str, Values]]:
+    """Yield the values of each argument. Words before the first argument have no name."""
+    name, values = "", list[str]()
+    for word in arguments:
+        if word.startswith("--"):
+            if name or values:
+                yield name, tuple(values)
+            name, values = word.removeprefix("--"), []
+        else:
+            values.append(word)
+    if name or values:
+        yield name, tuple(values)
+
+
+def _flag(name: str) -> str:
+    return f"--{name}" if name else "MODEL"
+
+
+def _text(values: Iterable[str] | None) -> str | None:
+    return None if values is None else " ".join(values) or "set"

@@ -1,0 +1,187 @@
+"""vLLM on the processors of this machine, with random weights, for the vLLM workers of a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from inference_blueprints.catalog import Model
+from inference_blueprints.errors import Finding
+from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
+from inference_blueprints.serving.types import DeploymentPlan
+from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.types import Blueprint
+from inference_blueprints.targets.local.engine_kind import EngineKind
+from inference_blueprints.targets.local.local_deployment import (
+    LocalDeployment,
+    LocalWorkers,
+    WorkerLaunch,
+    WorkerPlace,
+)
+from inference_blueprints.targets.local.platform_parts import Replacement, State
+from inference_blueprints.targets.local.process_commands import DISCOVERY, environment
+from inference_blueprints.targets.local.vllm_cpu.exceptions import LocalSettings, local_settings, split
+from inference_blueprints.targets.local.vllm_cpu.installation import locked_version, vllm_python
+from inference_blueprints.targets.local.vllm_cpu.machine import (
+    Machine,
+    WantedWorkers,
+    needed_gib,
+    replicas_here,
+)
+from inference_blueprints.targets.local.vllm_cpu.scaled_models import refusal, write_scaled_model
+
+_VLLM = f"vLLM {locked_version('vllm-cpu')} on CPU"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VllmRole(LocalWorkers):
+    """The vLLM workers of one role.
+
+    Parameters
+    ----------
+    release
+        Name of their deployment's release.
+    python
+        Python of the environment with vLLM.
+    """
+
+    release: str
+    python: Path
+
+    @property
+    def state(self) -> State:
+        return "real"
+
+    @property
+    def detail(self) -> str:
+        count = f"{self.replicas} of {self.planned.replicas} planned workers"
+        return f"{_VLLM}, random weights; times mean nothing; {count}"
+
+    @property
+    def answers(self) -> str:
+        return "random weights of a small copy of the model: answers are words without meaning"
+
+    @property
+    def replacements(self) -> tuple[Replacement, ...]:
+        place = WorkerPlace(Path("…"), "127.0.0.x")
+        settings = self._settings(place).replacements
+        if self.replicas == self.planned.replicas:
+            return settings
+        reason = "what fits into the memory of this machine, at least one per role"
+        planned, here = str(self.planned.replicas), str(self.replicas)
+        return (Replacement(self._label, "replicas", planned, here, reason), *settings)
+
+    def launch(self, model: str, place: WorkerPlace, workers: int) -> WorkerLaunch:  # noqa: ARG002 -- the plan names the model, each process has one worker
+        settings = self._settings(place)
+        program = [str(self.python), *self.planned.command[1:]]
+        return WorkerLaunch(
+            [*program, *settings.arguments, *DISCOVERY],
+            environment(settings.environment, place.home, place.address),
+        )
+
+    @property
+    def _label(self) -> str:
+        return self.release if self.role == "worker" else f"{self.release}, {self.role}"
+
+    def _settings(self, place: WorkerPlace) -> LocalSettings:
+        return local_settings(
+            self.planned,
+            workers=self._label,
+            model_directory=place.model_directory,
+            address=place.address,
+        )
+
+
+class VllmKind(EngineKind):
+    """vLLM on the processors of this machine.
+
+    Parameters
+    ----------
+    machine
+        The machine that bounds the number of workers. By default, this one.
+    """
+
+    title = _VLLM
+    ready_seconds = 1800.0
+    answer_seconds = 600.0
+    reads_images = True
+    has_times = False
+    highest_rate = 0.5
+    preparation = f"Prepare {_VLLM}, once per machine"
+
+    def __init__(self, blueprint: Blueprint, machine: Machine | None = None) -> None:
+        super().__init__(blueprint)
+        self._machine = machine or Machine.this()
+        self._python = Path("python")
+
+    def findings(self) -> Iterator[Finding]:
+        for index, model in usable(self._blueprint.spec.models):
+            engine = model.engine.chosen
+            if engine != "vllm":
+                message = (
+                    f"the model '{model.name}' has the engine {engine}, which has no build for processors "
+                    "here; use simulated engines, or the engine vllm in a copy of the blueprint"
+                )
+                yield Finding(("spec", "models", index, "engine"), message)
+        roles = self._roles
+        for path, shape in {role.model_path: role.shape for role in roles}.items():
+            if reason := refusal(shape):
+                message = (
+                    f"vLLM on CPU cannot run {shape.name}: {reason}; use simulated engines, or another "
+                    "model in a copy of the blueprint"
+                )
+                yield Finding((*path, "weights"), message)
+        needed = needed_gib([_wanted(role) for role in roles])
+        if needed > self._machine.memory_gib:
+            message = (
+                f"one vLLM worker per role needs {needed:.0f} GiB of memory, this machine has "
+                f"{self._machine.memory_gib:.0f}; remove models in a copy of the blueprint, or use simulated "
+                "engines"
+            )
+            yield Finding(("spec", "models"), message)
+
+    def prepare(self, report: Callable[[str], None]) -> None:
+        self._python = vllm_python(report)
+
+    def workers(self, plan: DeploymentPlan, roles: Sequence[ResolvedWorkers]) -> tuple[LocalWorkers, ...]:
+        return tuple(
+            VllmRole(
+                planned=process,
+                replicas=self._replicas[role.path],
+                context_length=process.engine.max_model_len if process.engine else 0,
+                profile=None,
+                release=plan.release,
+                python=self._python,
+            )
+            for role, process in zip(roles, plan.workers, strict=True)
+        )
+
+    def write_model(self, deployment: LocalDeployment, shape: Model, directory: Path) -> None:
+        roles = [role for role in self._roles if role.release == deployment.plan.release]
+        write_scaled_model(
+            shape, directory, tensor_parallel_size=max(split(role.tensor_parallel_size) for role in roles)
+        )
+
+    @cached_property
+    def _roles(self) -> tuple[ResolvedWorkers, ...]:
+        return tuple(
+            role
+            for model_index, model in usable(self._blueprint.spec.models)
+            for deployment_index, _ in usable(model.deployments)
+            for role in resolve(self._blueprint, model_index, deployment_index)
+        )
+
+    @cached_property
+    def _replicas(self) -> Mapping[tuple[str | int, ...], int]:
+        counts = replicas_here([_wanted(role) for role in self._roles], self._machine)
+        return {role.path: count for role, count in zip(self._roles, counts, strict=True)}
+
+
+def _wanted(role: ResolvedWorkers) -> WantedWorkers:
+    sizes = (role.tensor_parallel_size, role.pipeline_parallel_size, role.data_parallel_size)
+    ranks = 1
+    for size in sizes:
+        ranks *= split(size)
+    return WantedWorkers(role.workers.replicas, ranks)
