@@ -23,7 +23,7 @@ from inference_blueprints import resources
 from inference_blueprints.processes.child_processes import ProcessDied, ProcessGroup, RunningProcess
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint
-from inference_blueprints.targets.local import local_serving
+from inference_blueprints.targets.local import local_serving, simulated_kind
 from inference_blueprints.targets.local.local_endpoint import LocalEndpoint
 from inference_blueprints.targets.local.local_serving import LocalServing
 from inference_blueprints.targets.local.readiness import NotReady
@@ -199,8 +199,8 @@ def test_workers_that_a_killed_run_has_left_registered_are_not_counted(
         _kill(process)
     before.group.stop()
     assert list((tmp_path / "qwen3-8b-main" / "discovery").rglob("*instances/*")), "nothing was left"
-    monkeypatch.setattr(local_serving, "worker_command", lambda *_: ["sleep", "600"])
-    monkeypatch.setattr(local_serving, "_READY_SECONDS", 2.0)
+    monkeypatch.setattr(simulated_kind, "worker_command", lambda *_: ["sleep", "600"])
+    monkeypatch.setattr(simulated_kind.SimulatedKind, "ready_seconds", 2.0)
     with pytest.raises(NotReady, match="0 of 2 workers"), ProcessGroup() as group:
         LocalServing(build_plan(quickstart()), quickstart(), tmp_path, group).start(lambda _: None)
 
@@ -209,7 +209,7 @@ def test_a_worker_that_cannot_start_ends_the_start_with_its_last_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = [sys.executable, "-c", "raise SystemExit('no such engine')"]
-    monkeypatch.setattr(local_serving, "worker_command", lambda *_: broken)
+    monkeypatch.setattr(simulated_kind, "worker_command", lambda *_: broken)
     with ProcessGroup() as group:
         serving = LocalServing(build_plan(quickstart()), quickstart(), tmp_path, group)
         with pytest.raises(
@@ -221,8 +221,8 @@ def test_a_worker_that_cannot_start_ends_the_start_with_its_last_words(
 def test_workers_that_never_register_are_counted_in_the_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(local_serving, "worker_command", lambda *_: ["sleep", "600"])
-    monkeypatch.setattr(local_serving, "_READY_SECONDS", 1.0)
+    monkeypatch.setattr(simulated_kind, "worker_command", lambda *_: ["sleep", "600"])
+    monkeypatch.setattr(simulated_kind.SimulatedKind, "ready_seconds", 1.0)
     with ProcessGroup() as group:
         serving = LocalServing(build_plan(quickstart()), quickstart(), tmp_path, group)
         with pytest.raises(NotReady, match=r"frontend 1 of qwen3-8b-main .* 0 of 2 workers are registered"):

@@ -37,7 +37,7 @@ def summary_of_two(document):
 
 @pytest.fixture
 def report_of(summary):
-    def build(*runs: ModelRun, parts=PARTS, plan=summary, worker_losses=None, batch=None):
+    def build(*runs: ModelRun, parts=PARTS, plan=summary, **others):
         created_at = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
         return build_report(
             blueprint="quickstart",
@@ -45,8 +45,7 @@ def report_of(summary):
             summary=plan,
             runs=runs,
             parts=parts,
-            worker_losses=worker_losses,
-            batch=batch,
+            **others,
         )
 
     return build

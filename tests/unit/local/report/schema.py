@@ -70,6 +70,7 @@ _MODEL = _object(
 )
 _STATE = {"enum": ["real", "stand-in", "emulated", "simulated", "stubbed"]}
 _PART = _object(name=_STRING, state=_STATE, detail=_STRING)
+_REPLACEMENT = _object(workers=_STRING, setting=_STRING, planned=_STRING, here=_STRING, reason=_STRING)
 _WORKER_LOSS = _object(
     deployment=_STRING,
     role={"enum": ["worker", "prefill", "decode"]},
@@ -103,6 +104,7 @@ SCHEMA = _object(
     blueprint=_STRING,
     createdAt={"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT.*[+-]\d\d:\d\d$"},
     simulated={"type": "boolean"},
+    timed={"type": "boolean"},
     endpoint=_STRING,
     curl=_STRING,
     **_MEASUREMENT,
@@ -111,5 +113,6 @@ SCHEMA = _object(
     workerLosses={"anyOf": [{"type": "null"}, {"type": "array", "items": _WORKER_LOSS}]},
     batch={"anyOf": [{"type": "null"}, {"type": "array", "items": _BATCH_OUTCOME}]},
     parts={"type": "array", "items": _PART},
+    replacements={"type": "array", "items": _REPLACEMENT},
     plan={"type": "object", "required": ["pools", "processes", "totals", "prices"]},
 )

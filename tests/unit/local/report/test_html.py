@@ -9,7 +9,7 @@ import pytest
 from inference_blueprints.local.report import render_html
 from inference_blueprints.local.worker_losses import WorkerLoss
 from inference_blueprints.spec.types import Objectives
-from inference_blueprints.targets.local.platform_parts import PlatformPart
+from inference_blueprints.targets.local.platform_parts import PlatformPart, Replacement
 from tests.unit.local.report.samples import BATCH_OUTCOME, PARTS, answered, failed, result_of, run_of
 
 HOSTILE = "<script>alert('x')</script>\"&"
@@ -107,6 +107,20 @@ def test_figures_of_simulated_engines_say_so_and_others_do_not(page_of, usual_ru
         assert f"{title} (simulated)" in page.text
     _, real = page_of(usual_run, parts=(PlatformPart("engine", "real", "a GPU"),))
     assert "simulated" not in real.text
+
+
+def test_a_page_of_engines_on_processors_has_exceptions_and_no_times(page_of, usual_run) -> None:
+    rows = tuple(
+        Replacement(workers, "--dtype", "-", "float32", "no 16-bit types")
+        for workers in ("prefill", "decode")
+    )
+    _, page = page_of(usual_run, timed=False, replacements=rows)
+    assert page.text.count("no 16-bit types") == 1
+    assert "prefill, decode" in page.text
+    assert "times mean nothing" in page.text
+    for figure in ("Latency, ms", "Throughput and price", "Time to first token", "Objective"):
+        assert figure not in page.text
+    assert not page.of("svg")
 
 
 def test_streams_lost_with_a_worker_stand_out(page_of, usual_run) -> None:

@@ -9,15 +9,16 @@ from rich.console import Console
 from inference_blueprints.local.report import print_report
 from inference_blueprints.local.worker_losses import WorkerLoss
 from inference_blueprints.spec.types import Objectives
+from inference_blueprints.targets.local.platform_parts import Replacement
 from tests.unit.local.report.samples import BATCH_OUTCOME, PARTS, answered, failed, result_of, run_of
 
 
 @pytest.fixture
 def printed(report_of):
-    def run(model_run, *, worker_losses=None, batch=None, **console) -> str:
+    def run(model_run, *, console=None, **others) -> str:
         output = io.StringIO()
-        report = report_of(model_run, worker_losses=worker_losses, batch=batch)
-        print_report(report, Console(file=output, width=80, **console))
+        report = report_of(model_run, **others)
+        print_report(report, Console(file=output, width=80, **(console or {})))
         return output.getvalue()
 
     return run
@@ -35,11 +36,11 @@ def usual_run():
 def test_the_curl_line_is_one_line(printed, report_of, usual_run, terminal) -> None:
     curl = report_of(usual_run).models[0].curl
     assert len(curl) > 80
-    assert curl in printed(usual_run, force_terminal=terminal, color_system=None).splitlines()
+    assert curl in printed(usual_run, console={"force_terminal": terminal, "color_system": None}).splitlines()
 
 
 def test_a_pipe_gets_no_control_characters(printed, usual_run) -> None:
-    assert "\x1b" not in printed(usual_run, force_terminal=False)
+    assert "\x1b" not in printed(usual_run, console={"force_terminal": False})
 
 
 def test_everything_asked_for_is_there(printed, usual_run) -> None:
@@ -60,6 +61,19 @@ def test_everything_asked_for_is_there(printed, usual_run) -> None:
         "mean 3,000 tokens stated, 3,000 sent, 1,000 counted",
     ):
         assert expected in text
+
+
+def test_engines_on_processors_have_exceptions_and_no_times(printed, usual_run) -> None:
+    rows = tuple(
+        Replacement(workers, "--dtype", "-", "float32", "no 16-bit types")
+        for workers in ("prefill", "decode")
+    )
+    text = " ".join(printed(usual_run, timed=False, replacements=rows).split())
+    assert "--dtype - float32 no 16-bit types prefill, decode" in text
+    assert "times mean nothing" in text
+    for figure in ("latency, ms", "throughput", "objective", "price per million"):
+        assert figure not in text
+    assert "2 requests, 1 failures" in text
 
 
 def test_lost_workers_say_what_became_of_their_streams(printed, usual_run) -> None:

@@ -6,7 +6,8 @@ import pytest
 
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint
-from inference_blueprints.targets.local.local_target import LocalDeployment, LocalTarget
+from inference_blueprints.targets.local.local_deployment import LocalDeployment
+from inference_blueprints.targets.local.local_target import LocalTarget
 
 
 @pytest.fixture

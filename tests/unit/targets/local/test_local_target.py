@@ -2,7 +2,8 @@
 
 import pytest
 
-from inference_blueprints.targets.local.local_target import WORKER_LIMIT, WORKER_PROCESSES, LocalTarget
+from inference_blueprints.targets.local.local_target import LocalTarget
+from inference_blueprints.targets.local.simulated_kind import WORKER_LIMIT, WORKER_PROCESSES
 
 
 @pytest.mark.parametrize("replicas", [1, WORKER_PROCESSES])

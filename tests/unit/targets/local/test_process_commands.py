@@ -13,13 +13,13 @@ from dynamo.mocker.config import build_mocker_engine_args
 from inference_blueprints.serving.command_line import command_line
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.types import OwnAddress, PeerAddress, SecretValue
-from inference_blueprints.targets.local.local_target import LocalWorkers
 from inference_blueprints.targets.local.process_commands import (
     SimulatedEngine,
     environment,
     frontend_command,
     worker_command,
 )
+from inference_blueprints.targets.local.simulated_kind import SimulatedRole
 
 
 def _value(command: list[str], option: str) -> str:
@@ -50,16 +50,20 @@ def test_variables_of_the_blueprint_count_before_this_machines_log_level_only(tm
     assert (given["DYN_LOG"], given["MINE"], given["HF_HUB_OFFLINE"]) == ("debug", "1", "1")
 
 
-def engine_of(workers: LocalWorkers, profile: Path | None = None, **arguments: int) -> SimulatedEngine:
+def engine_of(workers: SimulatedRole, profile: Path | None = None, **arguments: int) -> SimulatedEngine:
     """Return the simulated engine of a role, with further arguments, which replace the plan's."""
     replaced = command_line({name.replace("_", "-"): value for name, value in arguments.items()})
-    planned = (*workers.arguments, *replaced)
+    planned = (*workers.planned.arguments, *replaced)
     return SimulatedEngine("answerer", Path("/model"), planned, workers.simulated, profile)
 
 
-def simulating(workers: LocalWorkers, **changes: object) -> LocalWorkers:
+def simulating(workers: SimulatedRole, **changes: object) -> SimulatedRole:
     settings = replace(workers.simulated.settings, **changes)
     return replace(workers, simulated=replace(workers.simulated, settings=settings))
+
+
+def planning(workers: SimulatedRole, arguments: tuple[str, ...]) -> SimulatedRole:
+    return replace(workers, planned=replace(workers.planned, arguments=arguments))
 
 
 def test_the_engine_has_the_arguments_of_the_plan(deployments_of) -> None:
@@ -97,7 +101,7 @@ def test_the_simulator_reads_the_plans_arguments(
     """A size that is computed anew, or read under another engine's name, differs from the plan's argument."""
     workers = simulating(deployments_of(("l40s", 1))[0].workers[0], engine=engine)
     planned = command_line(dict(zip(ENGINES[engine].argument_names.counts, (777, 5, 4096, 32), strict=True)))
-    command = worker_command(engine_of(replace(workers, arguments=planned)), 1)
+    command = worker_command(engine_of(planning(workers, planned)), 1)
     assert {name: _value(command, name) for name in options} == options
     parsed = parse_args(command[3:])
     assert (parsed.max_model_len, parsed.max_num_seqs) == (777, 5)
@@ -114,7 +118,7 @@ def test_a_prefix_cache_that_the_user_switches_off_is_not_simulated(engine: str,
     sizes = dict(zip(names.counts, (777, 5, 4096, 32), strict=True))
     for changes, cached in (({}, True), (dict([names.without_prefix_cache]), False)):
         planned = command_line({**sizes, **changes})
-        parsed = parse_args(worker_command(engine_of(replace(workers, arguments=planned)), 1)[3:])
+        parsed = parse_args(worker_command(engine_of(planning(workers, planned)), 1)[3:])
         assert parsed.enable_prefix_caching is cached
 
 
@@ -138,7 +142,7 @@ def test_totals_over_ranks_are_divided_as_sglang_divides_them(deployments_of) ->
     workers = simulating(deployments_of(("l40s", 1))[0].workers[0], engine="sglang", data_parallel_size=4)
     sizes = zip(ENGINES["sglang"].argument_names.counts, (777, 32, 4096, 64), strict=True)
     planned = command_line({**dict(sizes), "data-parallel-size": 4})
-    parsed = parse_args(worker_command(engine_of(replace(workers, arguments=planned)), 1)[3:])
+    parsed = parse_args(worker_command(engine_of(planning(workers, planned)), 1)[3:])
     assert (parsed.max_num_seqs, parsed.max_num_batched_tokens, parsed.dp_size) == (8, 1024, 4)
     assert (parsed.sglang_chunked_prefill_size, parsed.max_model_len, parsed.block_size) == (1024, 777, 64)
 
@@ -163,12 +167,10 @@ def test_planned_variables_are_kept_addresses_become_loopback_and_secrets_stay_a
         "PEER": PeerAddress("frontend", "http"),
         "HF_TOKEN": SecretValue("arn:aws:secretsmanager:us-west-2:111122223333:secret:hub"),
         "DYN_TCP_RPC_HOST": OwnAddress(),
-        "DYN_HTTP_GRACEFUL_SHUTDOWN_TIMEOUT_SECS": "600",
     }
     variables = environment(planned, tmp_path)
     assert (variables["PLAIN"], variables["OWN"], variables["PEER"]) == ("kept", "127.0.0.1", "127.0.0.1")
     assert "HF_TOKEN" not in variables
-    assert variables["DYN_HTTP_GRACEFUL_SHUTDOWN_TIMEOUT_SECS"] == "0"
 
 
 def test_two_deployments_do_not_find_each_other(tmp_path: Path) -> None:
