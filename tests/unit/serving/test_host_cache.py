@@ -100,12 +100,12 @@ def test_the_cache_lies_in_shared_memory_within_the_workers_memory(make_blueprin
 
 def test_prefill_workers_send_and_keep_and_decode_workers_receive(make_blueprint: Make) -> None:
     prefill, decode = workers_of(apart(make_blueprint, 30))
-    between = {"kv_connector": "NixlConnector", "kv_role": "kv_both", "kv_buffer_device": "cpu"}
-    assert transfer_of(decode) == between
+    between = {"kv_connector": "NixlConnector", "kv_buffer_device": "cpu"}
+    assert transfer_of(decode) == {**between, "kv_role": "kv_consumer"}
     assert transfer_of(prefill) == {
         "kv_connector": "MultiConnector",
         "kv_role": "kv_both",
-        "kv_connector_extra_config": {"connectors": [between, OFFLOADING]},
+        "kv_connector_extra_config": {"connectors": [{**between, "kv_role": "kv_producer"}, OFFLOADING]},
     }
     assert decode.engine is not None
     assert decode.engine.host_kv_blocks == 0
