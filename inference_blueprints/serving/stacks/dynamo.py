@@ -64,8 +64,11 @@ _CLOSED = "http://127.0.0.1:9"
 _POD_RANGES = ("10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16")
 # Maximum number of times that a stream moves to another worker after its worker dies.
 _MIGRATION_LIMIT = 3
-# Dynamo's default time between unregistering a worker and stopping its endpoints.
-_UNREGISTERED_SECONDS = 5
+# EC2 ends a spot instance two minutes after its notice; a worker there takes at most this part of them for its
+# streams.
+_SPOT_STREAM_SECONDS = 90
+# Time to hand over the requests that are still running after that.
+_MOVE_SECONDS = 5
 
 
 class Dynamo(ServingStack):
@@ -131,14 +134,14 @@ class Dynamo(ServingStack):
         key = resolved.model.engine.chosen
         engine = engine_of(resolved)
         sizing = worker_sizing(resolved)
-        stream = longest_stream_seconds(resolved.model.workload, resolved.model.objectives)
+        finish = _finish_seconds(resolved)
         environment: dict[str, EnvironmentValue] = {
             "DYN_SYSTEM_PORT": str(_SYSTEM.number),
             "DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS": '["generate"]',
             "DYN_TCP_RPC_HOST": OwnAddress(),
             "DYN_TCP_RESPONSE_STREAM_HOST": OwnAddress(),
-            "DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS": str(_UNREGISTERED_SECONDS),
-            "DYN_RUNTIME_GRACEFUL_SHUTDOWN_TIMEOUT_SECS": str(stream),
+            "DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS": str(finish),
+            "DYN_RUNTIME_GRACEFUL_SHUTDOWN_TIMEOUT_SECS": str(_MOVE_SECONDS),
             **engine.environment(resolved),
             **network_environment(resolved),
             **resolved.model.engine.section.env,
@@ -161,7 +164,7 @@ class Dynamo(ServingStack):
             replicas=resolved.workers.replicas,
             rollout=rollout(resolved),
             pre_stop_seconds=0,
-            termination_grace_seconds=_UNREGISTERED_SECONDS + stream + EXIT_SECONDS,
+            termination_grace_seconds=finish + _MOVE_SECONDS + EXIT_SECONDS,
             engine=engine_settings(resolved, sizing),
             capabilities=capabilities(resolved),
             awaits_weights=mirror_release(resolved.model) if streams_weights(resolved) else None,
@@ -169,6 +172,20 @@ class Dynamo(ServingStack):
             tolerations=tolerations(resolved),
             nodes=resolved.nodes,
         )
+
+
+def _finish_seconds(resolved: ResolvedWorkers) -> int:
+    """Return the time in which a worker's streams may end by themselves after SIGTERM, in seconds.
+
+    The worker has left discovery and answers until then, even if it has nothing to answer. After it, Dynamo's
+    workers cancel what is still running: the variables for draining come too late for that
+    (``common/utils/graceful_shutdown.py`` sets the event that ``_monitor_abort`` of ``vllm/handlers.py``, and
+    the same in the workers of SGLang and TensorRT-LLM, wait for; ai-dynamo 1.6.1 and ai-dynamo/dynamo#13559).
+    The frontend moves these requests to another worker, except for those with a schema or several choices
+    (``lib/llm/src/migration.rs``), which end with an error.
+    """
+    stream = longest_stream_seconds(resolved.model.workload, resolved.model.objectives)
+    return min(stream, _SPOT_STREAM_SECONDS) if resolved.pool.purchase.spot else stream
 
 
 def _router_settings(section: KvAwareRouting) -> Mapping[str, ArgumentValue]:

@@ -16,7 +16,7 @@ from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import UnresolvedError
 from inference_blueprints.serving.types import DeploymentPlan, OwnAddress, Process, SecretValue
 from inference_blueprints.spec.shipped import shipped
-from inference_blueprints.spec.types import Blueprint, Network
+from inference_blueprints.spec.types import Blueprint, Network, Purchase
 
 GOLDEN = Path(__file__).parent / "quickstart_plan.json"
 #: Where eight devices do not share the model evenly: FP8 blocks of 128, heads.
@@ -251,9 +251,26 @@ def test_streams_may_end_before_a_process_is_killed(make_blueprint: Make) -> Non
     assert drain >= 4 * 1000 * 0.05
     assert frontend.pre_stop_seconds > 0
     assert frontend.termination_grace_seconds > frontend.pre_stop_seconds + drain
-    unregistered = int(str(worker.environment["DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS"]))
-    drain = int(str(worker.environment["DYN_RUNTIME_GRACEFUL_SHUTDOWN_TIMEOUT_SECS"]))
-    assert worker.termination_grace_seconds > unregistered + drain
+    # Dynamo's workers cancel what runs when the grace period is over, so it lasts as long as the longest stream.
+    finish = int(str(worker.environment["DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS"]))
+    assert finish == drain
+    move = int(str(worker.environment["DYN_RUNTIME_GRACEFUL_SHUTDOWN_TIMEOUT_SECS"]))
+    assert worker.termination_grace_seconds > finish + move > finish
+
+
+def test_a_spot_worker_ends_within_the_two_minutes_of_its_notice(make_blueprint: Make) -> None:
+    long = {"outputTokens": 4000, "peakRequestsPerSecond": 0.1}
+    kept = make_blueprint(workload=long)
+    pools = [pool.model_copy(update={"purchase": Purchase.model_validate({"spot": {}})}) for pool in kept.spec.pools]
+    spot = kept.model_copy(update={"spec": kept.spec.model_copy(update={"pools": pools})})
+    finish, end = {}, {}
+    for name, blueprint in (("kept", kept), ("spot", spot)):
+        worker = deployment_of(blueprint).processes[1]
+        finish[name] = int(str(worker.environment["DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS"]))
+        end[name] = worker.termination_grace_seconds
+    assert finish["kept"] > 120
+    assert finish["spot"] >= 60
+    assert end["spot"] <= 120
 
 
 def test_probes_name_ports_that_the_process_has(make_blueprint: Make) -> None:
