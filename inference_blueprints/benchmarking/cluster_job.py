@@ -16,7 +16,7 @@ from inference_blueprints.benchmarking.load_generators import Access
 from inference_blueprints.catalog.charts import charts
 from inference_blueprints.deployment.kubernetes.kubectl import KubectlFailed
 from inference_blueprints.deployment.kubernetes.port_forwarding import forwarded
-from inference_blueprints.deployment.verify.pod_checks import unready_reason
+from inference_blueprints.deployment.verify.pod_states import unready_reason
 from inference_blueprints.deployment.verify.verified_platform import ClusterReader, condition, holds
 from inference_blueprints.errors import UserError
 from inference_blueprints.serving.types import DeploymentPlan

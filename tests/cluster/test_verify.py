@@ -18,9 +18,10 @@ from inference_blueprints.deployment.aws.account import Account
 from inference_blueprints.deployment.check_results import CheckResult, run_checks
 from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
 from inference_blueprints.deployment.verify.api_server_checks import look_in
+from inference_blueprints.deployment.verify.running_platform import RunningPlatform
 from inference_blueprints.deployment.verify.synthesised_platform import ExpectedRelease, SynthesisedPlatform
 from inference_blueprints.deployment.verify.verification import CLUSTER_CHECKS
-from inference_blueprints.deployment.verify.verified_platform import RunningPlatform, VerifiedPlatform
+from inference_blueprints.deployment.verify.verified_platform import VerifiedPlatform
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.local.control_plane.control_plane import ControlPlane
 from inference_blueprints.serving.plan import build_plan

@@ -14,9 +14,10 @@ from inference_blueprints.deployment.check_results import CheckResult, run_check
 from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
 from inference_blueprints.deployment.verify import inference_pool_checks
 from inference_blueprints.deployment.verify.kv_transfer_checks import kv_transfer, transferred
-from inference_blueprints.deployment.verify.pod_checks import workers
+from inference_blueprints.deployment.verify.running_platform import RunningPlatform
 from inference_blueprints.deployment.verify.synthesised_platform import ExpectedRelease, SynthesisedPlatform
-from inference_blueprints.deployment.verify.verified_platform import RunningPlatform, VerifiedPlatform
+from inference_blueprints.deployment.verify.verified_platform import VerifiedPlatform
+from inference_blueprints.deployment.verify.worker_checks import workers
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.local.control_plane.control_plane import ControlPlane
 from inference_blueprints.serving.plan import build_plan

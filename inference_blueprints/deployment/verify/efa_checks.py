@@ -8,12 +8,9 @@ from collections.abc import Iterator
 from inference_blueprints import catalog
 from inference_blueprints.deployment.check_results import CheckResult
 from inference_blueprints.deployment.verify.kv_transfer_checks import transfers_of
-from inference_blueprints.deployment.verify.pod_checks import pods_of
-from inference_blueprints.deployment.verify.verified_platform import (
-    KubernetesObject,
-    RunningPlatform,
-    Transferred,
-)
+from inference_blueprints.deployment.verify.running_platform import RunningPlatform
+from inference_blueprints.deployment.verify.serving_access import Transferred, deployments_of
+from inference_blueprints.deployment.verify.verified_platform import KubernetesObject
 from inference_blueprints.serving.types import DeploymentPlan
 
 #: NIXL's error if libfabric refuses memory (``libfabric_rail.cpp`` of ai-dynamo/nixl), and libfabric's own
@@ -31,7 +28,7 @@ _BITS, _GIGA, _BITS_PER_MBPS = 8, 1e9, 1e6
 def memory_registration(running: RunningPlatform) -> Iterator[CheckResult]:
     """Look in the workers' logs for memory that EFA did not accept. Then workers end, or transfers fail."""
     for deployment in _with_efa(running):
-        found = pods_of(running, deployment)
+        found = running.access.pods(deployment)
         refusals = {}
         for process in deployment.workers:
             for pod in found[process.name]:
@@ -43,7 +40,7 @@ def memory_registration(running: RunningPlatform) -> Iterator[CheckResult]:
             yield CheckResult("EFA memory", "ok", message)
             continue
         words = "; ".join(f"{name}: {refusal}" for name, refusal in refusals.items())
-        first, namespace = next(iter(refusals)), running.namespace(deployment.release)
+        first, namespace = next(iter(refusals)), running.platform.namespace(deployment.release)
         message = (
             f"{deployment.release}: EFA refused memory of {len(refusals)} workers: {words}; check that their "
             "containers may lock memory (IPC_LOCK, unlimited memlock on the node), and the driver of the node"
@@ -56,7 +53,7 @@ def memory_registration(running: RunningPlatform) -> Iterator[CheckResult]:
 
 def _logs(running: RunningPlatform, deployment: DeploymentPlan, pod: KubernetesObject) -> str:
     """Return the log of a worker, and of its container before the last restart."""
-    namespace, name = running.namespace(deployment.release), pod["metadata"]["name"]
+    namespace, name = running.platform.namespace(deployment.release), pod["metadata"]["name"]
     options = ("logs", "--namespace", namespace, name, "--container", "main")
     statuses = pod.get("status", {}).get("containerStatuses", [])
     restarted = any(each["name"] == "main" and each.get("restartCount") for each in statuses)
@@ -69,7 +66,7 @@ def _logs(running: RunningPlatform, deployment: DeploymentPlan, pod: KubernetesO
 def bandwidth(running: RunningPlatform) -> Iterator[CheckResult]:
     """Compare the speed of the transfers since the first request of this check with a TCP connection."""
     for deployment in _with_efa(running):
-        now = transfers_of(running, deployment, pods_of(running, deployment))
+        now = transfers_of(running, deployment, running.access.instances(deployment))
         before = running.transferred.get(deployment.release, Transferred(0.0, 0.0))
         yield _judged(running, deployment, now, before)
 
@@ -95,7 +92,7 @@ def _judged(
     if moved / transfers < _LARGE_BYTES:
         message = f"{words}; the prompts are too short to measure a bandwidth"
         return CheckResult("EFA bandwidth", "unknown", message)
-    namespace = running.namespace(name)
+    namespace = running.platform.namespace(name)
     message = (
         f"{words}, no faster than one TCP connection; check that the workers have the EFA interfaces beside "
         "their GPUs, and look for a provider other than efa in their logs"
@@ -122,4 +119,4 @@ def _efa_bits_per_second(running: RunningPlatform, deployment: DeploymentPlan) -
 
 def _with_efa(running: RunningPlatform) -> list[DeploymentPlan]:
     """Return the deployments that transfer KV cache over EFA."""
-    return [deployment for deployment in running.deployments if deployment.kv_transfer == "libfabric"]
+    return [deployment for deployment in deployments_of(running) if deployment.kv_transfer == "libfabric"]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import aiohttp
 
 from inference_blueprints.deployment.check_results import CheckResult, Severity
+from inference_blueprints.deployment.verify import structured_output_check
 from inference_blueprints.deployment.verify.embedding_check import embeddings
 from inference_blueprints.measurement.completions.completion_client import CompletionClient
 from inference_blueprints.measurement.completions.request_outcome import RequestOutcome
@@ -61,8 +62,8 @@ async def ask(endpoint: CheckedEndpoint) -> AsyncIterator[CheckResult]:
     Yields
     ------
     CheckResult
-        Results of the checks ``models``, ``tokens``, ``prefix cache`` and ``objectives``; for an embedding
-        model, of ``models`` and ``embeddings``.
+        Results of the checks ``models``, ``tokens``, ``structured output``, ``prefix cache`` and
+        ``objectives``; for an embedding model, of ``models`` and ``embeddings``.
     """
     async with aiohttp.ClientSession() as session:
         served, listed = await _listed(session, endpoint)
@@ -82,11 +83,12 @@ async def ask(endpoint: CheckedEndpoint) -> AsyncIterator[CheckResult]:
         tokens_a_word, tokens = await checks.tokens()
         yield tokens
         if tokens_a_word is None:
-            for check in ("prefix cache", "objectives"):
+            for check in (structured_output_check.CHECK, "prefix cache", "objectives"):
                 yield CheckResult(
                     check, "unknown", f"{endpoint.label}: not checked, because tokens are not counted"
                 )
             return
+        yield await _structured_output(session, endpoint, served)
         yield await checks.prefix_cache(tokens_a_word)
         for result in await checks.objectives(tokens_a_word):
             yield result
@@ -107,6 +109,18 @@ async def _listed(
             "models", "error", f"{label}: {name} is not served; served models: {names}"
         )
     return served, CheckResult("models", "ok", f"{label}: {name} is served")
+
+
+async def _structured_output(
+    session: aiohttp.ClientSession, endpoint: CheckedEndpoint, served: ServedModels | None
+) -> CheckResult:
+    """Ask for an answer in a JSON schema, unless the engine only simulates answers."""
+    if served is not None and served.simulated:
+        message = f"{endpoint.label}: not checked: a simulated engine writes random words"
+        return CheckResult(structured_output_check.CHECK, "unknown", message)
+    return await structured_output_check.structured_output(
+        session, endpoint.base_url, endpoint.model.name, endpoint.label, endpoint.timeout_seconds
+    )
 
 
 class _EndpointChecks:

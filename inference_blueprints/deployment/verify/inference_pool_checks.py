@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from inference_blueprints.deployment.check_results import CheckResult
-from inference_blueprints.deployment.verify.pod_checks import pods_of
-from inference_blueprints.deployment.verify.prometheus_metrics import metrics_of, sample_sum
-from inference_blueprints.deployment.verify.verified_platform import KubernetesObject, RunningPlatform, holds
+from inference_blueprints.deployment.verify.prometheus_metrics import sample_sum
+from inference_blueprints.deployment.verify.running_platform import RunningPlatform
+from inference_blueprints.deployment.verify.serving_access import deployments_of
+from inference_blueprints.deployment.verify.verified_platform import KubernetesObject, holds
 from inference_blueprints.serving.types import DeploymentPlan, Role
 
 _KIND = "inferencepools.inference.networking.k8s.io"
@@ -32,7 +33,7 @@ def members(running: RunningPlatform) -> Iterator[CheckResult]:
             message = f"{deployment.release}: there is no InferencePool, so the router finds no worker"
             yield CheckResult("inference pools", "error", message, running.platform.deploy_command)
             continue
-        found = pods_of(running, deployment)
+        found = running.access.pods(deployment)
         faults = [
             fault
             for process in deployment.workers
@@ -58,13 +59,12 @@ def picks(running: RunningPlatform) -> Iterator[CheckResult]:
     """
     for deployment in _routed(running):
         pool = _pool(running, deployment)
-        found = pods_of(running, deployment)
+        found = running.access.pods(deployment)
         expected = len(_ready_members(pool, deployment, found)) if pool else 0
-        pages = {
-            pod["metadata"]["name"]: metrics_of(running, deployment.release, pod, _metrics_port(deployment))
-            for pod in found[deployment.entry_point.name]
-            if holds(pod, "Ready")
-        }
+        routers = [pod for pod in found[deployment.entry_point.name] if holds(pod, "Ready")]
+        names = [pod["metadata"]["name"] for pod in routers]
+        port = _metrics_port(deployment)
+        pages = {name: running.access.metrics_page(deployment, name, port) for name in names}
         yield _picked(running, deployment, pages, expected)
 
 
@@ -73,7 +73,7 @@ def _picked(
 ) -> CheckResult:
     """Check the metrics of a deployment's routers together."""
     name = deployment.release
-    logs = f"kubectl logs --namespace {running.namespace(name)} --container picker"
+    logs = f"kubectl logs --namespace {running.platform.namespace(name)} --container picker"
     known = {router: sample_sum(page, _READY) for router, page in pages.items()}
     silent = [router for router, count in known.items() if count is None]
     if not known or silent:
@@ -102,12 +102,12 @@ def _picked(
 
 def _routed(running: RunningPlatform) -> list[DeploymentPlan]:
     """Return the deployments that have a picker."""
-    return [deployment for deployment in running.deployments if deployment.picker is not None]
+    return [deployment for deployment in deployments_of(running) if deployment.picker is not None]
 
 
 def _pool(running: RunningPlatform, deployment: DeploymentPlan) -> KubernetesObject | None:
     """Return a deployment's pool, which has the release's name."""
-    pools = running.kubectl.get(_KIND, "--namespace", running.namespace(deployment.release))
+    pools = running.kubectl.get(_KIND, "--namespace", running.platform.namespace(deployment.release))
     return next((pool for pool in pools if pool["metadata"]["name"] == deployment.release), None)
 
 

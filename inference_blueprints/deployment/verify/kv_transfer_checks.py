@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from inference_blueprints.deployment.check_results import CheckResult
 from inference_blueprints.deployment.kubernetes.kubectl import KubectlFailed
-from inference_blueprints.deployment.verify.pod_checks import pods_of
-from inference_blueprints.deployment.verify.prometheus_metrics import metrics_of, sample_sum
-from inference_blueprints.deployment.verify.verified_platform import (
-    KubernetesObject,
-    RunningPlatform,
+from inference_blueprints.deployment.verify.prometheus_metrics import sample_sum
+from inference_blueprints.deployment.verify.serving_access import (
+    Instance,
+    Instances,
+    ServedPlatform,
     Transferred,
-    holds,
+    deployments_of,
 )
 from inference_blueprints.serving.engines import ENGINES
-from inference_blueprints.serving.engines.kv_transfer import NIXL_METRICS
 from inference_blueprints.serving.types import DeploymentPlan, Process
 
 Verdict = Literal["as planned", "another", "not told"]
@@ -60,17 +59,17 @@ def judge(log: str, expected: str) -> Verdict:
     return "as planned" if found == {expected} else "another"
 
 
-def transferred(running: RunningPlatform) -> dict[str, Transferred]:
+def transferred(served: ServedPlatform) -> dict[str, Transferred]:
     """Return the KV transfers of each deployment so far, by release.
 
     Deployments without readable metrics are left out.
     """
     found = {}
-    for deployment in running.deployments:
+    for deployment in deployments_of(served):
         if deployment.kv_transfer is None:
             continue
         try:
-            count = transfers_of(running, deployment, pods_of(running, deployment))
+            count = transfers_of(served, deployment, served.access.instances(deployment))
         except KubectlFailed:
             continue
         if count is not None:
@@ -78,77 +77,74 @@ def transferred(running: RunningPlatform) -> dict[str, Transferred]:
     return found
 
 
-def kv_transfer(running: RunningPlatform) -> Iterator[CheckResult]:
+def kv_transfer(served: ServedPlatform) -> Iterator[CheckResult]:
     """Check the workers' logs and transfer metrics of disaggregated deployments.
 
     Parameters
     ----------
-    running
+    served
         The platform, after requests to its models, which cause the transfers.
     """
-    for deployment in running.deployments:
+    for deployment in deployments_of(served):
         if deployment.kv_transfer is None:
             continue
-        found = pods_of(running, deployment)
+        found = served.access.instances(deployment)
         for process in deployment.workers:
-            ready = [pod for pod in found[process.name] if holds(pod, "Ready")]
-            yield from _back_end(running, deployment, process, ready)
-        yield from _moved(running, deployment, found)
+            ready = [each for each in found[process.name] if each.is_ready]
+            yield from _back_end(served, deployment, process, ready)
+        yield from _moved(served, deployment, found)
 
 
 def _back_end(
-    running: RunningPlatform, deployment: DeploymentPlan, process: Process, pods: list[KubernetesObject]
+    served: ServedPlatform, deployment: DeploymentPlan, process: Process, instances: Sequence[Instance]
 ) -> Iterator[CheckResult]:
     """Check the log of every ready worker of a role."""
     expected = (deployment.kv_transfer or "").upper()
     name = f"{deployment.release}/{process.name}"
-    namespace = running.namespace(deployment.release)
-    verdicts: dict[Verdict, list[str]] = {"as planned": [], "another": [], "not told": []}
-    for pod in pods:
-        pod_name = pod["metadata"]["name"]
-        log = running.kubectl.run("logs", "--namespace", namespace, pod_name, "--container", "main")
-        verdicts[judge(log, expected)].append(pod_name)
+    verdicts: dict[Verdict, list[Instance]] = {"as planned": [], "another": [], "not told": []}
+    for instance in instances:
+        verdicts[judge(served.access.log(deployment, instance), expected)].append(instance)
     if verdicts["another"]:
-        pods_told = ", ".join(verdicts["another"])
         message = (
             f"{name}: does not use {expected} but falls back to TCP, which is about a hundred times slower: "
-            f"{pods_told}; check that the pool's nodes can allocate EFA interfaces and that the image has "
-            "libfabric, then restart the workers"
+            f"{_names(verdicts['another'])}; check that the pool's nodes can allocate EFA interfaces and "
+            "that the image has libfabric, then restart the workers"
         )
-        command = (
-            f"kubectl logs --namespace {namespace} {verdicts['another'][0]} | grep -i -e nixl -e libfabric"
-        )
+        command = served.access.log_command(deployment, verdicts["another"][0], "nixl", "libfabric")
         yield CheckResult("KV transfer", "error", message, command)
     if verdicts["not told"]:
-        message = f"{name}: the log of {', '.join(verdicts['not told'])} no longer has its first lines"
+        message = f"{name}: the log of {_names(verdicts['not told'])} no longer has its first lines"
         yield CheckResult("KV transfer", "unknown", f"{message}; restart a worker to check it")
     if verdicts["as planned"]:
         message = f"{name}: {len(verdicts['as planned'])} workers use {expected}"
         yield CheckResult("KV transfer", "ok", message)
 
 
-def _moved(
-    running: RunningPlatform, deployment: DeploymentPlan, pods: dict[str, list[KubernetesObject]]
-) -> Iterator[CheckResult]:
+def _names(instances: Sequence[Instance]) -> str:
+    return ", ".join(each.name for each in instances)
+
+
+def _moved(served: ServedPlatform, deployment: DeploymentPlan, instances: Instances) -> Iterator[CheckResult]:
     """Check the transfers since the first request of this check."""
     name = deployment.release
-    now = transfers_of(running, deployment, pods)
+    now = transfers_of(served, deployment, instances)
+    command = served.access.log_command(deployment, None, "nixl")
     if now is None:
         yield CheckResult("KV transfer", "unknown", f"{name}: its workers have no transfer metrics")
         return
-    before = running.transferred.get(name, Transferred(0.0, 0.0))
+    before = served.transferred.get(name, Transferred(0.0, 0.0))
     moved, failed = now.moved_bytes - before.moved_bytes, now.failures - before.failures
     if failed > 0:
         message = (
             f"{name}: {failed:.0f} transfers failed during the check, {moved:,.0f} bytes were transferred"
         )
-        yield CheckResult("KV transfer", "error", message, _look_command(running, deployment))
+        yield CheckResult("KV transfer", "error", message, command)
     elif moved <= 0:
         message = (
             f"{name}: no KV cache was transferred during the check; decode workers compute prompts "
             "themselves, or the prompts are too short"
         )
-        yield CheckResult("KV transfer", "error", message, _look_command(running, deployment))
+        yield CheckResult("KV transfer", "error", message, command)
     elif now.failures:
         message = f"{name}: {moved:,.0f} bytes were transferred during the check"
         yield CheckResult("KV transfer", "warning", f"{message}; {now.failures:.0f} transfers failed before")
@@ -158,7 +154,7 @@ def _moved(
 
 
 def transfers_of(
-    running: RunningPlatform, deployment: DeploymentPlan, pods: dict[str, list[KubernetesObject]]
+    served: ServedPlatform, deployment: DeploymentPlan, instances: Instances
 ) -> Transferred | None:
     """Add up the transfer metrics of a deployment's workers; None if none has them."""
     moved: list[float] = []
@@ -167,26 +163,11 @@ def transfers_of(
         if process.engine is None:
             continue
         counters = ENGINES[process.engine.engine].transfer_counters
-        for pod in pods[process.name]:
-            page = "\n".join(metrics_of(running, deployment.release, pod, port) for port in _ports(process))
+        for instance in instances[process.name]:
+            page = served.access.metrics(deployment, instance)
             found = [sample_sum(page, name) for name in counters.moved]
             moved += [value for value in found if value is not None]
             failures += sum(sample_sum(page, name) or 0.0 for name in counters.failed)
             seconds += sample_sum(page, counters.seconds or "-") or 0.0
             transfers += sample_sum(page, counters.transfers or "-") or 0.0
     return Transferred(sum(moved), failures, seconds, transfers) if moved else None
-
-
-def _ports(process: Process) -> list[int]:
-    """Return the metrics ports of a worker: its readiness port, and NIXL's port if it has one."""
-    names = {process.probes.readiness.port, NIXL_METRICS.name}
-    return [port.number for port in process.ports if port.name in names]
-
-
-def _look_command(running: RunningPlatform, deployment: DeploymentPlan) -> str:
-    """Return the command that shows the workers' log lines about NIXL."""
-    labels = f"app.kubernetes.io/instance={deployment.release}"
-    namespace = running.namespace(deployment.release)
-    return (
-        f"kubectl logs --namespace {namespace} --selector {labels} --container main --tail -1 | grep -i nixl"
-    )

@@ -1,4 +1,4 @@
-"""Sends requests to the models: to each deployment through the API server, to each model by its name."""
+"""Sends requests to the models: to each deployment at its frontend, to each model at its address."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ import aiohttp
 
 from inference_blueprints.deployment.check_results import CheckResult
 from inference_blueprints.deployment.kubernetes.kubectl import KubectlFailed
-from inference_blueprints.deployment.kubernetes.port_forwarding import forwarded
 from inference_blueprints.deployment.verify.endpoint_checks import CheckedEndpoint, ask
-from inference_blueprints.deployment.verify.pod_checks import pods_of
-from inference_blueprints.deployment.verify.verified_platform import RunningPlatform, holds
+from inference_blueprints.deployment.verify.serving_access import ServedPlatform
 from inference_blueprints.measurement.completions.completion_client import UNREACHABLE
 from inference_blueprints.measurement.completions.served_models import (
     ListingFailedError,
@@ -35,55 +33,52 @@ async def _collected(results: AsyncIterator[CheckResult]) -> list[CheckResult]:
     return [result async for result in results]
 
 
-def deployments(running: RunningPlatform) -> Iterator[CheckResult]:
+def deployments(served: ServedPlatform) -> Iterator[CheckResult]:
     """Check every deployment of every model through its frontend."""
-    spec = running.platform.blueprint.spec
-    for model, plan in zip(spec.models, running.platform.plan.models, strict=True):
+    for model, plan in zip(served.blueprint.spec.models, served.plan.models, strict=True):
         for deployment in plan.deployments:
-            yield from _deployment(running, model, deployment)
+            yield from _deployment(served, model, deployment)
 
 
-def _deployment(running: RunningPlatform, model: Model, deployment: DeploymentPlan) -> Iterator[CheckResult]:
+def _deployment(served: ServedPlatform, model: Model, deployment: DeploymentPlan) -> Iterator[CheckResult]:
     """Check one deployment."""
-    entry, namespace = deployment.entry_point, running.namespace(deployment.release)
-    pods = pods_of(running, deployment)[entry.name]
-    ready = [pod["metadata"]["name"] for pod in pods if holds(pod, "Ready")]
+    entry = deployment.entry_point
+    ready = [each for each in served.access.instances(deployment)[entry.name] if each.is_ready]
     label = f"{model.name}/{deployment.name}"
     if not ready:
         yield CheckResult("tokens", "error", f"{label}: no {entry.name} is ready")
         return
     workers = sum(process.replicas for process in deployment.workers)
     try:
-        with forwarded(running.kubectl, namespace, ready[0], entry.ports[0].number) as base_url:
+        with served.access.open_frontend(deployment, ready[0]) as base_url:
             yield from answers(CheckedEndpoint(label, base_url, model, workers))
     except KubectlFailed as failure:
-        message = f"{label}: {ready[0]} cannot be reached: {' '.join(str(failure).split())}"
+        message = f"{label}: {ready[0].name} cannot be reached: {' '.join(str(failure).split())}"
         yield CheckResult("tokens", "error", message)
 
 
-def routes(running: RunningPlatform) -> Iterator[CheckResult]:
-    """Check every model at the address that its callers use, which is reachable only from the VPC."""
-    for model in running.platform.blueprint.spec.models:
-        template = running.platform.assembly.templates[f"{running.platform.name}-Model-{model.name}"]
-        address = template["Outputs"]["Endpoint"]["Value"]
+def routes(served: ServedPlatform) -> Iterator[CheckResult]:
+    """Check every model at the address that its callers use, which may be reachable only from the VPC."""
+    for model in served.blueprint.spec.models:
+        known = served.access.model_address(model.name)
+        address = known.url
         try:
-            served = asyncio.run(_served(address.removesuffix("/v1")))
+            names = asyncio.run(_listed(address.removesuffix("/v1"))).names
         except ListingFailedError as error:
-            if error.reason in UNREACHABLE:
+            if known.only_in_vpc and error.reason in UNREACHABLE:
                 message = f"{address} cannot be reached from here; run this within the VPC ({error})"
                 yield CheckResult("routes", "unknown", message)
             else:
-                message = f"{address} answers {error}; check the targets of its load balancer"
-                command = running.platform.aws("elbv2 describe-target-groups")
-                yield CheckResult("routes", "error", message, command)
+                message = f"{address} answers {error}; check what is behind its load balancer"
+                yield CheckResult("routes", "error", message, known.command)
             continue
-        if model.name in served.names:
+        if model.name in names:
             yield CheckResult("routes", "ok", f"{address} serves {model.name}")
         else:
-            names = ", ".join(served.names) or "none"
-            yield CheckResult("routes", "error", f"{address} serves {names}, not {model.name}")
+            others = ", ".join(names) or "none"
+            yield CheckResult("routes", "error", f"{address} serves {others}, not {model.name}")
 
 
-async def _served(base_url: str) -> ServedModels:
+async def _listed(base_url: str) -> ServedModels:
     async with aiohttp.ClientSession() as session:
         return await served_models(session, base_url, timeout_seconds=_ROUTE_SECONDS)

@@ -7,12 +7,8 @@ from collections.abc import Iterator, Mapping
 from inference_blueprints import catalog
 from inference_blueprints.catalog import placement, system_nodes
 from inference_blueprints.deployment.check_results import CheckResult
-from inference_blueprints.deployment.verify.verified_platform import (
-    KubernetesObject,
-    RunningPlatform,
-    condition,
-    holds,
-)
+from inference_blueprints.deployment.verify.running_platform import RunningPlatform
+from inference_blueprints.deployment.verify.verified_platform import KubernetesObject, condition, holds
 from inference_blueprints.spec.types import Pool
 
 _INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"

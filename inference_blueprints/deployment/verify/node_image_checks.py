@@ -8,7 +8,8 @@ from inference_blueprints.catalog import placement
 from inference_blueprints.catalog.operating_system import SystemName
 from inference_blueprints.catalog.releases import NodeImage
 from inference_blueprints.deployment.check_results import CheckResult
-from inference_blueprints.deployment.verify.verified_platform import KubernetesObject, RunningPlatform
+from inference_blueprints.deployment.verify.running_platform import RunningPlatform
+from inference_blueprints.deployment.verify.verified_platform import KubernetesObject
 
 
 def node_images(running: RunningPlatform) -> Iterator[CheckResult]:

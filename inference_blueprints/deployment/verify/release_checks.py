@@ -9,13 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from inference_blueprints.deployment.check_results import CheckResult
+from inference_blueprints.deployment.verify.running_platform import RunningPlatform
 from inference_blueprints.deployment.verify.synthesised_platform import ExpectedRelease
-from inference_blueprints.deployment.verify.verified_platform import (
-    KubernetesObject,
-    RunningPlatform,
-    condition,
-    holds,
-)
+from inference_blueprints.deployment.verify.verified_platform import KubernetesObject, condition, holds
 
 #: Annotation of Helm on every object of a release (https://helm.sh/docs/chart_best_practices/labels).
 _RELEASE_ANNOTATION = "meta.helm.sh/release-name"
@@ -112,7 +108,7 @@ def weights(running: RunningPlatform) -> Iterator[CheckResult]:
         if model.weights_mirror is None:
             continue
         release = model.weights_mirror.release
-        namespace = running.namespace(release)
+        namespace = running.platform.namespace(release)
         selector = f"app.kubernetes.io/instance={release}"
         jobs = running.kubectl.get("jobs", "--namespace", namespace, "--selector", selector)
         yield _copy(model.name, jobs, f"kubectl logs --namespace {namespace} --selector {selector}")

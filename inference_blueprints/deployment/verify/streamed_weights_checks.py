@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from inference_blueprints.deployment.check_results import CheckResult
-from inference_blueprints.deployment.verify.pod_checks import pods_of
-from inference_blueprints.deployment.verify.verified_platform import RunningPlatform, holds
+from inference_blueprints.deployment.verify.running_platform import RunningPlatform
+from inference_blueprints.deployment.verify.verified_platform import holds
 from inference_blueprints.serving.estimates.node_copies import streams_weights
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.types import DeploymentPlan
@@ -31,7 +31,7 @@ def streamed_weights(running: RunningPlatform) -> Iterator[CheckResult]:
 
 def _of_deployment(running: RunningPlatform, deployment: DeploymentPlan) -> CheckResult:
     """Report the slowest stream of a deployment's ready workers, or those whose log names none."""
-    namespace, found = running.namespace(deployment.release), pods_of(running, deployment)
+    namespace, found = running.platform.namespace(deployment.release), running.access.pods(deployment)
     streams, silent = [], []
     for process in deployment.workers:
         for pod in found[process.name]:

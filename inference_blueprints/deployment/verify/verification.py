@@ -20,19 +20,17 @@ from inference_blueprints.deployment.verify import (
     model_checks,
     node_checks,
     node_image_checks,
-    pod_checks,
     release_checks,
+    request_checks,
     streamed_weights_checks,
+    worker_checks,
 )
 from inference_blueprints.deployment.verify.account_checks import ACCOUNT_CHECKS
 from inference_blueprints.deployment.verify.endpoint_checks import CheckedEndpoint
 from inference_blueprints.deployment.verify.kv_transfer_checks import kv_transfer, transferred
+from inference_blueprints.deployment.verify.running_platform import RunningPlatform
 from inference_blueprints.deployment.verify.synthesised_platform import assemble
-from inference_blueprints.deployment.verify.verified_platform import (
-    ClusterReader,
-    RunningPlatform,
-    VerifiedPlatform,
-)
+from inference_blueprints.deployment.verify.verified_platform import ClusterReader, VerifiedPlatform
 from inference_blueprints.errors import UserError
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint
@@ -46,11 +44,12 @@ CLUSTER_CHECKS: Checks[RunningPlatform] = {
     "device plug-ins": release_checks.device_plug_ins,
     "charts": release_checks.charts,
     "weights": release_checks.weights,
-    "workers": pod_checks.workers,
+    "workers": worker_checks.workers,
     "streamed weights": streamed_weights_checks.streamed_weights,
     "inference pools": inference_pool_checks.members,
     "routes": model_checks.routes,
     "tokens": model_checks.deployments,
+    "requests": request_checks.requests,
     "picks": inference_pool_checks.picks,
     "KV transfer": kv_transfer,
     "EFA memory": efa_checks.memory_registration,
@@ -106,9 +105,14 @@ def verify_cluster(platform: VerifiedPlatform, kubectl: ClusterReader) -> Iterat
     yield opened
     if opened.severity == "ok":
         running = RunningPlatform(platform, kubectl)
-        yield from run_checks(CLUSTER_CHECKS, replace(running, transferred=transferred(running)))
+        yield from run_checks(CLUSTER_CHECKS, counted(running))
     else:
         yield from _not_looked_at()
+
+
+def counted(running: RunningPlatform) -> RunningPlatform:
+    """Return a platform with the present counters of its workers, before requests are sent."""
+    return replace(running, transferred=transferred(running), answered=request_checks.answered(running))
 
 
 def verify_endpoint(blueprint: Blueprint, model_name: str | None, endpoint: str) -> list[CheckResult]:

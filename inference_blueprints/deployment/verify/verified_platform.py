@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
 from inference_blueprints.deployment.aws.account import Account
 from inference_blueprints.deployment.verify.synthesised_platform import SynthesisedPlatform
-from inference_blueprints.serving.types import DeploymentPlan, ServingPlan
+from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Blueprint
 
 KubernetesObject = dict[str, Any]
@@ -62,59 +61,13 @@ class VerifiedPlatform:
         """The command that fixes most problems."""
         return f"blueprints deploy {self.name_or_path}"
 
+    def namespace(self, release: str) -> str:
+        """Return the namespace of a release of the blueprint."""
+        return self.assembly.releases[release].namespace
+
     def aws(self, words: str) -> str:
         """Return a command of the AWS command line for the platform's region."""
         return f"aws {words} --region {self.account.region}"
-
-
-@dataclass(frozen=True, slots=True)
-class Transferred:
-    """Metrics of KV transfers of a deployment's workers.
-
-    Parameters
-    ----------
-    moved_bytes
-        Bytes that were transferred since the workers started.
-    failures
-        Failed transfers since then.
-    seconds, transfers
-        Time of all transfers, and their number; 0 if the engine does not report them.
-    """
-
-    moved_bytes: float
-    failures: float
-    seconds: float = 0.0
-    transfers: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class RunningPlatform:
-    """A platform with its API server.
-
-    Parameters
-    ----------
-    transferred
-        Transfers before the requests of the checks, by release.
-    """
-
-    platform: VerifiedPlatform
-    kubectl: ClusterReader
-    transferred: Mapping[str, Transferred] = field(default_factory=dict)
-
-    @property
-    def deployments(self) -> list[DeploymentPlan]:
-        """The deployments of all models."""
-        return [deployment for model in self.platform.plan.models for deployment in model.deployments]
-
-    def namespace(self, release: str) -> str:
-        """Return the namespace of a release.
-
-        Parameters
-        ----------
-        release
-            A release of the blueprint.
-        """
-        return self.platform.assembly.releases[release].namespace
 
 
 def condition(kubernetes_object: KubernetesObject, name: str) -> KubernetesObject:

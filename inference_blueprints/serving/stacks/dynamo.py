@@ -35,7 +35,7 @@ from inference_blueprints.serving.stacks.engine_process import (
     startup_seconds,
     worker_resources,
 )
-from inference_blueprints.serving.stacks.serving_stack import ServingStack
+from inference_blueprints.serving.stacks.serving_stack import RequestCounter, ServingStack
 from inference_blueprints.serving.types import (
     EnvironmentValue,
     OwnAddress,
@@ -77,6 +77,9 @@ class Dynamo(ServingStack):
     #: Dynamo's name of each engine is also the name of its worker's Python module.
     frameworks = MappingProxyType({"vllm": "vllm", "sglang": "sglang", "tensorrtLlm": "trtllm"})
     chart = "dynamo-model"
+    #: Workers of every engine and role answer at an endpoint of this name, and Dynamo's runtime counts the
+    #: requests of each endpoint (``dynamo/{vllm,sglang,trtllm}`` of ai-dynamo 1.6.1).
+    request_counter = RequestCounter("dynamo_component_requests_total", 'dynamo_endpoint="generate"')
     parser_flags = ParserFlags("dynamo", "dyn-reasoning-parser", "dyn-tool-call-parser")
     #: ``common/multimodal/image_loader.py`` of Dynamo 1.6. SGLang's workers, and vLLM without Dynamo, keep to
     #: ``allowed_media_domains`` (``srt/utils/common.py`` of SGLang 0.5.21 and

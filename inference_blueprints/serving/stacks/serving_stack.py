@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from inference_blueprints.catalog import Engine, Flag
@@ -13,6 +14,22 @@ from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.stacks.answer_parsers import ParserFlags, parser_arguments
 from inference_blueprints.serving.types import EndpointPicker, Process
+
+
+@dataclass(frozen=True, slots=True)
+class RequestCounter:
+    """The Prometheus counter of the requests that a worker received.
+
+    Parameters
+    ----------
+    name
+        Full name of its samples.
+    label
+        The label of the samples that count, such as ``endpoint="generate"``.
+    """
+
+    name: str
+    label: str
 
 
 class ServingStack(ABC):
@@ -27,6 +44,9 @@ class ServingStack(ABC):
 
     #: Engines whose workers fetch images from any public host on this stack, by the blueprint's key.
     fetching_from_any_host: frozenset[str] = frozenset()
+
+    #: How the stack's workers count requests. None if only their engines do.
+    request_counter: RequestCounter | None = None
 
     @property
     @abstractmethod

@@ -18,7 +18,8 @@ class FakeEndpoint:
     """Answers with as many one-word pieces as asked for; `faults` says what becomes of each request in turn.
 
     The first request of a replay measures the chat template, so `faults` counts from the second. One that
-    `remembers` finds a prompt in its cache when it was asked before.
+    `remembers` finds a prompt in its cache when it was asked before. `structured` is its answer to requests
+    with a JSON schema, which do not count, and why the answer ends.
     """
 
     faults: list[str] = field(default_factory=list)
@@ -29,6 +30,7 @@ class FakeEndpoint:
     remembers: bool = False
     served: list[str] | None = field(default_factory=lambda: ["qwen"])
     headers: dict[str, str] = field(default_factory=dict)
+    structured: tuple[str, str] = ('{"kind": "lake", "deep": true}', "stop")
     base_url: str = ""
     runner: web.AppRunner | None = None
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
@@ -41,6 +43,10 @@ class FakeEndpoint:
 
     async def completions(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
+        if "response_format" in body:
+            text, ending = self.structured
+            message = {"role": "assistant", "content": text}
+            return web.json_response({"choices": [{"message": message, "finish_reason": ending}]})
         known = body["messages"] in [earlier["messages"] for earlier in self.bodies]
         self.bodies.append(body)
         number = len(self.bodies) - 2

@@ -48,6 +48,7 @@ def test_a_healthy_model_passes_every_check() -> None:
     assert [(each.check, each.severity) for each in observations] == [
         ("models", "ok"),
         ("tokens", "ok"),
+        ("structured output", "ok"),
         ("prefix cache", "ok"),
         ("objectives", "ok"),
         ("objectives", "ok"),
@@ -69,6 +70,25 @@ def test_simulated_engines_are_called_so() -> None:
     observations, _ = asked(headers={ENGINE_HEADER: SIMULATED})
     assert "ms (simulated)" in of("tokens", observations).message
     assert all("(simulated)" in each.message for each in observations if each.check == "objectives")
+    structured = of("structured output", observations)
+    assert (structured.severity, "random words" in structured.message) == ("unknown", True)
+
+
+@pytest.mark.parametrize(
+    ("text", "ending", "severity"),
+    [
+        ('{"deep": false, "kind": "river"}', "stop", "ok"),
+        ('{"kind": "sea", "deep": true}', "stop", "error"),
+        ('{"kind": "lake", "deep": "yes"}', "stop", "error"),
+        ('{"kind": "lake", "deep": true, "salt": 1}', "stop", "error"),
+        ("A deep lake.", "stop", "error"),
+        ("", "stop", "error"),
+        ('{"kind": "la', "length", "unknown"),
+    ],
+)
+def test_an_answer_must_follow_its_schema(text: str, ending: str, severity: str) -> None:
+    observations, _ = asked(structured=(text, ending))
+    assert of("structured output", observations).severity == severity
 
 
 def test_a_model_that_is_not_served_is_named_beside_those_that_are() -> None:
@@ -100,7 +120,9 @@ def test_without_tokens_that_are_counted_nothing_else_is_asked(fault: str, words
     observations, endpoint = asked([fault])
     assert of("tokens", observations).severity == "error"
     assert words in of("tokens", observations).message
-    assert [of(check, observations).severity for check in ("prefix cache", "objectives")] == ["unknown"] * 2
+    assert [
+        of(check, observations).severity for check in ("structured output", "prefix cache", "objectives")
+    ] == ["unknown"] * 3
     assert len(endpoint.bodies) == 2
 
 

@@ -9,8 +9,9 @@ import pytest
 import yaml
 
 from inference_blueprints.deployment.aws.account import Account
+from inference_blueprints.deployment.verify.running_platform import RunningPlatform
 from inference_blueprints.deployment.verify.synthesised_platform import ExpectedRelease, SynthesisedPlatform
-from inference_blueprints.deployment.verify.verified_platform import RunningPlatform, VerifiedPlatform
+from inference_blueprints.deployment.verify.verified_platform import VerifiedPlatform
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.resources import blueprints_directory
 from inference_blueprints.serving.plan import build_plan

@@ -17,6 +17,8 @@ RELEASE = "qwen3-32b-main"
 EFA = "vpc.amazonaws.com/efa"
 LOG = "loading\nNIXL INFO _api.py:369 Backend LIBFABRIC was instantiated\nready\n"
 METRICS = (
+    'dynamo_component_requests_total{dynamo_component="prefill",dynamo_endpoint="clear_kv_blocks"} 5\n'
+    'dynamo_component_requests_total{dynamo_component="prefill",dynamo_endpoint="generate"} 3\n'
     "# TYPE vllm:nixl_bytes_transferred histogram\n"
     'vllm:nixl_bytes_transferred_sum{engine="0",model_name="m"} 1.5e+06\n'
     'vllm:nixl_num_failed_transfers_total{engine="0"} 0.0\n'

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from inference_blueprints.deployment.check_results import CheckResult
-from inference_blueprints.deployment.verify import node_checks, pod_checks, release_checks
+from inference_blueprints.deployment.verify import node_checks, release_checks, worker_checks
 from inference_blueprints.deployment.verify.kv_transfer_checks import kv_transfer
-from inference_blueprints.deployment.verify.verified_platform import RunningPlatform, VerifiedPlatform
+from inference_blueprints.deployment.verify.running_platform import RunningPlatform
+from inference_blueprints.deployment.verify.verified_platform import VerifiedPlatform
 from tests.unit.deployment.verify import recorded
 from tests.unit.deployment.verify.conftest import RELEASES
 from tests.unit.deployment.verify.recorded import EFA, RecordedCluster, conditions
@@ -39,7 +40,7 @@ def mirrored(spec: dict[str, Any]) -> None:
         node_checks.pools,
         release_checks.device_plug_ins,
         release_checks.charts,
-        pod_checks.workers,
+        worker_checks.workers,
         kv_transfer,
     ],
     ids=lambda check: check.__name__,
@@ -237,7 +238,7 @@ def test_workers_that_are_not_ready_say_why(
 ) -> None:
     (decode,) = [each for each in cluster.objects["pods"] if each["metadata"]["name"] == "decode-0"]
     decode["status"] = status
-    found = only(pod_checks.workers(running))
+    found = only(worker_checks.workers(running))
     assert found.severity == "error"
     assert "qwen3-32b-main/decode: 0 of 1 are ready; decode-0: " in found.message
     assert words in found.message
@@ -248,14 +249,14 @@ def test_pods_that_are_missing_or_on_their_way_out_do_not_count(
     running: RunningPlatform, cluster: RecordedCluster
 ) -> None:
     cluster.objects["pods"][2]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    found = only(pod_checks.workers(running))
-    assert found.message == "qwen3-32b-main/prefill: 11 of 12 are ready; the others have no pod"
+    found = only(worker_checks.workers(running))
+    assert found.message == "qwen3-32b-main/prefill: 11 of 12 are ready; the others are missing"
 
 
 def test_many_unready_workers_are_counted(running: RunningPlatform, cluster: RecordedCluster) -> None:
     for pod in cluster.objects["pods"][2:8]:
         pod["status"] = {"phase": "Pending"}
-    found = only(pod_checks.workers(running))
+    found = only(worker_checks.workers(running))
     assert found.message.count("is Pending") == 3
     assert found.message.endswith("and 3 more")
 
@@ -265,6 +266,6 @@ def test_restarts_are_told_with_their_reason(running: RunningPlatform, cluster: 
     cluster.objects["pods"][14]["status"]["containerStatuses"] = [
         {"name": "main", "state": {"running": {}}, "restartCount": 4, "lastState": last}
     ]
-    found = only(pod_checks.workers(running))
+    found = only(worker_checks.workers(running))
     assert found.severity == "warning"
     assert "decode-0 was restarted 4 times (last: OOMKilled, exit code 137)" in found.message

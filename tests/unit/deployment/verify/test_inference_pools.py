@@ -10,8 +10,9 @@ import pytest
 from inference_blueprints.deployment.check_results import CheckResult
 from inference_blueprints.deployment.verify.inference_pool_checks import members, picks
 from inference_blueprints.deployment.verify.kv_transfer_checks import kv_transfer
-from inference_blueprints.deployment.verify.pod_checks import workers
-from inference_blueprints.deployment.verify.verified_platform import RunningPlatform, VerifiedPlatform
+from inference_blueprints.deployment.verify.running_platform import RunningPlatform
+from inference_blueprints.deployment.verify.verified_platform import VerifiedPlatform
+from inference_blueprints.deployment.verify.worker_checks import workers
 from tests.unit.deployment.verify.recorded import RELEASE, RecordedCluster, conditions, pod
 
 POOL_LABEL = "llm-d.ai/inference-pool"

@@ -11,11 +11,9 @@ import pytest
 from inference_blueprints.deployment.check_results import CheckResult
 from inference_blueprints.deployment.verify.kv_transfer_checks import judge, kv_transfer, transferred
 from inference_blueprints.deployment.verify.prometheus_metrics import sample_sum
-from inference_blueprints.deployment.verify.verified_platform import (
-    RunningPlatform,
-    Transferred,
-    VerifiedPlatform,
-)
+from inference_blueprints.deployment.verify.running_platform import RunningPlatform
+from inference_blueprints.deployment.verify.serving_access import Transferred
+from inference_blueprints.deployment.verify.verified_platform import VerifiedPlatform
 from tests.unit.deployment.verify.recorded import METRICS, RELEASE, RecordedCluster
 
 MakePlatform = Callable[..., VerifiedPlatform]

@@ -16,12 +16,10 @@ import pytest
 from inference_blueprints.deployment.check_results import CheckResult, Severity
 from inference_blueprints.deployment.verify import efa_checks
 from inference_blueprints.deployment.verify.account_checks import ACCOUNT_CHECKS
+from inference_blueprints.deployment.verify.running_platform import RunningPlatform
+from inference_blueprints.deployment.verify.serving_access import Transferred
 from inference_blueprints.deployment.verify.verification import CLUSTER_CHECKS
-from inference_blueprints.deployment.verify.verified_platform import (
-    RunningPlatform,
-    Transferred,
-    VerifiedPlatform,
-)
+from inference_blueprints.deployment.verify.verified_platform import VerifiedPlatform
 from inference_blueprints.resources import root
 from tests.unit.deployment.verify import recorded
 from tests.unit.deployment.verify.recorded import EFA, LOG, METRICS, RELEASE, RecordedCluster, conditions
@@ -69,6 +67,12 @@ def metrics(cluster: RecordedCluster, *, gigabytes: float, seconds: float, trans
 
 def worker_names(cluster: RecordedCluster) -> list[str]:
     return [each["metadata"]["name"] for each in cluster.objects["pods"]]
+
+
+def idle(cluster: RecordedCluster, process: str) -> None:
+    """Let the workers of a process receive nothing but requests of another kind."""
+    page = METRICS.replace('endpoint="generate"} 3', 'endpoint="generate"} 0')
+    cluster.metrics |= {name: page for name in worker_names(cluster) if name.startswith(process)}
 
 
 #: https://github.com/ai-dynamo/nixl/issues/1609, of a p6e-gb200.36xlarge.
@@ -151,6 +155,18 @@ WRONG: Mapping[str, tuple[WrongFact, ...]] = {
         WrongFact(
             lambda cluster: metrics(cluster, gigabytes=0, seconds=0, transfers=0),
             "no KV cache was transferred",
+        ),
+    ),
+    "requests": (
+        WrongFact(
+            lambda cluster: idle(cluster, "prefill"),
+            "prefill: received no request during the check; decode workers compute prompts themselves",
+        ),
+        WrongFact(lambda cluster: idle(cluster, "decode"), "decode: received no request during the check"),
+        WrongFact(
+            lambda cluster: setattr(cluster, "metrics", dict.fromkeys(worker_names(cluster), "")),
+            "its workers do not tell how many requests they received",
+            "unknown",
         ),
     ),
     "EFA memory": (

@@ -134,9 +134,12 @@ def test_every_check_speaks_and_a_refused_one_hides_no_other(
     by_check = {each.check: each for each in seen}
     assert by_check["charts"].severity == "unknown"
     assert "secrets is forbidden" in by_check["charts"].message
-    assert [each.check for each in seen if each.severity == "error"] == ["tokens", "KV transfer"], (
-        "nothing can be asked here, so nothing is moved"
-    )
+    assert [each.check for each in seen if each.severity == "error"] == [
+        "tokens",
+        "requests",
+        "requests",
+        "KV transfer",
+    ], "nothing can be asked here, so nothing is received and moved"
     none = {"weights", "streamed weights", "inference pools", "picks"}
     assert set(by_check) == {"API server", *CLUSTER_CHECKS} - none, "there is no mirror and no llm-d"
     assert by_check["routes"].severity == "unknown"

@@ -1,0 +1,154 @@
+"""How checks reach the processes of a platform: on a cluster, or on this machine.
+
+Checks of the serving layer use only this access, so that they are the same wherever the plan runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from inference_blueprints.serving.types import DeploymentPlan, Process, ServingPlan
+from inference_blueprints.spec.types import Blueprint
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One running copy of a process of the plan: a pod, or a process on this machine.
+
+    Parameters
+    ----------
+    name
+        Its name, which is unique in its deployment.
+    process
+        Name of the process in the plan.
+    unready
+        Why it is not ready; empty if it is.
+    restarts
+        What was restarted in it, and why.
+    """
+
+    name: str
+    process: str
+    unready: str = ""
+    restarts: tuple[str, ...] = ()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it can serve requests."""
+        return not self.unready
+
+
+Instances = Mapping[str, Sequence[Instance]]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAddress:
+    """The address that callers of a model use.
+
+    Parameters
+    ----------
+    url
+        Base URL of the OpenAI API, ending in ``/v1``.
+    only_in_vpc
+        Whether it is out of reach outside a VPC.
+    command
+        Command that shows what is behind it; None if there is none.
+    """
+
+    url: str
+    only_in_vpc: bool
+    command: str | None
+
+
+class ServingAccess(Protocol):
+    """Access to the processes of a platform."""
+
+    def instances(self, deployment: DeploymentPlan) -> Instances:
+        """Return the instances of a deployment by the name of their process."""
+
+    def expected(self, deployment: DeploymentPlan, process: Process) -> int:
+        """Return how many instances of a process should run."""
+
+    def log(self, deployment: DeploymentPlan, instance: Instance) -> str:
+        """Return the log of an instance from its start, as far as it is kept."""
+
+    def metrics(self, deployment: DeploymentPlan, instance: Instance) -> str:
+        """Return all metrics of a worker in Prometheus' text format; empty if it does not answer."""
+
+    def open_frontend(self, deployment: DeploymentPlan, instance: Instance) -> AbstractContextManager[str]:
+        """Open a way to a frontend, and yield its URL without ``/v1``.
+
+        Raises
+        ------
+        KubectlFailed
+            If it cannot be reached.
+        """
+
+    def model_address(self, model: str) -> ModelAddress:
+        """Return the address of a model."""
+
+    def look_command(self, deployment: DeploymentPlan, process: Process) -> str:
+        """Return the command that shows the state of the instances of a process."""
+
+    def log_command(self, deployment: DeploymentPlan, instance: Instance | None, *words: str) -> str:
+        """Return the command that shows the lines of a log that contain one of some words.
+
+        Parameters
+        ----------
+        instance
+            Whose log; None for all workers of the deployment.
+        words
+            Words in lower case.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Transferred:
+    """Metrics of KV transfers of a deployment's workers.
+
+    Parameters
+    ----------
+    moved_bytes
+        Bytes that were transferred since the workers started.
+    failures
+        Failed transfers since then.
+    seconds, transfers
+        Time of all transfers, and their number; 0 if the engine does not report them.
+    """
+
+    moved_bytes: float
+    failures: float
+    seconds: float = 0.0
+    transfers: float = 0.0
+
+
+class ServedPlatform(Protocol):
+    """A platform whose models are served."""
+
+    @property
+    def blueprint(self) -> Blueprint:
+        """The blueprint."""
+
+    @property
+    def plan(self) -> ServingPlan:
+        """The plan, as it runs."""
+
+    @property
+    def access(self) -> ServingAccess:
+        """Access to its processes."""
+
+    @property
+    def transferred(self) -> Mapping[str, Transferred]:
+        """Transfers before the requests of the checks, by release."""
+
+    @property
+    def answered(self) -> Mapping[str, Mapping[str, float]]:
+        """Requests that each process's workers had received before those of the checks, by release."""
+
+
+def deployments_of(platform: ServedPlatform) -> list[DeploymentPlan]:
+    """Return the deployments of all models."""
+    return [deployment for model in platform.plan.models for deployment in model.deployments]
