@@ -1,7 +1,8 @@
 """Adds an answer length to OpenAI requests that state none.
 
-In a real engine, the model decides when an answer ends. The simulated engine cannot, and refuses such a
-request (Dynamo 1.6.1: "`max_tokens` is required by the mocker worker"). Other requests are unchanged.
+In a real engine, the model decides when an answer ends, at the latest at the end of the context. The simulated
+engine cannot, and refuses such a request (Dynamo 1.6.1: "`max_tokens` is required by the mocker worker").
+Other requests are unchanged.
 """
 
 from __future__ import annotations
@@ -42,3 +43,27 @@ def with_answer_length(path: str, body: bytes, tokens: int) -> bytes:
     if not isinstance(request, dict) or any(request.get(field) is not None for field in fields):
         return body
     return json.dumps({**request, fields[0]: tokens}).encode()
+
+
+def fitting_length(refusal: bytes, tokens: int) -> int | None:
+    """Return how much of an added answer length fits the context, if the frontend refused it as too long.
+
+    Parameters
+    ----------
+    refusal
+        Body of the frontend's response. It states the limit and the tokens of prompt and answer together
+        (``details`` of type ``context_length``, Dynamo 1.6.1).
+    tokens
+        The length that was added.
+
+    Returns
+    -------
+    int or None
+        A positive length. None for another refusal, or if the prompt leaves no token.
+    """
+    try:
+        details = json.loads(refusal)["details"]
+        left = tokens - (details["actual"] - details["limit"])
+    except (ValueError, KeyError, TypeError):
+        return None
+    return left if details.get("type") == "context_length" and left > 0 else None

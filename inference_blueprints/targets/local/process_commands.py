@@ -11,8 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from inference_blueprints import catalog
 from inference_blueprints.serving.command_line import command_line, flag_values
 from inference_blueprints.serving.engines import ENGINES
+from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.serving.types import EnvironmentValue, Process, SecretValue
 from inference_blueprints.simulation.simulated_scheduler import scheduler_of
 from inference_blueprints.simulation.simulated_workers import SimulatedWorkers
@@ -113,7 +115,7 @@ def worker_command(engine: SimulatedEngine, workers: int) -> list[str]:
     if engine.profile_file:
         options["--planner-profile-data"] = engine.profile_file
     arguments = [str(word) for option in options.items() for word in option]
-    arguments += _switches(engine)
+    arguments += (*_switches(engine), *_parsers(engine))
     return [sys.executable, "-m", _ENGINE, *arguments, *DISCOVERY]
 
 
@@ -124,6 +126,19 @@ def _switches(engine: SimulatedEngine) -> tuple[str, ...]:
     if any(planned[start : start + len(off)] == off for start in range(len(planned))):
         return command_line(dict([_NAMES.without_prefix_cache]))
     return ()
+
+
+def _parsers(engine: SimulatedEngine) -> tuple[str, ...]:
+    """Return the planned parsers of Dynamo's frontend, without those that download a vocabulary."""
+    flags, planned = STACKS["dynamo"].parser_flags, flag_values(engine.arguments)
+    downloading = {
+        name
+        for each in catalog.answer_formats().values()
+        if each.vocabulary_host
+        for name in (each.parsers[flags.program].reasoning, each.parsers[flags.program].tool_call)
+    }
+    names = {flag: planned[flag] for flag in (flags.reasoning, flags.tool_call) if flag in planned}
+    return command_line({flag: name for flag, name in names.items() if name not in downloading})
 
 
 def _sizes_per_rank(engine: SimulatedEngine) -> dict[str, int]:

@@ -31,7 +31,7 @@ from aiohttp import (
 from yarl import URL
 
 from inference_blueprints.measurement.completions.served_models import ENGINE_HEADER, SIMULATED
-from inference_blueprints.targets.local.answer_length import with_answer_length
+from inference_blueprints.targets.local.answer_length import fitting_length, with_answer_length
 from inference_blueprints.targets.local.image_requests import (
     TEXT_ALONE,
     ImageLimits,
@@ -140,8 +140,7 @@ async def serve(listener: socket.socket, route: Route, session: ClientSession) -
                 body = with_images_as_words(request.path, body, route.images)
         except ImageRefusedError as refusal:
             return _error(web.HTTPBadRequest, str(refusal), "invalid_request_error", "invalid_image")
-        body = with_answer_length(request.path, body, route.answer_tokens)
-        return await _forward(request, body, next(targets), session)
+        return await _forward(request, body, route.answer_tokens, next(targets), session)
 
     application = web.Application(client_max_size=0)  # no limit: the frontend limits the size
     application.router.add_route("*", "/{path:.*}", handle)
@@ -152,28 +151,43 @@ async def serve(listener: socket.socket, route: Route, session: ClientSession) -
 
 
 async def _forward(
-    request: web.Request, body: bytes, port: int, session: ClientSession
+    request: web.Request, body: bytes, answer_tokens: int, port: int, session: ClientSession
 ) -> web.StreamResponse:
-    """Send a request to a target, and return its response."""
+    """Send a request to a target, and return its response.
+
+    If the answer length that is added here exceeds the context, the frontend refuses the request. Then it is
+    sent again with the length that fits, because a real engine answers to the end of the context.
+    """
+    sent = with_answer_length(request.path, body, answer_tokens)
     try:
-        answer = await session.request(
-            request.method,
-            URL.build(
-                scheme="http",
-                host=_LOOPBACK,
-                port=port,
-                path=request.rel_url.raw_path,
-                query_string=request.rel_url.raw_query_string,
-                encoded=True,
-            ),
-            headers=[each for each in passed_on(request.headers) if each[0].lower() not in _OF_THE_BODY],
-            data=body or None,
-            allow_redirects=False,
-        )
+        answer = await _send(request, sent, port, session)
+        if sent != body and answer.status == web.HTTPBadRequest.status_code:
+            fitting = fitting_length(await answer.read(), answer_tokens)
+            if fitting is not None:
+                sent = with_answer_length(request.path, body, fitting)
+                answer = await _send(request, sent, port, session)
     except (ClientError, OSError) as error:
         return _bad_gateway(error)
     async with answer:
         return await _carry(answer, request)
+
+
+async def _send(request: web.Request, body: bytes, port: int, session: ClientSession) -> ClientResponse:
+    """Send a request to a target."""
+    return await session.request(
+        request.method,
+        URL.build(
+            scheme="http",
+            host=_LOOPBACK,
+            port=port,
+            path=request.rel_url.raw_path,
+            query_string=request.rel_url.raw_query_string,
+            encoded=True,
+        ),
+        headers=[each for each in passed_on(request.headers) if each[0].lower() not in _OF_THE_BODY],
+        data=body or None,
+        allow_redirects=False,
+    )
 
 
 async def _carry(answer: ClientResponse, request: web.Request) -> web.StreamResponse:
@@ -182,6 +196,8 @@ async def _carry(answer: ClientResponse, request: web.Request) -> web.StreamResp
     response = web.StreamResponse(status=answer.status, reason=answer.reason, headers=headers)
     await response.prepare(request)
     try:
+        if answer.status == web.HTTPBadRequest.status_code:  # it may have been read before
+            await response.write(await answer.read())
         async for chunk in answer.content.iter_any():
             await response.write(chunk)
     except ClientError:  # an interrupted response must not look complete
