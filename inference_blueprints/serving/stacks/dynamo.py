@@ -64,8 +64,8 @@ _CLOSED = "http://127.0.0.1:9"
 _POD_RANGES = ("10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16")
 # Maximum number of times that a stream moves to another worker after its worker dies.
 _MIGRATION_LIMIT = 3
-# EC2 ends a spot instance two minutes after its notice; a worker there takes at most this part of them for its
-# streams.
+# EC2 ends a spot instance two minutes after its notice; a worker there takes at most this part of them for
+# its streams.
 _SPOT_STREAM_SECONDS = 90
 # Time to hand over the requests that are still running after that.
 _MOVE_SECONDS = 5

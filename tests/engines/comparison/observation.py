@@ -16,7 +16,16 @@ STREAM = "text/event-stream"
 _DONE = "[DONE]"
 #: Keys whose values differ between two equal requests to one engine.
 _CHANGING = frozenset(
-    {"id", "created", "created_at", "completed_at", "system_fingerprint", "item_id", "nvext", "sequence_number"}
+    {
+        "id",
+        "created",
+        "created_at",
+        "completed_at",
+        "system_fingerprint",
+        "item_id",
+        "nvext",
+        "sequence_number",
+    }
 )
 _WORDS = frozenset({"content", "text", "reasoning_content", "arguments", "delta", "refusal"})
 

@@ -261,7 +261,10 @@ def test_streams_may_end_before_a_process_is_killed(make_blueprint: Make) -> Non
 def test_a_spot_worker_ends_within_the_two_minutes_of_its_notice(make_blueprint: Make) -> None:
     long = {"outputTokens": 4000, "peakRequestsPerSecond": 0.1}
     kept = make_blueprint(workload=long)
-    pools = [pool.model_copy(update={"purchase": Purchase.model_validate({"spot": {}})}) for pool in kept.spec.pools]
+    pools = [
+        pool.model_copy(update={"purchase": Purchase.model_validate({"spot": {}})})
+        for pool in kept.spec.pools
+    ]
     spot = kept.model_copy(update={"spec": kept.spec.model_copy(update={"pools": pools})})
     finish, end = {}, {}
     for name, blueprint in (("kept", kept), ("spot", spot)):

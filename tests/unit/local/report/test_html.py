@@ -50,8 +50,8 @@ class Page(HTMLParser):
 
 @pytest.fixture
 def page_of(report_of):
-    def render(*runs, parts=PARTS, worker_losses=None, batch=None) -> tuple[str, Page]:
-        report = report_of(*runs, parts=parts, worker_losses=worker_losses, batch=batch)
+    def render(*runs, **others) -> tuple[str, Page]:
+        report = report_of(*runs, **others)
         text = render_html(report, list(runs))
         return text, Page(text)
 

@@ -1,5 +1,6 @@
 """Local commands carry the plan's figures, and only the target's own things differ."""
 
+import argparse
 import dataclasses
 import sys
 from collections.abc import Mapping
@@ -50,6 +51,14 @@ def test_variables_of_the_blueprint_count_before_this_machines_log_level_only(tm
     assert (given["DYN_LOG"], given["MINE"], given["HF_HUB_OFFLINE"]) == ("debug", "1", "1")
 
 
+def read_by_mocker(command: list[str]) -> argparse.Namespace:
+    """Return what the mocker reads: our program takes the names of the parsers out before."""
+    own = argparse.ArgumentParser(allow_abbrev=False)
+    own.add_argument("--dyn-reasoning-parser")
+    own.add_argument("--dyn-tool-call-parser")
+    return parse_args(own.parse_known_args(command[3:])[1])
+
+
 def engine_of(workers: SimulatedRole, profile: Path | None = None, **arguments: int) -> SimulatedEngine:
     """Return the simulated engine of a role, with further arguments, which replace the plan's."""
     replaced = command_line({name.replace("_", "-"): value for name, value in arguments.items()})
@@ -83,6 +92,8 @@ def test_the_engine_has_the_arguments_of_the_plan(deployments_of) -> None:
         "--num-gpu-blocks-override": str(settings.kv_blocks),
         "--kv-bytes-per-token": "147456",
         "--planner-profile-data": "/latencies.npz",
+        "--dyn-reasoning-parser": "qwen3",
+        "--dyn-tool-call-parser": "hermes",
         "--discovery-backend": "file",
     }
 
@@ -103,7 +114,7 @@ def test_the_simulator_reads_the_plans_arguments(
     planned = command_line(dict(zip(ENGINES[engine].argument_names.counts, (777, 5, 4096, 32), strict=True)))
     command = worker_command(engine_of(planning(workers, planned)), 1)
     assert {name: _value(command, name) for name in options} == options
-    parsed = parse_args(command[3:])
+    parsed = read_by_mocker(command)
     assert (parsed.max_model_len, parsed.max_num_seqs) == (777, 5)
     assert (parsed.max_num_batched_tokens, parsed.block_size) == (4096, 32)
     read = build_mocker_engine_args(parsed)["engine"]
@@ -118,7 +129,7 @@ def test_a_prefix_cache_that_the_user_switches_off_is_not_simulated(engine: str,
     sizes = dict(zip(names.counts, (777, 5, 4096, 32), strict=True))
     for changes, cached in (({}, True), (dict([names.without_prefix_cache]), False)):
         planned = command_line({**sizes, **changes})
-        parsed = parse_args(worker_command(engine_of(planning(workers, planned)), 1)[3:])
+        parsed = read_by_mocker(worker_command(engine_of(planning(workers, planned)), 1))
         assert parsed.enable_prefix_caching is cached
 
 
@@ -126,7 +137,7 @@ def test_blocks_in_the_nodes_memory_are_simulated_too(deployments_of) -> None:
     workers = simulating(deployments_of(("l40s", 1))[0].workers[0], host_kv_blocks=7)
     command = worker_command(engine_of(workers), 1)
     assert _value(command, "--num-host-blocks") == "7"
-    read = build_mocker_engine_args(parse_args(command[3:]))["engine"]
+    read = build_mocker_engine_args(read_by_mocker(command))["engine"]
     assert read["native_host_offload"]["num_host_blocks"] == 7
     assert read["kv_cache_bytes_per_token"] == 147_456
 
@@ -134,7 +145,7 @@ def test_blocks_in_the_nodes_memory_are_simulated_too(deployments_of) -> None:
 def test_the_ranks_of_a_worker_are_simulated_too(deployments_of) -> None:
     workers = deployments_of(("l40s", 1))[0].workers[0]
     ranked = simulating(workers, data_parallel_size=8)
-    assert parse_args(worker_command(engine_of(ranked, data_parallel_size=8), 1)[3:]).dp_size == 8
+    assert read_by_mocker(worker_command(engine_of(ranked, data_parallel_size=8), 1)).dp_size == 8
     assert "--data-parallel-size" not in worker_command(engine_of(workers), 1)
 
 
@@ -142,7 +153,7 @@ def test_totals_over_ranks_are_divided_as_sglang_divides_them(deployments_of) ->
     workers = simulating(deployments_of(("l40s", 1))[0].workers[0], engine="sglang", data_parallel_size=4)
     sizes = zip(ENGINES["sglang"].argument_names.counts, (777, 32, 4096, 64), strict=True)
     planned = command_line({**dict(sizes), "data-parallel-size": 4})
-    parsed = parse_args(worker_command(engine_of(planning(workers, planned)), 1)[3:])
+    parsed = read_by_mocker(worker_command(engine_of(planning(workers, planned)), 1))
     assert (parsed.max_num_seqs, parsed.max_num_batched_tokens, parsed.dp_size) == (8, 1024, 4)
     assert (parsed.sglang_chunked_prefill_size, parsed.max_model_len, parsed.block_size) == (1024, 777, 64)
 
