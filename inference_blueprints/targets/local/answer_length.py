@@ -1,7 +1,8 @@
 """Adds an answer length to OpenAI requests that state none.
 
-In a real engine, the model decides when an answer ends, at the latest at the end of the context. The simulated
-engine cannot, and refuses such a request (Dynamo 1.6.1: "`max_tokens` is required by the mocker worker").
+In a real engine, the model decides when an answer ends, at the latest at the end of the context. The
+simulated engine cannot, and refuses such a request (Dynamo 1.6.1: "`max_tokens` is required by the mocker
+worker").
 Other requests are unchanged.
 """
 

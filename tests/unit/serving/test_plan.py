@@ -251,7 +251,7 @@ def test_streams_may_end_before_a_process_is_killed(make_blueprint: Make) -> Non
     assert drain >= 4 * 1000 * 0.05
     assert frontend.pre_stop_seconds > 0
     assert frontend.termination_grace_seconds > frontend.pre_stop_seconds + drain
-    # Dynamo's workers cancel what runs when the grace period is over, so it lasts as long as the longest stream.
+    # Dynamo's workers cancel what runs when the grace period is over, so it is the longest stream's time.
     finish = int(str(worker.environment["DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS"]))
     assert finish == drain
     move = int(str(worker.environment["DYN_RUNTIME_GRACEFUL_SHUTDOWN_TIMEOUT_SECS"]))
