@@ -23,7 +23,7 @@ from typing import Any
 os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
 
 import torch
-import vllm.v1.worker.cpu_model_runner  # the longest part of a start
+import vllm.v1.worker.cpu_model_runner  # noqa: F401 -- the longest part of a start
 from transformers import AutoConfig, AutoModelForCausalLM
 from vllm import LLM, SamplingParams
 
@@ -85,7 +85,9 @@ def _run(model: str, log: Path, trial: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _answer(model: str, log: Path, arguments: Mapping[str, Any], prompts: Connection | None, out: Connection) -> None:
+def _answer(
+    model: str, log: Path, arguments: Mapping[str, Any], prompts: Connection | None, out: Connection
+) -> None:
     """Answer all prompts, and report the answers and counters."""
     _write_to(log)
     try:
@@ -93,12 +95,14 @@ def _answer(model: str, log: Path, arguments: Mapping[str, Any], prompts: Connec
         parameters = [_sampling(_ANSWER_TOKENS, each) for each in (prompts.recv() if prompts else [None] * 3)]
         answers = engine.generate(_PROMPTS, parameters, use_tqdm=False)
         counters = {each.name: each.value for each in engine.get_metrics() if hasattr(each, "value")}
-        out.send({
-            "error": None,
-            "prompts": [len(each.prompt_token_ids) for each in answers],
-            "answers": [list(each.outputs[0].token_ids) for each in answers],
-            "counters": counters,
-        })
+        out.send(
+            {
+                "error": None,
+                "prompts": [len(each.prompt_token_ids) for each in answers],
+                "answers": [list(each.outputs[0].token_ids) for each in answers],
+                "counters": counters,
+            }
+        )
     except Exception as error:  # noqa: BLE001 -- whatever an engine fails with is the result
         out.send({"error": f"{type(error).__name__}: {error}"})
 
