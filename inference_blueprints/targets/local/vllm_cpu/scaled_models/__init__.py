@@ -1,3 +1,4 @@
+<<<<<<< HEAD
 """Placeholder until the scaled models are merged."""
 
 import shutil
@@ -14,3 +15,6 @@ def write_scaled_model(model: Any, directory: Path, *, tensor_parallel_size: int
 
 def refusal(model: Any) -> str | None:  # noqa: ARG001
     return None
+=======
+"""Scaled-down models with random weights, one shape for each architecture of the catalogue."""
+>>>>>>> 06e601c (Scaled-down models for real vLLM on a CPU: Qwen3 and Llama, with the family's marks in the tokenizer)
