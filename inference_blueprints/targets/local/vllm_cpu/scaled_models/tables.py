@@ -67,8 +67,6 @@ def chat_format(model: Model) -> ChatFormat:
     tuples: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in entry.items()
     }
-        name: tuple(value) if isinstance(value, list) else value for name, value in entry.items()
-    }
     return ChatFormat(chat_template=template, **tuples)
 
 
