@@ -6,7 +6,8 @@ Nothing is downloaded.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from inference_blueprints.measurement.tokenizer.vocabulary import one_token_words, syllables
 
@@ -25,29 +26,31 @@ class ChatFormat:
     ----------
     special_tokens
         Marks that decoders leave out of text.
-    plain_tokens
-        Marks that stay in the text, for parsers to find.
     end_tokens
         Marks that end an answer, the usual one first.
     pad_token
         The mark that fills batches.
     chat_template
         The conversation as text, in Jinja.
+    plain_tokens
+        Marks that stay in the text, for parsers to find.
     begin_token
         The mark that begins every conversation. None if the family has none.
+    named_tokens
+        Other marks that programs look up by name, such as ``image_token``.
     """
 
     special_tokens: tuple[str, ...]
-    plain_tokens: tuple[str, ...]
     end_tokens: tuple[str, ...]
     pad_token: str
     chat_template: str
+    plain_tokens: tuple[str, ...] = ()
     begin_token: str | None = None
+    named_tokens: Mapping[str, str] = field(default_factory=dict)
 
 
 CHATML = ChatFormat(
     special_tokens=("<|endoftext|>", "<|im_start|>", "<|im_end|>"),
-    plain_tokens=(),
     end_tokens=("<|im_end|>", "<|endoftext|>"),
     pad_token="<|endoftext|>",  # noqa: S106 - not a password
     chat_template=_CHAT_TEMPLATE,
@@ -143,6 +146,7 @@ def _configuration(
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
         **begin,
+        **chat.named_tokens,
         "eos_token": chat.end_tokens[0],
         "pad_token": chat.pad_token,
         "chat_template": chat.chat_template,

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from inference_blueprints.catalog import Model
-from inference_blueprints.measurement.tokenizer.word_tokenizer import ChatFormat, tokenizer_files, vocabulary
+from inference_blueprints.measurement.tokenizer.word_tokenizer import tokenizer_files, vocabulary
 from inference_blueprints.targets.local.vllm_cpu.scaled_models.tables import (
-    ScaledArchitecture,
     chat_format,
-    document,
-    scaled_architecture,
+    configuration,
+    processor_files,
 )
 
 #: Width of a feed-forward layer on one device.
@@ -48,31 +47,22 @@ def write_scaled_model(model: Model, directory: Path, *, tensor_parallel_size: i
     """
     chat = chat_format(model)
     ids = vocabulary(chat)
-    filled = _filling(model, ids, _DEVICE_WIDTH * tensor_parallel_size)
-    entry = scaled_architecture(model)
-    shape = {"config.json": _configuration(model, entry, chat, ids), **entry.files}
-    directory.mkdir(parents=True, exist_ok=True)
-    for name, content in {**tokenizer_files(chat), **filled(shape)}.items():
-        (directory / name).write_text(json.dumps(content), encoding="utf-8")
-    return directory
-
-
-def _configuration(
-    model: Model, entry: ScaledArchitecture, chat: ChatFormat, ids: dict[str, int]
-) -> dict[str, Any]:
-    """Return ``config.json`` with its ``$`` values."""
-    shared = document("architectures")["text"]
-    text = {name: value for name, value in shared.items() if name not in entry.without}
-    text["vocab_size"] = len(ids)
-    return {
-        "architectures": [model.architecture],
-        "dtype": "float32",
+    own = configuration(model)
+    tokens = {
+        "vocab_size": len(ids),
         "bos_token_id": None if chat.begin_token is None else ids[chat.begin_token],
         "eos_token_id": [ids[token] for token in chat.end_tokens],
         "pad_token_id": ids[chat.pad_token],
-        **(text if entry.text is None else {"text_config": {**text, **entry.text}}),
-        **entry.fields,
     }
+    if "text_config" in own:
+        own["text_config"] |= tokens
+    shape = {"architectures": [model.architecture], "dtype": "float32", **tokens, **own}
+    filled = _filling(model, ids, _DEVICE_WIDTH * tensor_parallel_size)
+    files = {**tokenizer_files(chat), **filled({"config.json": shape, **processor_files(model)})}
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        (directory / name).write_text(json.dumps(content), encoding="utf-8")
+    return directory
 
 
 def _filling(model: Model, ids: dict[str, int], width: int) -> Callable[[Any], Any]:
