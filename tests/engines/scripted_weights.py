@@ -8,17 +8,11 @@ product of a vector with itself is its length, that of two random ones is far sm
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from inference_blueprints import catalog
 from inference_blueprints.measurement.tokenizer.vocabulary import one_token_words
-from inference_blueprints.targets.local.vllm_cpu.scaled_models.model_directory import write_scaled_model
 
 #: A small shape that every family's chat format can have.
 _SHAPE: Mapping[str, Any] = {"attention_heads": 4, "kv_heads": 2, "window": 0, "experts": 0, "vision": None}
