@@ -9,6 +9,9 @@ import json
 import os
 import signal
 import sys
+import traceback
+from pathlib import Path
+from typing import IO
 
 os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
 
@@ -55,28 +58,30 @@ def _written(directory: str) -> dict[str, object]:
     return found | {"prompt": engine.get_tokenizer().decode(chat.prompt_token_ids)}
 
 
-def _child(directory: str, output: int) -> None:
+def _child(directory: str, output: IO[str]) -> None:
+    """Write the line of one model, and end the process whatever happens."""
     signal.alarm(_SECONDS)
     try:
         found = _written(directory)
-    except BaseException as error:
-        found = {"error": f"{type(error).__name__}: {error}"}
-        import traceback
-
+    except BaseException as error:  # noqa: BLE001 - what the engine fails with is the result
         traceback.print_exc()
-    os.write(output, (json.dumps({"model": directory, **found}) + "\n").encode())
+        found = {"error": f"{type(error).__name__}: {error}"}
+    output.write(json.dumps({"model": directory, **found}) + "\n")
+    output.flush()
     os._exit(0)
 
 
 def main() -> None:
-    """Write a line for each directory that is named as an argument."""
-    for directory in sys.argv[1:]:
-        child = os.fork()
-        if child == 0:
-            _child(directory, sys.stdout.fileno())
-        _, status = os.waitpid(child, 0)
-        if status:
-            print(json.dumps({"model": directory, "error": f"ended with status {status}"}), flush=True)
+    """Write a line for each directory: the arguments are the file for the lines, and the directories."""
+    with Path(sys.argv[1]).open("a", encoding="utf-8") as output:
+        for directory in sys.argv[2:]:
+            child = os.fork()
+            if child == 0:
+                _child(directory, output)
+            _, status = os.waitpid(child, 0)
+            if status:
+                output.write(json.dumps({"model": directory, "error": f"ended with status {status}"}) + "\n")
+                output.flush()
 
 
 if __name__ == "__main__":
