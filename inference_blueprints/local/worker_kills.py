@@ -96,7 +96,7 @@ async def _kill_one(
     if victim.workers == everyone:
         return loss
     frontends = serving.frontend_urls(victim.deployment)
-    moved_before = await _moved(session, frontends, moment)
+    moved_before = await _moved(session, victim, frontends, moment)
     streams = _Streams(
         session,
         frontends,
@@ -114,7 +114,7 @@ async def _kill_one(
         everyone,
         killed=victim.workers,
         streams=len(outcomes),
-        moved=await _moved(session, frontends, moment) - moved_before,
+        moved=await _moved(session, victim, frontends, moment) - moved_before,
         lost=sum(not streams.is_complete(outcome) for outcome in outcomes),
     )
 
@@ -187,8 +187,12 @@ class _Streams:
             self._begun[number].set()
 
 
-async def _moved(session: aiohttp.ClientSession, frontends: Sequence[str], moment: _Moment) -> int:
+async def _moved(
+    session: aiohttp.ClientSession, victim: WorkerProcess, frontends: Sequence[str], moment: _Moment
+) -> int:
     """Return how often the frontends have moved such a stream to another worker."""
+    if not victim.deployment.frontend.moves_streams:
+        return 0
     pages = await asyncio.gather(*(_metrics(session, frontend) for frontend in frontends))
     wanted = (f'migration_type="{moment.migration_type}"', 'outcome="success"')
     lines = [line for page in pages for line in page.splitlines() if line.startswith(_MIGRATIONS)]

@@ -9,10 +9,15 @@ from pathlib import Path
 from inference_blueprints.catalog import Model
 from inference_blueprints.errors import Finding, UserError
 from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.serving.types import DeploymentPlan
 from inference_blueprints.spec.types import Blueprint, Workload
 from inference_blueprints.targets.local.local_deployment import LocalDeployment, LocalWorkers
+from inference_blueprints.targets.local.local_frontend import DynamoFrontend, LocalFrontend
 from inference_blueprints.targets.local.platform_parts import Replacement
+
+#: Name of the stack whose frontend finds its workers itself.
+DYNAMO = "dynamo"
 
 
 class EngineKind(ABC):
@@ -101,6 +106,12 @@ class EngineKind(ABC):
             for name, planned, replayed in changed
             if replayed.peak_requests_per_second != planned
         )
+
+    def frontend(self, plan: DeploymentPlan, roles: Sequence[ResolvedWorkers]) -> LocalFrontend:
+        """Return the entry point of a deployment: Dynamo's, whose workers most kinds start."""
+        if plan.stack == DYNAMO:
+            return DynamoFrontend(plan.entry_point, None)
+        return DynamoFrontend(STACKS[DYNAMO].entry_point(roles[0]), plan.stack)
 
     @abstractmethod
     def workers(self, plan: DeploymentPlan, roles: Sequence[ResolvedWorkers]) -> tuple[LocalWorkers, ...]:

@@ -10,7 +10,9 @@ from pathlib import Path
 from inference_blueprints.catalog import LatencyProfile
 from inference_blueprints.serving.types import DeploymentPlan, ModelPlan, Process, Role
 from inference_blueprints.targets.local.image_requests import ImageLimits
-from inference_blueprints.targets.local.platform_parts import Replacement, State
+from inference_blueprints.targets.local.launch import Launch
+from inference_blueprints.targets.local.local_frontend import LocalFrontend
+from inference_blueprints.targets.local.platform_parts import PlatformPart, Replacement, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +34,6 @@ class WorkerPlace:
     def model_directory(self) -> Path:
         """Folder with the tokenizer and the configuration of the model."""
         return self.home / "model"
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerLaunch:
-    """The command of a worker process, and its whole environment."""
-
-    command: list[str]
-    environment: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +93,7 @@ class LocalWorkers(ABC):
         """A description of where the words of the answers come from."""
 
     @abstractmethod
-    def launch(self, model: str, place: WorkerPlace, workers: int) -> WorkerLaunch:
+    def launch(self, model: str, place: WorkerPlace, workers: int) -> Launch:
         """Return how to start one of their processes.
 
         Parameters
@@ -109,6 +103,19 @@ class LocalWorkers(ABC):
         workers
             Number of workers in the process.
         """
+
+    def sidecars(self, place: WorkerPlace) -> Mapping[str, Launch]:  # noqa: ARG002 -- most have none
+        """Return how to start what runs beside one of their processes, by name."""
+        return {}
+
+    def sidecar_parts(self, release: str) -> tuple[PlatformPart, ...]:  # noqa: ARG002 -- most have none
+        """Return the rows of the table of parts for what runs beside their processes."""
+        return ()
+
+    def api(self, place: WorkerPlace) -> str:
+        """Return host and port at which one of their processes, or its sidecar, takes requests."""
+        first = (*self.planned.sidecars, self.planned)[0]
+        return f"{place.address}:{first.ports[0].number}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +129,7 @@ class LocalDeployment:
     plan
         Its processes.
     frontend
-        The frontend process. It is Dynamo's for every stack, because the simulated engines are Dynamo's.
+        Its entry point.
     workers
         The workers of each role: aggregated, or prefill and decode.
     answer_tokens
@@ -133,15 +140,10 @@ class LocalDeployment:
 
     model: ModelPlan
     plan: DeploymentPlan
-    frontend: Process
+    frontend: LocalFrontend
     workers: tuple[LocalWorkers, ...]
     answer_tokens: int
     images: ImageLimits | None
-
-    @property
-    def has_its_router(self) -> bool:
-        """Whether the router is the one in the plan, not a stand-in."""
-        return self.frontend == self.plan.entry_point
 
     @property
     def worker_count(self) -> int:

@@ -18,19 +18,15 @@ from inference_blueprints.processes.child_processes import ProcessGroup, Running
 from inference_blueprints.processes.free_ports import free_ports
 from inference_blueprints.processes.restarts import Restarts
 from inference_blueprints.serving.resolved import shape_of
-from inference_blueprints.serving.types import ServingPlan
+from inference_blueprints.serving.types import Role, ServingPlan
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.targets.local.engine_kind import EngineKind
 from inference_blueprints.targets.local.isolation import Isolation, open_isolation
-from inference_blueprints.targets.local.local_deployment import LocalDeployment, WorkerLaunch, WorkerPlace
+from inference_blueprints.targets.local.local_deployment import LocalDeployment, WorkerPlace
 from inference_blueprints.targets.local.local_endpoint import LocalEndpoint
 from inference_blueprints.targets.local.local_target import LocalTarget
 from inference_blueprints.targets.local.platform_parts import PlatformPart, Replacement
-from inference_blueprints.targets.local.process_commands import (
-    SHUTDOWN_AT_ONCE,
-    environment,
-    frontend_command,
-)
+from inference_blueprints.targets.local.process_commands import SHUTDOWN_AT_ONCE
 from inference_blueprints.targets.local.readiness import wait_until_forgotten, wait_until_ready
 from inference_blueprints.targets.local.relay import Route
 from inference_blueprints.targets.local.relay_listener import open_listeners
@@ -59,15 +55,15 @@ class _Frontend:
 
 @dataclass(frozen=True, slots=True)
 class _Worker:
-    """A running worker process and how it was started."""
+    """A running worker process and where it runs."""
 
     worker: WorkerProcess
-    launch: WorkerLaunch
+    place: WorkerPlace
     process: RunningProcess
 
 
 class LocalServing:
-    """Runs Dynamo's frontends and the engines of every deployment of a plan.
+    """Runs the frontends and the engines of every deployment of a plan.
 
     Use it as a context manager.
 
@@ -229,7 +225,7 @@ class LocalServing:
         """
         workers = tuple(self._workers.values())
         restarts.restart_ended(
-            [(each.process, partial(self._start_worker, each.worker, each.launch)) for each in workers]
+            [(each.process, partial(self._start_worker, each.worker, each.place)) for each in workers]
         )
 
     def replace_killed(self, on_progress: Callable[[str], None]) -> None:
@@ -265,7 +261,7 @@ class LocalServing:
                 check=self.check,
             )
         for worker in self._killed:
-            self._start_worker(worker, self._workers[worker.name].launch)
+            self._start_worker(worker, self._workers[worker.name].place)
         self._killed.clear()
         self._wait(on_progress)
 
@@ -316,22 +312,28 @@ class LocalServing:
             shutil.rmtree(home)
         self._engines.write_model(deployment, self._shapes[deployment.model.name], home / "model")
         for role in deployment.workers:
-            for index, workers in enumerate(role.by_process):
+            for index in range(len(role.by_process)):
                 worker = WorkerProcess(deployment, role, index)
                 place = WorkerPlace(home, str(_FIRST_ADDRESS + len(self._workers)))
-                self._start_worker(worker, role.launch(deployment.model.name, place, workers))
+                self._start_worker(worker, place)
+                for name, launch in role.sidecars(place).items():
+                    self._start(f"{name} of {worker.name}", launch.command, launch.environment)
 
-    def _start_worker(self, worker: WorkerProcess, launch: WorkerLaunch) -> None:
+    def _start_worker(self, worker: WorkerProcess, place: WorkerPlace) -> None:
+        launch = worker.kind.launch(worker.deployment.model.name, place, worker.workers)
         process = self._start(worker.name, launch.command, launch.environment)
-        self._workers[worker.name] = _Worker(worker, launch, process)
+        self._workers[worker.name] = _Worker(worker, place, process)
 
     def _start_frontend(self, frontend: _Frontend) -> None:
         """Start one frontend of the plan."""
-        process = frontend.deployment.frontend
-        variables = environment(process.environment, self._home(frontend.deployment))
-        if self._engines.ends_at_once:
-            variables |= SHUTDOWN_AT_ONCE
-        self._start(frontend.name, frontend_command(process, frontend.port), variables)
+        deployment = frontend.deployment
+        workers: dict[Role, list[str]] = {}
+        for each in self._workers.values():
+            if each.worker.deployment is deployment:
+                workers.setdefault(each.worker.role, []).append(each.worker.kind.api(each.place))
+        launch = deployment.frontend.launch(frontend.port, self._home(deployment), workers)
+        ending = SHUTDOWN_AT_ONCE if self._engines.ends_at_once else {}
+        self._start(frontend.name, launch.command, {**launch.environment, **ending})
 
     def _start(
         self, name: str, command: Sequence[str], variables: Mapping[str, str], pass_fds: Sequence[int] = ()

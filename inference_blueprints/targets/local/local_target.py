@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from inference_blueprints.errors import Finding
 from inference_blueprints.serving.resolved import resolve
-from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.serving.types import ModelPlan
 from inference_blueprints.spec.types import Blueprint, Media
 from inference_blueprints.targets.local.engine_kind import EngineKind
@@ -17,7 +16,7 @@ from inference_blueprints.targets.target import Target
 
 
 class LocalTarget(Target[LocalDeployment]):
-    """Dynamo's frontends in front of engines on this machine.
+    """Frontends in front of engines on this machine.
 
     Parameters
     ----------
@@ -48,7 +47,7 @@ class LocalTarget(Target[LocalDeployment]):
         return LocalDeployment(
             model=model,
             plan=plan,
-            frontend=plan.entry_point if plan.stack == "dynamo" else STACKS["dynamo"].entry_point(roles[0]),
+            frontend=self._engines.frontend(plan, roles),
             workers=self._engines.workers(plan, roles),
             answer_tokens=section.workload.output_tokens,
             images=None if self._engines.reads_images else _image_limits(section.media),

@@ -6,8 +6,9 @@ Options and variables are those of ``python -m dynamo.frontend --help`` and ``py
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from inference_blueprints.simulation.simulated_workers import SimulatedWorkers
 
 _LOOPBACK = "127.0.0.1"
 _BYTES_PER_GB = 1e9
+_REFERENCE = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 # The simulator names these arguments as vLLM does.
 _NAMES = ENGINES["vllm"].argument_names
 _RANKS = "data-parallel-size"
@@ -151,6 +153,19 @@ def _sizes_per_rank(engine: SimulatedEngine) -> dict[str, int]:
         sizes[_RANKS] = int(values.get(_RANKS, settings.data_parallel_size))
     divided = {name: sizes[name] // settings.data_parallel_size for name in kind.totals_over_ranks}
     return sizes | divided
+
+
+def expanded(words: Iterable[str], variables: Mapping[str, str]) -> list[str]:
+    """Replace each ``$(NAME)`` by the variable's value, as Kubernetes does in the arguments of a container.
+
+    Parameters
+    ----------
+    words
+        The arguments.
+    variables
+        The environment of the process. Other names are left as they are.
+    """
+    return [_REFERENCE.sub(lambda found: variables.get(found[1], found[0]), word) for word in words]
 
 
 def environment(

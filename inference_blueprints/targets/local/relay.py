@@ -12,26 +12,19 @@ import asyncio
 import json
 import socket
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from aiohttp import (
-    ClientError,
-    ClientHandlerType,
-    ClientOSError,
-    ClientRequest,
-    ClientResponse,
-    ClientSession,
-    ClientTimeout,
-    DummyCookieJar,
-    ServerDisconnectedError,
-    TCPConnector,
-    web,
-)
-from yarl import URL
+from aiohttp import ClientError, ClientSession, web
 
 from inference_blueprints.measurement.completions.served_models import ENGINE_HEADER, SIMULATED
 from inference_blueprints.targets.local.answer_length import fitting_length, with_answer_length
+from inference_blueprints.targets.local.http_forwarding import (
+    application,
+    carry,
+    forward,
+    forwarding_session,
+)
 from inference_blueprints.targets.local.image_requests import (
     TEXT_ALONE,
     ImageLimits,
@@ -40,24 +33,6 @@ from inference_blueprints.targets.local.image_requests import (
 )
 
 _LOOPBACK = "127.0.0.1"
-#: Headers that concern one connection and not the message (RFC 9110, section 7.6.1).
-_HOP_BY_HOP = frozenset(
-    {
-        "connection",
-        "keep-alive",
-        "proxy-authenticate",
-        "proxy-authorization",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    }
-)
-#: Headers about the body, which the relay reads and sends again.
-_OF_THE_BODY = frozenset({"content-length", "expect"})
-#: Headers that the client library would add although the client did not send them.
-_UNASKED = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,23 +77,6 @@ def turns(targets: Sequence[tuple[int, float]]) -> Iterator[int]:
         yield chosen
 
 
-def passed_on(headers: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return the headers of a message that are forwarded.
-
-    Parameters
-    ----------
-    headers
-        The received headers. A name may occur more than once.
-    """
-    named = {
-        word.strip().lower()
-        for name, value in headers.items()
-        if name.lower() == "connection"
-        for word in value.split(",")
-    }
-    return [(name, value) for name, value in headers.items() if name.lower() not in _HOP_BY_HOP | named]
-
-
 async def serve(listener: socket.socket, route: Route, session: ClientSession) -> None:
     """Start serving on a socket. Each request goes to the next target.
 
@@ -140,70 +98,33 @@ async def serve(listener: socket.socket, route: Route, session: ClientSession) -
                 body = with_images_as_words(request.path, body, route.images)
         except ImageRefusedError as refusal:
             return _error(web.HTTPBadRequest, str(refusal), "invalid_request_error", "invalid_image")
-        return await _forward(request, body, route.answer_tokens, next(targets), session)
+        return await _forward(request, body, route.answer_tokens, (_LOOPBACK, next(targets)), session)
 
-    application = web.Application(client_max_size=0)  # no limit: the frontend limits the size
-    application.router.add_route("*", "/{path:.*}", handle)
-    # If a client disconnects, its request to the frontend is cancelled too.
-    runner = web.AppRunner(application, access_log=None, auto_decompress=False, handler_cancellation=True)
+    runner = application(handle)
     await runner.setup()
     await web.SockSite(runner, listener).start()
 
 
 async def _forward(
-    request: web.Request, body: bytes, answer_tokens: int, port: int, session: ClientSession
+    request: web.Request, body: bytes, answer_tokens: int, frontend: tuple[str, int], session: ClientSession
 ) -> web.StreamResponse:
-    """Send a request to a target, and return its response.
+    """Send a request to a frontend, and return its response.
 
     If the answer length that is added here exceeds the context, the frontend refuses the request. Then it is
     sent again with the length that fits, because a real engine answers to the end of the context.
     """
     sent = with_answer_length(request.path, body, answer_tokens)
     try:
-        answer = await _send(request, sent, port, session)
+        answer = await forward(request, sent, frontend, session)
         if sent != body and answer.status == web.HTTPBadRequest.status_code:
             fitting = fitting_length(await answer.read(), answer_tokens)
             if fitting is not None:
                 sent = with_answer_length(request.path, body, fitting)
-                answer = await _send(request, sent, port, session)
+                answer = await forward(request, sent, frontend, session)
     except (ClientError, OSError) as error:
         return _bad_gateway(error)
     async with answer:
-        return await _carry(answer, request)
-
-
-async def _send(request: web.Request, body: bytes, port: int, session: ClientSession) -> ClientResponse:
-    """Send a request to a target."""
-    return await session.request(
-        request.method,
-        URL.build(
-            scheme="http",
-            host=_LOOPBACK,
-            port=port,
-            path=request.rel_url.raw_path,
-            query_string=request.rel_url.raw_query_string,
-            encoded=True,
-        ),
-        headers=[each for each in passed_on(request.headers) if each[0].lower() not in _OF_THE_BODY],
-        data=body or None,
-        allow_redirects=False,
-    )
-
-
-async def _carry(answer: ClientResponse, request: web.Request) -> web.StreamResponse:
-    """Forward a response as it arrives, at the client's pace, and add the header with the engine."""
-    headers = [*passed_on(answer.headers), (ENGINE_HEADER, SIMULATED)]
-    response = web.StreamResponse(status=answer.status, reason=answer.reason, headers=headers)
-    await response.prepare(request)
-    try:
-        if answer.status == web.HTTPBadRequest.status_code:  # it may have been read before
-            await response.write(await answer.read())
-        async for chunk in answer.content.iter_any():
-            await response.write(chunk)
-    except ClientError:  # an interrupted response must not look complete
-        if request.transport is not None:
-            request.transport.close()
-    return response
+        return await carry(answer, request, added=((ENGINE_HEADER, SIMULATED),))
 
 
 def _bad_gateway(error: Exception) -> web.Response:
@@ -217,14 +138,6 @@ def _error(kind: type[web.HTTPError], message: str, group: str, code: str) -> we
     return web.json_response(content, status=kind.status_code)
 
 
-async def _once(request: ClientRequest, send: ClientHandlerType) -> ClientResponse:
-    """Send a request once. The client library would send some again if the connection is lost."""
-    try:
-        return await send(request)
-    except (ClientOSError, ServerDisconnectedError) as error:
-        raise ClientError(str(error)) from error
-
-
 async def main(arguments: str) -> None:
     """Serve every route until the process ends.
 
@@ -233,14 +146,7 @@ async def main(arguments: str) -> None:
     arguments
         The routes as a JSON list.
     """
-    async with ClientSession(
-        connector=TCPConnector(limit=0),
-        cookie_jar=DummyCookieJar(),
-        timeout=ClientTimeout(total=None),  # a stream may take long; the client sets the timeout
-        auto_decompress=False,
-        skip_auto_headers=_UNASKED,
-        middlewares=(_once,),
-    ) as session:
+    async with forwarding_session() as session:
         for entry in json.loads(arguments):
             targets = tuple((port, weight) for port, weight in entry["targets"])
             images = entry["images"]

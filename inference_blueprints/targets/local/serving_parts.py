@@ -23,33 +23,19 @@ def describe(deployments: Iterable[LocalDeployment], isolation: Isolation) -> tu
         line
         for deployment in deployments
         for line in (
-            _frontend(deployment),
-            *(_engines(deployment, workers) for workers in deployment.workers),
+            *deployment.frontend.parts(deployment.plan.release),
+            *(
+                part
+                for workers in deployment.workers
+                for part in (
+                    _engines(deployment, workers),
+                    *workers.sidecar_parts(deployment.plan.release),
+                )
+            ),
             _answers(deployment),
         )
     ]
     return (*lines, _network(isolation))
-
-
-def _frontend(deployment: LocalDeployment) -> PlatformPart:
-    if not deployment.has_its_router:
-        return PlatformPart(
-            f"Router of {deployment.plan.release}",
-            "stand-in",
-            f"{_frontends(deployment)} with Dynamo's arguments, in place of {deployment.plan.stack}'s "
-            "router; a relay replaces the load balancer",
-        )
-    return PlatformPart(
-        f"Frontends and router of {deployment.plan.release}",
-        "real",
-        f"{_frontends(deployment)} with the plan's arguments; a relay replaces the load balancer and "
-        "distributes requests in turn",
-    )
-
-
-def _frontends(deployment: LocalDeployment) -> str:
-    count = deployment.frontend.replicas
-    return f"{count} NVIDIA Dynamo frontend{'s' if count > 1 else ''}"
 
 
 def _engines(deployment: LocalDeployment, workers: LocalWorkers) -> PlatformPart:

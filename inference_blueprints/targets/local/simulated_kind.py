@@ -15,10 +15,10 @@ from inference_blueprints.simulation.profile_file import write_profile
 from inference_blueprints.simulation.simulated_workers import SimulatedWorkers, simulated_workers
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.targets.local.engine_kind import EngineKind
+from inference_blueprints.targets.local.launch import Launch
 from inference_blueprints.targets.local.local_deployment import (
     LocalDeployment,
     LocalWorkers,
-    WorkerLaunch,
     WorkerPlace,
 )
 from inference_blueprints.targets.local.platform_parts import State
@@ -72,7 +72,7 @@ class SimulatedRole(LocalWorkers):
     def answers(self) -> str:
         return "no weights: answers are random words, counted by this library's tokenizer"
 
-    def launch(self, model: str, place: WorkerPlace, workers: int) -> WorkerLaunch:
+    def launch(self, model: str, place: WorkerPlace, workers: int) -> Launch:
         profile = self.simulated.profile
         engine = SimulatedEngine(
             model_name=model,
@@ -81,9 +81,7 @@ class SimulatedRole(LocalWorkers):
             workers=self.simulated,
             profile_file=write_profile(profile, place.home / f"{self.name}.npz") if profile else None,
         )
-        return WorkerLaunch(
-            worker_command(engine, workers), {**environment({}, place.home), **SHUTDOWN_AT_ONCE}
-        )
+        return Launch(worker_command(engine, workers), {**environment({}, place.home), **SHUTDOWN_AT_ONCE})
 
     @property
     def _latencies(self) -> str:

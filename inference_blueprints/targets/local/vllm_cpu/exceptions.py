@@ -19,6 +19,8 @@ from inference_blueprints.targets.local.platform_parts import Replacement
 
 #: Most processes of this machine that share one model or one rank.
 SPLIT = 2
+#: The command of workers that serve requests themselves, and not through Dynamo.
+SERVE = ("vllm", "serve")
 _NOT_SET = "-"
 _RANDOM_WEIGHTS = "a small copy of the architecture with random weights; nothing is downloaded"
 _NO_DEVICE_MEMORY = "the share of a device's memory; here each worker has 1 GiB for KV cache"
@@ -157,7 +159,8 @@ def local_settings(process: Process, *, workers: str, model_directory: Path, add
             here[name] = changed
         if changed != values:
             replaced.append((_flag(name), _text(values), _text(changed), reason))
-    for name, (values, reason) in _ADDED.items():
+    added = _ADDED | ({"host": ((address,), _LOOPBACK)} if process.command == SERVE else {})
+    for name, (values, reason) in added.items():
         if name not in planned:
             here[name] = values
             replaced.append((_flag(name), None, _text(values), reason))

@@ -14,15 +14,18 @@ from inference_blueprints.serving.types import DeploymentPlan
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.targets.local.engine_kind import EngineKind
+from inference_blueprints.targets.local.launch import Launch
+from inference_blueprints.targets.local.llm_d.llm_d_router import LlmDRouter
+from inference_blueprints.targets.local.llm_d.llm_d_sidecar import sidecar_launch, sidecar_part
 from inference_blueprints.targets.local.local_deployment import (
     LocalDeployment,
     LocalWorkers,
-    WorkerLaunch,
     WorkerPlace,
 )
-from inference_blueprints.targets.local.platform_parts import Replacement, State
-from inference_blueprints.targets.local.process_commands import DISCOVERY, environment
-from inference_blueprints.targets.local.vllm_cpu.exceptions import LocalSettings, local_settings, split
+from inference_blueprints.targets.local.local_frontend import LocalFrontend
+from inference_blueprints.targets.local.platform_parts import PlatformPart, Replacement, State
+from inference_blueprints.targets.local.process_commands import DISCOVERY, environment, expanded
+from inference_blueprints.targets.local.vllm_cpu.exceptions import SERVE, LocalSettings, local_settings, split
 from inference_blueprints.targets.local.vllm_cpu.installation import locked_version, vllm_python
 from inference_blueprints.targets.local.vllm_cpu.machine import (
     Machine,
@@ -33,6 +36,9 @@ from inference_blueprints.targets.local.vllm_cpu.machine import (
 from inference_blueprints.targets.local.vllm_cpu.scaled_models import refusal, write_scaled_model
 
 _VLLM = f"vLLM {locked_version('vllm-cpu')} on CPU"
+
+# What the program ``vllm`` runs.
+_SERVE_MODULE = "vllm.entrypoints.cli.main"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,13 +79,22 @@ class VllmRole(LocalWorkers):
         planned, here = str(self.planned.replicas), str(self.replicas)
         return (Replacement(self._label, "replicas", planned, here, reason), *settings)
 
-    def launch(self, model: str, place: WorkerPlace, workers: int) -> WorkerLaunch:  # noqa: ARG002 -- the plan names the model, each process has one worker
+    def launch(self, model: str, place: WorkerPlace, workers: int) -> Launch:  # noqa: ARG002 -- the plan names the model, each process has one worker
         settings = self._settings(place)
-        program = [str(self.python), *self.planned.command[1:]]
-        return WorkerLaunch(
-            [*program, *settings.arguments, *DISCOVERY],
-            environment(settings.environment, place.home, place.address),
-        )
+        variables = environment(settings.environment, place.home, place.address)
+        words = expanded(settings.arguments, variables)
+        if self.planned.command == SERVE:
+            return Launch([str(self.python), "-m", _SERVE_MODULE, *SERVE[1:], *words], variables)
+        return Launch([str(self.python), *self.planned.command[1:], *words, *DISCOVERY], variables)
+
+    def sidecars(self, place: WorkerPlace) -> Mapping[str, Launch]:
+        return {
+            f"{sidecar.name} sidecar": sidecar_launch(sidecar, self.planned.ports[0].number, place)
+            for sidecar in self.planned.sidecars
+        }
+
+    def sidecar_parts(self, release: str) -> tuple[PlatformPart, ...]:
+        return tuple(sidecar_part(sidecar, release) for sidecar in self.planned.sidecars)
 
     @property
     def _label(self) -> str:
@@ -144,6 +159,9 @@ class VllmKind(EngineKind):
 
     def prepare(self, report: Callable[[str], None]) -> None:
         self._python = vllm_python(report)
+
+    def frontend(self, plan: DeploymentPlan, roles: Sequence[ResolvedWorkers]) -> LocalFrontend:
+        return LlmDRouter(plan.entry_point) if plan.stack == "llmD" else super().frontend(plan, roles)
 
     def workers(self, plan: DeploymentPlan, roles: Sequence[ResolvedWorkers]) -> tuple[LocalWorkers, ...]:
         return tuple(

@@ -4,7 +4,8 @@ from collections import Counter
 from http.client import HTTPMessage
 from itertools import islice
 
-from inference_blueprints.targets.local.relay import passed_on, turns
+from inference_blueprints.targets.local.http_forwarding import passed_on
+from inference_blueprints.targets.local.relay import turns
 
 
 def test_a_single_target_always_has_its_turn() -> None:

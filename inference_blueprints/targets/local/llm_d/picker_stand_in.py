@@ -1,0 +1,161 @@
+"""A stand-in for llm-d's router: Envoy with the endpoint picker.
+
+A separate program: ``python -m inference_blueprints.targets.local.llm_d.picker_stand_in PORT WORKERS``. The
+workers are ``{"decode": ["HOST:PORT", …], "prefill": […]}`` as JSON. Llm-d publishes its own picker as a
+container image. This one chooses less well and forwards alike:
+
+- A request goes to the next decode worker that is ready. With prefill workers, the next ready one of them is
+  named in the header that the sidecar reads. The real picker looks at caches and queues, and sends short
+  prompts to no prefill worker.
+- As with the Envoy of the chart ``llm-d-model``, only ``/v1/`` is reachable, and a caller cannot choose a
+  worker. If no worker is ready, the answer is a 503, as from the picker
+  (``pkg/epp/requestcontrol/admission.go`` of llm-d/llm-d-router).
+- A worker is ready while its ``/health`` answers. On a cluster, the picker learns that from Kubernetes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Iterable, Sequence
+
+from aiohttp import ClientError, ClientSession, ClientTimeout, web
+
+from inference_blueprints.targets.local.http_forwarding import (
+    Header,
+    application,
+    carry,
+    forward,
+    forwarding_session,
+)
+from inference_blueprints.targets.local.llm_d.sidecar_stand_in import PREFILL_HEADER
+
+_LOOPBACK = "127.0.0.1"
+#: Headers that name an address; the chart's Envoy removes the same ones from requests of callers.
+OF_THE_PICKER = (
+    "x-gateway-destination-endpoint",
+    "x-gateway-destination-endpoint-subset",
+    PREFILL_HEADER,
+    "x-encoder-hosts-ports",
+    "x-data-parallel-host-port",
+    "x-kv-cache-source-host-port",
+)
+_POLL_SECONDS = 0.5
+_POLL_TIMEOUT = ClientTimeout(total=5)
+
+Address = tuple[str, int]
+
+
+class Workers:
+    """The workers of one role, chosen in turn among those that are ready.
+
+    Parameters
+    ----------
+    addresses
+        ``HOST:PORT`` of each.
+    """
+
+    def __init__(self, addresses: Iterable[str]) -> None:
+        split = (address.rpartition(":") for address in addresses)
+        self._all: list[Address] = [(host, int(port)) for host, _, port in split]
+        self.ready: set[Address] = set()
+
+    def next(self) -> Address | None:
+        """Return the next worker that is ready; None if none is."""
+        for index, address in enumerate(self._all):
+            if address in self.ready:
+                self._all = self._all[index + 1 :] + self._all[: index + 1]
+                return address
+        return None
+
+    async def poll(self, session: ClientSession) -> None:
+        """Ask every worker for its health, until cancelled."""
+        await asyncio.gather(*(self._poll(address, session) for address in tuple(self._all)))
+
+    async def _poll(self, address: Address, session: ClientSession) -> None:
+        host, port = address
+        while True:
+            try:
+                async with session.get(f"http://{host}:{port}/health", timeout=_POLL_TIMEOUT) as answer:
+                    ready = answer.ok
+            except (ClientError, OSError):
+                ready = False
+            (self.ready.add if ready else self.ready.discard)(address)
+            await asyncio.sleep(_POLL_SECONDS)
+
+
+class Picker:
+    """Chooses the workers of a request and forwards it.
+
+    Parameters
+    ----------
+    decode
+        Workers that write answers.
+    prefill
+        Workers that compute prompts for them. None if the decode workers compute their own.
+    session
+        For requests to the workers.
+    """
+
+    def __init__(self, decode: Workers, prefill: Workers | None, session: ClientSession) -> None:
+        self._decode = decode
+        self._prefill = prefill
+        self._session = session
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """Answer a request of a client."""
+        if request.path == "/health":
+            return web.json_response(self._health())
+        if not request.path.startswith("/v1/"):
+            return web.Response(status=404)
+        worker = self._decode.next()
+        prefill = self._prefill.next() if self._prefill else None
+        if worker is None or (self._prefill and prefill is None):
+            return _unavailable("no endpoints available")
+        added: list[Header] = [(PREFILL_HEADER, f"{prefill[0]}:{prefill[1]}")] if prefill else []
+        try:
+            answer = await forward(
+                request, await request.read(), worker, self._session, without=OF_THE_PICKER, added=added
+            )
+        except (ClientError, OSError) as error:
+            return _unavailable(f"the worker does not answer: {error}")
+        async with answer:
+            return await carry(answer, request)
+
+    def _health(self) -> dict[str, object]:
+        """List the ready workers in the format of Dynamo's frontend. Envoy answers without a body."""
+        roles = {"decode": self._decode.ready, "prefill": self._prefill.ready if self._prefill else set()}
+        return {
+            "instances": [
+                {"endpoint": "generate", "component": role, "address": f"{host}:{port}"}
+                for role, ready in roles.items()
+                for host, port in sorted(ready)
+            ]
+        }
+
+
+def _unavailable(message: str) -> web.Response:
+    return web.Response(status=503, text=message)
+
+
+async def main(arguments: Sequence[str]) -> None:
+    """Serve until the process ends.
+
+    Parameters
+    ----------
+    arguments
+        The port to listen on, and the workers as JSON.
+    """
+    port, workers = int(arguments[0]), json.loads(arguments[1])
+    decode = Workers(workers["decode"])
+    prefill = Workers(workers["prefill"]) if workers["prefill"] else None
+    async with forwarding_session() as session:
+        runner = application(Picker(decode, prefill, session).handle)
+        await runner.setup()
+        await web.TCPSite(runner, _LOOPBACK, port).start()
+        await asyncio.gather(*(role.poll(session) for role in (decode, prefill) if role))
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1:]))

@@ -1,0 +1,94 @@
+"""What takes the requests of a deployment on this machine: the plan's entry point, or a stand-in."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from inference_blueprints.serving.types import Process, Role
+from inference_blueprints.targets.local.launch import Launch
+from inference_blueprints.targets.local.platform_parts import PlatformPart
+from inference_blueprints.targets.local.process_commands import environment, frontend_command
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFrontend(ABC):
+    """The entry point of a deployment. A subclass runs one program.
+
+    Parameters
+    ----------
+    process
+        The process of a plan that it runs or replaces.
+    """
+
+    process: Process
+
+    @property
+    def replicas(self) -> int:
+        """Number of processes."""
+        return self.process.replicas
+
+    @property
+    @abstractmethod
+    def moves_streams(self) -> bool:
+        """Whether a stream continues on another worker if its worker dies."""
+
+    @abstractmethod
+    def launch(self, port: int, home: Path, workers: Mapping[Role, Sequence[str]]) -> Launch:
+        """Return how to start one of the processes.
+
+        Parameters
+        ----------
+        port
+            Port of 127.0.0.1 to listen on.
+        home
+            Folder of the deployment.
+        workers
+            Addresses of the workers of each role.
+        """
+
+    @abstractmethod
+    def parts(self, release: str) -> tuple[PlatformPart, ...]:
+        """Return its rows of the table of parts.
+
+        Parameters
+        ----------
+        release
+            Name of the deployment's release.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class DynamoFrontend(LocalFrontend):
+    """Dynamo's frontend, which finds its workers itself.
+
+    Parameters
+    ----------
+    in_place_of
+        Name of the stack whose router it replaces. None for Dynamo itself.
+    """
+
+    in_place_of: str | None
+
+    @property
+    def moves_streams(self) -> bool:
+        return True
+
+    def launch(self, port: int, home: Path, workers: Mapping[Role, Sequence[str]]) -> Launch:  # noqa: ARG002 -- it finds them itself
+        return Launch(frontend_command(self.process, port), environment(self.process.environment, home))
+
+    def parts(self, release: str) -> tuple[PlatformPart, ...]:
+        frontends = f"{self.replicas} NVIDIA Dynamo frontend{'s' if self.replicas > 1 else ''}"
+        if self.in_place_of:
+            detail = (
+                f"{frontends} with Dynamo's arguments, in place of {self.in_place_of}'s router; "
+                "a relay replaces the load balancer"
+            )
+            return (PlatformPart(f"Router of {release}", "stand-in", detail),)
+        detail = (
+            f"{frontends} with the plan's arguments; a relay replaces the load balancer and distributes "
+            "requests in turn"
+        )
+        return (PlatformPart(f"Frontends and router of {release}", "real", detail),)
