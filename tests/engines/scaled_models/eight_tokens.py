@@ -1,6 +1,7 @@
 """Loads each model directory in vLLM and writes eight tokens: one JSON line a model, with tokens or an error.
 
-It runs in vLLM's environment. The library is imported once, and each model gets a process by ``fork``.
+An error has the file and the line of vLLM that raised it. It runs in vLLM's environment. The library is
+imported once, and each model gets a process by ``fork``.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ def _child(directory: str, output: IO[str]) -> None:
         found = _written(directory)
     except BaseException as error:  # noqa: BLE001 - what the engine fails with is the result
         traceback.print_exc()
-        found = {"error": f"{type(error).__name__}: {error}"}
+        *_, place = traceback.extract_tb(error.__traceback__)
+        found = {"error": f"{type(error).__name__}: {error} ({place.filename}: {place.line})"}
     output.write(json.dumps({"model": directory, **found}) + "\n")
     output.flush()
     os._exit(0)
