@@ -1,0 +1,90 @@
+"""Loads each model directory in vLLM and writes eight tokens: one JSON line a model, with tokens or an error.
+
+An error has the file and the line of vLLM that raised it. It runs in vLLM's environment. The library is
+imported once, and each model gets a process by ``fork``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import traceback
+from pathlib import Path
+from typing import IO
+
+os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
+
+import vllm
+import vllm.entrypoints.llm
+import vllm.model_executor.models
+
+_SECONDS = 240
+_WEATHER = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "description": "Weather of a city",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+    },
+}
+_CALL = {"name": "get_weather", "arguments": '{"city": "Paris"}'}
+_CONVERSATION = [
+    {"role": "user", "content": "Weather?"},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "functions.get_weather:0", "type": "function", "function": _CALL}],
+    },
+    {"role": "tool", "tool_call_id": "functions.get_weather:0", "name": "get_weather", "content": "Mild."},
+]
+
+
+def _written(directory: str) -> dict[str, object]:
+    engine = vllm.LLM(
+        model=directory,
+        load_format="dummy",
+        dtype="float32",
+        enforce_eager=True,
+        max_model_len=2048,
+        max_num_seqs=2,
+        seed=0,
+        disable_log_stats=True,
+    )
+    eight = vllm.SamplingParams(max_tokens=8, ignore_eos=True, temperature=0)
+    [completion] = engine.generate("bado gufi", eight)
+    found: dict[str, object] = {"tokens": list(completion.outputs[0].token_ids)}
+    [chat] = engine.chat(_CONVERSATION, eight, tools=[_WEATHER])
+    return found | {"prompt": engine.get_tokenizer().decode(chat.prompt_token_ids)}
+
+
+def _child(directory: str, output: IO[str]) -> None:
+    """Write the line of one model, and end the process whatever happens."""
+    signal.alarm(_SECONDS)
+    try:
+        found = _written(directory)
+    except BaseException as error:  # noqa: BLE001 - what the engine fails with is the result
+        traceback.print_exc()
+        *_, place = traceback.extract_tb(error.__traceback__)
+        found = {"error": f"{type(error).__name__}: {error} ({place.filename}: {place.line})"}
+    output.write(json.dumps({"model": directory, **found}) + "\n")
+    output.flush()
+    os._exit(0)
+
+
+def main() -> None:
+    """Write a line for each directory: the arguments are the file for the lines, and the directories."""
+    with Path(sys.argv[1]).open("a", encoding="utf-8") as output:
+        for directory in sys.argv[2:]:
+            child = os.fork()
+            if child == 0:
+                _child(directory, output)
+            _, status = os.waitpid(child, 0)
+            if status:
+                output.write(json.dumps({"model": directory, "error": f"ended with status {status}"}) + "\n")
+                output.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""Every architecture of the catalogue on real vLLM: it writes tokens, or is refused for the stated reason."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from inference_blueprints import catalog
+from inference_blueprints.catalog import Model
+from inference_blueprints.targets.local.vllm_cpu.installation import vllm_python
+from inference_blueprints.targets.local.vllm_cpu.scaled_models import refusal, write_scaled_model
+from inference_blueprints.targets.local.vllm_cpu.scaled_models.tables import document
+
+pytestmark = [pytest.mark.engines, pytest.mark.timeout(3600)]
+
+_PROGRAM = Path(__file__).with_name("eight_tokens.py")
+_SETTINGS = {
+    "HF_HUB_OFFLINE": "1",
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    "VLLM_NO_USAGE_STATS": "1",
+    "OMP_NUM_THREADS": "1",
+}
+#: One model for each pair of architecture and chat format, by its name in the test.
+_MODELS: Mapping[str, Model] = {
+    f"{model.architecture}-{model.answer_format}": model for model in catalog.models().values()
+}
+_TOKENS = 8
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """What vLLM did with each model: one process loads all of them, one after the other."""
+    folder: Path = tmp_path_factory.mktemp("models")
+    for name, model in _MODELS.items():
+        write_scaled_model(model, folder / name, tensor_parallel_size=1)
+    output = folder / "lines.jsonl"
+    subprocess.run(
+        [str(vllm_python(print)), str(_PROGRAM), str(output), *_MODELS],
+        cwd=folder,
+        env={"PATH": os.defpath, "HOME": str(folder), **_SETTINGS},
+        check=True,
+    )
+    lines = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
+    return {line["model"]: line for line in lines}
+
+
+@pytest.mark.parametrize("name", [name for name, model in _MODELS.items() if refusal(model) is None])
+def test_an_architecture_writes_tokens(found: dict[str, dict[str, Any]], name: str) -> None:
+    assert "error" not in found[name], found[name]["error"]
+    assert len(found[name]["tokens"]) == _TOKENS
+
+
+@pytest.mark.parametrize("name", [name for name, model in _MODELS.items() if refusal(model) is None])
+def test_the_chat_template_renders_tools_calls_and_results(
+    found: dict[str, dict[str, Any]], name: str
+) -> None:
+    prompt = found[name]["prompt"]
+    chat = _MODELS[name].answer_format is not None  # a family without an answer format has no tools
+    assert not chat or prompt.count("get_weather") > 1
+    assert prompt.index("Weather?") < prompt.index("Mild.")
+
+
+@pytest.mark.parametrize("name", [name for name, model in _MODELS.items() if refusal(model) is not None])
+def test_a_refused_architecture_fails_for_the_stated_reason(
+    found: dict[str, dict[str, Any]], name: str
+) -> None:
+    entry = document("refused")["architectures"][_MODELS[name].architecture]
+    error = found[name]["error"]
+    assert entry["error"] in error
+    assert entry["source"].partition(" ")[0] in error
+
+
+def test_only_architectures_of_the_catalogue_are_listed() -> None:
+    known = {model.architecture for model in catalog.models().values()}
+    assert set(document("refused")["architectures"]) <= known
+    assert set(document("architectures")["architectures"]) == known
