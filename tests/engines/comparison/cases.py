@@ -117,10 +117,16 @@ _SAMPLING: Mapping[str, dict[str, Any]] = {
     "two choices without temperature": {"n": 2},
     "no choice": {"n": 0},
     "129 choices": {"n": 129},
-    "stop that never comes": {"stop": ["\u2603"]},
-    "stop": {"stop": _VOWELS, "max_tokens": 50},
-    "stop, stream": {"stop": _VOWELS, "max_tokens": 50, **_STREAM},
-    "stop in the answer": {"stop": _VOWELS, "max_tokens": 50, "include_stop_str_in_output": True},
+    "stop that never comes": {"stop": ["\u2603"], **_NATURAL_END},
+    "stop": {"stop": _VOWELS, "max_tokens": 50, **_NATURAL_END},
+    "stop, stream": {"stop": _VOWELS, "max_tokens": 50, **_NATURAL_END, **_STREAM},
+    "stop in the answer": {
+        "stop": _VOWELS,
+        "max_tokens": 50,
+        "include_stop_str_in_output": True,
+        **_NATURAL_END,
+    },
+    "stop and no natural end": {"stop": _VOWELS},
     "empty stop": {"stop": [""]},
     "33 stop tokens": {"stop_token_ids": list(range(3, 36))},
     "temperature 9": {"temperature": 9},
@@ -230,7 +236,8 @@ def _of_texts(model: str, context: int) -> Iterator[Case]:
     }
     for name, value in prompts.items():
         yield _text(model, f"prompt: {name}", prompt=value)
-    yield _text(model, "prompt: beyond the context, stream", prompt=random_text(context + 1, seed=1), **_STREAM)
+    beyond = random_text(context + 1, seed=1)
+    yield _text(model, "prompt: beyond the context, stream", prompt=beyond, **_STREAM)
     near = {"prompt": random_text(context - 8, seed=2), "max_tokens": None}
     yield _text(model, "prompt: near the end of the context, no length", **near)
     yield _text(model, "prompt: near the end of the context, no length, stream", **near, **_STREAM)

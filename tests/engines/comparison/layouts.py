@@ -45,7 +45,7 @@ def blueprint(
     document = copy.deepcopy(yaml.safe_load(text))
     (model,) = document["spec"]["models"]
     (deployment,) = model["deployments"]
-    roles = deployment["disaggregated"] if "disaggregated" in deployment else deployment
+    roles = deployment.get("disaggregated", deployment)
     for role, count in zip(_ROLES[len(replicas)], replicas, strict=True):
         roles[role] |= {"replicas": count, "tensorParallelSize": 1}
     model["workload"] |= workload or {}

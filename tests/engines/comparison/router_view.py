@@ -1,8 +1,8 @@
 """The blocks of KV cache that a KV-aware router knows.
 
-A separate program: ``python -m tests.engines.comparison.router_view ENDPOINT BLOCK_SIZE FILE``. It runs Dynamo's
-own router next to those of the frontends and writes what it knows to a file whenever that changes. The
-environment is that of a frontend.
+A separate program: ``python -m tests.engines.comparison.router_view ENDPOINT BLOCK_SIZE FILE``. It runs
+Dynamo's own router next to those of the frontends, and writes what it knows to a file whenever that changes.
+The environment is that of a frontend.
 """
 
 from __future__ import annotations
