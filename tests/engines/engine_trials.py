@@ -1,9 +1,9 @@
 """Starts engines of vLLM on processors, one trial after another, and prints what each did.
 
 It runs in the environment of the engines, and imports vLLM once for all trials: each is a forked process.
-Arguments: the folder of a model, a folder for logs, and trials by name as JSON. A trial has the arguments of
-an engine, and those of a second one if prompts are computed by another (``prefill``). A line of JSON per
-trial says what it answered and counted, or how it failed.
+Arguments: a folder for logs with the folders of the models, and trials by name as JSON. A trial has the
+folder of its model, the arguments of an engine, and those of a second one if prompts are computed by another
+(``prefill``). A line of JSON per trial says what it answered and counted, or how it failed.
 """
 
 from __future__ import annotations
@@ -41,21 +41,25 @@ _SECONDS = 500.0
 _DECODED_ELSEWHERE = {"do_remote_decode": True, "do_remote_prefill": False}
 
 
-def main(model: Path, logs: Path, trials: Mapping[str, Mapping[str, Any]]) -> None:
+def main(directory: Path, trials: Mapping[str, Mapping[str, Any]]) -> None:
     """Run all trials."""
-    _FORK.Process(target=_write_weights, args=(model,)).start()
-    for child in multiprocessing.active_children():
-        child.join()
+    for model in sorted({trial["model"] for trial in trials.values()}):
+        writer = _FORK.Process(target=_write_weights, args=(directory / model,))
+        writer.start()
+        writer.join()
     for name, trial in trials.items():
-        print(json.dumps({"name": name} | _run(str(model), logs / f"{name}.log", trial)), flush=True)
+        log = directory / f"{name}.log"
+        print(json.dumps({"name": name} | _run(str(directory / trial["model"]), log, trial)), flush=True)
 
 
 def _write_weights(model: Path) -> None:
     """Write random weights, so that an engine has the same ones however it splits them."""
     torch.manual_seed(0)
+    written = (model / "config.json").read_bytes()
     config = AutoConfig.from_pretrained(model)
     config.initializer_range = 0.2  # answers that differ between prompts
     AutoModelForCausalLM.from_config(config).float().save_pretrained(model)
+    (model / "config.json").write_bytes(written)
 
 
 def _run(model: str, log: Path, trial: Mapping[str, Any]) -> dict[str, Any]:
@@ -140,4 +144,4 @@ def _write_to(log: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), json.loads(sys.argv[3]))
+    main(Path(sys.argv[1]), json.loads(sys.argv[2]))
