@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -100,11 +101,11 @@ def section(results: Results) -> str:
         outcome.partition(":")[0] for test in results.values() for outcome in test.cases.values()
     )
     outcomes = ", ".join(f"{counts[name]} {name}" for name in _OUTCOMES if counts[name])
-    wall = sum(test.wall_seconds for test in results.values()) / 60
-    processor = sum(test.processor_seconds for test in results.values()) / 60
+    wall = math.ceil(sum(test.wall_seconds for test in results.values()) / 60)
+    processor = math.ceil(sum(test.processor_seconds for test in results.values()) / 60)
     lines = [
-        f"{sum(counts.values())} cases of {len(results)} tests: {outcomes}. Cost: {wall:.0f} minutes, and "
-        f"{processor:.0f} minutes of processor time.",
+        f"{sum(counts.values())} cases of {len(results)} tests: {outcomes}. Cost: {wall} min, "
+        f"{processor} min of processor time.",
         "",
     ]
     for where in sorted({test.where for test in results.values()}):
