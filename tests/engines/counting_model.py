@@ -20,12 +20,8 @@ from inference_blueprints.measurement.tokenizer.model_directory import write_mod
 from inference_blueprints.measurement.tokenizer.vocabulary import one_token_words
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import DeploymentPlan
-from inference_blueprints.targets.local.local_deployment import (
-    LocalDeployment,
-    LocalWorkers,
-    WorkerLaunch,
-    WorkerPlace,
-)
+from inference_blueprints.targets.local.launch import Launch
+from inference_blueprints.targets.local.local_deployment import LocalDeployment, LocalWorkers, WorkerPlace
 from inference_blueprints.targets.local.vllm_cpu.vllm_kind import VllmKind, VllmRole
 
 _LAYERS, _HIDDEN, _HEADS, _KV_HEADS, _HEAD, _MLP = 2, 256, 4, 2, 64, 64
@@ -148,7 +144,7 @@ def _write_safetensors(weights: dict[str, _Array], path: Path) -> None:
 class _CountingRole(VllmRole):
     """vLLM workers that load the weights of the model instead of random ones."""
 
-    def launch(self, model: str, place: WorkerPlace, workers: int) -> WorkerLaunch:
+    def launch(self, model: str, place: WorkerPlace, workers: int) -> Launch:
         launch = VllmRole.launch(self, model, place, workers)
         # The last of two equal options counts.
         return replace(launch, command=[*launch.command, "--load-format", "safetensors"])
