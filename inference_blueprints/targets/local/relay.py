@@ -72,11 +72,20 @@ class Route:
         Answer length for requests that state none.
     images
         Limits on the images in requests, which become words. None if the engines read images.
+    engines
+        Kind of the engines, for a header of each response.
+    address
+        Loopback address of the targets.
+    pages
+        The only paths that are forwarded, with the method GET. All if it is empty.
     """
 
     targets: tuple[tuple[int, float], ...]
     answer_tokens: int
     images: ImageLimits | None = TEXT_ALONE
+    engines: str = SIMULATED
+    address: str = _LOOPBACK
+    pages: tuple[str, ...] = ()
 
 
 def turns(targets: Sequence[tuple[int, float]]) -> Iterator[int]:
@@ -134,13 +143,15 @@ async def serve(listener: socket.socket, route: Route, session: ClientSession) -
     targets = turns(route.targets)
 
     async def handle(request: web.Request) -> web.StreamResponse:
+        if route.pages and (request.method != "GET" or request.path not in route.pages):
+            raise web.HTTPNotFound
         body = await request.read()
         try:
             if route.images is not None:
                 body = with_images_as_words(request.path, body, route.images)
         except ImageRefusedError as refusal:
             return _error(web.HTTPBadRequest, str(refusal), "invalid_request_error", "invalid_image")
-        return await _forward(request, body, route.answer_tokens, next(targets), session)
+        return await _forward(request, body, next(targets), route, session)
 
     application = web.Application(client_max_size=0)  # no limit: the frontend limits the size
     application.router.add_route("*", "/{path:.*}", handle)
@@ -151,34 +162,36 @@ async def serve(listener: socket.socket, route: Route, session: ClientSession) -
 
 
 async def _forward(
-    request: web.Request, body: bytes, answer_tokens: int, port: int, session: ClientSession
+    request: web.Request, body: bytes, port: int, route: Route, session: ClientSession
 ) -> web.StreamResponse:
     """Send a request to a target, and return its response.
 
     If the answer length that is added here exceeds the context, the frontend refuses the request. Then it is
     sent again with the length that fits, because a real engine answers to the end of the context.
     """
-    sent = with_answer_length(request.path, body, answer_tokens)
+    sent = with_answer_length(request.path, body, route.answer_tokens)
     try:
-        answer = await _send(request, sent, port, session)
+        answer = await _send(request, sent, port, route.address, session)
         if sent != body and answer.status == web.HTTPBadRequest.status_code:
-            fitting = fitting_length(await answer.read(), answer_tokens)
+            fitting = fitting_length(await answer.read(), route.answer_tokens)
             if fitting is not None:
                 sent = with_answer_length(request.path, body, fitting)
-                answer = await _send(request, sent, port, session)
+                answer = await _send(request, sent, port, route.address, session)
     except (ClientError, OSError) as error:
         return _bad_gateway(error)
     async with answer:
-        return await _carry(answer, request)
+        return await _carry(answer, request, route.engines)
 
 
-async def _send(request: web.Request, body: bytes, port: int, session: ClientSession) -> ClientResponse:
+async def _send(
+    request: web.Request, body: bytes, port: int, address: str, session: ClientSession
+) -> ClientResponse:
     """Send a request to a target."""
     return await session.request(
         request.method,
         URL.build(
             scheme="http",
-            host=_LOOPBACK,
+            host=address,
             port=port,
             path=request.rel_url.raw_path,
             query_string=request.rel_url.raw_query_string,
@@ -190,9 +203,9 @@ async def _send(request: web.Request, body: bytes, port: int, session: ClientSes
     )
 
 
-async def _carry(answer: ClientResponse, request: web.Request) -> web.StreamResponse:
+async def _carry(answer: ClientResponse, request: web.Request, engines: str) -> web.StreamResponse:
     """Forward a response as it arrives, at the client's pace, and add the header with the engine."""
-    headers = [*passed_on(answer.headers), (ENGINE_HEADER, SIMULATED)]
+    headers = [*passed_on(answer.headers), (ENGINE_HEADER, engines)]
     response = web.StreamResponse(status=answer.status, reason=answer.reason, headers=headers)
     await response.prepare(request)
     try:
@@ -245,7 +258,14 @@ async def main(arguments: str) -> None:
             targets = tuple((port, weight) for port, weight in entry["targets"])
             images = entry["images"]
             limits = images and ImageLimits(images["perRequest"], images["tokens"], tuple(images["domains"]))
-            route = Route(targets, entry["answerTokens"], limits)
+            route = Route(
+                targets,
+                entry["answerTokens"],
+                limits,
+                entry["engines"],
+                entry["address"],
+                tuple(entry["pages"]),
+            )
             await serve(socket.socket(fileno=entry["listener"]), route, session)
         await asyncio.Event().wait()
 
