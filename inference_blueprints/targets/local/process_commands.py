@@ -201,4 +201,5 @@ def environment(
         "DYN_EVENT_PLANE_HOST": address,
         "DYN_TCP_RPC_HOST": address,
         "DYN_TCP_RESPONSE_STREAM_HOST": address,
+        "DYN_SYSTEM_HOST": address,
     }

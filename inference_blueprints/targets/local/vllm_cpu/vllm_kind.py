@@ -9,6 +9,7 @@ from pathlib import Path
 
 from inference_blueprints.catalog import Model
 from inference_blueprints.errors import Finding
+from inference_blueprints.measurement.completions.served_models import ON_PROCESSORS
 from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
 from inference_blueprints.serving.types import DeploymentPlan
 from inference_blueprints.spec.holes import usable
@@ -71,7 +72,7 @@ class VllmRole(LocalWorkers):
 
     @property
     def replacements(self) -> tuple[Replacement, ...]:
-        place = WorkerPlace(Path("…"), "127.0.0.x")
+        place = WorkerPlace(Path("…"), "127.0.0.x", 0)
         settings = self._settings(place).replacements
         if self.replicas == self.planned.replicas:
             return settings
@@ -123,6 +124,8 @@ class VllmKind(EngineKind):
     answer_seconds = 600.0
     reads_images = True
     has_times = False
+    mark = ON_PROCESSORS
+    kv_transfer = "ucx"
     highest_rate = 0.5
     preparation = f"Prepare {_VLLM}, once per machine"
 
