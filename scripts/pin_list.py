@@ -153,7 +153,9 @@ def _add_ons() -> Iterator[VersionPin]:
 def _python() -> Iterator[VersionPin]:
     project = _project()
     groups = [project["project"]["dependencies"], *project["dependency-groups"].values()]
-    required = {line.split("==")[0]: line.split("==")[1] for lines in groups for line in lines}
+    # An entry that is no text includes another group.
+    lines = [line for group in groups for line in group if isinstance(line, str)]
+    required = {line.split("==")[0]: line.split("==")[1] for line in lines}
     required |= dict(line.split("==") for line in project["build-system"]["requires"])
     for name, version in sorted(required.items(), key=lambda each: each[0].lower()):
         yield VersionPin("Python packages", name, version, "python", name, reason=_reasons().get(name))

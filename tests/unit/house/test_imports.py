@@ -112,6 +112,7 @@ ALLOWED = {
         f"{LIBRARY}.serving",
         f"{LIBRARY}.spec",
         f"{LIBRARY}.catalog",
+        f"{LIBRARY}.tools",
         f"{LIBRARY}.errors",
         f"{LIBRARY}.resources",
     },

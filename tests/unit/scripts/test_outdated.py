@@ -45,7 +45,9 @@ def test_every_pinned_package_chart_image_and_version_has_a_row() -> None:
     charts = yaml.safe_load((root() / "helm_values/charts.yaml").read_text())
     assert {(name, each["version"]) for name, each in charts.items() if "repository" in each} <= named
     project = tomllib.loads((root() / "pyproject.toml").read_text())
-    lines = [line for lines in project["dependency-groups"].values() for line in lines]
+    lines = [
+        line for lines in project["dependency-groups"].values() for line in lines if isinstance(line, str)
+    ]
     for line in [*project["project"]["dependencies"], *project["build-system"]["requires"], *lines]:
         assert tuple(line.split("==")) in named
     package = json.loads((root() / "package.json").read_text())

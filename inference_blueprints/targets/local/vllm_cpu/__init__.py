@@ -1,1 +1,1 @@
-"""Real vLLM on the processors of this machine, with random weights."""
+"""Real vLLM on the processors of this machine, in an environment of its own."""

@@ -26,7 +26,7 @@ from inference_blueprints.targets.local.local_deployment import (
 from inference_blueprints.targets.local.local_frontend import LocalFrontend
 from inference_blueprints.targets.local.platform_parts import PlatformPart, Replacement, State
 from inference_blueprints.targets.local.process_commands import DISCOVERY, environment, expanded
-from inference_blueprints.targets.local.vllm_cpu.exceptions import SERVE, LocalSettings, local_settings, split
+from inference_blueprints.targets.local.vllm_cpu.exceptions import SERVE, LocalSettings, local_settings, rank_count, split
 from inference_blueprints.targets.local.vllm_cpu.installation import locked_version, vllm_python
 from inference_blueprints.targets.local.vllm_cpu.machine import (
     Machine,
@@ -201,8 +201,4 @@ class VllmKind(EngineKind):
 
 
 def _wanted(role: ResolvedWorkers) -> WantedWorkers:
-    sizes = (role.tensor_parallel_size, role.pipeline_parallel_size, role.data_parallel_size)
-    ranks = 1
-    for size in sizes:
-        ranks *= split(size)
-    return WantedWorkers(role.workers.replicas, ranks)
+    return WantedWorkers(role.workers.replicas, rank_count(role.workers))

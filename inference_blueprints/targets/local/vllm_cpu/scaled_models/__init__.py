@@ -1,16 +1,11 @@
-"""Placeholder until the scaled models are merged."""
+"""Scaled-down models with random weights, one shape for each architecture of the catalogue."""
 
-import shutil
-from pathlib import Path
-from typing import Any
+from inference_blueprints.catalog import Model
+from inference_blueprints.targets.local.vllm_cpu.scaled_models.model_directory import write_scaled_model
 
-
-def write_scaled_model(model: Any, directory: Path, *, tensor_parallel_size: int) -> Path:  # noqa: ARG001
-    shutil.copytree("/tmp/vllm/model", directory)  # noqa: S108
-    text = (directory / "config.json").read_text().replace("2048", "131072", 1)
-    (directory / "config.json").write_text(text)
-    return directory
+__all__ = ["refusal", "write_scaled_model"]
 
 
-def refusal(model: Any) -> str | None:  # noqa: ARG001
+def refusal(model: Model) -> str | None:  # noqa: ARG001
+    """Placeholder until the list of architectures is merged."""
     return None

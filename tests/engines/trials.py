@@ -1,0 +1,98 @@
+"""Runs trials of single engines, without a frontend, in a network of their own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from inference_blueprints import catalog
+from inference_blueprints.processes.child_processes import ProcessGroup, RunningProcess
+from inference_blueprints.targets.local.isolation import open_isolation
+from inference_blueprints.targets.local.vllm_cpu.installation import vllm_python
+from inference_blueprints.targets.local.vllm_cpu.scaled_models import write_scaled_model
+
+_PROGRAM = Path(__file__).with_name("engine_trials.py")
+_MODEL = "Qwen/Qwen3-8B"
+# Bounds a hang of all trials together, not a speed.
+_SECONDS = 7200.0
+_ENVIRONMENT = {
+    "HF_HUB_OFFLINE": "1",
+    "VLLM_NO_USAGE_STATS": "1",
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    "OMP_NUM_THREADS": "1",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What an engine did.
+
+    Parameters
+    ----------
+    error
+        Why it failed. Empty if it answered.
+    prompts
+        Tokens of each prompt.
+    answers
+        Tokens of each answer.
+    counters
+        Its Prometheus counters, by name.
+    log
+        Output of the engine, and of the one that computed the prompts.
+    """
+
+    error: str
+    prompts: tuple[int, ...]
+    answers: tuple[tuple[int, ...], ...]
+    counters: Mapping[str, float]
+    log: str
+
+
+def run_trials(directory: Path, trials: Mapping[str, Mapping[str, Any]]) -> dict[str, Outcome]:
+    """Run trials, and return their outcomes by name.
+
+    Parameters
+    ----------
+    directory
+        An empty folder.
+    trials
+        Arguments of the engines by name, see ``engine_trials.py``.
+    """
+    shape = catalog.model(_MODEL)
+    write_scaled_model(shape, directory / "model", tensor_parallel_size=2)
+    with ProcessGroup() as processes:
+
+        def start(
+            name: str, command: Sequence[str | Path], descriptors: Sequence[int] = ()
+        ) -> RunningProcess:
+            return processes.start(
+                name,
+                command,
+                environment={"PATH": "/usr/bin:/bin", "HOME": str(directory), **_ENVIRONMENT},
+                log_path=directory / f"{name}.out",
+                pass_fds=descriptors,
+                working_directory=directory,
+            )
+
+        network = open_isolation(lambda command, pipes: start("network", command, pipes))
+        python = vllm_python(print)
+        command = [python, _PROGRAM, directory / "model", directory, json.dumps(trials)]
+        program = start("trials", network.command(command))
+        program.popen.wait(_SECONDS)
+    lines = (directory / "trials.out").read_text(encoding="utf-8").splitlines()
+    found = [json.loads(line) for line in lines if line.startswith('{"name"')]
+    return {each["name"]: _outcome(each, directory / f"{each['name']}.log") for each in found}
+
+
+def _outcome(values: Mapping[str, Any], log: Path) -> Outcome:
+    return Outcome(
+        values["error"] or "",
+        tuple(values.get("prompts", ())),
+        tuple(map(tuple, values.get("answers", ()))),
+        values.get("counters", {}),
+        log.read_text(encoding="utf-8", errors="replace"),
+    )
