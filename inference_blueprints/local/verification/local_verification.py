@@ -150,8 +150,8 @@ def _as_run(deployment: LocalDeployment, back_end: KvTransfer | None) -> Deploym
     plan = deployment.plan
     return replace(
         plan,
-        stack=plan.stack if deployment.has_its_router else "dynamo",
-        processes=(deployment.frontend, *(workers.planned for workers in deployment.workers)),
+        stack=deployment.frontend.stack,
+        processes=(deployment.frontend.process, *(workers.planned for workers in deployment.workers)),
         kv_transfer=back_end if plan.kv_transfer else None,
         picker=None,
     )

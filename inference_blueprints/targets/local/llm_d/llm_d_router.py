@@ -20,6 +20,10 @@ class LlmDRouter(LocalFrontend):
     """The stand-in for Envoy and the endpoint picker."""
 
     @property
+    def stack(self) -> str:
+        return "llmD"
+
+    @property
     def moves_streams(self) -> bool:
         return False
 

@@ -188,7 +188,9 @@ def local_settings(process: Process, *, workers: str, model_directory: Path, add
             here[name] = changed
         if changed != values:
             replaced.append((_flag(name), _text(values), _text(changed), reason))
-    added = _ADDED | ({"host": ((address,), _LOOPBACK)} if process.command == SERVE else {})
+    added = dict(_ADDED)
+    if process.command == SERVE:
+        added["host"] = ((address,), _LOOPBACK)
     for name, (values, reason) in added.items():
         if name not in planned:
             here[name] = values

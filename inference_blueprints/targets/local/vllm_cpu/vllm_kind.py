@@ -26,7 +26,13 @@ from inference_blueprints.targets.local.local_deployment import (
 from inference_blueprints.targets.local.local_frontend import LocalFrontend
 from inference_blueprints.targets.local.platform_parts import PlatformPart, Replacement, State
 from inference_blueprints.targets.local.process_commands import DISCOVERY, environment, expanded
-from inference_blueprints.targets.local.vllm_cpu.exceptions import SERVE, LocalSettings, local_settings, rank_count, split
+from inference_blueprints.targets.local.vllm_cpu.exceptions import (
+    SERVE,
+    LocalSettings,
+    local_settings,
+    rank_count,
+    split,
+)
 from inference_blueprints.targets.local.vllm_cpu.installation import locked_version, vllm_python
 from inference_blueprints.targets.local.vllm_cpu.machine import (
     Machine,
