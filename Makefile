@@ -65,6 +65,7 @@ generate: $(READY) ## rewrite generated files: JSON Schemas, reference tables, b
 	$(BIN)/python scripts/write_blueprint_pages.py
 	$(BIN)/python scripts/write_choosing_figures.py
 	$(BIN)/python scripts/write_batch_quotas.py
+	$(BIN)/python scripts/write_engine_exceptions.py
 	$(BIN)/python scripts/write_chart_schemas.py
 
 lock: $(READY) ## rewrite the lock files after a change of pyproject.toml or package.json

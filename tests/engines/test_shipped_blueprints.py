@@ -12,14 +12,11 @@ from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.shipped import shipped
-from inference_blueprints.targets.local.vllm_cpu.machine import Machine
-from inference_blueprints.targets.local.vllm_cpu.vllm_kind import VllmKind
+from inference_blueprints.spec.types import Blueprint
 from tests.engines.running import running_engines
 
 pytestmark = pytest.mark.engines
 
-#: Memory for any blueprint's workers, and one processor, so that one worker of each role starts.
-_ONE_EACH = Machine(0, 1)
 _PROMPT = "one two three four five six seven " * 40
 
 
@@ -45,12 +42,22 @@ def _distinct() -> Iterator[str]:
                 yield name
 
 
+def _with_one_worker_per_role(blueprint: Blueprint) -> Blueprint:
+    """Return a copy in which each role has one worker."""
+    document = blueprint.model_dump(by_alias=True, exclude_unset=True)
+    for model in document["spec"]["models"]:
+        for deployment in model["deployments"]:
+            aggregated = deployment.get("aggregated")
+            for workers in [aggregated] if aggregated else deployment["disaggregated"].values():
+                workers["replicas"] = 1
+    return Blueprint.model_validate(document)
+
+
 @pytest.mark.parametrize("name", _distinct())
 def test_planned_workers_start_and_answer(name: str, tmp_path: Path) -> None:
     """The workers of a shipped blueprint start with the plan's arguments, and each model answers."""
-    blueprint = load_blueprint(name).blueprint
-    kind = VllmKind(blueprint, _ONE_EACH)
-    with running_engines(blueprint, tmp_path, kind) as running:
+    blueprint = _with_one_worker_per_role(load_blueprint(name).blueprint)
+    with running_engines(blueprint, tmp_path) as running:
         for endpoint in running.endpoints:
             with OpenAI(base_url=endpoint.base_url, api_key="none", timeout=600, max_retries=0) as client:
                 answer = client.chat.completions.create(

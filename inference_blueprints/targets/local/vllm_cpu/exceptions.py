@@ -35,6 +35,7 @@ _NO_HOST_CACHE = "vLLM and LMCache copy KV cache to host memory from GPUs only"
 _NO_EXPERT_RANKS = "on processors, vLLM cannot spread experts over data parallel ranks"
 _SPLIT = f"each part is a process of about 2 GB; {SPLIT} show that the model is split"
 _LOOPBACK = "all workers share this machine, so each listens on a loopback address of its own"
+_ONE_MACHINE = "all processes of a worker run on this machine"
 _NO_EFA = "this machine has no EFA; NIXL uses UCX and the host's memory"
 _FEW_PROCESSORS = "several workers share the processors of this machine"
 _NO_NODE_FOLDER = "this machine has no folder that workers of a node share"
@@ -60,10 +61,13 @@ class Rule:
         Returns the values on this machine from the planned ones; None if the argument is left out.
     reason
         Why it differs.
+    shown
+        The value on this machine in words.
     """
 
     here: Callable[[Values, _Worker], Values | None]
     reason: str
+    shown: str = "left out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,15 +128,23 @@ _ARGUMENTS: Mapping[str, Rule] = MappingProxyType(
     {
         "revision": Rule(_left_out, _RANDOM_WEIGHTS),
         "model-loader-extra-config": Rule(_left_out, _RANDOM_WEIGHTS),
-        "tensor-parallel-size": Rule(_at_most_split, _SPLIT),
-        "data-parallel-size": Rule(_data_parallel, f"{_SPLIT}; {_NO_EXPERT_RANKS}"),
-        "pipeline-parallel-size": Rule(_at_most_split, _SPLIT),
+        "tensor-parallel-size": Rule(_at_most_split, _SPLIT, f"at most {SPLIT}"),
+        "data-parallel-size": Rule(
+            _data_parallel,
+            f"{_SPLIT}; {_NO_EXPERT_RANKS}",
+            f"at most {SPLIT}; left out with expert parallelism",
+        ),
+        "pipeline-parallel-size": Rule(_at_most_split, _SPLIT, f"at most {SPLIT}"),
         "gpu-memory-utilization": Rule(_left_out, _NO_DEVICE_MEMORY),
         "quantization": Rule(_left_out, _NO_FP8),
         "kv-cache-dtype": Rule(_left_out, _NO_FP8_CACHE),
-        "kv-transfer-config": Rule(_over_ucx, f"{_NO_EFA}; {_NO_HOST_CACHE}"),
-        "speculative-config": Rule(_without_draft, "the small model has no layers or draft that guess"),
-        "kv-events-config": Rule(_own_address, _LOOPBACK),
+        "kv-transfer-config": Rule(
+            _over_ucx, f"{_NO_EFA}; {_NO_HOST_CACHE}", "NIXL over UCX; other connectors left out"
+        ),
+        "speculative-config": Rule(
+            _without_draft, "the small model has no layers or draft that guess", "left out, except ngram"
+        ),
+        "kv-events-config": Rule(_own_address, _LOOPBACK, "the worker's own address"),
     }
 )
 #: Arguments that only this machine needs, with the reason.
@@ -162,6 +174,25 @@ _ADDED_VARIABLES: Mapping[str, tuple[str, str]] = MappingProxyType(
 )
 #: Variables with the address of a worker. On EKS, the engine finds that of its pod.
 _ADDRESSES = ("VLLM_HOST_IP", "VLLM_NIXL_SIDE_CHANNEL_HOST")
+
+
+def described() -> tuple[tuple[str, str, str], ...]:
+    """Return each setting that differs on this machine, what it is here, and the reason."""
+    return (
+        ("`--model`", "a folder on this machine", _RANDOM_WEIGHTS),
+        *((f"`--{name}`", rule.shown, rule.reason) for name, rule in _ARGUMENTS.items()),
+        *(
+            (f"`--{name}`", f"`{' '.join(values)}`" if values else "set", why)
+            for name, (values, why) in _ADDED.items()
+        ),
+        ("`--host` of `vllm serve`", "the worker's own address", _LOOPBACK),
+        *(
+            (f"`{name}…`" if name.endswith("_") else f"`{name}`", "left out", why)
+            for name, why in _VARIABLES.items()
+        ),
+        *((f"`{name}`", f"`{value}`", why) for name, (value, why) in _ADDED_VARIABLES.items()),
+        *((f"`{name}`", "the worker's own address", _LOOPBACK) for name in _ADDRESSES),
+    )
 
 
 def local_settings(process: Process, *, workers: str, model_directory: Path, address: str) -> LocalSettings:
