@@ -146,6 +146,11 @@ class LocalServing:
             self._deployments(), self._home, isolated=self._isolation.holder is not None
         )
         pages = {name: each.pages(self._engines.mark) for name, each in self._placed.items()}
+        ports = open_listeners(
+            {**self._routes(frontends), **pages},
+            lambda command, sockets: self._start("relay", command, {}, sockets),
+        )
+        pages = {name: each.pages(self._engines.mark) for name, each in self._placed.items()}
         routes = self._routes(frontends) | pages
         ports = open_listeners(routes, lambda words, sockets: self._start("relay", words, {}, sockets))
         for deployment in self._deployments():
@@ -183,7 +188,7 @@ class LocalServing:
                 frontend.deployment.plan.release,
                 frontend.deployment.frontend.process.name,
                 self._url(frontend.name),
-                "/health",
+                frontend.deployment.frontend.process.probes.readiness.path,
                 str(self._log(frontend.name)),
             )
             for frontend, _ in self._frontend_ports
@@ -326,11 +331,11 @@ class LocalServing:
         if home.exists():  # workers of a killed run are still registered there
             shutil.rmtree(home)
         self._engines.write_model(deployment, self._shapes[deployment.model.name], home / "model")
-        for each in self._placed.values():
-            if each.worker.deployment is deployment:
-                self._start_worker(each)
-                for name, launch in each.worker.kind.sidecars(each.place).items():
-                    self._start(f"{name} of {each.worker.name}", launch.command, launch.environment)
+        for placed in self._placed.values():
+            if placed.worker.deployment is deployment:
+                self._start_worker(placed)
+                for name, launch in placed.sidecars.items():
+                    self._start(name, launch.command, launch.environment)
 
     def _start_worker(self, placed: PlacedWorker) -> None:
         name, launch = placed.worker.name, placed.launch
@@ -340,9 +345,9 @@ class LocalServing:
         """Start one frontend of the plan."""
         deployment = frontend.deployment
         workers: dict[Role, list[str]] = {}
-        for each in self._placed.values():
-            if each.worker.deployment is deployment:
-                workers.setdefault(each.worker.role, []).append(each.worker.kind.api(each.place))
+        for placed in self._placed.values():
+            if placed.worker.deployment is deployment:
+                workers.setdefault(placed.worker.role, []).append(placed.api)
         launch = deployment.frontend.launch(frontend.port, self._home(deployment), workers)
         ending = SHUTDOWN_AT_ONCE if self._engines.ends_at_once else {}
         self._start(frontend.name, launch.command, {**launch.environment, **ending})

@@ -35,6 +35,7 @@ _NO_HOST_CACHE = "vLLM and LMCache copy KV cache to host memory from GPUs only"
 _NO_EXPERT_RANKS = "on processors, vLLM cannot spread experts over data parallel ranks"
 _SPLIT = f"each part is a process of about 2 GB; {SPLIT} show that the model is split"
 _LOOPBACK = "all workers share this machine, so each listens on a loopback address of its own"
+_ONE_MACHINE = "all processes of a worker run on this machine"
 _NO_EFA = "this machine has no EFA; NIXL uses UCX and the host's memory"
 _FEW_PROCESSORS = "several workers share the processors of this machine"
 _NO_NODE_FOLDER = "this machine has no folder that workers of a node share"
@@ -218,7 +219,9 @@ def local_settings(process: Process, *, workers: str, model_directory: Path, add
             here[name] = changed
         if changed != values:
             replaced.append((_flag(name), _text(values), _text(changed), reason))
-    added = _ADDED | ({"host": ((address,), _LOOPBACK)} if process.command == SERVE else {})
+    added = dict(_ADDED)
+    if process.command == SERVE:
+        added["host"] = ((address,), _LOOPBACK)
     for name, (values, reason) in added.items():
         if name not in planned:
             here[name] = values
