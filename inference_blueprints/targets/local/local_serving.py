@@ -150,9 +150,6 @@ class LocalServing:
             {**self._routes(frontends), **pages},
             lambda command, sockets: self._start("relay", command, {}, sockets),
         )
-        pages = {name: each.pages(self._engines.mark) for name, each in self._placed.items()}
-        routes = self._routes(frontends) | pages
-        ports = open_listeners(routes, lambda words, sockets: self._start("relay", words, {}, sockets))
         for deployment in self._deployments():
             self._start_workers(deployment)
         for frontend in frontends:
@@ -195,6 +192,11 @@ class LocalServing:
         ]
         workers = [each.served(self._url(name), self._log(name)) for name, each in self._placed.items()]
         return (*frontends, *workers)
+
+    @property
+    def killed_answer_tokens(self) -> int:
+        """Length of the answers during which workers are killed, in tokens."""
+        return self._engines.killed_answer_tokens
 
     def check(self) -> None:
         """Make sure that every process of the group still runs.
