@@ -173,9 +173,9 @@ class LocalServing:
         )
 
     @property
-    def answer_seconds(self) -> float:
-        """Longest time of one answer, in seconds."""
-        return self._engines.answer_seconds
+    def engines(self) -> EngineKind:
+        """The engines."""
+        return self._engines
 
     def served_processes(self) -> tuple[ServedProcess, ...]:
         """Return all frontends and worker processes, once `start` has returned."""
@@ -192,11 +192,6 @@ class LocalServing:
         ]
         workers = [each.served(self._url(name), self._log(name)) for name, each in self._placed.items()]
         return (*frontends, *workers)
-
-    @property
-    def killed_answer_tokens(self) -> int:
-        """Length of the answers during which workers are killed, in tokens."""
-        return self._engines.killed_answer_tokens
 
     def check(self) -> None:
         """Make sure that every process of the group still runs.

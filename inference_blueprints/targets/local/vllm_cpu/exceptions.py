@@ -30,10 +30,11 @@ _NO_FP8 = "vLLM quantises 16-bit weights only, and this machine computes with 32
 _NO_FP8_CACHE = "FP8 KV cache needs AVX-512 or AMX, which not every machine has"
 # ``v1/kv_offload/cpu/spec.py``
 _NO_HOST_CACHE = "vLLM copies KV cache to host memory from GPUs only"
-# ``apply`` of ``fused_moe/experts/cpu_moe.py`` ignores which experts a process has, and ``CpuCommunicator`` has
-# no ``all_gatherv`` for data parallel ranks (``device_communicators/base_device_communicator.py``).
+# ``apply`` of ``fused_moe/experts/cpu_moe.py`` ignores which experts a process has. Data parallel ranks need
+# ``all_gatherv``, which ``CpuCommunicator`` has not (``device_communicators/base_device_communicator.py``).
 _NO_EXPERTS = "vLLM cannot spread experts over processes of a CPU"
-# The last stage needs a warm-up, which is left out without compiled graphs (``v1/worker/gpu_model_runner.py``).
+# The last stage needs a warm-up, which does nothing without compiled graphs
+# (``v1/worker/cpu_model_runner.py``).
 _NO_STAGES = "vLLM's stages fail on a CPU without compiled graphs"
 _SPLIT = f"each part is a process of about 2 GB; {SPLIT} show that the model is split"
 _LOOPBACK = "all workers share this machine, so each listens on a loopback address of its own"
