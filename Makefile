@@ -14,7 +14,7 @@ VLLM_CPU := inference_blueprints/targets/local/vllm_cpu
 # means that Python caches bytecode.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup run test test-faults check-templates check-lives control-plane test-cluster unit templates charts runtime local lint bench generate lock outdated clean
+.PHONY: help setup run test test-engines test-faults check-templates check-lives control-plane test-cluster unit templates charts runtime local lint bench generate lock outdated clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -28,8 +28,11 @@ $(READY): pyproject.toml requirements.lock package-lock.json scripts/setup.sh
 run: $(READY) ## deploy a blueprint to this machine and send requests: make run BLUEPRINT=NAME_OR_PATH ENGINES=vllm
 	@exec $(BIN)/blueprints local up "$(BLUEPRINT)" --engines "$(ENGINES)"
 
-test: $(READY) ## run every layer of tests except test-faults, check-lives and test-cluster
+test: $(READY) ## run every layer of tests except test-engines, test-faults, check-lives and test-cluster
 	$(PYTEST) --numprocesses 3 --dist loadgroup --no-loadscope-reorder
+
+test-engines: $(READY) ## test on real vLLM, write docs/real-engines.md; installs 7 GB once: make test-engines ONLY=tests/engines/FILE
+	$(PYTEST) $(or $(ONLY),tests/engines) -m engines --timeout 3600 --engine-results .
 
 test-faults: $(READY) ## run batch jobs with killed workers, lost events and large inputs; takes some minutes
 	$(PYTEST) tests/runtime tests/local -m faults --numprocesses 2 --dist loadfile
@@ -62,6 +65,8 @@ generate: $(READY) ## rewrite generated files: JSON Schemas, reference tables, b
 	$(BIN)/python scripts/write_blueprint_pages.py
 	$(BIN)/python scripts/write_choosing_figures.py
 	$(BIN)/python scripts/write_batch_quotas.py
+	$(BIN)/python scripts/write_engine_exceptions.py
+	$(BIN)/python scripts/write_engine_differences.py
 	$(BIN)/python scripts/write_chart_schemas.py
 
 lock: $(READY) ## rewrite the lock files after a change of pyproject.toml or package.json

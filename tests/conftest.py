@@ -8,6 +8,7 @@ pytest_plugins = [
     "tests.plugins.aws_models",
     "tests.plugins.collection_time",
     "tests.plugins.cost",
+    "tests.plugins.engine_results",
     "tests.plugins.garbage",
     "tests.plugins.sharing",
 ]

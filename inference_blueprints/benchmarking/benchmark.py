@@ -229,6 +229,11 @@ async def _probe(access: Access, base_url: str, model: str) -> tuple[bool, Token
             raise UserError(
                 f"{base_url} does not serve {model}; it serves: {names}; choose a model with --model"
             )
+        if served.on_processors:
+            raise UserError(
+                f"{base_url}: its engines run on processors, where times mean nothing; measure an endpoint "
+                "with accelerators or with simulated engines"
+            )
         client = CompletionClient(
             session, base_url, model, timeout_seconds=_TIMEOUT_SECONDS, clock=time.monotonic
         )

@@ -1,8 +1,8 @@
-"""Commands for a platform on this machine: local up, down, status, token, signals, replay."""
+"""Commands for a platform on this machine: local up, down, status, token, signals, replay, prepare."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -190,3 +190,28 @@ def replay(
     report = replay_again(load(name_or_path), state, run_directory, seconds=seconds, console=console)
     if output is Output.JSON:
         print_json(as_dict(report))
+
+
+@app.command()
+def prepare(
+    engines: Annotated[
+        Literal["vllm"], typer.Option("--engines", help="The real engines: vLLM on the CPU (7 GB).")
+    ],
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Install real engines in advance. Otherwise, the first `local up` with them does."""
+    import sys
+
+    from inference_blueprints.processes.interruption import Interrupted, interruptible
+    from inference_blueprints.targets.local.vllm_cpu.installation import vllm_python
+
+    lines = sys.stderr if output is Output.JSON else sys.stdout
+    try:
+        with interruptible():
+            python = vllm_python(lambda line: print(line, file=lines, flush=True))
+    except Interrupted as interruption:
+        raise typer.Exit(interruption.exit_code) from None
+    if output is Output.JSON:
+        print_json({"python": str(python)})
+    else:
+        print(f"{engines} runs with {python}")

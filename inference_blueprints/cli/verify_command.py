@@ -8,7 +8,13 @@ import typer
 
 from inference_blueprints.cli.blueprint_commands import load
 from inference_blueprints.cli.check_output import show
-from inference_blueprints.cli.options import NameOrPath, Output, OutputOption
+from inference_blueprints.cli.options import (
+    DEFAULT_RUN_DIRECTORY,
+    NameOrPath,
+    Output,
+    OutputOption,
+    RunDirectory,
+)
 from inference_blueprints.errors import UserError
 
 
@@ -34,12 +40,25 @@ def verify(
     model: Annotated[
         str | None, typer.Option("--model", help="Model behind --endpoint, if the blueprint has several.")
     ] = None,
+    *,
+    local: Annotated[
+        bool, typer.Option("--local", help="Check the platform that `local up --keep` runs on this machine.")
+    ] = False,
+    run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Check a deployed platform. The exit code is 1 if a check finds an error."""
     from inference_blueprints.deployment.verify import verification
 
-    blueprint = load(name_or_path).blueprint
+    loaded = load(name_or_path)
+    blueprint = loaded.blueprint
+    if local:
+        from inference_blueprints.local.verification.local_verification import verify_local
+
+        if endpoint is not None or model is not None:
+            raise UserError("got --local with --endpoint or --model; --local checks every model of the run")
+        show(verify_local(loaded, run_directory), output)
+        return
     if endpoint is not None:
         show(iter(verification.verify_endpoint(blueprint, model, endpoint)), output)
         return

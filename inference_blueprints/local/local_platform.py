@@ -30,6 +30,7 @@ from inference_blueprints.targets.local.engine_kind import EngineKind
 from inference_blueprints.targets.local.local_endpoint import LocalEndpoint
 from inference_blueprints.targets.local.local_serving import LocalServing
 from inference_blueprints.targets.local.platform_parts import PlatformPart, Replacement
+from inference_blueprints.targets.local.served_process import ServedProcess
 from inference_blueprints.targets.local.simulated_kind import SimulatedKind
 
 _STEP_COUNT = 4
@@ -52,6 +53,8 @@ class Deployed:
         The batch API. None if no workers run.
     signals
         The signal store. None if the blueprint has none.
+    processes
+        Its frontends and worker processes.
     """
 
     endpoints: tuple[LocalEndpoint, ...]
@@ -59,6 +62,7 @@ class Deployed:
     replacements: tuple[Replacement, ...] = ()
     batch: RunningBatch | None = None
     signals: RunningSignals | None = None
+    processes: tuple[ServedProcess, ...] = ()
 
 
 class LocalPlatform:
@@ -156,6 +160,7 @@ class LocalPlatform:
             serving.replacements(),
             batch.running if batch else None,
             batch.running_signals if batch else None,
+            serving.served_processes(),
         )
 
     def run_batch_jobs(self, steps: Steps) -> tuple[BatchOutcome, ...] | None:

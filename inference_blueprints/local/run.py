@@ -109,6 +109,7 @@ def run(
                     deployed.signals,
                     engines,
                     deployed.replacements,
+                    deployed.processes,
                 )
                 right.publish(state)
                 console.print("Running. Press Ctrl-C to stop.")

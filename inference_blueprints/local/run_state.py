@@ -17,6 +17,7 @@ from inference_blueprints.deployment.signals.signal_store_address import StoreAd
 from inference_blueprints.errors import UserError
 from inference_blueprints.targets.local.engine_names import EngineName
 from inference_blueprints.targets.local.platform_parts import PlatformPart, Replacement
+from inference_blueprints.targets.local.served_process import ServedProcess
 
 _POLL_SECONDS = 0.1
 
@@ -99,6 +100,8 @@ class RunState:
         Its engines.
     replacements
         Settings of the plan that have another value on this machine.
+    processes
+        Its frontends and worker processes.
     """
 
     pid: int
@@ -110,6 +113,7 @@ class RunState:
     signals: RunningSignals | None = None
     engines: EngineName = EngineName.SIMULATED
     replacements: tuple[Replacement, ...] = ()
+    processes: tuple[ServedProcess, ...] = ()
 
 
 class RunClaim:
@@ -182,6 +186,7 @@ def live_state(run_directory: Path) -> RunState | None:
     models = tuple(RunningModel(**model) for model in document.pop("models"))
     parts = tuple(PlatformPart(**part) for part in document.pop("parts"))
     replacements = tuple(Replacement(**each) for each in document.pop("replacements"))
+    processes = tuple(ServedProcess(**each) for each in document.pop("processes"))
     engines = EngineName(document.pop("engines"))
     batch, signals = document.pop("batch"), document.pop("signals")
     return RunState(
@@ -190,6 +195,7 @@ def live_state(run_directory: Path) -> RunState | None:
         parts=parts,
         engines=engines,
         replacements=replacements,
+        processes=processes,
         batch=RunningBatch(**batch) if batch else None,
         signals=RunningSignals(StoreAddress(**signals["address"]), signals["environment"])
         if signals

@@ -1,20 +1,21 @@
 """Starts engines of vLLM on processors, one trial after another, and prints what each did.
 
 It runs in the environment of the engines, and imports vLLM once for all trials: each is a forked process.
-Arguments: the folder of a model, a folder for logs, and trials by name as JSON. A trial has the arguments of
-an engine, and those of a second one if prompts are computed by another (``prefill``). A line of JSON per
-trial says what it answered and counted, or how it failed.
+Arguments: a folder for logs with the folders of the models, and trials by name as JSON. A trial has the
+folder of its model, the arguments of an engine, and those of a second one if prompts are computed by another
+(``prefill``). A line of JSON per trial says what it answered and counted, or how it failed.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import multiprocessing
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,8 @@ os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
 import torch
 import vllm.v1.worker.cpu_model_runner  # noqa: F401 -- the longest part of a start
 from transformers import AutoConfig, AutoModelForCausalLM
-from vllm import LLM, SamplingParams
+from vllm import LLM, AsyncEngineArgs, RequestOutput, SamplingParams
+from vllm.v1.engine.async_llm import AsyncLLM
 
 _FORK = multiprocessing.get_context("fork")
 _COMMON = {"dtype": "float32", "enforce_eager": True, "block_size": 64, "max_model_len": 1024}
@@ -41,21 +43,25 @@ _SECONDS = 500.0
 _DECODED_ELSEWHERE = {"do_remote_decode": True, "do_remote_prefill": False}
 
 
-def main(model: Path, logs: Path, trials: Mapping[str, Mapping[str, Any]]) -> None:
+def main(directory: Path, trials: Mapping[str, Mapping[str, Any]]) -> None:
     """Run all trials."""
-    _FORK.Process(target=_write_weights, args=(model,)).start()
-    for child in multiprocessing.active_children():
-        child.join()
+    for model in sorted({trial["model"] for trial in trials.values()}):
+        writer = _FORK.Process(target=_write_weights, args=(directory / model,))
+        writer.start()
+        writer.join()
     for name, trial in trials.items():
-        print(json.dumps({"name": name} | _run(str(model), logs / f"{name}.log", trial)), flush=True)
+        log = directory / f"{name}.log"
+        print(json.dumps({"name": name} | _run(str(directory / trial["model"]), log, trial)), flush=True)
 
 
 def _write_weights(model: Path) -> None:
     """Write random weights, so that an engine has the same ones however it splits them."""
     torch.manual_seed(0)
+    written = (model / "config.json").read_bytes()
     config = AutoConfig.from_pretrained(model)
     config.initializer_range = 0.2  # answers that differ between prompts
     AutoModelForCausalLM.from_config(config).float().save_pretrained(model)
+    (model / "config.json").write_bytes(written)
 
 
 def _run(model: str, log: Path, trial: Mapping[str, Any]) -> dict[str, Any]:
@@ -91,20 +97,37 @@ def _answer(
     """Answer all prompts, and report the answers and counters."""
     _write_to(log)
     try:
+        if "data_parallel_size" in arguments:
+            out.send(_outcome(asyncio.run(_answers_of_ranks(model, arguments)), {}))
+            return
         engine = _engine(model, arguments, port=5701)
         parameters = [_sampling(_ANSWER_TOKENS, each) for each in (prompts.recv() if prompts else [None] * 3)]
         answers = engine.generate(_PROMPTS, parameters, use_tqdm=False)
         counters = {each.name: each.value for each in engine.get_metrics() if hasattr(each, "value")}
-        out.send(
-            {
-                "error": None,
-                "prompts": [len(each.prompt_token_ids) for each in answers],
-                "answers": [list(each.outputs[0].token_ids) for each in answers],
-                "counters": counters,
-            }
-        )
+        out.send(_outcome(answers, counters))
     except Exception as error:  # noqa: BLE001 -- whatever an engine fails with is the result
         out.send({"error": f"{type(error).__name__}: {error}"})
+
+
+async def _answers_of_ranks(model: str, arguments: Mapping[str, Any]) -> list[RequestOutput]:
+    """Return the answers of an engine whose ranks are processes of their own, all prompts at once."""
+    os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "1"
+    engine = AsyncLLM.from_engine_args(AsyncEngineArgs(model, **{**_COMMON, **arguments}))
+
+    async def answer(number: int) -> RequestOutput:
+        stream = engine.generate(_PROMPTS[number], _sampling(_ANSWER_TOKENS, None), str(number))
+        return [each async for each in stream][-1]
+
+    return await asyncio.gather(*map(answer, range(len(_PROMPTS))))
+
+
+def _outcome(answers: Sequence[RequestOutput], counters: Mapping[str, float]) -> dict[str, Any]:
+    return {
+        "error": None,
+        "prompts": [len(each.prompt_token_ids) for each in answers],
+        "answers": [list(each.outputs[0].token_ids) for each in answers],
+        "counters": dict(counters),
+    }
 
 
 def _compute_prompts(
@@ -140,4 +163,4 @@ def _write_to(log: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), json.loads(sys.argv[3]))
+    main(Path(sys.argv[1]), json.loads(sys.argv[2]))

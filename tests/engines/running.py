@@ -10,6 +10,7 @@ from pathlib import Path
 from inference_blueprints.processes.child_processes import ProcessGroup
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint
+from inference_blueprints.targets.local.engine_kind import EngineKind
 from inference_blueprints.targets.local.local_endpoint import LocalEndpoint
 from inference_blueprints.targets.local.local_serving import LocalServing
 from inference_blueprints.targets.local.vllm_cpu.vllm_kind import VllmKind
@@ -39,9 +40,9 @@ class RunningEngines:
 
 @contextmanager
 def running_engines(
-    blueprint: Blueprint, directory: Path, kind: VllmKind | None = None
+    blueprint: Blueprint, directory: Path, kind: EngineKind | None = None
 ) -> Iterator[RunningEngines]:
-    """Serve a blueprint by vLLM on processors, and stop it at the end.
+    """Serve a blueprint, and stop it at the end.
 
     Parameters
     ----------

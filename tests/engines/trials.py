@@ -60,10 +60,13 @@ def run_trials(directory: Path, trials: Mapping[str, Mapping[str, Any]]) -> dict
     directory
         An empty folder.
     trials
-        Arguments of the engines by name, see ``engine_trials.py``.
+        Trials by name, see ``engine_trials.py``. By default, the model is Qwen3-8B.
     """
-    shape = catalog.model(_MODEL)
-    write_scaled_model(shape, directory / "model", tensor_parallel_size=2)
+    named = {name: {"model": _MODEL, **trial} for name, trial in trials.items()}
+    folders = {model: model.replace("/", "--") for model in {trial["model"] for trial in named.values()}}
+    for model, folder in folders.items():
+        write_scaled_model(catalog.model(model), directory / folder, tensor_parallel_size=2)
+    placed = {name: {**trial, "model": folders[trial["model"]]} for name, trial in named.items()}
     with ProcessGroup() as processes:
 
         def start(
@@ -80,7 +83,7 @@ def run_trials(directory: Path, trials: Mapping[str, Mapping[str, Any]]) -> dict
 
         network = open_isolation(lambda command, pipes: start("network", command, pipes))
         python = vllm_python(print)
-        command = [python, _PROGRAM, directory / "model", directory, json.dumps(trials)]
+        command = [python, _PROGRAM, directory, json.dumps(placed)]
         program = start("trials", network.command(command))
         program.popen.wait(_SECONDS)
     lines = (directory / "trials.out").read_text(encoding="utf-8").splitlines()

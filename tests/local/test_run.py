@@ -169,6 +169,15 @@ def test_status_names_the_endpoint(up: Run, report: dict[str, Any]) -> None:
     assert state["models"][0]["base_url"] == report["endpoint"]
 
 
+def test_the_running_platform_is_verified_like_a_cluster(up: Run) -> None:
+    verified = blueprints("verify", "quickstart-g6e", "--local", "--run-directory", str(up.run_directory))
+    assert (verified.returncode, verified.stderr) == (0, "")
+    lines = verified.stdout.splitlines()
+    assert "ok       workers: qwen3-8b-main/worker: 2 of 2 are ready" in lines
+    assert "unknown  nodes: not checked here: the processes run on this machine, not on a cluster" in lines
+    assert not [line for line in lines if line.startswith("error")]
+
+
 def test_a_second_run_in_the_same_folder_is_refused(up: Run) -> None:
     second = blueprints("local", "up", *QUICKSTART, "--run-directory", str(up.run_directory))
     assert second.returncode == 1

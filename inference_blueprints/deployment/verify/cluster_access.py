@@ -8,7 +8,12 @@ from dataclasses import dataclass
 from inference_blueprints.deployment.kubernetes.kubectl import KubectlFailed
 from inference_blueprints.deployment.kubernetes.port_forwarding import forwarded
 from inference_blueprints.deployment.verify.pod_states import restarts_of, unready_reason
-from inference_blueprints.deployment.verify.serving_access import Instance, Instances, ModelAddress
+from inference_blueprints.deployment.verify.serving_access import (
+    ANSWER_SECONDS,
+    Instance,
+    Instances,
+    ModelAddress,
+)
 from inference_blueprints.deployment.verify.verified_platform import (
     ClusterReader,
     KubernetesObject,
@@ -32,10 +37,13 @@ class ClusterAccess:
         The platform.
     kubectl
         Client of the cluster.
+    answer_seconds
+        Longest time of one answer.
     """
 
     platform: VerifiedPlatform
     kubectl: ClusterReader
+    answer_seconds: float = ANSWER_SECONDS
 
     def instances(self, deployment: DeploymentPlan) -> Instances:
         """Return the pods of a deployment by the name of their process."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Literal
 
 from inference_blueprints.deployment.check_results import CheckResult
@@ -17,7 +18,7 @@ from inference_blueprints.deployment.verify.serving_access import (
     deployments_of,
 )
 from inference_blueprints.serving.engines import ENGINES
-from inference_blueprints.serving.types import DeploymentPlan, Process
+from inference_blueprints.serving.types import DeploymentPlan, KvTransfer, Process
 
 Verdict = Literal["as planned", "another", "not told"]
 
@@ -29,6 +30,17 @@ _NAMED = (
     re.compile(r"Backend (\w+) was instantiated"),
     re.compile(r"NIXL KVManager initialized with backend: (\w+)"),
     re.compile(r"using NIXL backend: (\w+)"),
+)
+
+#: What another back end than the planned one means, and what to check.
+_FALL_BACKS: Mapping[KvTransfer, tuple[str, str]] = MappingProxyType(
+    {
+        "libfabric": (
+            " but falls back to TCP, which is about a hundred times slower",
+            "check that the pool's nodes can allocate EFA interfaces and that the image has libfabric",
+        ),
+        "ucx": (", so prefill and decode workers may not reach each other", "check --kv-transfer-config"),
+    }
 )
 
 
@@ -105,11 +117,9 @@ def _back_end(
     for instance in instances:
         verdicts[judge(served.access.log(deployment, instance), expected)].append(instance)
     if verdicts["another"]:
-        message = (
-            f"{name}: does not use {expected} but falls back to TCP, which is about a hundred times slower: "
-            f"{_names(verdicts['another'])}; check that the pool's nodes can allocate EFA interfaces and "
-            "that the image has libfabric, then restart the workers"
-        )
+        consequence, remedy = _FALL_BACKS[deployment.kv_transfer or "ucx"]
+        names = _names(verdicts["another"])
+        message = f"{name}: does not use {expected}{consequence}: {names}; {remedy}, then restart the workers"
         command = served.access.log_command(deployment, verdicts["another"][0], "nixl", "libfabric")
         yield CheckResult("KV transfer", "error", message, command)
     if verdicts["not told"]:

@@ -51,7 +51,7 @@ def _deployment(served: ServedPlatform, model: Model, deployment: DeploymentPlan
     workers = sum(process.replicas for process in deployment.workers)
     try:
         with served.access.open_frontend(deployment, ready[0]) as base_url:
-            yield from answers(CheckedEndpoint(label, base_url, model, workers))
+            yield from answers(CheckedEndpoint(label, base_url, model, workers, served.access.answer_seconds))
     except KubectlFailed as failure:
         message = f"{label}: {ready[0].name} cannot be reached: {' '.join(str(failure).split())}"
         yield CheckResult("tokens", "error", message)

@@ -13,6 +13,9 @@ from typing import Protocol
 from inference_blueprints.serving.types import DeploymentPlan, Process, ServingPlan
 from inference_blueprints.spec.types import Blueprint
 
+#: Longest time of one answer of a worker with accelerators.
+ANSWER_SECONDS = 120.0
+
 
 @dataclass(frozen=True, slots=True)
 class Instance:
@@ -65,6 +68,10 @@ class ModelAddress:
 
 class ServingAccess(Protocol):
     """Access to the processes of a platform."""
+
+    @property
+    def answer_seconds(self) -> float:
+        """Longest time of one answer."""
 
     def instances(self, deployment: DeploymentPlan) -> Instances:
         """Return the instances of a deployment by the name of their process."""

@@ -16,6 +16,8 @@ from inference_blueprints.measurement.completions.completion_client import (
 #: Response header of local endpoints of this library, with the kind of their engines.
 ENGINE_HEADER = "X-Inference-Blueprints-Engine"
 SIMULATED = "simulated"
+#: Real engines on the processors of a machine. Their times say nothing about accelerators.
+ON_PROCESSORS = "on processors"
 _HTTP_OK = 200
 
 
@@ -43,12 +45,22 @@ class ServedModels:
     ----------
     names
         Names of the models.
-    simulated
-        Whether the engines are simulated.
+    engines
+        Kind of the engines, as local endpoints of this library state it; empty for others.
     """
 
     names: tuple[str, ...]
-    simulated: bool
+    engines: str = ""
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the engines are simulated."""
+        return self.engines == SIMULATED
+
+    @property
+    def on_processors(self) -> bool:
+        """Whether real engines run on processors, so that times mean nothing."""
+        return self.engines == ON_PROCESSORS
 
 
 async def served_models(
@@ -74,7 +86,7 @@ async def served_models(
             if response.status != _HTTP_OK:
                 raise ListingFailedError(f"HTTP {response.status}")
             names = tuple(str(model["id"]) for model in (await response.json())["data"])
-            return ServedModels(names, response.headers.get(ENGINE_HEADER) == SIMULATED)
+            return ServedModels(names, response.headers.get(ENGINE_HEADER, ""))
     except TimeoutError as error:
         raise ListingFailedError(TIMED_OUT, f"{timeout_seconds:g} s") from error
     except aiohttp.ClientConnectorError as error:

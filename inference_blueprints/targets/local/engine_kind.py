@@ -10,7 +10,7 @@ from inference_blueprints.catalog import Model
 from inference_blueprints.errors import Finding, UserError
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.stacks import STACKS
-from inference_blueprints.serving.types import DeploymentPlan
+from inference_blueprints.serving.types import DeploymentPlan, KvTransfer
 from inference_blueprints.spec.types import Blueprint, Workload
 from inference_blueprints.targets.local.local_deployment import LocalDeployment, LocalWorkers
 from inference_blueprints.targets.local.local_frontend import DynamoFrontend, LocalFrontend
@@ -31,6 +31,10 @@ class EngineKind(ABC):
 
     #: What a step of the run starts, such as ``the simulated engines``.
     title: str
+    #: What responses state about the engines, in the header of ``served_models``.
+    mark: str
+    #: Back end that moves KV cache between workers here. None if nothing is moved.
+    kv_transfer: KvTransfer | None
     #: Longest time until all workers are registered, in seconds.
     ready_seconds: float
     #: Longest time of one answer, in seconds.

@@ -25,10 +25,13 @@ class WorkerPlace:
         Folder of its deployment. The folder ``model`` in it holds tokenizer and configuration.
     address
         An address of the loopback network that no other worker process has.
+    pages_port
+        Port for its health and its metrics, if the plan does not state one.
     """
 
     home: Path
     address: str
+    pages_port: int
 
     @property
     def model_directory(self) -> Path:
@@ -76,6 +79,12 @@ class LocalWorkers(ABC):
     def replacements(self) -> tuple[Replacement, ...]:
         """Settings of the plan that have another value on this machine."""
         return ()
+
+    def pages_at(self, place: WorkerPlace) -> tuple[int, str]:  # noqa: ARG002 -- subclasses use it
+        """Return the port of health and metrics of a process, and the path of its health."""
+        probe = self.planned.probes.readiness
+        (port,) = [port.number for port in self.planned.ports if port.name == probe.port]
+        return port, probe.path
 
     @property
     @abstractmethod

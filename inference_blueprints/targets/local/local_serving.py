@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from ipaddress import IPv4Address
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -22,21 +21,21 @@ from inference_blueprints.serving.types import Role, ServingPlan
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.targets.local.engine_kind import EngineKind
 from inference_blueprints.targets.local.isolation import Isolation, open_isolation
-from inference_blueprints.targets.local.local_deployment import LocalDeployment, WorkerPlace
+from inference_blueprints.targets.local.local_deployment import LocalDeployment
 from inference_blueprints.targets.local.local_endpoint import LocalEndpoint
 from inference_blueprints.targets.local.local_target import LocalTarget
+from inference_blueprints.targets.local.placed_worker import PlacedWorker, place_workers
 from inference_blueprints.targets.local.platform_parts import PlatformPart, Replacement
 from inference_blueprints.targets.local.process_commands import SHUTDOWN_AT_ONCE
 from inference_blueprints.targets.local.readiness import wait_until_forgotten, wait_until_ready
 from inference_blueprints.targets.local.relay import Route
 from inference_blueprints.targets.local.relay_listener import open_listeners
+from inference_blueprints.targets.local.served_process import ServedProcess
 from inference_blueprints.targets.local.serving_parts import describe
 from inference_blueprints.targets.local.simulated_kind import SimulatedKind
 from inference_blueprints.targets.local.worker_process import WorkerProcess
 
 _FIRST_NAMESPACE_PORT = 8000
-#: The first address of a worker; 127.0.0.1 is that of the frontends and the relay.
-_FIRST_ADDRESS = IPv4Address("127.0.0.2")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +50,6 @@ class _Frontend:
     def weight(self) -> float:
         """Its share of the model's requests: the accelerators behind it."""
         return self.deployment.plan.accelerator_count / self.deployment.frontend.replicas
-
-
-@dataclass(frozen=True, slots=True)
-class _Worker:
-    """A running worker process and where it runs."""
-
-    worker: WorkerProcess
-    place: WorkerPlace
-    process: RunningProcess
 
 
 class LocalServing:
@@ -109,7 +99,9 @@ class LocalServing:
         self._isolation = Isolation(None, "not requested")
         self._started: list[RunningProcess] = []
         self._frontend_ports: list[tuple[_Frontend, int]] = []
-        self._workers: dict[str, _Worker] = {}
+        self._placed: dict[str, PlacedWorker] = {}
+        self._ports: Mapping[str, int] = {}
+        self._workers: dict[str, RunningProcess] = {}
         self._killed: list[WorkerProcess] = []
 
     def __enter__(self) -> Self:
@@ -150,13 +142,17 @@ class LocalServing:
                 lambda command, pipes: self._start("network namespace", command, {}, pipes)
             )
         frontends = self._frontends()
-        ports = open_listeners(
-            self._routes(frontends), lambda command, sockets: self._start("relay", command, {}, sockets)
+        self._placed = place_workers(
+            self._deployments(), self._home, isolated=self._isolation.holder is not None
         )
+        pages = {name: each.pages(self._engines.mark) for name, each in self._placed.items()}
+        routes = self._routes(frontends) | pages
+        ports = open_listeners(routes, lambda words, sockets: self._start("relay", words, {}, sockets))
         for deployment in self._deployments():
             self._start_workers(deployment)
         for frontend in frontends:
             self._start_frontend(frontend)
+        self._ports = ports
         self._frontend_ports = [(frontend, ports[frontend.name]) for frontend in frontends]
         self._wait(on_progress)
         return tuple(self._endpoint(model, frontends, ports) for model in self._models)
@@ -179,6 +175,22 @@ class LocalServing:
         """Longest time of one answer, in seconds."""
         return self._engines.answer_seconds
 
+    def served_processes(self) -> tuple[ServedProcess, ...]:
+        """Return all frontends and worker processes, once `start` has returned."""
+        frontends = [
+            ServedProcess(
+                frontend.name,
+                frontend.deployment.plan.release,
+                frontend.deployment.frontend.process.name,
+                self._url(frontend.name),
+                "/health",
+                str(self._log(frontend.name)),
+            )
+            for frontend, _ in self._frontend_ports
+        ]
+        workers = [each.served(self._url(name), self._log(name)) for name, each in self._placed.items()]
+        return (*frontends, *workers)
+
     def check(self) -> None:
         """Make sure that every process of the group still runs.
 
@@ -191,7 +203,7 @@ class LocalServing:
 
     def first_workers(self) -> tuple[WorkerProcess, ...]:
         """Return the first worker process of each role of each deployment, once `start` has returned."""
-        return tuple(each.worker for each in self._workers.values() if each.worker.index == 0)
+        return tuple(each.worker for each in self._placed.values() if each.worker.index == 0)
 
     def frontend_urls(self, deployment: LocalDeployment) -> tuple[str, ...]:
         """Return the URLs of a deployment's frontends, without ``/v1``, once `start` has returned.
@@ -212,7 +224,7 @@ class LocalServing:
         worker
             A running worker process.
         """
-        self._processes.kill(self._workers[worker.name].process)
+        self._processes.kill(self._workers[worker.name])
         self._killed.append(worker)
 
     def restart_ended(self, restarts: Restarts) -> None:
@@ -223,9 +235,8 @@ class LocalServing:
         restarts
             Counts the restarts of each process.
         """
-        workers = tuple(self._workers.values())
         restarts.restart_ended(
-            [(each.process, partial(self._start_worker, each.worker, each.place)) for each in workers]
+            [(self._workers[name], partial(self._start_worker, each)) for name, each in self._placed.items()]
         )
 
     def replace_killed(self, on_progress: Callable[[str], None]) -> None:
@@ -261,7 +272,7 @@ class LocalServing:
                 check=self.check,
             )
         for worker in self._killed:
-            self._start_worker(worker, self._workers[worker.name].place)
+            self._start_worker(self._placed[worker.name])
         self._killed.clear()
         self._wait(on_progress)
 
@@ -287,7 +298,10 @@ class LocalServing:
         """Return a route to each frontend, and one route per model to all of its frontends in turn."""
         alone = {
             frontend.name: Route(
-                ((frontend.port, 1.0),), frontend.deployment.answer_tokens, frontend.deployment.images
+                ((frontend.port, 1.0),),
+                frontend.deployment.answer_tokens,
+                frontend.deployment.images,
+                self._engines.mark,
             )
             for frontend in frontends
         }
@@ -300,6 +314,7 @@ class LocalServing:
                 ),
                 deployments[0].answer_tokens,
                 deployments[0].images,
+                self._engines.mark,
             )
             for model, deployments in self._models.items()
         }
@@ -311,24 +326,21 @@ class LocalServing:
         if home.exists():  # workers of a killed run are still registered there
             shutil.rmtree(home)
         self._engines.write_model(deployment, self._shapes[deployment.model.name], home / "model")
-        for role in deployment.workers:
-            for index in range(len(role.by_process)):
-                worker = WorkerProcess(deployment, role, index)
-                place = WorkerPlace(home, str(_FIRST_ADDRESS + len(self._workers)))
-                self._start_worker(worker, place)
-                for name, launch in role.sidecars(place).items():
-                    self._start(f"{name} of {worker.name}", launch.command, launch.environment)
+        for each in self._placed.values():
+            if each.worker.deployment is deployment:
+                self._start_worker(each)
+                for name, launch in each.worker.kind.sidecars(each.place).items():
+                    self._start(f"{name} of {each.worker.name}", launch.command, launch.environment)
 
-    def _start_worker(self, worker: WorkerProcess, place: WorkerPlace) -> None:
-        launch = worker.kind.launch(worker.deployment.model.name, place, worker.workers)
-        process = self._start(worker.name, launch.command, launch.environment)
-        self._workers[worker.name] = _Worker(worker, place, process)
+    def _start_worker(self, placed: PlacedWorker) -> None:
+        name, launch = placed.worker.name, placed.launch
+        self._workers[name] = self._start(name, launch.command, launch.environment)
 
     def _start_frontend(self, frontend: _Frontend) -> None:
         """Start one frontend of the plan."""
         deployment = frontend.deployment
         workers: dict[Role, list[str]] = {}
-        for each in self._workers.values():
+        for each in self._placed.values():
             if each.worker.deployment is deployment:
                 workers.setdefault(each.worker.role, []).append(each.worker.kind.api(each.place))
         launch = deployment.frontend.launch(frontend.port, self._home(deployment), workers)
@@ -343,12 +355,18 @@ class LocalServing:
             name,
             self._isolation.command(command),
             environment={"PATH": os.defpath, **variables},
-            log_path=self._directory / "logs" / f"{name.replace(' ', '-')}.log",
+            log_path=self._log(name),
             pass_fds=pass_fds,
             working_directory=self._directory,
         )
         self._started.append(process)
         return process
+
+    def _url(self, name: str) -> str:
+        return f"http://127.0.0.1:{self._ports[name]}"
+
+    def _log(self, name: str) -> Path:
+        return self._directory / "logs" / f"{name.replace(' ', '-')}.log"
 
     def _wait(self, on_progress: Callable[[str], None]) -> None:
         """Wait until all workers are registered with their frontends."""

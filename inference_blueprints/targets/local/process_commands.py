@@ -26,6 +26,7 @@ _REFERENCE = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 # The simulator names these arguments as vLLM does.
 _NAMES = ENGINES["vllm"].argument_names
 _RANKS = "data-parallel-size"
+_KV_BLOCKS = "num-gpu-blocks-override"
 #: Processes find each other by files in ``DYN_FILE_KV``.
 DISCOVERY = ("--discovery-backend", "file")
 _ENGINE = "inference_blueprints.targets.local.simulated_engine"
@@ -100,7 +101,7 @@ def worker_command(engine: SimulatedEngine, workers: int) -> list[str]:
         f"--{_NAMES.length}": sizes[names.length],
         f"--{_NAMES.sequences}": sizes[names.sequences],
         f"--{_NAMES.step_tokens}": sizes[names.step_tokens],
-        "--num-gpu-blocks-override": settings.kv_blocks,
+        f"--{_KV_BLOCKS}": _kv_blocks(engine),
         "--kv-bytes-per-token": engine.workers.kv_bytes_per_token,
     }
     for setting in scheduler.settings:
@@ -119,6 +120,17 @@ def worker_command(engine: SimulatedEngine, workers: int) -> list[str]:
     arguments = [str(word) for option in options.items() for word in option]
     arguments += (*_switches(engine), *_parsers(engine))
     return [sys.executable, "-m", _ENGINE, *arguments, *DISCOVERY]
+
+
+def _kv_blocks(engine: SimulatedEngine) -> int:
+    """Return the blocks that a rank can use: those of the user's argument for vLLM, else the estimate.
+
+    vLLM keeps one block empty (``BlockPool.null_block`` in ``vllm/v1/core/block_pool.py``, release 0.31.0).
+    """
+    settings, planned = engine.workers.settings, flag_values(engine.arguments)
+    if settings.engine == "vllm" and _KV_BLOCKS in planned:
+        return int(planned[_KV_BLOCKS]) - 1
+    return settings.kv_blocks
 
 
 def _switches(engine: SimulatedEngine) -> tuple[str, ...]:
@@ -201,4 +213,5 @@ def environment(
         "DYN_EVENT_PLANE_HOST": address,
         "DYN_TCP_RPC_HOST": address,
         "DYN_TCP_RESPONSE_STREAM_HOST": address,
+        "DYN_SYSTEM_HOST": address,
     }

@@ -1,9 +1,9 @@
 """Forwards requests from listening sockets of this machine to frontends inside a network namespace.
 
 A separate program: ``python -m inference_blueprints.targets.local.relay ROUTES``, where the routes are a
-JSON list of ``{"listener": FD, "targets": [[PORT, WEIGHT], …], "answerTokens": N, "images": LIMITS}``. A
-socket stays in the namespace in which it was created. So this process runs inside the namespace and accepts
-connections on sockets that it inherited from outside.
+JSON list with an object for each `Route` and the file descriptor of its socket. A socket stays in the
+namespace in which it was created. So this process runs inside the namespace and accepts connections on
+sockets that it inherited from outside.
 """
 
 from __future__ import annotations
@@ -47,11 +47,20 @@ class Route:
         Answer length for requests that state none.
     images
         Limits on the images in requests, which become words. None if the engines read images.
+    engines
+        Kind of the engines, for a header of each response.
+    address
+        Loopback address of the targets.
+    pages
+        The only paths that are forwarded, with the method GET. All if it is empty.
     """
 
     targets: tuple[tuple[int, float], ...]
     answer_tokens: int
     images: ImageLimits | None = TEXT_ALONE
+    engines: str = SIMULATED
+    address: str = _LOOPBACK
+    pages: tuple[str, ...] = ()
 
 
 def turns(targets: Sequence[tuple[int, float]]) -> Iterator[int]:
@@ -92,13 +101,15 @@ async def serve(listener: socket.socket, route: Route, session: ClientSession) -
     targets = turns(route.targets)
 
     async def handle(request: web.Request) -> web.StreamResponse:
+        if route.pages and (request.method != "GET" or request.path not in route.pages):
+            raise web.HTTPNotFound
         body = await request.read()
         try:
             if route.images is not None:
                 body = with_images_as_words(request.path, body, route.images)
         except ImageRefusedError as refusal:
             return _error(web.HTTPBadRequest, str(refusal), "invalid_request_error", "invalid_image")
-        return await _forward(request, body, route.answer_tokens, (_LOOPBACK, next(targets)), session)
+        return await _forward(request, body, route, next(targets), session)
 
     runner = application(handle)
     await runner.setup()
@@ -106,25 +117,26 @@ async def serve(listener: socket.socket, route: Route, session: ClientSession) -
 
 
 async def _forward(
-    request: web.Request, body: bytes, answer_tokens: int, frontend: tuple[str, int], session: ClientSession
+    request: web.Request, body: bytes, route: Route, port: int, session: ClientSession
 ) -> web.StreamResponse:
     """Send a request to a frontend, and return its response.
 
     If the answer length that is added here exceeds the context, the frontend refuses the request. Then it is
     sent again with the length that fits, because a real engine answers to the end of the context.
     """
-    sent = with_answer_length(request.path, body, answer_tokens)
+    frontend = (route.address, port)
+    sent = with_answer_length(request.path, body, route.answer_tokens)
     try:
         answer = await forward(request, sent, frontend, session)
         if sent != body and answer.status == web.HTTPBadRequest.status_code:
-            fitting = fitting_length(await answer.read(), answer_tokens)
+            fitting = fitting_length(await answer.read(), route.answer_tokens)
             if fitting is not None:
                 sent = with_answer_length(request.path, body, fitting)
                 answer = await forward(request, sent, frontend, session)
     except (ClientError, OSError) as error:
         return _bad_gateway(error)
     async with answer:
-        return await carry(answer, request, added=((ENGINE_HEADER, SIMULATED),))
+        return await carry(answer, request, added=((ENGINE_HEADER, route.engines),))
 
 
 def _bad_gateway(error: Exception) -> web.Response:
@@ -151,7 +163,14 @@ async def main(arguments: str) -> None:
             targets = tuple((port, weight) for port, weight in entry["targets"])
             images = entry["images"]
             limits = images and ImageLimits(images["perRequest"], images["tokens"], tuple(images["domains"]))
-            route = Route(targets, entry["answerTokens"], limits)
+            route = Route(
+                targets,
+                entry["answerTokens"],
+                limits,
+                entry["engines"],
+                entry["address"],
+                tuple(entry["pages"]),
+            )
             await serve(socket.socket(fileno=entry["listener"]), route, session)
         await asyncio.Event().wait()
 

@@ -40,6 +40,9 @@ def open_listeners(
                 "listener": listeners[name].fileno(),
                 "targets": route.targets,
                 "answerTokens": route.answer_tokens,
+                "engines": route.engines,
+                "address": route.address,
+                "pages": route.pages,
                 "images": route.images
                 and {
                     "perRequest": route.images.per_request,

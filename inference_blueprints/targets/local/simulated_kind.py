@@ -8,6 +8,7 @@ from pathlib import Path
 
 from inference_blueprints.catalog import Accelerator, Model
 from inference_blueprints.errors import Finding
+from inference_blueprints.measurement.completions.served_models import SIMULATED
 from inference_blueprints.measurement.tokenizer.model_directory import write_model_directory
 from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
 from inference_blueprints.serving.types import DeploymentPlan
@@ -81,7 +82,11 @@ class SimulatedRole(LocalWorkers):
             workers=self.simulated,
             profile_file=write_profile(profile, place.home / f"{self.name}.npz") if profile else None,
         )
-        return Launch(worker_command(engine, workers), {**environment({}, place.home), **SHUTDOWN_AT_ONCE})
+        variables = {**environment({}, place.home), **SHUTDOWN_AT_ONCE, **_pages_environment(place)}
+        return Launch(worker_command(engine, workers), variables)
+
+    def pages_at(self, place: WorkerPlace) -> tuple[int, str]:
+        return place.pages_port, "/health"
 
     @property
     def _latencies(self) -> str:
@@ -98,6 +103,15 @@ class SimulatedRole(LocalWorkers):
         )
 
 
+def _pages_environment(place: WorkerPlace) -> dict[str, str]:
+    """Let a process show its health and metrics, as Dynamo's workers do."""
+    return {
+        "DYN_SYSTEM_HOST": place.address,
+        "DYN_SYSTEM_PORT": str(place.pages_port),
+        "DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS": '["generate"]',
+    }
+
+
 class SimulatedKind(EngineKind):
     """Dynamo's mocker in place of every engine."""
 
@@ -106,6 +120,8 @@ class SimulatedKind(EngineKind):
     answer_seconds = 60.0
     # No load balancer sends requests, and no stream has to complete.
     ends_at_once = True
+    mark = SIMULATED
+    kv_transfer = None
 
     def findings(self) -> Iterator[Finding]:
         """Yield a finding for each part of the blueprint that cannot be simulated on this machine.

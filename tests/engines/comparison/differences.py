@@ -153,7 +153,7 @@ def vanished(part: str, found: Iterable[Difference], expected: Iterable[Expected
         f"{each.what}: {evidence.fact} of {', '.join(evidence.cases)}"
         for each in expected
         for evidence in each.evidence
-        if evidence.part == part and not any(evidence.shows(one) for one in differing)
+        if fnmatchcase(part, evidence.part) and not any(evidence.shows(one) for one in differing)
     ]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from inference_blueprints.deployment.check_results import CheckResult
 from inference_blueprints.deployment.verify.endpoint_checks import SMALL_LOAD, CheckedEndpoint, ask
-from inference_blueprints.measurement.completions.served_models import ENGINE_HEADER, SIMULATED
+from inference_blueprints.measurement.completions.served_models import ENGINE_HEADER, ON_PROCESSORS, SIMULATED
 from inference_blueprints.spec.types import Model
 from tests.runtime.measurement.fake_endpoint import FakeEndpoint, serving
 
@@ -72,6 +72,19 @@ def test_simulated_engines_are_called_so() -> None:
     assert all("(simulated)" in each.message for each in observations if each.check == "objectives")
     structured = of("structured output", observations)
     assert (structured.severity, "random words" in structured.message) == ("unknown", True)
+
+
+def test_times_of_processors_are_neither_shown_nor_compared() -> None:
+    limits = {"timeToFirstTokenP90Ms": 1, "timePerOutputTokenP90Ms": 1}
+    slow = ["slow"] * 20
+    observations, _ = asked(
+        slow, model={"objectives": limits}, first_token_seconds=0.01, headers={ENGINE_HEADER: ON_PROCESSORS}
+    )
+    found = of("objectives", observations)
+    assert found.severity == "unknown"
+    assert f"{SMALL_LOAD} requests of 127 and 8 tokens" in found.message
+    assert not [each for each in observations if " ms" in each.message]
+    assert of("structured output", observations).severity == "ok", "real engines are asked for it"
 
 
 @pytest.mark.parametrize(

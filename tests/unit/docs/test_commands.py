@@ -34,7 +34,7 @@ KINDS = {
         r"|local|tune|benchmark|token|batch|signals|models)\b"
     ),
     # Targets, checked to exist; the integration run or a person's hands run them.
-    "make": r"make (setup|run|test|unit|lint|bench|generate|lock)\b",
+    "make": r"make (setup|run|test|test-engines|unit|lint|bench|generate|lock)\b",
     # These record facts from registries: the script and its options must exist.
     "script": r"(python|uv run --script) scripts/",
     # Sent by tests/local to an endpoint of their own.

@@ -14,6 +14,7 @@ from inference_blueprints.errors import UserError
 from inference_blueprints.local import run_state
 from inference_blueprints.local.run_state import RunningBatch, RunningModel, RunningSignals, RunState
 from inference_blueprints.targets.local.platform_parts import PlatformPart
+from inference_blueprints.targets.local.served_process import ServedProcess
 
 OWNER = """
 import sys, time
@@ -49,7 +50,8 @@ def test_what_is_published_is_read_back(tmp_path: Path) -> None:
     batch = RunningBatch("http://127.0.0.1:2/v1", "b", "ads", "arn:aws:iam::1:role/Ads", {"AWS_REGION": "r"})
     address = StoreAddress("127.0.0.1", "3", "cache", "reader", "us-west-2", "/run/authority.crt")
     signals = RunningSignals(address, {"AWS_ACCESS_KEY_ID": "1"})
-    state = RunState(os.getpid(), "b.yaml", "ready", models, parts, batch, signals)
+    processes = (ServedProcess("w 1", "m-main", "worker", "http://127.0.0.1:4", "/health", "/run/w.log"),)
+    state = RunState(os.getpid(), "b.yaml", "ready", models, parts, batch, signals, processes=processes)
     with run_state.claim(tmp_path) as right:
         assert run_state.live_state(tmp_path) is None
         right.publish(state)

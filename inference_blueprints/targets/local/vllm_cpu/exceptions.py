@@ -10,21 +10,29 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.engines.node_folder import kernel_environment
 from inference_blueprints.serving.types import EnvironmentValue, Process
+from inference_blueprints.spec.types import Workers
 from inference_blueprints.targets.local.platform_parts import Replacement
 
 #: Most processes of this machine that share one model or one rank.
 SPLIT = 2
 #: The command of workers that serve requests themselves, and not through Dynamo.
 SERVE = ("vllm", "serve")
+_EXPERTS = "enable-expert-parallel"
 _NOT_SET = "-"
 _RANDOM_WEIGHTS = "a small copy of the architecture with random weights; nothing is downloaded"
 _NO_DEVICE_MEMORY = "the share of a device's memory; here each worker has 1 GiB for KV cache"
-_NO_FP8 = "processors have no FP8 kernels"
+_NO_FP8 = "vLLM quantises weights to FP8 on GPUs only"
+# ``v1/attention/backends/cpu_attn.py``
+_NO_FP8_CACHE = "FP8 KV cache on processors requires AVX-512 or AMX"
+# ``v1/kv_offload/cpu/spec.py``; LMCache's wheel links CUDA's libraries.
+_NO_HOST_CACHE = "vLLM and LMCache copy KV cache to host memory from GPUs only"
+# ``CpuCommunicator`` has no ``all_gatherv``, which the first step calls
+# (``distributed/device_communicators/base_device_communicator.py``).
+_NO_EXPERT_RANKS = "on processors, vLLM cannot spread experts over data parallel ranks"
 _SPLIT = f"each part is a process of about 2 GB; {SPLIT} show that the model is split"
 _LOOPBACK = "all workers share this machine, so each listens on a loopback address of its own"
 _NO_EFA = "this machine has no EFA; NIXL uses UCX and the host's memory"
@@ -32,6 +40,14 @@ _FEW_PROCESSORS = "several workers share the processors of this machine"
 _NO_NODE_FOLDER = "this machine has no folder that workers of a node share"
 
 Values = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Worker:
+    """The loopback address of a worker, and the names of its planned arguments."""
+
+    address: str
+    planned: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +60,13 @@ class Rule:
         Returns the values on this machine from the planned ones; None if the argument is left out.
     reason
         Why it differs.
+    shown
+        The value on this machine in words.
     """
 
-    here: Callable[[Values, str], Values | None]
+    here: Callable[[Values, _Worker], Values | None]
     reason: str
+    shown: str = "left out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +78,7 @@ class LocalSettings:
     replacements: tuple[Replacement, ...]
 
 
-def _left_out(_values: Values, _address: str) -> None:
+def _left_out(_values: Values, _worker: _Worker) -> None:
     """Leave the argument out."""
 
 
@@ -68,28 +87,39 @@ def split(parts: int) -> int:
     return min(parts, SPLIT)
 
 
-def _at_most_split(values: Values, _address: str) -> Values:
+def rank_count(workers: Workers) -> int:
+    """Return the number of processes on this machine that compute for one worker."""
+    data = 1 if workers.expert_parallel else split(workers.data_parallel_size)
+    return split(workers.tensor_parallel_size) * split(workers.pipeline_parallel_size) * data
+
+
+def _at_most_split(values: Values, _worker: _Worker) -> Values:
     return (str(split(int(values[0]))),)
 
 
-def _over_ucx(values: Values, _address: str) -> Values:
-    """Move KV cache by UCX through the host's memory."""
-    return (json.dumps(_transfer(json.loads(values[0])), separators=(",", ":")),)
+def _data_parallel(values: Values, worker: _Worker) -> Values | None:
+    return None if _EXPERTS in worker.planned else _at_most_split(values, worker)
 
 
-def _transfer(connector: dict[str, Any]) -> dict[str, Any]:
-    if connector["kv_connector"] == "NixlConnector":
-        kept = {name: value for name, value in connector.items() if name != "kv_connector_extra_config"}
-        return {**kept, "kv_buffer_device": "cpu"}
-    if connector["kv_connector"] == "MultiConnector":
-        children = [_transfer(child) for child in connector["kv_connector_extra_config"]["connectors"]]
-        return {**connector, "kv_connector_extra_config": {"connectors": children}}
-    return connector
+def _over_ucx(values: Values, _worker: _Worker) -> Values | None:
+    """Move KV cache between roles by UCX through the host's memory, and keep none there."""
+    whole = json.loads(values[0])
+    extra = whole.pop("kv_connector_extra_config", {})
+    for child in extra.get("connectors", [whole]):
+        if child["kv_connector"] == "NixlConnector":
+            here = {**whole, **child, "kv_buffer_device": "cpu"}
+            here.pop("kv_connector_extra_config", None)
+            return (json.dumps(here, separators=(",", ":")),)
+    return None
 
 
-def _own_address(values: Values, address: str) -> Values:
+def _without_draft(values: Values, _worker: _Worker) -> Values | None:
+    return values if json.loads(values[0])["method"] == "ngram" else None
+
+
+def _own_address(values: Values, worker: _Worker) -> Values:
     """Bind the address of the worker instead of every address."""
-    return tuple(value.replace("tcp://*:", f"tcp://{address}:") for value in values)
+    return tuple(value.replace("tcp://*:", f"tcp://{worker.address}:") for value in values)
 
 
 #: By argument without dashes.
@@ -97,14 +127,23 @@ _ARGUMENTS: Mapping[str, Rule] = MappingProxyType(
     {
         "revision": Rule(_left_out, _RANDOM_WEIGHTS),
         "model-loader-extra-config": Rule(_left_out, _RANDOM_WEIGHTS),
-        "tensor-parallel-size": Rule(_at_most_split, _SPLIT),
-        "data-parallel-size": Rule(_at_most_split, _SPLIT),
-        "pipeline-parallel-size": Rule(_at_most_split, _SPLIT),
+        "tensor-parallel-size": Rule(_at_most_split, _SPLIT, f"at most {SPLIT}"),
+        "data-parallel-size": Rule(
+            _data_parallel,
+            f"{_SPLIT}; {_NO_EXPERT_RANKS}",
+            f"at most {SPLIT}; left out with expert parallelism",
+        ),
+        "pipeline-parallel-size": Rule(_at_most_split, _SPLIT, f"at most {SPLIT}"),
         "gpu-memory-utilization": Rule(_left_out, _NO_DEVICE_MEMORY),
         "quantization": Rule(_left_out, _NO_FP8),
-        "kv-cache-dtype": Rule(_left_out, _NO_FP8),
-        "kv-transfer-config": Rule(_over_ucx, _NO_EFA),
-        "kv-events-config": Rule(_own_address, _LOOPBACK),
+        "kv-cache-dtype": Rule(_left_out, _NO_FP8_CACHE),
+        "kv-transfer-config": Rule(
+            _over_ucx, f"{_NO_EFA}; {_NO_HOST_CACHE}", "NIXL over UCX; other connectors left out"
+        ),
+        "speculative-config": Rule(
+            _without_draft, "the small model has no layers or draft that guess", "left out, except ngram"
+        ),
+        "kv-events-config": Rule(_own_address, _LOOPBACK, "the worker's own address"),
     }
 )
 #: Arguments that only this machine needs, with the reason.
@@ -136,6 +175,25 @@ _ADDED_VARIABLES: Mapping[str, tuple[str, str]] = MappingProxyType(
 _ADDRESSES = ("VLLM_HOST_IP", "VLLM_NIXL_SIDE_CHANNEL_HOST")
 
 
+def described() -> tuple[tuple[str, str, str], ...]:
+    """Return each setting that differs on this machine, what it is here, and the reason."""
+    return (
+        ("`--model`", "a folder on this machine", _RANDOM_WEIGHTS),
+        *((f"`--{name}`", rule.shown, rule.reason) for name, rule in _ARGUMENTS.items()),
+        *(
+            (f"`--{name}`", f"`{' '.join(values)}`" if values else "set", why)
+            for name, (values, why) in _ADDED.items()
+        ),
+        ("`--host` of `vllm serve`", "the worker's own address", _LOOPBACK),
+        *(
+            (f"`{name}…`" if name.endswith("_") else f"`{name}`", "left out", why)
+            for name, why in _VARIABLES.items()
+        ),
+        *((f"`{name}`", f"`{value}`", why) for name, (value, why) in _ADDED_VARIABLES.items()),
+        *((f"`{name}`", "the worker's own address", _LOOPBACK) for name in _ADDRESSES),
+    )
+
+
 def local_settings(process: Process, *, workers: str, model_directory: Path, address: str) -> LocalSettings:
     """Return the settings of a planned worker on this machine.
 
@@ -151,10 +209,11 @@ def local_settings(process: Process, *, workers: str, model_directory: Path, add
         The worker's own loopback address.
     """
     planned = dict(_by_name(process.arguments))
+    worker = _Worker(address, frozenset(planned))
     here: dict[str, Values] = {}
     replaced: list[tuple[str, str | None, str | None, str]] = []
     for name, values in planned.items():
-        changed, reason = _here(name, values, str(model_directory), address)
+        changed, reason = _here(name, values, str(model_directory), worker)
         if changed is not None:
             here[name] = changed
         if changed != values:
@@ -185,14 +244,14 @@ def local_settings(process: Process, *, workers: str, model_directory: Path, add
     )
 
 
-def _here(name: str, values: Values, model_directory: str, address: str) -> tuple[Values | None, str]:
+def _here(name: str, values: Values, model_directory: str, worker: _Worker) -> tuple[Values | None, str]:
     """Return the values of an argument on this machine, and the reason if they differ."""
     if name in {"", "model"}:
         return (model_directory,), _RANDOM_WEIGHTS
     if name in _ADDED:
         return _ADDED[name]
     rule = _ARGUMENTS.get(name)
-    return (rule.here(values, address), rule.reason) if rule else (values, "")
+    return (rule.here(values, worker), rule.reason) if rule else (values, "")
 
 
 def _by_name(arguments: Sequence[str]) -> Iterator[tuple[str, Values]]:

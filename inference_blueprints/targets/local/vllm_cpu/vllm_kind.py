@@ -9,6 +9,7 @@ from pathlib import Path
 
 from inference_blueprints.catalog import Model
 from inference_blueprints.errors import Finding
+from inference_blueprints.measurement.completions.served_models import ON_PROCESSORS
 from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
 from inference_blueprints.serving.types import DeploymentPlan
 from inference_blueprints.spec.holes import usable
@@ -25,7 +26,13 @@ from inference_blueprints.targets.local.local_deployment import (
 from inference_blueprints.targets.local.local_frontend import LocalFrontend
 from inference_blueprints.targets.local.platform_parts import PlatformPart, Replacement, State
 from inference_blueprints.targets.local.process_commands import DISCOVERY, environment, expanded
-from inference_blueprints.targets.local.vllm_cpu.exceptions import SERVE, LocalSettings, local_settings, split
+from inference_blueprints.targets.local.vllm_cpu.exceptions import (
+    SERVE,
+    LocalSettings,
+    local_settings,
+    rank_count,
+    split,
+)
 from inference_blueprints.targets.local.vllm_cpu.installation import locked_version, vllm_python
 from inference_blueprints.targets.local.vllm_cpu.machine import (
     Machine,
@@ -71,7 +78,7 @@ class VllmRole(LocalWorkers):
 
     @property
     def replacements(self) -> tuple[Replacement, ...]:
-        place = WorkerPlace(Path("…"), "127.0.0.x")
+        place = WorkerPlace(Path("…"), "127.0.0.x", 0)
         settings = self._settings(place).replacements
         if self.replicas == self.planned.replicas:
             return settings
@@ -123,6 +130,8 @@ class VllmKind(EngineKind):
     answer_seconds = 600.0
     reads_images = True
     has_times = False
+    mark = ON_PROCESSORS
+    kv_transfer = "ucx"
     highest_rate = 0.5
     preparation = f"Prepare {_VLLM}, once per machine"
 
@@ -198,8 +207,4 @@ class VllmKind(EngineKind):
 
 
 def _wanted(role: ResolvedWorkers) -> WantedWorkers:
-    sizes = (role.tensor_parallel_size, role.pipeline_parallel_size, role.data_parallel_size)
-    ranks = 1
-    for size in sizes:
-        ranks *= split(size)
-    return WantedWorkers(role.workers.replicas, ranks)
+    return WantedWorkers(role.workers.replicas, rank_count(role.workers))

@@ -2,10 +2,13 @@
 
 import json
 import subprocess
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
+from inference_blueprints.measurement.completions.served_models import ENGINE_HEADER, ON_PROCESSORS
 from inference_blueprints.resources import root
 from tests.local.conftest import BLUEPRINTS
 from tests.local.targets.local.conftest import Served
@@ -47,6 +50,26 @@ def test_a_trace_is_asked_as_it_was_recorded_and_compared_with_its_replay(
     assert found["measured"]["usdPerMillionTokens"] == pytest.approx(
         found["replayed"]["usdPerMillionTokens"], rel=0.1
     )
+
+
+class _OnProcessors(BaseHTTPRequestHandler):
+    """The list of models of an endpoint whose engines run on processors."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header(ENGINE_HEADER, ON_PROCESSORS)
+        self.end_headers()
+        self.wfile.write(b'{"data": [{"id": "qwen3-8b"}]}')
+
+
+def test_times_of_processors_are_not_measured() -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _OnProcessors) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        refused = _benchmark(f"http://127.0.0.1:{server.server_port}", "--blueprint", "quickstart-g6e")
+        server.shutdown()
+    assert refused.returncode == 1
+    assert "its engines run on processors, where times mean nothing" in refused.stderr
 
 
 def test_what_cannot_be_asked_is_said_in_one_line(served: Served, tmp_path: Path) -> None:

@@ -281,3 +281,38 @@ def test_a_client_that_leaves_within_its_request_reaches_nobody(relayed: _Relaye
     client.close()
     assert not select.select(relayed.frontends, [], [], 0.2)[0]
     relayed.check()
+
+
+def _too_long(actual: int) -> bytes:
+    return json.dumps({"details": {"type": "context_length", "limit": 100, "actual": actual}}).encode()
+
+
+def test_an_added_answer_length_ends_at_the_context(relayed: _Relayed) -> None:
+    client = relayed.client()
+    client.request("POST", _CHAT, b'{"model": "m"}')
+    asked = relayed.receive()
+    assert json.loads(asked.body)["max_completion_tokens"] == 10
+    asked.answer(_too_long(106), status=b"400 Bad Request")
+    again = relayed.receive()
+    assert json.loads(again.body) == {"model": "m", "max_completion_tokens": 4}
+    again.answer(b"answer")
+    response = client.getresponse()
+    assert (response.status, response.read()) == (200, b"answer")
+    relayed.check()
+
+
+@pytest.mark.parametrize(
+    ("request_", "refusal"),
+    [
+        pytest.param({"model": "m", "max_tokens": 10}, _too_long(106), id="the client states the length"),
+        pytest.param({"model": "m"}, _too_long(110), id="no token is left"),
+        pytest.param({"model": "m"}, b"bad", id="another reason"),
+    ],
+)
+def test_other_refusals_reach_the_client(request_: dict, refusal: bytes, relayed: _Relayed) -> None:
+    client = relayed.client()
+    client.request("POST", _CHAT, json.dumps(request_).encode())
+    relayed.receive().answer(refusal, status=b"400 Bad Request")
+    response = client.getresponse()
+    assert (response.status, response.read()) == (400, refusal)
+    relayed.check()

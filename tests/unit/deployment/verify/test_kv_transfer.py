@@ -128,6 +128,19 @@ def test_a_silent_fall_back_to_tcp_is_an_error_though_bytes_are_moved(
     assert "grep -i -e nixl" in (found.command or "")
 
 
+def test_another_back_end_than_ucx_is_an_error_without_talk_of_efa(
+    platform: MakePlatform, cluster: RecordedCluster
+) -> None:
+    def over_tcp(spec: dict[str, Any]) -> None:
+        spec["pools"][0]["efa"] = False
+
+    running = RunningPlatform(platform(over_tcp), cluster)
+    found = [each for each in kv_transfer(running) if each.severity == "error"]
+    assert len(found) == 2, "workers of both roles name LIBFABRIC"
+    assert "does not use UCX, so prefill and decode workers may not reach each other" in found[0].message
+    assert not [each for each in found if "EFA" in each.message or "slower" in each.message]
+
+
 @pytest.mark.parametrize("engine", sorted(WORDS))
 def test_bytes_of_before_are_no_proof(engine: str, on_engine: Callable[[str], RunningPlatform]) -> None:
     """What others moved earlier says nothing of the requests that were just sent."""

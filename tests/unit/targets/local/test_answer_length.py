@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from inference_blueprints.targets.local.answer_length import with_answer_length
+from inference_blueprints.targets.local.answer_length import fitting_length, with_answer_length
 
 _CHAT = "/v1/chat/completions"
 
@@ -43,3 +43,27 @@ def test_other_paths_have_no_length(path: str) -> None:
 )
 def test_what_is_no_json_object_is_left_for_the_frontend_to_refuse(body: bytes) -> None:
     assert with_answer_length(_CHAT, body, 200) == body
+
+
+def _refused(**details: object) -> bytes:
+    return json.dumps({"message": "Invalid request", "code": 400, "details": details}).encode()
+
+
+@pytest.mark.parametrize(
+    ("refusal", "fitting"),
+    [
+        (_refused(type="context_length", limit=13312, actual=13504), 8),
+        (_refused(type="context_length", limit=13312, actual=13511), 1),
+        (_refused(type="context_length", limit=13312, actual=13512), None),
+        (_refused(type="context_length", limit=13312, actual=99999), None),
+        (_refused(type="other", limit=13312, actual=13504), None),
+        (_refused(type="context_length", limit=13312), None),
+        (_refused(type="context_length", limit="13312", actual=1), None),
+        (b'{"message": "Invalid request"}', None),
+        (b'{"details": null}', None),
+        (b"[]", None),
+        (b"Invalid request", None),
+    ],
+)
+def test_an_added_length_becomes_what_the_context_leaves(refusal: bytes, fitting: int | None) -> None:
+    assert fitting_length(refusal, 200) == fitting

@@ -98,6 +98,25 @@ def test_the_engine_has_the_arguments_of_the_plan(deployments_of) -> None:
     }
 
 
+def test_parsers_that_download_a_vocabulary_are_left_out(deployments_of) -> None:
+    workers = deployments_of(("l40s", 1))[0].workers[0]
+    planned = planning(workers, (*workers.planned.arguments, "--dyn-reasoning-parser", "gpt_oss"))
+    command = worker_command(engine_of(planned), 1)
+    assert "--dyn-reasoning-parser" not in command
+    assert _value(command, "--dyn-tool-call-parser") == "hermes"
+
+
+@pytest.mark.parametrize(("engine", "blocks"), [("vllm", "699"), ("sglang", None)])
+def test_the_users_kv_blocks_count_without_the_one_that_vllm_keeps_empty(
+    engine: str, blocks: str | None, deployments_of
+) -> None:
+    workers = simulating(deployments_of(("l40s", 1))[0].workers[0], engine=engine)
+    sizes = command_line(dict(zip(ENGINES[engine].argument_names.counts, (777, 5, 4096, 32), strict=True)))
+    planned = planning(workers, (*sizes, "--num-gpu-blocks-override", "700"))
+    estimated = str(workers.simulated.settings.kv_blocks)
+    assert _value(worker_command(engine_of(planned), 1), "--num-gpu-blocks-override") == (blocks or estimated)
+
+
 @pytest.mark.parametrize(
     ("engine", "options"),
     [

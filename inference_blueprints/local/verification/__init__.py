@@ -1,0 +1,1 @@
+"""Runs the checks of `verify` against the processes of a local run."""

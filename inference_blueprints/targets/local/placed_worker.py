@@ -1,0 +1,92 @@
+"""Worker processes with the loopback addresses where they run, and the way to their health and metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+from pathlib import Path
+
+from inference_blueprints.processes.free_ports import free_ports
+from inference_blueprints.targets.local.launch import Launch
+from inference_blueprints.targets.local.local_deployment import LocalDeployment, WorkerPlace
+from inference_blueprints.targets.local.relay import Route
+from inference_blueprints.targets.local.served_process import ServedProcess
+from inference_blueprints.targets.local.worker_process import WorkerProcess
+
+#: The first address of a worker; 127.0.0.1 is that of the frontends and the relay.
+_FIRST_ADDRESS = IPv4Address("127.0.0.2")
+#: Dynamo's port for health and metrics, at the address of each worker in a namespace.
+_PAGES_PORT = 9090
+_METRICS = "/metrics"
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedWorker:
+    """A worker process and where it runs."""
+
+    worker: WorkerProcess
+    place: WorkerPlace
+
+    @property
+    def launch(self) -> Launch:
+        """How to start it."""
+        return self.worker.kind.launch(self.worker.deployment.model.name, self.place, self.worker.workers)
+
+    def pages(self, mark: str) -> Route:
+        """Return the route to its health and its metrics, and to nothing else of it.
+
+        Parameters
+        ----------
+        mark
+            Kind of its engine, for the header of responses.
+        """
+        port, health = self.worker.kind.pages_at(self.place)
+        return Route(
+            ((port, 1.0),),
+            self.worker.deployment.answer_tokens,
+            engines=mark,
+            address=self.place.address,
+            pages=(health, _METRICS),
+        )
+
+    def served(self, url: str, log_file: Path) -> ServedProcess:
+        """Describe it for other commands.
+
+        Parameters
+        ----------
+        url
+            URL of its pages.
+        log_file
+            File with its output.
+        """
+        _, health = self.worker.kind.pages_at(self.place)
+        release = self.worker.deployment.plan.release
+        return ServedProcess(self.worker.name, release, self.worker.kind.name, url, health, str(log_file))
+
+
+def place_workers(
+    deployments: Iterable[LocalDeployment], home: Callable[[LocalDeployment], Path], *, isolated: bool
+) -> dict[str, PlacedWorker]:
+    """Give each worker process an address, and return them by name.
+
+    Parameters
+    ----------
+    home
+        Returns the folder of a deployment.
+    isolated
+        Whether they have a network namespace. Without one, ports of their pages may be in use.
+    """
+    workers = [
+        WorkerProcess(deployment, role, index)
+        for deployment in deployments
+        for role in deployment.workers
+        for index in range(len(role.by_process))
+    ]
+    ports = [_PAGES_PORT] * len(workers) if isolated else free_ports(len(workers))
+    return {
+        worker.name: PlacedWorker(
+            worker, WorkerPlace(home(worker.deployment), str(_FIRST_ADDRESS + number), port)
+        )
+        for number, (worker, port) in enumerate(zip(workers, ports, strict=True))
+    }

@@ -1,0 +1,238 @@
+"""Tests on real engines: their marker, and the section "Last result" of docs/real-engines.md.
+
+``--engine-results FOLDER`` writes ``tests/engines/results.json`` there, and from it the section of
+the page. A run of some tests keeps the results of the others.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from inference_blueprints.targets.local.vllm_cpu import installation
+
+FOLDER = "tests/engines"
+RESULTS = Path(FOLDER) / "results.json"
+PAGE = Path("docs") / "real-engines.md"
+BEGIN = "<!-- result: written by make test-engines -->"
+END = "<!-- end of result -->"
+_OUTCOMES = ("passed", "failed", "skipped", "expected to fail")
+_NAMES = {"vllm": "vLLM", "ai-dynamo": "Dynamo", "nixl": "NIXL", "torch": "torch"}
+
+
+@dataclass
+class EngineTest:
+    """The last result of a test function.
+
+    Parameters
+    ----------
+    shows
+        The first line of its docstring.
+    where
+        Versions of the engine's packages, and the machine.
+    cases
+        Outcome of each case by its parameters; a function without parameters has one, without a name.
+    """
+
+    shows: str
+    date: str
+    where: str
+    cases: dict[str, str] = field(default_factory=dict)
+    wall_seconds: float = 0.0
+    processor_seconds: float = 0.0
+
+
+Results = dict[str, EngineTest]
+
+
+def read(root: Path) -> Results:
+    path = root / RESULTS
+    found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return {name: EngineTest(**values) for name, values in found.items()}
+
+
+def merged(earlier: Results, new: Results, whole: Iterable[str], root: Path) -> Results:
+    """Return all results. A test that ran with all its cases replaces its earlier result."""
+    kept = {name: test for name, test in earlier.items() if _exists(name, root)}
+    for name, test in new.items():
+        if name in kept and name not in whole:
+            test.cases = {**kept[name].cases, **test.cases}
+        kept[name] = test
+    return dict(sorted(kept.items()))
+
+
+def _exists(name: str, root: Path) -> bool:
+    file, _, function = name.partition("::")
+    path = root / FOLDER / file
+    return path.is_file() and f"def {function.rpartition('::')[2]}(" in path.read_text(encoding="utf-8")
+
+
+def write(root: Path, results: Results) -> None:
+    text = json.dumps({name: asdict(test) for name, test in results.items()}, indent=2)
+    (root / RESULTS).write_text(text + "\n", encoding="utf-8")
+    page = root / PAGE
+    page.write_text(with_section(page.read_text(encoding="utf-8"), results), encoding="utf-8")
+
+
+def with_section(page: str, results: Results) -> str:
+    """Return the page with the results between its two markers."""
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise pytest.UsageError(f"{PAGE}: the lines {BEGIN} and {END} are missing; restore them")
+    return f"{before}{begin}\n\n{section(results)}\n{end}{after}"
+
+
+def section(results: Results) -> str:
+    if not results:
+        return "The tests have not run yet.\n"
+    counts = Counter(
+        outcome.partition(":")[0] for test in results.values() for outcome in test.cases.values()
+    )
+    outcomes = ", ".join(f"{counts[name]} {name}" for name in _OUTCOMES if counts[name])
+    wall = math.ceil(sum(test.wall_seconds for test in results.values()) / 60)
+    processor = math.ceil(sum(test.processor_seconds for test in results.values()) / 60)
+    lines = [
+        f"{sum(counts.values())} cases of {len(results)} tests: {outcomes}. Cost: {wall} min, "
+        f"{processor} min of processor time.",
+        "",
+    ]
+    for where in sorted({test.where for test in results.values()}):
+        dates = sorted({test.date for test in results.values() if test.where == where})
+        span = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
+        lines.append(f"- {span}: {where}")
+    lines += ["", "| Test | What it shows | Result | Date |", "|---|---|---|---|"]
+    for name, test in results.items():
+        file, _, function = name.partition("::")
+        words = function.removeprefix("test_").replace("_", " ")
+        cells = (f"{words} (`{file}`)", test.shows, _result(test.cases), test.date)
+        lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
+    return "\n".join([*lines, ""])
+
+
+def _result(cases: Mapping[str, str]) -> str:
+    """Return the outcome of a test's cases: each that did not pass, with its parameters and reason."""
+    if set(cases.values()) == {"passed"}:
+        return "passed" if len(cases) == 1 else f"{len(cases)} cases passed"
+    others = {case: outcome for case, outcome in cases.items() if outcome != "passed"}
+    told = [f"{case} {outcome}".strip() for case, outcome in others.items()]
+    passed = len(cases) - len(others)
+    return "; ".join([*told, *([f"{passed} passed"] if passed else [])])
+
+
+def environment() -> str:
+    """Describe the engine's packages and this machine."""
+    versions = installation.installed_versions() or {}
+    packages = [f"{name} {versions.get(package, 'not installed')}" for package, name in _NAMES.items()]
+    memory = psutil.virtual_memory().total / 2**30
+    return f"{', '.join(packages)}; {os.cpu_count()} cores, {memory:.0f} GiB of memory"
+
+
+def shows(item: pytest.Function) -> str:
+    return (inspect.getdoc(item.function) or "").partition("\n")[0]
+
+
+class EngineResults:
+    """Collects outcomes of a run and writes them at its end."""
+
+    def __init__(self, root: Path, cost: Callable[[pytest.TestReport], float]) -> None:
+        self._root = root
+        self._cost = cost
+        self._new: Results = {}
+        self._items: dict[str, pytest.Function] = {}
+        self._part: set[str] = set()
+
+    def pytest_deselected(self, items: list[pytest.Item]) -> None:
+        self._part |= {function_name(item) for item in items if isinstance(item, pytest.Function)}
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        items = [item for item in session.items if isinstance(item, pytest.Function)]
+        self._items = {item.nodeid: item for item in items if is_engine_test(item)}
+        chosen = [argument for argument in session.config.args if "[" in argument]
+        self._part |= {function_name(item) for item in self._items.values() if chosen}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        item = self._items.get(report.nodeid)
+        if item is None:
+            return
+        name = function_name(item)
+        if name not in self._new:
+            self._new[name] = EngineTest(shows(item), datetime.now(UTC).date().isoformat(), "")
+        test = self._new[name]
+        test.wall_seconds = round(test.wall_seconds + report.duration, 1)
+        test.processor_seconds = round(test.processor_seconds + self._cost(report), 1)
+        case = item.callspec.id if hasattr(item, "callspec") else ""
+        if report.when == "call" or report.outcome != "passed":
+            test.cases[case] = _outcome(report)
+
+    def pytest_sessionfinish(self) -> None:
+        finished = {name: test for name, test in self._new.items() if test.cases}
+        if not finished:
+            return
+        where = environment()
+        for test in finished.values():
+            test.where = where
+        whole = finished.keys() - self._part
+        write(self._root, merged(read(self._root), finished, whole, self._root))
+
+
+def _outcome(report: pytest.TestReport) -> str:
+    reason = getattr(report, "wasxfail", None)
+    if reason is not None:
+        # A strict expectation that is not met is reported as failed.
+        return f"expected to fail: {reason.removeprefix('reason: ')}" if report.skipped else "passed"
+    if report.skipped and isinstance(report.longrepr, tuple):
+        return f"skipped: {report.longrepr[2].removeprefix('Skipped: ')}"
+    return str(report.outcome)
+
+
+def is_engine_test(item: pytest.Item) -> bool:
+    return item.nodeid.startswith(f"{FOLDER}/")
+
+
+def function_name(item: pytest.Function) -> str:
+    """Return the test's name below the folder, without parameters."""
+    return item.nodeid.removeprefix(f"{FOLDER}/").partition("[")[0]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--engine-results",
+        type=Path,
+        metavar="FOLDER",
+        help="write the results of tests/engines into the page docs/real-engines.md below this folder",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    folder: Path | None = config.getoption("engine_results")
+    if folder is not None and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(EngineResults(folder, _processor_seconds))
+
+
+def _processor_seconds(report: Any) -> float:
+    # tests/plugins/cost.py measures it.
+    return float(getattr(report, "processor_seconds", 0.0))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests before pytest selects by markers, so that none runs by mistake."""
+    for item in items:
+        if is_engine_test(item):
+            item.add_marker("engines")
+            if isinstance(item, pytest.Function) and not shows(item):
+                raise pytest.UsageError(
+                    f"{item.nodeid}: the first line of its docstring must say what it shows"
+                )

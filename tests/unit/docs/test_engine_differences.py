@@ -1,0 +1,21 @@
+"""The page's table of differences between engines is the one that is tested."""
+
+from __future__ import annotations
+
+import runpy
+
+from inference_blueprints.resources import root
+
+SCRIPT = runpy.run_path(str(root() / "scripts" / "write_engine_differences.py"))
+PAGE = SCRIPT["PAGE"].read_text(encoding="utf-8")
+
+
+def test_the_page_is_current() -> None:
+    assert SCRIPT["page_text"](PAGE) == PAGE, "run: make generate"
+    assert PAGE.count("<!-- differences -->") == 1
+
+
+def test_the_table_is_written_anew() -> None:
+    written = SCRIPT["page_text"]("<!-- differences -->\nSTALE\n<!-- end of differences -->\n")
+    assert "STALE" not in written
+    assert "| several choices (`n`) | one choice |" in written

@@ -1,0 +1,138 @@
+"""The section "Last result" of docs/real-engines.md is what `make test-engines` measured and nothing else."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from inference_blueprints.resources import root
+from tests.plugins import engine_results
+
+_TESTS = '''
+import pytest
+
+def test_works():
+    """It works | well."""
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_sides(side):
+    """Both sides work."""
+    assert side in {sides}
+
+@pytest.mark.skip(reason="needs a GPU")
+def test_other():
+    """Something else."""
+'''
+
+
+class Checkout:
+    """A folder with a page and tests of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for part in ("docs", "tests/engines"):
+            (folder / part).mkdir(parents=True)
+        self.page.write_text(f"# Page\n\n{engine_results.BEGIN}\n\nold\n\n{engine_results.END}\n\nrest\n")
+        self.add("test_a.py", _TESTS.format(sides="{'left', 'right'}"))
+
+    @property
+    def page(self) -> Path:
+        return self.folder / engine_results.PAGE
+
+    def add(self, name: str, text: str) -> None:
+        (self.folder / engine_results.FOLDER / name).write_text(text)
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        plugins = ["-p", "tests.plugins.cost", "-p", "tests.plugins.engine_results", "-p", "no:cacheprovider"]
+        settings = ["-c", os.devnull, "--rootdir", str(self.folder), "-o", "markers=engines"]
+        command = [sys.executable, "-m", "pytest", *plugins, *settings, *arguments]
+        environment = {**os.environ, "PYTHONPATH": str(root()), "XDG_CACHE_HOME": str(self.folder / "cache")}
+        return subprocess.run(
+            [*command, "-m", "engines"],
+            cwd=self.folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def write(self, *arguments: str) -> str:
+        ran = self.run(*arguments, "--engine-results", ".")
+        assert "error" not in ran.stdout + ran.stderr
+        return self.page.read_text()
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    return Checkout(tmp_path)
+
+
+def test_the_page_shows_the_recorded_results() -> None:
+    page = (root() / engine_results.PAGE).read_text(encoding="utf-8")
+    assert engine_results.with_section(page, engine_results.read(root())) == page
+
+
+def test_a_run_writes_what_each_test_shows_and_how_it_ended(checkout: Checkout) -> None:
+    page = checkout.write("tests/engines")
+    assert "old" not in page
+    assert page.startswith("# Page\n")
+    assert page.endswith("\n\nrest\n")
+    assert "4 cases of 3 tests: 3 passed, 1 skipped." in page
+    assert "vLLM not installed" in page, "this run has no environment"
+    assert "| works (`test_a.py`) | It works \\| well. | passed |" in page
+    assert "| sides (`test_a.py`) | Both sides work. | 2 cases passed |" in page
+    assert "| other (`test_a.py`) | Something else. | skipped: needs a GPU |" in page
+
+
+def test_a_failed_case_is_named(checkout: Checkout) -> None:
+    checkout.add("test_a.py", _TESTS.format(sides="{'left'}"))
+    page = checkout.write("tests/engines")
+    assert "2 passed, 1 failed, 1 skipped." in page
+    assert "| right failed; 1 passed |" in page
+
+
+def test_a_run_of_some_tests_keeps_the_other_results_with_their_date(checkout: Checkout) -> None:
+    checkout.write("tests/engines")
+    results = engine_results.read(checkout.folder)
+    for test in results.values():
+        test.date = "2026-01-02"
+    engine_results.write(checkout.folder, results)
+    checkout.add("test_b.py", 'def test_more():\n    """More."""\n')
+    page = checkout.write("tests/engines/test_b.py")
+    assert page.count(" | 2026-01-02 |") == 3
+    assert "| more (`test_b.py`) | More. | passed | 20" in page
+
+    page = checkout.write("tests/engines/test_a.py::test_sides[left]")
+    assert "| 2 cases passed | 20" in page, "the other case stays"
+    page = checkout.write("tests/engines", "-k", "test_sides and right")
+    assert "| 2 cases passed | 20" in page
+    (checkout.folder / "tests/engines/test_b.py").unlink()
+    checkout.add(
+        "test_a.py", _TESTS.format(sides="{'left', 'right'}").replace('["left", "right"]', '["left"]')
+    )
+    page = checkout.write("tests/engines/test_a.py")
+    assert "more" not in page, "a test that does not exist any more"
+    assert "| Both sides work. | passed |" in page, "a case that does not exist any more"
+
+
+def test_without_the_option_or_without_tests_the_page_stays(checkout: Checkout) -> None:
+    before = checkout.page.read_text()
+    assert checkout.run("tests/engines").returncode == 0
+    assert checkout.write("tests/engines", "-k", "nothing") == before
+
+
+def test_a_test_that_does_not_say_what_it_shows_is_refused(checkout: Checkout) -> None:
+    checkout.add("test_a.py", "def test_silent():\n    pass\n")
+    ran = checkout.run("tests/engines")
+    assert ran.returncode == 4
+    assert "test_silent: the first line of its docstring must say what it shows" in ran.stderr
+
+
+def test_other_tests_are_not_marked(checkout: Checkout) -> None:
+    (checkout.folder / "tests/unit").mkdir()
+    (checkout.folder / "tests/unit/test_c.py").write_text("def test_plain():\n    pass\n")
+    assert "1 deselected" in checkout.run("tests/unit").stdout

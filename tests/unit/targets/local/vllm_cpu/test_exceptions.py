@@ -1,0 +1,155 @@
+"""Only what a processor cannot take differs from the plan, and each difference has a reason."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from inference_blueprints.loading import load_blueprint
+from inference_blueprints.serving.command_line import Argument, command_line
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.serving.types import OwnAddress, Process, SecretValue, WeightsBucket
+from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.targets.local.vllm_cpu.exceptions import LocalSettings, local_settings
+
+_MODEL, _ADDRESS = Path("/small/model"), "127.0.0.7"
+_NIXL = {"kv_connector": "NixlConnector", "kv_role": "kv_consumer"}
+_OVER_EFA = {**_NIXL, "kv_connector_extra_config": {"backends": ["LIBFABRIC"]}}
+_HOST = {"kv_connector": "OffloadingConnector", "kv_role": "kv_both", "kv_connector_extra_config": {"x": 1}}
+
+
+def planned_workers() -> list[Process]:
+    plans = [build_plan(load_blueprint(name).blueprint) for name in shipped()]
+    return [
+        worker
+        for plan in plans
+        for model in plan.models
+        for deployment in model.deployments
+        for worker in deployment.workers
+        if worker.engine is not None and worker.engine.engine == "vllm"
+    ]
+
+
+def here(process: Process) -> LocalSettings:
+    return local_settings(process, workers="some", model_directory=_MODEL, address=_ADDRESS)
+
+
+def with_arguments(arguments: Mapping[str, Argument]) -> LocalSettings:
+    worker = planned_workers()[0]
+    return here(replace(worker, arguments=command_line(arguments)))
+
+
+def value(settings: LocalSettings, name: str) -> str | None:
+    words = list(settings.arguments)
+    return words[words.index(f"--{name}") + 1] if f"--{name}" in words else None
+
+
+@pytest.mark.parametrize("worker", planned_workers(), ids=lambda worker: worker.name)
+def test_every_difference_is_listed_and_every_listed_difference_is_one(worker: Process) -> None:
+    settings = here(worker)
+    listed = {each.setting for each in settings.replacements}
+    planned, local = set(worker.arguments), set(settings.arguments)
+    for word in planned ^ local:
+        # A word that is not a flag belongs to a flag that is listed, or is the model.
+        assert not word.startswith("--") or word in listed
+    assert {
+        name for name, kept in worker.environment.items() if settings.environment.get(name) != kept
+    } <= listed
+    assert set(settings.environment) - set(worker.environment) <= listed
+    for each in settings.replacements:
+        assert each.planned != each.here
+        assert each.reason
+
+
+@pytest.mark.parametrize("name", ["max-model-len", "max-num-seqs", "max-num-batched-tokens", "block-size"])
+def test_sizes_are_those_of_the_plan(name: str) -> None:
+    for worker in planned_workers():
+        words = list(worker.arguments)
+        assert value(here(worker), name) == words[words.index(f"--{name}") + 1]
+
+
+def test_the_model_is_the_small_one_and_nothing_is_downloaded() -> None:
+    for worker in planned_workers():
+        settings = here(worker)
+        assert str(_MODEL) in settings.arguments
+        assert value(settings, "load-format") == "dummy"
+        assert "--revision" not in settings.arguments
+        assert not [word for word in settings.arguments if word.startswith("s3://")]
+
+
+@pytest.mark.parametrize(
+    ("planned", "expected"),
+    [
+        (_OVER_EFA, {**_NIXL, "kv_buffer_device": "cpu"}),
+        (
+            {**_OVER_EFA, "kv_load_failure_policy": "recompute"},
+            {**_NIXL, "kv_load_failure_policy": "recompute", "kv_buffer_device": "cpu"},
+        ),
+        (
+            {
+                "kv_connector": "MultiConnector",
+                "kv_role": "kv_both",
+                "kv_connector_extra_config": {"connectors": [_OVER_EFA, _HOST]},
+                "kv_load_failure_policy": "recompute",
+            },
+            {**_NIXL, "kv_load_failure_policy": "recompute", "kv_buffer_device": "cpu"},
+        ),
+        (_HOST, None),
+    ],
+)
+def test_kv_cache_moves_between_roles_by_ucx_and_is_not_kept_in_host_memory(
+    planned: Mapping[str, object], expected: Mapping[str, object] | None
+) -> None:
+    found = value(
+        with_arguments({"model": "m", "kv-transfer-config": json.dumps(planned)}), "kv-transfer-config"
+    )
+    assert (json.loads(found) if found else None) == expected
+
+
+@pytest.mark.parametrize(
+    ("planned", "expected"),
+    [
+        ({"tensor-parallel-size": 8}, {"tensor-parallel-size": "2"}),
+        ({"tensor-parallel-size": 1}, {"tensor-parallel-size": "1"}),
+        ({"data-parallel-size": 16}, {"data-parallel-size": "2"}),
+        ({"data-parallel-size": 16, "enable-expert-parallel": True}, {"data-parallel-size": None}),
+        (
+            {"kv-cache-dtype": "fp8", "quantization": "fp8_per_tensor"},
+            {"kv-cache-dtype": None, "quantization": None},
+        ),
+        ({"speculative-config": '{"method":"ngram"}'}, {"speculative-config": '{"method":"ngram"}'}),
+        ({"speculative-config": '{"method":"mtp"}'}, {"speculative-config": None}),
+        ({"reasoning-parser": "qwen3"}, {"reasoning-parser": "qwen3"}),
+    ],
+)
+def test_what_a_processor_cannot_take_is_replaced(
+    planned: Mapping[str, Argument], expected: Mapping[str, str | None]
+) -> None:
+    settings = with_arguments({"model": "m", **planned})
+    assert {name: value(settings, name) for name in expected} == expected
+
+
+def test_each_worker_listens_on_its_own_address() -> None:
+    events = '{"publisher":"zmq","endpoint":"tcp://*:20080"}'
+    settings = with_arguments({"model": "m", "kv-events-config": events})
+    assert value(settings, "kv-events-config") == events.replace("*", _ADDRESS)
+    assert settings.environment["VLLM_NIXL_SIDE_CHANNEL_HOST"] == _ADDRESS
+
+
+def test_variables_of_efa_weights_and_kernels_are_left_out_and_others_kept() -> None:
+    worker = replace(
+        planned_workers()[0],
+        environment={
+            "FI_PROVIDER": "efa",
+            "WEIGHTS_BUCKET": WeightsBucket(),
+            "TRITON_CACHE_DIR": "/compiled/triton",
+            "DYN_SYSTEM_PORT": "9090",
+            "DYN_TCP_RPC_HOST": OwnAddress(),
+            "HF_TOKEN": SecretValue("arn:aws:secretsmanager:us-west-2:111122223333:secret:hub"),
+        },
+    )
+    kept = here(worker).environment
+    assert {"DYN_SYSTEM_PORT", "DYN_TCP_RPC_HOST", "HF_TOKEN"} <= set(kept)
+    assert not {"FI_PROVIDER", "WEIGHTS_BUCKET", "TRITON_CACHE_DIR"} & set(kept)
