@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-import httpx
+import httpx2
 import openai
 
 from inference_blueprints.processes.child_processes import ProcessGroup
@@ -58,8 +58,8 @@ def serving(folder: Path, models: Mapping[str, Sequence[str]]) -> Iterator[dict[
         )
         opened = {}
         for name in models:
-            transport = httpx.HTTPTransport(uds=str(folder / f"{name}.sock"))
-            http = clients.enter_context(httpx.Client(transport=transport, timeout=600))
+            transport = httpx2.HTTPTransport(uds=str(folder / f"{name}.sock"))
+            http = clients.enter_context(httpx2.Client(transport=transport, timeout=600))
             opened[name] = openai.OpenAI(
                 base_url="http://vllm/v1", api_key="none", max_retries=0, http_client=http
             )

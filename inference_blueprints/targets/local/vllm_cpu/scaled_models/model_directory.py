@@ -49,13 +49,11 @@ def write_scaled_model(model: Model, directory: Path, *, tensor_parallel_size: i
     ids = vocabulary(chat)
     own = configuration(model)
     tokens = {
-        "vocab_size": len(ids),
         "bos_token_id": None if chat.begin_token is None else ids[chat.begin_token],
         "eos_token_id": [ids[token] for token in chat.end_tokens],
         "pad_token_id": ids[chat.pad_token],
     }
-    if "text_config" in own:
-        own["text_config"] |= tokens
+    own.get("text_config", own).update(tokens, vocab_size=len(ids))
     shape = {"architectures": [model.architecture], "dtype": "float32", **tokens, **own}
     filled = _filling(model, ids, _DEVICE_WIDTH * tensor_parallel_size)
     files = {**tokenizer_files(chat), **filled({"config.json": shape, **processor_files(model)})}

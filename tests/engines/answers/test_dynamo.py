@@ -1,0 +1,117 @@
+"""Answers of real vLLM behind Dynamo's frontend with the plan's parsers: what a client gets of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+
+from inference_blueprints.catalog import Model
+from inference_blueprints.loading import load_blueprint
+from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.types import DeploymentPlan
+from inference_blueprints.spec.types import Blueprint
+from inference_blueprints.targets.local.local_deployment import (
+    LocalDeployment,
+    LocalWorkers,
+    WorkerLaunch,
+    WorkerPlace,
+)
+from inference_blueprints.targets.local.vllm_cpu.vllm_kind import VllmKind, VllmRole
+from tests.engines.answers import checks
+from tests.engines.answers.scripted_weights import write_counting_model, write_scripted_model
+from tests.engines.answers.scripts import SCRIPTS
+from tests.engines.running import running_engines
+
+pytestmark = [pytest.mark.engines, pytest.mark.timeout(3600), pytest.mark.xdist_group("engines")]
+
+_COUNTING = "counting"
+#: One family of each kind: reasoning and JSON, JSON alone, reasoning alone.
+_FAMILIES = {name: SCRIPTS[name] for name in ("qwen3", "llama3", "deepseek-r1")}
+
+
+class ScriptedRole(VllmRole):
+    """Workers that read the weights of their directory."""
+
+    def launch(self, model: str, place: WorkerPlace, workers: int) -> WorkerLaunch:
+        launch = super().launch(model, place, workers)
+        return replace(launch, command=["auto" if word == "dummy" else word for word in launch.command])
+
+
+class ScriptedKind(VllmKind):
+    """vLLM with a script for each model of the blueprint."""
+
+    def workers(self, plan: DeploymentPlan, roles: Sequence[ResolvedWorkers]) -> tuple[LocalWorkers, ...]:
+        return tuple(
+            ScriptedRole(**{name: getattr(role, name) for name in role.__dataclass_fields__})
+            for role in super().workers(plan, roles)
+        )
+
+    def write_model(self, deployment: LocalDeployment, shape: Model, directory: Path) -> None:
+        name = deployment.plan.release.partition("-main")[0]
+        if name == _COUNTING:
+            write_counting_model(shape.name, directory)
+        else:
+            write_scripted_model(shape.name, directory, _FAMILIES[name].text)
+
+
+def _blueprint() -> Blueprint:
+    document: dict[str, Any] = load_blueprint("quickstart-g6e").blueprint.model_dump(
+        by_alias=True, exclude_unset=True
+    )
+    [model] = document["spec"]["models"]
+    entries: Mapping[str, str] = {
+        _COUNTING: "Qwen/Qwen3-8B",
+        **{name: family.entry for name, family in _FAMILIES.items()},
+    }
+    deployment = {"name": "main", "aggregated": {"pool": "l40s", "replicas": 1, "tensorParallelSize": 1}}
+    document["spec"]["models"] = [
+        {**model, "name": name, "weights": {"huggingFace": entry}, "deployments": [deployment]}
+        for name, entry in entries.items()
+    ]
+    return Blueprint.model_validate(document)
+
+
+@pytest.fixture(scope="module")
+def clients(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, openai.OpenAI]]:
+    blueprint = _blueprint()
+    with running_engines(blueprint, tmp_path_factory.mktemp("answers"), ScriptedKind(blueprint)) as running:
+        yield {
+            each.model: openai.OpenAI(base_url=each.base_url, api_key="none", max_retries=0)
+            for each in running.endpoints
+        }
+
+
+@pytest.mark.parametrize("name", _FAMILIES)
+def test_reasoning_and_tool_calls_are_separated(clients: dict[str, openai.OpenAI], name: str) -> None:
+    checks.separated(clients[name], name, _FAMILIES[name])
+
+
+@pytest.mark.parametrize("name", _FAMILIES)
+def test_reasoning_and_tool_calls_are_separated_in_a_stream(
+    clients: dict[str, openai.OpenAI], name: str
+) -> None:
+    checks.separated_in_a_stream(clients[name], name, _FAMILIES[name])
+
+
+def test_a_client_sees_every_token_once(clients: dict[str, openai.OpenAI]) -> None:
+    checks.counted(clients[_COUNTING], _COUNTING, 300)
+
+
+def test_a_json_schema_is_kept(clients: dict[str, openai.OpenAI]) -> None:
+    checks.keeps_a_schema(clients[_COUNTING], _COUNTING)
+
+
+@pytest.mark.parametrize(("status", "wrong"), checks.WRONG)
+def test_a_wrong_request_is_refused(
+    clients: dict[str, openai.OpenAI], status: int, wrong: dict[str, Any]
+) -> None:
+    checks.refused(clients[_COUNTING], _COUNTING, status, wrong)
+
+
+def test_malformed_json_is_refused(clients: dict[str, openai.OpenAI]) -> None:
+    checks.refuses_malformed_json(clients[_COUNTING])
