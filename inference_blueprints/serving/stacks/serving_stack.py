@@ -35,8 +35,8 @@ class RequestCounter:
 class ServingStack(ABC):
     """A serving stack: the entry point in front of the engines, and how it starts their workers.
 
-    A subclass defines `request_counter`, `frameworks`, `chart`, `parser_flags`, `service_account`, `entry_point` and `workers`.
-    It overrides a default only where the stack differs from it.
+    A subclass defines `request_counter`, `frameworks`, `chart`, `parser_flags`, `service_account`,
+    `entry_point` and `workers`. It overrides a default only where the stack differs from it.
     """
 
     #: Engine arguments that only the stack may set, each with the reason.
