@@ -81,7 +81,7 @@ class LlmD(ServingStack):
 
     frameworks = MappingProxyType({"vllm": "vllm"})
     chart = "llm-d-model"
-    #: vLLM's own counter of requests that ended, also at prefill workers (``v1/metrics/loggers.py`` of 0.31.0).
+    #: vLLM counts requests that ended, also at prefill workers (``v1/metrics/loggers.py`` of 0.31.0).
     request_counter = RequestCounter("vllm:request_success_total")
     parser_flags = ParserFlags("vllm", "reasoning-parser", "tool-call-parser")
     owned_arguments = MappingProxyType(
