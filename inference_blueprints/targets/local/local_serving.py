@@ -138,9 +138,8 @@ class LocalServing:
             If it takes too long.
         """
         if self._isolate:
-            self._isolation = open_isolation(
-                lambda command, pipes: self._start("network namespace", command, {}, pipes)
-            )
+            hold = partial(self._start, "network namespace")
+            self._isolation = open_isolation(lambda command, pipes: hold(command, {}, pipes))
         frontends = self._frontends()
         self._placed = place_workers(
             self._deployments(), self._home, isolated=self._isolation.holder is not None
