@@ -28,7 +28,7 @@ _SCHEMA = {
 }
 #: Requests that must be refused, with the status.
 WRONG: tuple[tuple[int, dict[str, Any]], ...] = (
-    (400, {"messages": [{"role": "user", "content": " bado" * 3000}]}),
+    (400, {"messages": [{"role": "user", "content": " bado" * 20_000}]}),
     (404, {"model": "unknown"}),
     (400, {"messages": "not a list"}),
     (400, {"temperature": -1}),

@@ -41,7 +41,7 @@ _CONVERSATION = [
 ]
 
 
-def _written(directory: str) -> dict[str, object]:
+def _written(directory: str, processes: int) -> dict[str, object]:
     engine = vllm.LLM(
         model=directory,
         load_format="dummy",
@@ -49,6 +49,7 @@ def _written(directory: str) -> dict[str, object]:
         enforce_eager=True,
         max_model_len=2048,
         max_num_seqs=2,
+        tensor_parallel_size=processes,
         seed=0,
         disable_log_stats=True,
     )
@@ -59,11 +60,11 @@ def _written(directory: str) -> dict[str, object]:
     return found | {"prompt": engine.get_tokenizer().decode(chat.prompt_token_ids)}
 
 
-def _child(directory: str, output: IO[str]) -> None:
+def _child(directory: str, processes: int, output: IO[str]) -> None:
     """Write the line of one model, and end the process whatever happens."""
     signal.alarm(_SECONDS)
     try:
-        found = _written(directory)
+        found = _written(directory, processes)
     except BaseException as error:  # noqa: BLE001 - what the engine fails with is the result
         traceback.print_exc()
         *_, place = traceback.extract_tb(error.__traceback__)
@@ -74,12 +75,15 @@ def _child(directory: str, output: IO[str]) -> None:
 
 
 def main() -> None:
-    """Write a line for each directory: the arguments are the file for the lines, and the directories."""
+    """Write a line for each directory.
+
+    The arguments are the file for the lines, and JSON: the processes that share a model, by its directory.
+    """
     with Path(sys.argv[1]).open("a", encoding="utf-8") as output:
-        for directory in sys.argv[2:]:
+        for directory, processes in json.loads(sys.argv[2]).items():
             child = os.fork()
             if child == 0:
-                _child(directory, output)
+                _child(directory, processes, output)
             _, status = os.waitpid(child, 0)
             if status:
                 output.write(json.dumps({"model": directory, "error": f"ended with status {status}"}) + "\n")

@@ -31,6 +31,11 @@ _SETTINGS = {
 _MODELS: Mapping[str, Model] = {
     f"{model.architecture}-{model.answer_format}": model for model in catalog.models().values()
 }
+#: Experts and latent attention are split in ways of their own.
+_SPLIT: Mapping[str, Model] = {
+    f"{model.architecture}-in-two-processes": model
+    for model in map(catalog.model, ("Qwen/Qwen3-30B-A3B", "deepseek-ai/DeepSeek-V3"))
+}
 _TOKENS = 8
 
 
@@ -38,11 +43,12 @@ _TOKENS = 8
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     """What vLLM did with each model: one process loads all of them, one after the other."""
     folder: Path = tmp_path_factory.mktemp("models")
-    for name, model in _MODELS.items():
-        write_scaled_model(model, folder / name, tensor_parallel_size=1)
+    processes = dict.fromkeys(_MODELS, 1) | dict.fromkeys(_SPLIT, 2)
+    for name, model in {**_MODELS, **_SPLIT}.items():
+        write_scaled_model(model, folder / name, tensor_parallel_size=processes[name])
     output = folder / "lines.jsonl"
     subprocess.run(
-        [str(vllm_python(print)), str(_PROGRAM), str(output), *_MODELS],
+        [str(vllm_python(print)), str(_PROGRAM), str(output), json.dumps(processes)],
         cwd=folder,
         env={"PATH": os.defpath, "HOME": str(folder), **_SETTINGS},
         check=True,
@@ -51,7 +57,9 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]
     return {line["model"]: line for line in lines}
 
 
-@pytest.mark.parametrize("name", [name for name, model in _MODELS.items() if refusal(model) is None])
+@pytest.mark.parametrize(
+    "name", [name for name, model in {**_MODELS, **_SPLIT}.items() if refusal(model) is None]
+)
 def test_an_architecture_writes_tokens(found: dict[str, dict[str, Any]], name: str) -> None:
     assert "error" not in found[name], found[name]["error"]
     assert len(found[name]["tokens"]) == _TOKENS
