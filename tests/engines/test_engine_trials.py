@@ -33,6 +33,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Outcome]:
 
 @pytest.mark.parametrize("name", TRIALS["works"])
 def test_the_answers_are_those_of_one_process(outcomes: Mapping[str, Outcome], name: str) -> None:
+    """However it is split and whoever computes the prompt, an engine gives the same answers."""
     assert outcomes[name].error == ""
     assert len(set(outcomes[ALONE].answers)) == len(outcomes[ALONE].answers), "prompts change the answer"
     assert outcomes[name].answers == outcomes[ALONE].answers
@@ -40,20 +41,24 @@ def test_the_answers_are_those_of_one_process(outcomes: Mapping[str, Outcome], n
 
 @pytest.mark.parametrize("name", APART)
 def test_every_token_of_the_prompts_is_received(outcomes: Mapping[str, Outcome], name: str) -> None:
+    """An engine receives every token of a prompt that another computed."""
     assert outcomes[name].counters[RECEIVED] == sum(outcomes[name].prompts)
 
 
 @pytest.mark.parametrize("name", APART)
 def test_the_planned_connector_is_not_called_deprecated(outcomes: Mapping[str, Outcome], name: str) -> None:
+    """No engine warns that the planned connector or its role is deprecated."""
     assert "kv_role='kv_consumer'" in outcomes[name].log, "the engine logs its arguments"
     assert "NixlConnector is deprecated" not in outcomes[name].log
 
 
 def test_an_engine_alone_receives_nothing(outcomes: Mapping[str, Outcome]) -> None:
+    """An engine without another receives no tokens."""
     assert outcomes[ALONE].counters[RECEIVED] == 0
 
 
 @pytest.mark.parametrize("name", TRIALS["refused"])
 def test_the_engine_refuses_it_for_the_known_reason(outcomes: Mapping[str, Outcome], name: str) -> None:
+    """A setting that processors cannot take fails for the recorded reason."""
     assert outcomes[name].error, "it works now: remove its exception, and move it to the trials that work"
     assert TRIALS["refused"][name]["reason"] in outcomes[name].error + outcomes[name].log

@@ -97,6 +97,7 @@ def apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEngines]:
 
 
 def test_every_token_of_a_prompt_comes_from_the_prefill_worker(apart: RunningEngines) -> None:
+    """A decode worker of two processes receives the whole prompt from a prefill worker of one."""
     [prefill], [decode] = counted(apart, "prefill"), counted(apart, "decode")
     [endpoint] = apart.endpoints
     tokens = sum(ask(endpoint.base_url, text(number)).prompt_tokens for number in range(3))
@@ -109,6 +110,7 @@ def test_every_token_of_a_prompt_comes_from_the_prefill_worker(apart: RunningEng
 
 
 def test_a_repeated_prompt_is_computed_once(apart: RunningEngines) -> None:
+    """A prefill worker computes only the last block of a prompt that it has seen."""
     [endpoint] = apart.endpoints
     first = ask(endpoint.base_url, text(7))
     [before] = counted(apart, "prefill")
@@ -118,6 +120,7 @@ def test_a_repeated_prompt_is_computed_once(apart: RunningEngines) -> None:
 
 
 def test_no_engine_calls_its_connector_deprecated(apart: RunningEngines) -> None:
+    """No worker warns that its connector or the connector's role is deprecated."""
     workers = [each for each in apart.serving.served_processes() if each.process in {"prefill", "decode"}]
     logs = [Path(each.log_file).read_text(encoding="utf-8", errors="replace") for each in workers]
     assert all("NixlConnector" in log for log in logs)
@@ -134,7 +137,7 @@ def together(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEngine
 
 
 def test_a_repeated_prompt_goes_to_the_worker_that_has_it(together: RunningEngines) -> None:
-    """The other frontend sent none of them, so it knows from events where their blocks are."""
+    """A frontend knows from KV events which worker has a prompt that another frontend sent."""
     serving = together.serving
     frontends = [f"{url}/v1" for url in serving.frontend_urls(serving.first_workers()[0].deployment)]
     assert len(frontends) == 2
