@@ -154,8 +154,12 @@ def _install(uv: Path, folder: Path, report: Report) -> None:
         steps.run(
             "uv pip sync",
             [
-                *(uv, "pip", "sync", *settings, "--python", python, "--link-mode", "hardlink"),
-                *("--require-hashes", "--only-binary", ":all:", "--compile-bytecode", _REQUIREMENTS),
+                uv,
+                *("pip", "sync", *settings, "--link-mode", "hardlink"),
+                *("--require-hashes", "--only-binary", ":all:", "--compile-bytecode"),
+                "--python",
+                python,
+                _REQUIREMENTS,
             ],
         )
         _name_vllm(environment)
