@@ -128,17 +128,16 @@ def _without_draft(values: Values, _worker: _Worker) -> Values | None:
 def _own_ports(values: Values, worker: _Worker) -> Values:
     """Shift the port by ten per worker, because all share the address ``*``.
 
-    vLLM listens only if the endpoint has a ``*``. To other addresses it connects, as does Dynamo's worker, and no
-    event arrives (``ZmqEventPublisher._is_bind_endpoint`` in ``vllm/distributed/kv_events.py``, release 0.31.0).
+    vLLM listens only if the endpoint has a ``*``. To other addresses it connects, as Dynamo's worker does, and
+    no event arrives (``ZmqEventPublisher._is_bind_endpoint`` in ``vllm/distributed/kv_events.py``, 0.31.0).
     """
     number = worker.address.rpartition(".")[2]
 
     def shifted(found: re.Match[str]) -> str:
         port = found[1]
-        # A description of all workers has an x for the number.
-        return (
-            f"tcp://*:{int(port) + _PORTS * int(number) if number.isdigit() else f'{port}+{_PORTS}{number}'}"
-        )
+        if not number.isdigit():  # the description of all workers has an x
+            return f"tcp://*:{port}+{_PORTS}{number}"
+        return f"tcp://*:{int(port) + _PORTS * int(number)}"
 
     return tuple(re.sub(r"tcp://\*:(\d+)", shifted, value) for value in values)
 
