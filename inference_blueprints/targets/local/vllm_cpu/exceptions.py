@@ -128,8 +128,8 @@ def _without_draft(values: Values, _worker: _Worker) -> Values | None:
 def _own_ports(values: Values, worker: _Worker) -> Values:
     """Shift the port by ten per worker, because all share the address ``*``.
 
-    vLLM listens only if the endpoint has a ``*``. To other addresses it connects, as Dynamo's worker does, and
-    no event arrives (``ZmqEventPublisher._is_bind_endpoint`` in ``vllm/distributed/kv_events.py``, 0.31.0).
+    vLLM listens only if the endpoint has a ``*``. To other addresses it connects, as Dynamo's worker does,
+    and no event arrives (``_is_bind_endpoint`` in ``vllm/distributed/kv_events.py``, release 0.31.0).
     """
     number = worker.address.rpartition(".")[2]
 
