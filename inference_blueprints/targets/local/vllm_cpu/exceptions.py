@@ -6,6 +6,7 @@ Everything that has no rule here goes to the engine as the plan states it.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,8 @@ from inference_blueprints.targets.local.platform_parts import Replacement
 
 #: Most processes of this machine that share one model or one rank.
 SPLIT = 2
+#: Each worker has so many ports, one per data parallel rank.
+_PORTS = 10
 #: The command of workers that serve requests themselves, and not through Dynamo.
 SERVE = ("vllm", "serve")
 _EXPERTS = "enable-expert-parallel"
@@ -39,6 +42,7 @@ _NO_STAGES = "vLLM's stages fail on a CPU without compiled graphs"
 _SPLIT = f"each part is a process of about 2 GB; {SPLIT} show that the model is split"
 _LOOPBACK = "all workers share this machine, so each listens on a loopback address of its own"
 _ONE_MACHINE = "all processes of a worker run on this machine"
+_SHARED_ADDRESS = "all workers share this machine, and vLLM publishes KV events only on every address"
 _NO_EFA = "this machine has no EFA; NIXL uses UCX and the host's memory"
 _FEW_PROCESSORS = "several workers share the processors of this machine"
 _NO_NODE_FOLDER = "this machine has no folder that workers of a node share"
@@ -121,9 +125,21 @@ def _without_draft(values: Values, _worker: _Worker) -> Values | None:
     return values if json.loads(values[0])["method"] == "ngram" else None
 
 
-def _own_address(values: Values, worker: _Worker) -> Values:
-    """Bind the address of the worker instead of every address."""
-    return tuple(value.replace("tcp://*:", f"tcp://{worker.address}:") for value in values)
+def _own_ports(values: Values, worker: _Worker) -> Values:
+    """Shift the port by ten per worker, because all share the address ``*``.
+
+    vLLM listens only if the endpoint has a ``*``. To other addresses it connects, as Dynamo's worker does,
+    and no event arrives (``_is_bind_endpoint`` in ``vllm/distributed/kv_events.py``, release 0.31.0).
+    """
+    number = worker.address.rpartition(".")[2]
+
+    def shifted(found: re.Match[str]) -> str:
+        port = found[1]
+        if not number.isdigit():  # the description of all workers has an x
+            return f"tcp://*:{port}+{_PORTS}{number}"
+        return f"tcp://*:{int(port) + _PORTS * int(number)}"
+
+    return tuple(re.sub(r"tcp://\*:(\d+)", shifted, value) for value in values)
 
 
 #: By argument without dashes.
@@ -147,7 +163,7 @@ _ARGUMENTS: Mapping[str, Rule] = MappingProxyType(
         "speculative-config": Rule(
             _without_draft, "the small model has no layers or draft that guess", "left out, except ngram"
         ),
-        "kv-events-config": Rule(_own_address, _LOOPBACK, "the worker's own address"),
+        "kv-events-config": Rule(_own_ports, _SHARED_ADDRESS, "a port of the worker's own"),
     }
 )
 #: Arguments that only this machine needs, with the reason.
