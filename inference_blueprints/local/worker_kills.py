@@ -14,12 +14,13 @@ from inference_blueprints.local.worker_losses import WorkerLoss
 from inference_blueprints.measurement.completions.completion_client import CompletionClient
 from inference_blueprints.measurement.completions.request_outcome import RequestOutcome
 from inference_blueprints.measurement.tokenizer.vocabulary import random_text
+from inference_blueprints.targets.local.engine_kind import EngineKind
 from inference_blueprints.targets.local.local_serving import LocalServing
 from inference_blueprints.targets.local.worker_process import WorkerProcess
 
 # Streams that continued on another worker. `…_migration_total` also counts streams that could not move.
 _MIGRATIONS = "dynamo_frontend_model_migration_duration_seconds_count{"
-_LONGEST_PROMPT, _ANSWER = 3000, 200
+_LONGEST_PROMPT = 3000
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,7 @@ async def _kill_one(
         frontends,
         victim,
         min(everyone * moment.streams_per_worker, moment.most_streams),
-        answer_seconds=serving.answer_seconds,
+        engines=serving.engines,
     )
     await streams.have_begun(moment.begun_share)
     under_way = streams.under_way
@@ -129,13 +130,13 @@ class _Streams:
         victim: WorkerProcess,
         count: int,
         *,
-        answer_seconds: float,
+        engines: EngineKind,
     ) -> None:
         context = victim.deployment.context_length
-        self._answer = min(_ANSWER, context // 2)
+        self._answer = min(engines.killed_answer_tokens, context // 2)
         self._prompt = min(_LONGEST_PROMPT, context // 4)
         self._begun = [asyncio.Event() for _ in range(count)]
-        self._answer_seconds = answer_seconds
+        self._answer_seconds = engines.answer_seconds
         self._tasks = [
             asyncio.create_task(self._send(session, frontends[number % len(frontends)], victim, number))
             for number in range(count)

@@ -157,7 +157,7 @@ def _sampling(tokens: int, transfer: Mapping[str, Any] | None) -> SamplingParams
 def _write_to(log: Path) -> None:
     """Send all output of this process and its children to a file, and make them one group of processes."""
     os.setpgid(0, 0)
-    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(file, 1)
     os.dup2(file, 2)
 

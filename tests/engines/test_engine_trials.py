@@ -43,6 +43,12 @@ def test_every_token_of_the_prompts_is_received(outcomes: Mapping[str, Outcome],
     assert outcomes[name].counters[RECEIVED] == sum(outcomes[name].prompts)
 
 
+@pytest.mark.parametrize("name", APART)
+def test_the_planned_connector_is_not_called_deprecated(outcomes: Mapping[str, Outcome], name: str) -> None:
+    assert "kv_role='kv_consumer'" in outcomes[name].log, "the engine logs its arguments"
+    assert "NixlConnector is deprecated" not in outcomes[name].log
+
+
 def test_an_engine_alone_receives_nothing(outcomes: Mapping[str, Outcome]) -> None:
     assert outcomes[ALONE].counters[RECEIVED] == 0
 

@@ -11,7 +11,7 @@ import pytest
 from inference_blueprints.spec.types import Blueprint
 from tests.engines.comparison.differences import differences, expected_differences, unexpected, vanished
 from tests.engines.comparison.layouts import Layout, blueprint, served
-from tests.engines.comparison.parts import Observed, blocks, metrics, order, responses, routing
+from tests.engines.comparison.parts import Observed, blocks, cached, metrics, order, responses, routing
 
 pytestmark = pytest.mark.engines
 
@@ -22,13 +22,12 @@ _SEQUENCES = 8
 Part = Callable[[Layout, Observed | None], Observed]
 
 
-def _blocks(layout: Layout, wanted: Observed | None) -> Observed:
+def _router_view(layout: Layout) -> Path:
+    """Start a router and return the file with what it knows."""
     file = layout.home / "router-view.json"
-    layout.start_inside(
-        "router view",
-        ["-m", "tests.engines.comparison.router_view", "dynamo.backend.generate", "64", str(file)],
-    )
-    return blocks(layout, file, wanted)
+    program = ["-m", "tests.engines.comparison.router_view", "dynamo.backend.generate", "64", str(file)]
+    layout.start_inside("router view", program)
+    return file
 
 
 _AGGREGATED = blueprint("quickstart-g6e", replicas=[2])
@@ -48,19 +47,26 @@ _DISAGGREGATED = blueprint("p5en-disaggregated", replicas=[1, 1])
             _AGGREGATED,
             {
                 "responses": lambda layout, _: responses(layout),
-                "routing": lambda layout, _: routing(layout),
+                "routing": lambda layout, _: routing(layout, _router_view(layout)),
                 "metrics of the frontend": lambda layout, _: metrics(layout),
             },
             id="aggregated",
         ),
         pytest.param(
             _FEW_BLOCKS,
-            {"blocks": _blocks, "order": lambda layout, _: order(layout, _SEQUENCES)},
+            {
+                "blocks": lambda layout, wanted: blocks(layout, _router_view(layout), wanted),
+                "cache": lambda layout, _: cached(layout),
+                "order": lambda layout, _: order(layout, _SEQUENCES),
+            },
             id="few-blocks",
         ),
         pytest.param(
             _DISAGGREGATED,
-            {"responses, disaggregated": lambda layout, _: responses(layout)},
+            {
+                "responses, disaggregated": lambda layout, _: responses(layout),
+                "cache, disaggregated": lambda layout, _: cached(layout),
+            },
             id="disaggregated",
         ),
     ],

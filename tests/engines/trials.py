@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from inference_blueprints import catalog
+from inference_blueprints.loading import load_blueprint
 from inference_blueprints.processes.child_processes import ProcessGroup, RunningProcess
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.targets.local.isolation import open_isolation
 from inference_blueprints.targets.local.vllm_cpu.installation import vllm_python
 from inference_blueprints.targets.local.vllm_cpu.scaled_models import write_scaled_model
@@ -62,7 +65,8 @@ def run_trials(directory: Path, trials: Mapping[str, Mapping[str, Any]]) -> dict
     trials
         Trials by name, see ``engine_trials.py``. By default, the model is Qwen3-8B.
     """
-    named = {name: {"model": _MODEL, **trial} for name, trial in trials.items()}
+    connectors = _planned_connectors()
+    named = {name: {"model": _MODEL, **_connected(trial, connectors)} for name, trial in trials.items()}
     folders = {model: model.replace("/", "--") for model in {trial["model"] for trial in named.values()}}
     for model, folder in folders.items():
         write_scaled_model(catalog.model(model), directory / folder, tensor_parallel_size=2)
@@ -89,6 +93,27 @@ def run_trials(directory: Path, trials: Mapping[str, Mapping[str, Any]]) -> dict
     lines = (directory / "trials.out").read_text(encoding="utf-8").splitlines()
     found = [json.loads(line) for line in lines if line.startswith('{"name"')]
     return {each["name"]: _outcome(each, directory / f"{each['name']}.log") for each in found}
+
+
+def _planned_connectors() -> dict[str, Any]:
+    """Return the connector of each role as the plan has it, by the key of the role in a trial."""
+    roles = {role: {"pool": "l40s", "replicas": 1, "tensorParallelSize": 1} for role in ("prefill", "decode")}
+    document = load_blueprint("quickstart-g6e").blueprint.model_dump(by_alias=True, exclude_unset=True)
+    document["spec"]["models"][0]["deployments"] = [{"name": "main", "disaggregated": roles}]
+    [deployment] = build_plan(Blueprint.model_validate(document)).models[0].deployments
+    keys = {"prefill": "prefill", "decode": "engine"}
+    found = {}
+    for worker in deployment.workers:
+        value = worker.arguments[worker.arguments.index("--kv-transfer-config") + 1]
+        found[keys[worker.role]] = {"kv_transfer_config": json.loads(value)}
+    return found
+
+
+def _connected(trial: Mapping[str, Any], connectors: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a trial whose engines are connected if one computes the prompts of the other."""
+    if "prefill" not in trial:
+        return dict(trial)
+    return {**trial, **{key: {**connector, **trial[key]} for key, connector in connectors.items()}}
 
 
 def _outcome(values: Mapping[str, Any], log: Path) -> Outcome:

@@ -35,8 +35,6 @@ def requests(served: ServedPlatform) -> Iterator[CheckResult]:
         The platform, after requests to its models.
     """
     for deployment in deployments_of(served):
-        if STACKS[deployment.stack].request_counter is None:
-            continue
         before, now = served.answered.get(deployment.release, {}), _counts(served, deployment)
         for process in deployment.workers:
             name = f"{deployment.release}/{process.name}"
@@ -58,8 +56,6 @@ def requests(served: ServedPlatform) -> Iterator[CheckResult]:
 def _counts(served: ServedPlatform, deployment: DeploymentPlan) -> dict[str, float]:
     """Return the requests that the workers of each process received, where they tell."""
     counter = STACKS[deployment.stack].request_counter
-    if counter is None:
-        return {}
     instances = served.access.instances(deployment)
     counts = {}
     for process in deployment.workers:

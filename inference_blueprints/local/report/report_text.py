@@ -35,12 +35,17 @@ def cost_lines(measurement: Measurement) -> list[tuple[str, str]]:
     ]
 
 
-def grouped(replacements: Sequence[Replacement]) -> list[tuple[Replacement, list[str]]]:
-    """Return each different exception once, with the workers that have it."""
+def by_workers(
+    replacements: Sequence[Replacement],
+) -> list[tuple[tuple[str, ...], list[Replacement]]]:
+    """Return each different exception once, under the workers that have it."""
     workers: dict[Replacement, list[str]] = {}
     for each in replacements:
         workers.setdefault(replace(each, workers=""), []).append(each.workers)
-    return list(workers.items())
+    groups: dict[tuple[str, ...], list[Replacement]] = {}
+    for row, having in workers.items():
+        groups.setdefault(tuple(having), []).append(row)
+    return list(groups.items())
 
 
 def replayed_lines(replayed: Replayed) -> list[str]:

@@ -11,8 +11,8 @@ from rich.text import Text
 
 from inference_blueprints.local.report.report_text import (
     batch_job,
+    by_workers,
     cost_lines,
-    grouped,
     objective_lines,
     replayed_lines,
     worker_loss,
@@ -41,7 +41,9 @@ def print_report(report: Report, console: Console) -> None:
     console.print(_parts(report.parts))
     if report.replacements:
         console.print(Text("Settings of the plan that have another value on this machine", style="bold"))
-        console.print(_replacements(report.replacements))
+        for workers, rows in by_workers(report.replacements):
+            console.print(Text(f"{', '.join(workers)}:"))
+            console.print(_replacements(rows))
     for model in report.models:
         _print_model(model, console, simulated=report.simulated, timed=report.timed)
     for loss in report.worker_losses or ():
@@ -61,10 +63,10 @@ def _parts(parts: Sequence[PlatformPart]) -> Table:
 
 
 def _replacements(replacements: Sequence[Replacement]) -> Table:
-    """Return a table of the exceptions: the same one of several roles is one row."""
-    table = _table("setting", "planned", "here", "reason", "workers")
-    for row, workers in grouped(replacements):
-        table.add_row(*map(Text, (row.setting, row.planned, row.here, row.reason, ", ".join(workers))))
+    """Return a table of exceptions."""
+    table = _table("setting", "planned → here", "reason")
+    for row in replacements:
+        table.add_row(Text(row.setting), Text(f"{row.planned} → {row.here}"), Text(row.reason))
     return table
 
 

@@ -50,8 +50,11 @@ class LocalAccess:
         return max(1, len(self._published(deployment, process)))
 
     def log(self, deployment: DeploymentPlan, instance: Instance) -> str:
-        """Return the log of a process, with those of its earlier starts."""
-        return Path(self._process(deployment, instance).log_file).read_text(errors="replace")
+        """Return the log of a process, with those of its earlier starts; empty if the file is gone."""
+        try:
+            return Path(self._process(deployment, instance).log_file).read_text(errors="replace")
+        except OSError:
+            return ""
 
     def metrics(self, deployment: DeploymentPlan, instance: Instance) -> str:
         """Return the metrics of a process; empty if it does not answer."""

@@ -18,11 +18,9 @@ from inference_blueprints.local.verification.local_access import LocalAccess
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import DeploymentPlan, KvTransfer, ServingPlan
 from inference_blueprints.spec.types import Blueprint
-from inference_blueprints.targets.local.engine_kind import DYNAMO
 from inference_blueprints.targets.local.engine_kinds import ENGINE_KINDS
 from inference_blueprints.targets.local.engine_names import EngineName
 from inference_blueprints.targets.local.local_deployment import LocalDeployment
-from inference_blueprints.targets.local.local_frontend import DynamoFrontend
 from inference_blueprints.targets.local.local_target import LocalTarget
 
 _AWS = "AWS is emulated on this machine"
@@ -152,7 +150,7 @@ def _as_run(deployment: LocalDeployment, back_end: KvTransfer | None) -> Deploym
     plan = deployment.plan
     return replace(
         plan,
-        stack=DYNAMO if isinstance(deployment.frontend, DynamoFrontend) else plan.stack,
+        stack=deployment.frontend.stack,
         processes=(deployment.frontend.process, *(workers.planned for workers in deployment.workers)),
         kv_transfer=back_end if plan.kv_transfer else None,
         picker=None,

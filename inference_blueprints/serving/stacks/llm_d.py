@@ -40,7 +40,7 @@ from inference_blueprints.serving.stacks.engine_process import (
     startup_seconds,
     worker_resources,
 )
-from inference_blueprints.serving.stacks.serving_stack import ServingStack
+from inference_blueprints.serving.stacks.serving_stack import RequestCounter, ServingStack
 from inference_blueprints.serving.types import (
     ApproximatePicker,
     EndpointPicker,
@@ -81,6 +81,8 @@ class LlmD(ServingStack):
 
     frameworks = MappingProxyType({"vllm": "vllm"})
     chart = "llm-d-model"
+    #: vLLM counts requests that ended, also at prefill workers (``v1/metrics/loggers.py`` of 0.31.0).
+    request_counter = RequestCounter("vllm:request_success_total")
     parser_flags = ParserFlags("vllm", "reasoning-parser", "tool-call-parser")
     owned_arguments = MappingProxyType(
         {

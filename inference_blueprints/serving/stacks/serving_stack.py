@@ -25,18 +25,18 @@ class RequestCounter:
     name
         Full name of its samples.
     label
-        The label of the samples that count, such as ``endpoint="generate"``.
+        The label of the samples that count, such as ``endpoint="generate"``; empty for all.
     """
 
     name: str
-    label: str
+    label: str = ""
 
 
 class ServingStack(ABC):
     """A serving stack: the entry point in front of the engines, and how it starts their workers.
 
-    A subclass defines `frameworks`, `chart`, `parser_flags`, `service_account`, `entry_point` and `workers`.
-    It overrides a default only where the stack differs from it.
+    A subclass defines `request_counter`, `frameworks`, `chart`, `parser_flags`, `service_account`,
+    `entry_point` and `workers`. It overrides a default only where the stack differs from it.
     """
 
     #: Engine arguments that only the stack may set, each with the reason.
@@ -45,8 +45,8 @@ class ServingStack(ABC):
     #: Engines whose workers fetch images from any public host on this stack, by the blueprint's key.
     fetching_from_any_host: frozenset[str] = frozenset()
 
-    #: How the stack's workers count requests. None if only their engines do.
-    request_counter: RequestCounter | None = None
+    #: How the stack's workers count requests.
+    request_counter: RequestCounter
 
     @property
     @abstractmethod

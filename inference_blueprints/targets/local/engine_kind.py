@@ -39,6 +39,8 @@ class EngineKind(ABC):
     ready_seconds: float
     #: Longest time of one answer, in seconds.
     answer_seconds: float
+    #: Length of the answers during which workers are killed, in tokens: all have begun before the first ends.
+    killed_answer_tokens: int = 200
     #: Whether the engines read the images in requests.
     reads_images: bool = False
     #: Whether processes end at once instead of completing their streams.

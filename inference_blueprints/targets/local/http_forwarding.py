@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from aiohttp import (
     ClientError,
@@ -20,6 +20,7 @@ from aiohttp import (
 from yarl import URL
 
 Header = tuple[str, str]
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 #: Headers that concern one connection and not the message (RFC 9110, section 7.6.1).
 _HOP_BY_HOP = frozenset(
@@ -41,7 +42,7 @@ _OF_THE_BODY = frozenset({"content-length", "expect"})
 _UNASKED = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 
 
-def application(handler: web.Handler) -> web.AppRunner:
+def application(handler: Handler) -> web.AppRunner:
     """Return a server that passes every request to a handler.
 
     If a client disconnects, its handler is cancelled, and with it the request that it forwards.

@@ -123,8 +123,9 @@ class LocalWorkers(ABC):
 
     def api(self, place: WorkerPlace) -> str:
         """Return host and port at which one of their processes, or its sidecar, takes requests."""
-        first = (*self.planned.sidecars, self.planned)[0]
-        return f"{place.address}:{first.ports[0].number}"
+        sidecars = self.planned.sidecars
+        ports = sidecars[0].ports if sidecars else self.planned.ports
+        return f"{place.address}:{ports[0].number}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,11 @@ class LocalFrontend(ABC):
 
     @property
     @abstractmethod
+    def stack(self) -> str:
+        """Name of the stack as which the deployment runs here."""
+
+    @property
+    @abstractmethod
     def moves_streams(self) -> bool:
         """Whether a stream continues on another worker if its worker dies."""
 
@@ -71,6 +76,10 @@ class DynamoFrontend(LocalFrontend):
     """
 
     in_place_of: str | None
+
+    @property
+    def stack(self) -> str:
+        return "dynamo"
 
     @property
     def moves_streams(self) -> bool:

@@ -138,16 +138,17 @@ class LocalServing:
             If it takes too long.
         """
         if self._isolate:
-            self._isolation = open_isolation(
-                lambda command, pipes: self._start("network namespace", command, {}, pipes)
-            )
+            hold = partial(self._start, "network namespace")
+            self._isolation = open_isolation(lambda command, pipes: hold(command, {}, pipes))
         frontends = self._frontends()
         self._placed = place_workers(
             self._deployments(), self._home, isolated=self._isolation.holder is not None
         )
         pages = {name: each.pages(self._engines.mark) for name, each in self._placed.items()}
-        routes = self._routes(frontends) | pages
-        ports = open_listeners(routes, lambda words, sockets: self._start("relay", words, {}, sockets))
+        ports = open_listeners(
+            {**self._routes(frontends), **pages},
+            lambda command, sockets: self._start("relay", command, {}, sockets),
+        )
         for deployment in self._deployments():
             self._start_workers(deployment)
         for frontend in frontends:
@@ -171,9 +172,9 @@ class LocalServing:
         )
 
     @property
-    def answer_seconds(self) -> float:
-        """Longest time of one answer, in seconds."""
-        return self._engines.answer_seconds
+    def engines(self) -> EngineKind:
+        """The engines."""
+        return self._engines
 
     def served_processes(self) -> tuple[ServedProcess, ...]:
         """Return all frontends and worker processes, once `start` has returned."""
@@ -183,7 +184,7 @@ class LocalServing:
                 frontend.deployment.plan.release,
                 frontend.deployment.frontend.process.name,
                 self._url(frontend.name),
-                "/health",
+                frontend.deployment.frontend.process.probes.readiness.path,
                 str(self._log(frontend.name)),
             )
             for frontend, _ in self._frontend_ports
@@ -326,11 +327,11 @@ class LocalServing:
         if home.exists():  # workers of a killed run are still registered there
             shutil.rmtree(home)
         self._engines.write_model(deployment, self._shapes[deployment.model.name], home / "model")
-        for each in self._placed.values():
-            if each.worker.deployment is deployment:
-                self._start_worker(each)
-                for name, launch in each.worker.kind.sidecars(each.place).items():
-                    self._start(f"{name} of {each.worker.name}", launch.command, launch.environment)
+        for placed in self._placed.values():
+            if placed.worker.deployment is deployment:
+                self._start_worker(placed)
+                for name, launch in placed.sidecars.items():
+                    self._start(name, launch.command, launch.environment)
 
     def _start_worker(self, placed: PlacedWorker) -> None:
         name, launch = placed.worker.name, placed.launch
@@ -340,9 +341,9 @@ class LocalServing:
         """Start one frontend of the plan."""
         deployment = frontend.deployment
         workers: dict[Role, list[str]] = {}
-        for each in self._placed.values():
-            if each.worker.deployment is deployment:
-                workers.setdefault(each.worker.role, []).append(each.worker.kind.api(each.place))
+        for placed in self._placed.values():
+            if placed.worker.deployment is deployment:
+                workers.setdefault(placed.worker.role, []).append(placed.api)
         launch = deployment.frontend.launch(frontend.port, self._home(deployment), workers)
         ending = SHUTDOWN_AT_ONCE if self._engines.ends_at_once else {}
         self._start(frontend.name, launch.command, {**launch.environment, **ending})

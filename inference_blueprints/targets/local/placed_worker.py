@@ -33,6 +33,17 @@ class PlacedWorker:
         """How to start it."""
         return self.worker.kind.launch(self.worker.deployment.model.name, self.place, self.worker.workers)
 
+    @property
+    def sidecars(self) -> dict[str, Launch]:
+        """How to start what runs beside it, by name."""
+        beside = self.worker.kind.sidecars(self.place)
+        return {f"{name} of {self.worker.name}": launch for name, launch in beside.items()}
+
+    @property
+    def api(self) -> str:
+        """Host and port at which it, or its sidecar, takes requests."""
+        return self.worker.kind.api(self.place)
+
     def pages(self, mark: str) -> Route:
         """Return the route to its health and its metrics, and to nothing else of it.
 

@@ -109,7 +109,7 @@ async def serve(listener: socket.socket, route: Route, session: ClientSession) -
                 body = with_images_as_words(request.path, body, route.images)
         except ImageRefusedError as refusal:
             return _error(web.HTTPBadRequest, str(refusal), "invalid_request_error", "invalid_image")
-        return await _forward(request, body, route, next(targets), session)
+        return await _forward(request, body, next(targets), route, session)
 
     runner = application(handle)
     await runner.setup()
@@ -117,22 +117,21 @@ async def serve(listener: socket.socket, route: Route, session: ClientSession) -
 
 
 async def _forward(
-    request: web.Request, body: bytes, route: Route, port: int, session: ClientSession
+    request: web.Request, body: bytes, port: int, route: Route, session: ClientSession
 ) -> web.StreamResponse:
     """Send a request to a frontend, and return its response.
 
     If the answer length that is added here exceeds the context, the frontend refuses the request. Then it is
     sent again with the length that fits, because a real engine answers to the end of the context.
     """
-    frontend = (route.address, port)
     sent = with_answer_length(request.path, body, route.answer_tokens)
     try:
-        answer = await forward(request, sent, frontend, session)
+        answer = await forward(request, sent, (route.address, port), session)
         if sent != body and answer.status == web.HTTPBadRequest.status_code:
             fitting = fitting_length(await answer.read(), route.answer_tokens)
             if fitting is not None:
                 sent = with_answer_length(request.path, body, fitting)
-                answer = await forward(request, sent, frontend, session)
+                answer = await forward(request, sent, (route.address, port), session)
     except (ClientError, OSError) as error:
         return _bad_gateway(error)
     async with answer:

@@ -82,8 +82,10 @@ class SimulatedRole(LocalWorkers):
             workers=self.simulated,
             profile_file=write_profile(profile, place.home / f"{self.name}.npz") if profile else None,
         )
-        variables = {**environment({}, place.home), **SHUTDOWN_AT_ONCE, **_pages_environment(place)}
-        return Launch(worker_command(engine, workers), variables)
+        return Launch(
+            worker_command(engine, workers),
+            {**environment({}, place.home), **SHUTDOWN_AT_ONCE, **_pages_environment(place)},
+        )
 
     def pages_at(self, place: WorkerPlace) -> tuple[int, str]:
         return place.pages_port, "/health"

@@ -60,7 +60,6 @@ def cases(model: str, context: int) -> Iterator[Case]:
     yield from _of_chats(model, context)
     yield from _of_texts(model, context)
     yield from _of_bodies(model)
-    yield from _of_the_cache(model)
 
 
 def _chat(served: str, name: str, /, **changes: Any) -> Case:
@@ -271,8 +270,8 @@ def _of_bodies(model: str) -> Iterator[Case]:
         yield Case(path, path, None)
 
 
-def _of_the_cache(model: str) -> Iterator[Case]:
-    """Yield prompts that are repeated as a whole and in part."""
+def cache_cases(model: str) -> Iterator[Case]:
+    """Yield prompts that are repeated as a whole and in part, for a deployment with one worker of a role."""
     for tokens in (63, 64, 65, 127, 128, 129, 640, 1000):
         for turn in ("first", "again"):
             prompt = random_text(tokens, seed=1000 + tokens)

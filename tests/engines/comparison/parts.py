@@ -6,14 +6,13 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from dynamo.llm import compute_block_hash_for_seq
 
-from inference_blueprints.measurement.tokenizer.vocabulary import random_text
-from tests.engines.comparison.cases import cases
+from tests.engines.comparison.cases import Case, cache_cases, cases
 from tests.engines.comparison.layouts import Layout
 from tests.engines.comparison.observation import Fact, answer_text, facts_of
 from tests.engines.comparison.router_view import known_blocks
@@ -30,10 +29,19 @@ Observed = dict[str, dict[str, Fact]]
 
 
 def responses(layout: Layout) -> Observed:
-    """Return the facts of the responses to all cases."""
+    """Return the facts of the responses to all requests that do not depend on the cache."""
+    return _answered(layout, cases(layout.model, layout.context))
+
+
+def cached(layout: Layout) -> Observed:
+    """Return the facts of the responses to prompts that are repeated. The layout has one worker of a role."""
+    return _answered(layout, cache_cases(layout.model))
+
+
+def _answered(layout: Layout, asked: Iterable[Case]) -> Observed:
     observed: Observed = {}
     words: dict[str, str] = {}
-    for case in cases(layout.model, layout.context):
+    for case in asked:
         response = layout.send(case.path, case.body)
         facts = observed[case.name] = facts_of(response)
         if response.status == 200 and "choices" in facts:
@@ -43,20 +51,30 @@ def responses(layout: Layout) -> Observed:
     return observed
 
 
-def routing(layout: Layout) -> Observed:
-    """Return which of several workers gets prompts that share a prefix with earlier ones."""
+def routing(layout: Layout, file: Path) -> Observed:
+    """Return which of several workers gets prompts that share a prefix with earlier ones.
+
+    Parameters
+    ----------
+    file
+        What a router knows, written by `router_view`. A prompt is repeated once its blocks are known.
+    """
     observed: Observed = {}
-    workers: dict[str, Any] = {}
-    for family in ("A", "B", "C", "D"):
-        prefix = random_text(640, seed=ord(family))
-        for turn, text in {"first": prefix, "again": prefix, "longer": prefix + random_text(200, 1)}.items():
-            body = _request(layout, text, 1) | {"nvext": {"extra_fields": ["worker_id"]}}
+    workers: dict[int, Any] = {}
+    _wait_until(file.exists, layout)
+    for family in range(4):
+        prefix = _token_ids(640, 700 + family)
+        chain = compute_block_hash_for_seq(prefix, _BLOCK)
+        for turn, prompt in {"first": prefix, "again": prefix, "longer": prefix + _token_ids(200, 1)}.items():
+            body = _request(layout, prompt, 1) | {"nvext": {"extra_fields": ["worker_id"]}}
             content = layout.send(_TEXT, body).content
             worker = content["nvext"]["worker_id"]
             observed[f"family {family}, {turn}"] = {
                 "cached tokens": content["usage"]["prompt_tokens_details"]["cached_tokens"],
                 "the worker of the first": workers.setdefault(family, worker) == worker,
             }
+            _wait_until(lambda: {*chain} <= {each["tokens_hash"] for each in known_blocks(file)}, layout)  # noqa: B023 -- called at once
+            time.sleep(_SETTLED_SECONDS)  # the frontends have the same events
     return observed
 
 
@@ -79,9 +97,7 @@ def blocks(layout: Layout, file: Path, wanted: Observed | None) -> Observed:
     """
     observed: Observed = {}
     known: dict[str, list[int]] = {}
-    while not file.exists():
-        layout.running.processes.check()
-        time.sleep(0.1)
+    _wait_until(file.exists, layout)
 
     def ask(case: str, tokens: int, answer: int, *, seed: int) -> None:
         prompt = _token_ids(tokens, seed)
@@ -144,8 +160,8 @@ def order(layout: Layout, sequences: int) -> Observed:
     for number, name in enumerate([*running, *waiting]):
         threads.append(threading.Thread(target=ask, args=(name, number)))
         threads[-1].start()
-        _wait_until(lambda: len(begun) + len(ended) >= min(number + 1, sequences))  # noqa: B023 -- called at once
-        _wait_until(lambda: layout.in_flight() + len(ended) >= number + 1)  # noqa: B023
+        _wait_until(lambda: len(begun) + len(ended) >= min(number + 1, sequences), layout)  # noqa: B023 -- called at once
+        _wait_until(lambda: layout.in_flight() + len(ended) >= number + 1, layout)  # noqa: B023
     for thread in threads:
         thread.join()
     late = [name for name in begun if name in waiting]
@@ -168,10 +184,11 @@ def _request(layout: Layout, prompt: object, answer: int) -> dict[str, Any]:
     }
 
 
-def _wait_until(condition: Callable[[], bool]) -> None:
+def _wait_until(condition: Callable[[], bool], layout: Layout) -> None:
     deadline = time.monotonic() + _EVENT_SECONDS
     while not condition():
-        assert time.monotonic() < deadline, "requests have not arrived"
+        layout.running.processes.check()
+        assert time.monotonic() < deadline, "no request or event has arrived"
         time.sleep(0.05)
 
 

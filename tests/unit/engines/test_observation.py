@@ -57,7 +57,12 @@ def test_everything_else_is_a_fact(changes: dict[str, object]) -> None:
 def test_the_message_of_an_error_is_a_fact() -> None:
     one = Response(400, "application/json", '{"message": "too long", "code": 400}')
     other = Response(400, "application/json", '{"message": "too short", "code": 400}')
-    assert facts_of(one) == {"status": 400, "media type": "application/json", "message": "too long", "code": 400}
+    assert facts_of(one) == {
+        "status": 400,
+        "media type": "application/json",
+        "message": "too long",
+        "code": 400,
+    }
     assert facts_of(one) != facts_of(other)
 
 

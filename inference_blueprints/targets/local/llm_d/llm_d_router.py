@@ -20,6 +20,10 @@ class LlmDRouter(LocalFrontend):
     """The stand-in for Envoy and the endpoint picker."""
 
     @property
+    def stack(self) -> str:
+        return "llmD"
+
+    @property
     def moves_streams(self) -> bool:
         return False
 
@@ -32,8 +36,9 @@ class LlmDRouter(LocalFrontend):
         return Launch(command, {"HOME": str(home)})
 
     def parts(self, release: str) -> tuple[PlatformPart, ...]:
+        plural = "s" if self.replicas > 1 else ""
         detail = (
-            f"{self.replicas} forwarder{'s' if self.replicas > 1 else ''} that pick ready workers in turn, "
+            f"{self.replicas} forwarder{plural} that choose ready workers in turn, "
             "in place of Envoy and llm-d's endpoint picker; a relay replaces the load balancer"
         )
         return (PlatformPart(f"Router of {release}", "stand-in", detail),)

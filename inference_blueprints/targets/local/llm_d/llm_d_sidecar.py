@@ -39,7 +39,7 @@ def sidecar_part(sidecar: Sidecar, release: str) -> PlatformPart:
         Name of the deployment's release.
     """
     detail = (
-        "one per decode worker, with the plan's arguments, in place of llm-d's routing sidecar, whose "
-        "protocol it follows"
+        "one per decode worker, with the plan's arguments, in place of llm-d's routing sidecar; the "
+        "protocol is the same"
     )
     return PlatformPart(f"Sidecars of {release}, {sidecar.name}", "stand-in", detail)

@@ -24,17 +24,21 @@ SERVE = ("vllm", "serve")
 _EXPERTS = "enable-expert-parallel"
 _NOT_SET = "-"
 _RANDOM_WEIGHTS = "a small copy of the architecture with random weights; nothing is downloaded"
-_NO_DEVICE_MEMORY = "the share of a device's memory; here each worker has 1 GiB for KV cache"
-_NO_FP8 = "vLLM quantises weights to FP8 on GPUs only"
+_KV_CACHE = "KV cache of each worker in GiB; it takes the place of the share of a device's memory"
+_NO_FP8 = "vLLM quantises 16-bit weights only, and this machine computes with 32 bits"
 # ``v1/attention/backends/cpu_attn.py``
-_NO_FP8_CACHE = "FP8 KV cache on processors requires AVX-512 or AMX"
-# ``v1/kv_offload/cpu/spec.py``; LMCache's wheel links CUDA's libraries.
-_NO_HOST_CACHE = "vLLM and LMCache copy KV cache to host memory from GPUs only"
-# ``CpuCommunicator`` has no ``all_gatherv``, which the first step calls
-# (``distributed/device_communicators/base_device_communicator.py``).
-_NO_EXPERT_RANKS = "on processors, vLLM cannot spread experts over data parallel ranks"
+_NO_FP8_CACHE = "FP8 KV cache needs AVX-512 or AMX, which not every machine has"
+# ``v1/kv_offload/cpu/spec.py``
+_NO_HOST_CACHE = "vLLM copies KV cache to host memory from GPUs only"
+# ``apply`` of ``fused_moe/experts/cpu_moe.py`` ignores which experts a process has. Data parallel ranks need
+# ``all_gatherv``, which ``CpuCommunicator`` has not (``device_communicators/base_device_communicator.py``).
+_NO_EXPERTS = "vLLM cannot spread experts over processes of a CPU"
+# The last stage needs a warm-up, which does nothing without compiled graphs
+# (``v1/worker/cpu_model_runner.py``).
+_NO_STAGES = "vLLM's stages fail on a CPU without compiled graphs"
 _SPLIT = f"each part is a process of about 2 GB; {SPLIT} show that the model is split"
 _LOOPBACK = "all workers share this machine, so each listens on a loopback address of its own"
+_ONE_MACHINE = "all processes of a worker run on this machine"
 _NO_EFA = "this machine has no EFA; NIXL uses UCX and the host's memory"
 _FEW_PROCESSORS = "several workers share the processors of this machine"
 _NO_NODE_FOLDER = "this machine has no folder that workers of a node share"
@@ -90,7 +94,7 @@ def split(parts: int) -> int:
 def rank_count(workers: Workers) -> int:
     """Return the number of processes on this machine that compute for one worker."""
     data = 1 if workers.expert_parallel else split(workers.data_parallel_size)
-    return split(workers.tensor_parallel_size) * split(workers.pipeline_parallel_size) * data
+    return split(workers.tensor_parallel_size) * data
 
 
 def _at_most_split(values: Values, _worker: _Worker) -> Values:
@@ -130,11 +134,11 @@ _ARGUMENTS: Mapping[str, Rule] = MappingProxyType(
         "tensor-parallel-size": Rule(_at_most_split, _SPLIT, f"at most {SPLIT}"),
         "data-parallel-size": Rule(
             _data_parallel,
-            f"{_SPLIT}; {_NO_EXPERT_RANKS}",
+            f"{_SPLIT}; {_NO_EXPERTS}",
             f"at most {SPLIT}; left out with expert parallelism",
         ),
-        "pipeline-parallel-size": Rule(_at_most_split, _SPLIT, f"at most {SPLIT}"),
-        "gpu-memory-utilization": Rule(_left_out, _NO_DEVICE_MEMORY),
+        "pipeline-parallel-size": Rule(_left_out, _NO_STAGES),
+        _EXPERTS: Rule(_left_out, _NO_EXPERTS),
         "quantization": Rule(_left_out, _NO_FP8),
         "kv-cache-dtype": Rule(_left_out, _NO_FP8_CACHE),
         "kv-transfer-config": Rule(
@@ -166,7 +170,7 @@ _VARIABLES: Mapping[str, str] = MappingProxyType(
 #: Variables that only this machine needs, with the reason.
 _ADDED_VARIABLES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
-        "VLLM_CPU_KVCACHE_SPACE": ("1", _NO_DEVICE_MEMORY),
+        "VLLM_CPU_KVCACHE_SPACE": ("1", _KV_CACHE),
         "VLLM_CPU_OMP_THREADS_BIND": ("nobind", _FEW_PROCESSORS),
         "OMP_NUM_THREADS": ("1", _FEW_PROCESSORS),
     }
@@ -218,7 +222,9 @@ def local_settings(process: Process, *, workers: str, model_directory: Path, add
             here[name] = changed
         if changed != values:
             replaced.append((_flag(name), _text(values), _text(changed), reason))
-    added = _ADDED | ({"host": ((address,), _LOOPBACK)} if process.command == SERVE else {})
+    added = dict(_ADDED)
+    if process.command == SERVE:
+        added["host"] = ((address,), _LOOPBACK)
     for name, (values, reason) in added.items():
         if name not in planned:
             here[name] = values

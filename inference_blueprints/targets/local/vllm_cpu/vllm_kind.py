@@ -128,6 +128,7 @@ class VllmKind(EngineKind):
     title = _VLLM
     ready_seconds = 1800.0
     answer_seconds = 600.0
+    killed_answer_tokens = 1000
     reads_images = True
     has_times = False
     mark = ON_PROCESSORS

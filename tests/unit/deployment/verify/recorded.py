@@ -19,6 +19,8 @@ LOG = "loading\nNIXL INFO _api.py:369 Backend LIBFABRIC was instantiated\nready\
 METRICS = (
     'dynamo_component_requests_total{dynamo_component="prefill",dynamo_endpoint="clear_kv_blocks"} 5\n'
     'dynamo_component_requests_total{dynamo_component="prefill",dynamo_endpoint="generate"} 3\n'
+    'vllm:request_success_total{engine="0",finished_reason="stop",model_name="m"} 0.0\n'
+    'vllm:request_success_total{engine="0",finished_reason="length",model_name="m"} 3.0\n'
     "# TYPE vllm:nixl_bytes_transferred histogram\n"
     'vllm:nixl_bytes_transferred_sum{engine="0",model_name="m"} 1.5e+06\n'
     'vllm:nixl_num_failed_transfers_total{engine="0"} 0.0\n'

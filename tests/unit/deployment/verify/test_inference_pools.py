@@ -10,6 +10,7 @@ import pytest
 from inference_blueprints.deployment.check_results import CheckResult
 from inference_blueprints.deployment.verify.inference_pool_checks import members, picks
 from inference_blueprints.deployment.verify.kv_transfer_checks import kv_transfer
+from inference_blueprints.deployment.verify.request_checks import requests
 from inference_blueprints.deployment.verify.running_platform import RunningPlatform
 from inference_blueprints.deployment.verify.verified_platform import VerifiedPlatform
 from inference_blueprints.deployment.verify.worker_checks import workers
@@ -53,7 +54,9 @@ def only(observations: Iterable[CheckResult]) -> CheckResult:
     return found
 
 
-@pytest.mark.parametrize("check", [workers, members, picks, kv_transfer], ids=lambda check: check.__name__)
+@pytest.mark.parametrize(
+    "check", [workers, members, picks, requests, kv_transfer], ids=lambda check: check.__name__
+)
 def test_nothing_is_wrong_with_a_healthy_platform(check: Any, llm_d: RunningPlatform) -> None:
     observations = list(check(llm_d))
     assert observations

@@ -69,7 +69,8 @@ def test_engines_on_processors_have_exceptions_and_no_times(printed, usual_run) 
         for workers in ("prefill", "decode")
     )
     text = " ".join(printed(usual_run, timed=False, replacements=rows).split())
-    assert "--dtype - float32 no 16-bit types prefill, decode" in text
+    assert "prefill, decode: setting" in text
+    assert "--dtype - → float32 no 16-bit types" in text
     assert "times mean nothing" in text
     for figure in ("latency, ms", "throughput", "objective", "price per million"):
         assert figure not in text

@@ -30,7 +30,7 @@ def _value(command: list[str], option: str) -> str:
 
 def test_the_frontend_has_every_argument_of_the_plan(deployments_of) -> None:
     (deployment,) = deployments_of(("l40s", 2))
-    process = deployment.frontend
+    process = deployment.frontend.process
     command = frontend_command(process, 4321)
     start = 1 + len(process.command[1:])
     assert command[:start] == [sys.executable, *process.command[1:]]
@@ -38,7 +38,7 @@ def test_the_frontend_has_every_argument_of_the_plan(deployments_of) -> None:
 
 
 def test_address_and_discovery_are_this_machines(deployments_of) -> None:
-    process = deployments_of(("l40s", 2))[0].frontend
+    process = deployments_of(("l40s", 2))[0].frontend.process
     command = frontend_command(process, 4321)
     assert _value(command, "--http-host") == "127.0.0.1"
     assert _value(command, "--http-port") == "4321"
@@ -210,5 +210,7 @@ def test_two_deployments_do_not_find_each_other(tmp_path: Path) -> None:
 
 
 def test_a_plan_with_another_command_is_another_program(deployments_of) -> None:
-    process = dataclasses.replace(deployments_of(("l40s", 1))[0].frontend, command=("python3", "-m", "x.y"))
+    process = dataclasses.replace(
+        deployments_of(("l40s", 1))[0].frontend.process, command=("python3", "-m", "x.y")
+    )
     assert frontend_command(process, 1)[:3] == [sys.executable, "-m", "x.y"]

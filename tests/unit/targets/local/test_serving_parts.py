@@ -66,4 +66,4 @@ def test_dynamos_router_is_a_stand_in_for_that_of_another_stack(blueprint_of) ->
     assert "in place of llmD's router" in parts["Router of answerer-l40s-0"].detail
     assert parts["Engines of answerer-l40s-0"].state == "simulated"
     assert not [part for part in parts.values() if part.name.startswith("Frontends and router")]
-    assert deployments[0].frontend.command == ("python3", "-m", "dynamo.frontend")
+    assert deployments[0].frontend.process.command == ("python3", "-m", "dynamo.frontend")

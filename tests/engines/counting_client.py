@@ -1,0 +1,166 @@
+"""Streams of the counting model, and what a client saw of each."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+
+from tests.engines.counting_model import prompt_to, words_after
+
+#: No call of a client may take longer, whatever dies. It bounds a hang, not a speed.
+CALL_SECONDS = 240.0
+# Streams begin this many words apart, so that words of one in another would be seen.
+_APART = 53
+
+
+@dataclass(slots=True)
+class Stream:
+    """One stream and what arrived of it.
+
+    Parameters
+    ----------
+    start
+        Index of the last word of its prompt.
+    words
+        Number of words asked for.
+    prompt_words
+        Length of its prompt.
+    """
+
+    start: int
+    words: int
+    prompt_words: int
+    status: int = 0
+    text: str = ""
+    finish: str | None = None
+    done: int = 0
+    error: str = ""
+    broken: bool = False
+    usage: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def got(self) -> list[str]:
+        """Words that arrived."""
+        return self.text.split()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every word arrived once, in order, with one end and no error."""
+        whole = self.got == words_after(self.start, self.words)
+        return whole and (self.finish, self.done, self.error, self.broken) == ("length", 1, "", False)
+
+    @property
+    def is_beginning(self) -> bool:
+        """Whether the words that arrived are the first ones, each once."""
+        return self.got == words_after(self.start, len(self.got))
+
+
+async def read(session: aiohttp.ClientSession, url: str, stream: Stream, **options: object) -> None:
+    """Send the request of a stream to an endpoint and read its answer to the end.
+
+    Parameters
+    ----------
+    url
+        Base URL with ``/v1``.
+    options
+        Further fields of the request.
+    """
+    body = {
+        "model": "qwen3-8b",
+        "prompt": prompt_to(stream.start, stream.prompt_words),
+        "max_tokens": stream.words,
+        "ignore_eos": True,
+        "temperature": 0,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        **options,
+    }
+    try:
+        async with session.post(f"{url}/completions", json=body) as answer:
+            stream.status = answer.status
+            if answer.status != 200:
+                stream.error = await answer.text()
+                return
+            async for raw in answer.content:
+                _take(stream, raw.decode().strip())
+    except aiohttp.ClientError as error:
+        stream.broken, stream.error = True, str(error)
+
+
+def _take(stream: Stream, line: str) -> None:
+    if line == "data: [DONE]":
+        stream.done += 1
+    elif line.startswith("data: "):
+        event = json.loads(line.removeprefix("data: "))
+        stream.error += json.dumps(event["error"]) if "error" in event else ""
+        stream.usage = event.get("usage") or stream.usage
+        for choice in event.get("choices", []):
+            stream.text += choice.get("text") or ""
+            stream.finish = choice.get("finish_reason") or stream.finish
+    elif line:
+        stream.error += line
+
+
+async def _all(
+    urls: Sequence[str],
+    streams: Sequence[Stream],
+    has_begun: Callable[[], bool],
+    disturb: Callable[[], Awaitable[None]],
+    options: dict[str, object],
+) -> None:
+    timeout = aiohttp.ClientTimeout(total=CALL_SECONDS)
+    connector = aiohttp.TCPConnector(limit=0)
+    async with (
+        aiohttp.ClientSession(timeout=timeout, connector=connector) as session,
+        asyncio.TaskGroup() as tasks,
+    ):
+        for number, stream in enumerate(streams):
+            tasks.create_task(read(session, urls[number % len(urls)], stream, **options))
+        async with asyncio.timeout(CALL_SECONDS):
+            while not has_begun():
+                await asyncio.sleep(0.05)
+        await disturb()
+
+
+def stream_while(
+    urls: Sequence[str],
+    disturb: Callable[[], None],
+    *,
+    streams: int = 12,
+    words: int = 600,
+    prompt_words: int = 40,
+    begun: int = 30,
+    begun_streams: int | None = None,
+    **options: object,
+) -> list[Stream]:
+    """Send streams, disturb the platform once they have begun, and return them when all have ended.
+
+    Parameters
+    ----------
+    urls
+        Base URLs with ``/v1``; streams are spread over them.
+    disturb
+        Called in another thread while the streams run.
+    begun
+        Number of words of a stream that arrive before that.
+    begun_streams
+        Number of streams for which that is so. By default, all.
+    options
+        Further fields of the requests.
+    """
+    sent = [Stream(number * _APART, words, prompt_words) for number in range(streams)]
+    awaited = streams if begun_streams is None else begun_streams
+
+    def has_begun() -> bool:
+        return sum(len(each.got) >= begun or bool(each.error) for each in sent) >= awaited
+
+    async def act() -> None:
+        await asyncio.to_thread(disturb)
+
+    asyncio.run(_all(urls, sent, has_begun, act, dict(options)))
+    return sent
