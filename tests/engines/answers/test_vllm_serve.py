@@ -50,6 +50,7 @@ def clients(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, open
 
 @pytest.mark.parametrize("name", _SERVED)
 def test_reasoning_and_tool_calls_are_separated(clients: dict[str, openai.OpenAI], name: str) -> None:
+    """Reasoning, text and tool calls of an answer are apart, and its finish reason is theirs."""
     checks.separated(clients[name], name, _SERVED[name])
 
 
@@ -57,14 +58,17 @@ def test_reasoning_and_tool_calls_are_separated(clients: dict[str, openai.OpenAI
 def test_reasoning_and_tool_calls_are_separated_in_a_stream(
     clients: dict[str, openai.OpenAI], name: str
 ) -> None:
+    """Reasoning, text and tool calls of a stream are apart, and its finish reason is theirs."""
     checks.separated_in_a_stream(clients[name], name, _SERVED[name])
 
 
 def test_a_client_sees_every_token_once(clients: dict[str, openai.OpenAI]) -> None:
+    """A client sees every token of a stream once, and the usage counts them."""
     checks.counted(clients[_COUNTING], _COUNTING, 300)
 
 
 def test_a_json_schema_is_kept(clients: dict[str, openai.OpenAI]) -> None:
+    """An answer matches the JSON Schema of its request."""
     checks.keeps_a_schema(clients[_COUNTING], _COUNTING)
 
 
@@ -72,8 +76,10 @@ def test_a_json_schema_is_kept(clients: dict[str, openai.OpenAI]) -> None:
 def test_a_wrong_request_is_refused(
     clients: dict[str, openai.OpenAI], status: int, wrong: dict[str, Any]
 ) -> None:
+    """A prompt that is too long, an unknown model and wrong fields get 400 or 404."""
     checks.refused(clients[_COUNTING], _COUNTING, status, wrong)
 
 
 def test_malformed_json_is_refused(clients: dict[str, openai.OpenAI]) -> None:
+    """A body that is not JSON gets 400."""
     checks.refuses_malformed_json(clients[_COUNTING])

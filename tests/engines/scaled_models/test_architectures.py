@@ -61,6 +61,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]
     "name", [name for name, model in {**_MODELS, **_SPLIT}.items() if refusal(model) is None]
 )
 def test_an_architecture_writes_tokens(found: dict[str, dict[str, Any]], name: str) -> None:
+    """A scaled-down model of each architecture that is not refused writes tokens."""
     assert "error" not in found[name], found[name]["error"]
     assert len(found[name]["tokens"]) == _TOKENS
 
@@ -69,6 +70,7 @@ def test_an_architecture_writes_tokens(found: dict[str, dict[str, Any]], name: s
 def test_the_chat_template_renders_tools_calls_and_results(
     found: dict[str, dict[str, Any]], name: str
 ) -> None:
+    """The chat format of each family has tools, calls and their results."""
     prompt = found[name]["prompt"]
     chat = _MODELS[name].answer_format is not None  # a family without an answer format has no tools
     assert not chat or prompt.count("get_weather") > 1
@@ -79,6 +81,7 @@ def test_the_chat_template_renders_tools_calls_and_results(
 def test_a_refused_architecture_fails_for_the_stated_reason(
     found: dict[str, dict[str, Any]], name: str
 ) -> None:
+    """A refused architecture fails with the stated error, in the stated file of vLLM."""
     entry = document("refused")["architectures"][_MODELS[name].architecture]
     error = found[name]["error"]
     assert entry["error"] in error
@@ -86,6 +89,7 @@ def test_a_refused_architecture_fails_for_the_stated_reason(
 
 
 def test_only_architectures_of_the_catalogue_are_listed() -> None:
+    """Scaled-down models exist for the architectures of the catalogue, and no others."""
     known = {model.architecture for model in catalog.models().values()}
     assert set(document("refused")["architectures"]) <= known
     assert set(document("architectures")["architectures"]) == known

@@ -78,10 +78,10 @@ def chat_format(model: Model) -> ChatFormat:
     ]
     files = [DATA / "templates" / f"{name}.jinja" for name in ("parts", entry.pop("template"))]
     template = "".join([*settings, *(file.read_text("utf-8") for file in files)])
-    tuples: dict[str, Any] = {
+    marks: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in entry.items()
     }
-    return ChatFormat(chat_template=template, **tuples)
+    return ChatFormat(chat_template=template, **marks)
 
 
 def configuration(model: Model) -> dict[str, Any]:
