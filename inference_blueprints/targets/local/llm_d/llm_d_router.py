@@ -37,7 +37,7 @@ class LlmDRouter(LocalFrontend):
 
     def parts(self, release: str) -> tuple[PlatformPart, ...]:
         detail = (
-            f"{self.replicas} forwarder{'s' if self.replicas > 1 else ''} to ready workers in turn, in place of "
-            "Envoy and llm-d's endpoint picker; a relay replaces the load balancer"
+            f"{self.replicas} forwarder{'s' if self.replicas > 1 else ''} to ready workers in turn, in place "
+            "of Envoy and llm-d's endpoint picker; a relay replaces the load balancer"
         )
         return (PlatformPart(f"Router of {release}", "stand-in", detail),)
