@@ -36,9 +36,8 @@ class LlmDRouter(LocalFrontend):
         return Launch(command, {"HOME": str(home)})
 
     def parts(self, release: str) -> tuple[PlatformPart, ...]:
-        plural = "s" if self.replicas > 1 else ""
         detail = (
-            f"{self.replicas} forwarder{plural} that choose ready workers in turn, "
-            "in place of Envoy and llm-d's endpoint picker; a relay replaces the load balancer"
+            f"{self.replicas} forwarder{'s' if self.replicas > 1 else ''} to ready workers in turn, in place "
+            "of Envoy and llm-d's endpoint picker; a relay replaces the load balancer"
         )
         return (PlatformPart(f"Router of {release}", "stand-in", detail),)
