@@ -38,7 +38,7 @@ class EngineTest:
     Parameters
     ----------
     shows
-        The first line of its docstring.
+        The first paragraph of its docstring, or the words of its name.
     where
         Versions of the engine's packages, and the machine.
     cases
@@ -112,11 +112,9 @@ def section(results: Results) -> str:
         dates = sorted({test.date for test in results.values() if test.where == where})
         span = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
         lines.append(f"- {span}: {where}")
-    lines += ["", "| Test | What it shows | Result | Date |", "|---|---|---|---|"]
+    lines += ["", "| What it shows | Test | Result | Date |", "|---|---|---|---|"]
     for name, test in results.items():
-        file, _, function = name.partition("::")
-        words = function.removeprefix("test_").replace("_", " ")
-        cells = (f"{words} (`{file}`)", test.shows, _result(test.cases), test.date)
+        cells = (test.shows, f"`{name.partition('::')[0]}`", _result(test.cases), test.date)
         lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
     return "\n".join([*lines, ""])
 
@@ -140,7 +138,10 @@ def environment() -> str:
 
 
 def shows(item: pytest.Function) -> str:
-    return (inspect.getdoc(item.function) or "").partition("\n")[0]
+    """Return the first paragraph of the test's docstring, or the words of its name."""
+    paragraph = (inspect.getdoc(item.function) or "").partition("\n\n")[0]
+    words = function_name(item).rpartition("::")[2].removeprefix("test_").replace("_", " ")
+    return " ".join(paragraph.split()) or f"{words[:1].upper()}{words[1:]}."
 
 
 class EngineResults:
@@ -232,7 +233,3 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if is_engine_test(item):
             item.add_marker("engines")
-            if isinstance(item, pytest.Function) and not shows(item):
-                raise pytest.UsageError(
-                    f"{item.nodeid}: the first line of its docstring must say what it shows"
-                )

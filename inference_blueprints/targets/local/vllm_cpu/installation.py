@@ -151,17 +151,16 @@ def _install(uv: Path, folder: Path, report: Report) -> None:
         steps.run(
             "uv venv", [uv, "venv", *settings, "--allow-existing", "--python", interpreter, environment]
         )
-        steps.run(
-            "uv pip sync",
-            [
-                uv,
-                *("pip", "sync", *settings, "--link-mode", "hardlink"),
-                *("--require-hashes", "--only-binary", ":all:", "--compile-bytecode"),
-                "--python",
-                python,
-                _REQUIREMENTS,
-            ],
-        )
+        sync: list[str | Path] = [uv, "pip", "sync", *settings, "--python", python, _REQUIREMENTS]
+        sync += [
+            "--link-mode",
+            "hardlink",
+            "--require-hashes",
+            "--only-binary",
+            ":all:",
+            "--compile-bytecode",
+        ]
+        steps.run("uv pip sync", sync)
         _name_vllm(environment)
         report("checking that vLLM starts on the CPU")
         checked = folder / "checked.json"
