@@ -10,7 +10,7 @@ from typing import Any
 
 import aiohttp
 
-from tests.engines.counting_model import prompt_to, words_after
+from tests.engines.counting_kind import prompt_to, words_after
 
 #: No call of a client may take longer, whatever dies. It bounds a hang, not a speed.
 CALL_SECONDS = 240.0

@@ -9,7 +9,7 @@ import pytest
 
 from tests.engines.counting_blueprints import disaggregated
 from tests.engines.counting_client import stream_while
-from tests.engines.counting_model import CountingKind
+from tests.engines.counting_kind import CountingKind
 from tests.engines.running import running_engines
 from tests.engines.worker_control import WorkerControl
 
@@ -17,44 +17,53 @@ pytestmark = [pytest.mark.engines, pytest.mark.timeout(3600)]
 
 
 @pytest.fixture(scope="module")
-def control(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerControl]:
+def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerControl]:
     blueprint = disaggregated(prefill=1, decode=2)
     with running_engines(blueprint, tmp_path_factory.mktemp("run"), CountingKind(blueprint)) as running:
         yield WorkerControl(running)
 
 
+@pytest.fixture
+def control(engines: WorkerControl) -> Iterator[WorkerControl]:
+    yield engines
+    engines.restore()
+
+
 def test_streams_of_a_killed_decode_worker_go_on_at_the_other(control: WorkerControl) -> None:
+    """A killed decode worker: its streams go on at another one, and each word arrives once."""
     victim, moved = control.worker("decode"), control.migrations()
-    streams = stream_while(control.urls(), lambda: control.serving.kill(victim))
+    streams = stream_while(control.urls(), lambda: control.kill(victim))
     assert all(each.is_whole for each in streams), streams
     assert control.migrations() > moved, "the worker that died had no streams"
-    control.serving.replace_killed(print)
 
 
 def test_streams_outlive_the_prefill_worker_that_began_them(control: WorkerControl) -> None:
+    """A killed prefill worker: streams that have begun go on, and each word arrives once."""
     victim = control.worker("prefill")
-    streams = stream_while(control.urls(), lambda: control.serving.kill(victim))
+    streams = stream_while(control.urls(), lambda: control.kill(victim))
     assert all(each.is_whole for each in streams), streams
-    control.serving.replace_killed(print)
 
 
-def test_requests_that_come_without_a_prefill_worker_are_answered_or_refused(control: WorkerControl) -> None:
+def test_requests_that_come_without_a_prefill_worker_are_refused(control: WorkerControl) -> None:
+    """Decode workers without a prefill worker: requests are refused at once, and answered once it is back."""
     victim = control.worker("prefill")
-    control.serving.kill(victim)
-    streams = stream_while(control.urls(), lambda: None, words=50, begun=1)
-    for each in streams:
-        assert each.is_whole or (each.is_beginning and json.loads(each.error)["code"] in {404, 503}), each
-    control.serving.replace_killed(print)
+    control.kill(victim)
+    for each in stream_while(control.urls(), lambda: None, words=50, begun=1):
+        # 500 while the dead worker is still registered, and 503 after that.
+        assert json.loads(each.error)["code"] in {500, 503}, each
+        assert not each.text
+    control.restore()
     assert all(each.is_whole for each in stream_while(control.urls(), lambda: None, words=50, begun=1))
 
 
 def test_a_prefill_worker_killed_while_prompts_wait_for_it_leaves_no_call_hanging(
     control: WorkerControl,
 ) -> None:
+    """A prefill worker killed while KV cache moves: no call hangs, and no wrong word arrives."""
     victim = control.worker("prefill")
     streams = stream_while(
         control.urls(),
-        lambda: control.serving.kill(victim),
+        lambda: control.kill(victim),
         streams=32,
         words=50,
         prompt_words=3000,
@@ -64,4 +73,3 @@ def test_a_prefill_worker_killed_while_prompts_wait_for_it_leaves_no_call_hangin
     for each in streams:
         assert each.is_beginning, each
         assert each.is_whole or each.error or each.finish == "error", each
-    control.serving.replace_killed(print)

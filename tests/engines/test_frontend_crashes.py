@@ -8,7 +8,7 @@ import pytest
 
 from tests.engines.counting_blueprints import counting
 from tests.engines.counting_client import stream_while
-from tests.engines.counting_model import CountingKind
+from tests.engines.counting_kind import CountingKind
 from tests.engines.running import running_engines
 from tests.engines.worker_control import WorkerControl, has_ended, wait_until
 
@@ -27,6 +27,7 @@ def control(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerControl]
 
 
 def test_a_killed_frontend_cuts_its_streams_and_another_answers(control: WorkerControl) -> None:
+    """A killed frontend cuts its streams after right words, and another frontend answers."""
     killed, other, *_ = control.urls()
     streams = stream_while([killed, other], control.frontend(0).kill)
     for cut in streams[::2]:
@@ -39,6 +40,7 @@ def test_a_killed_frontend_cuts_its_streams_and_another_answers(control: WorkerC
 
 
 def test_a_frontend_that_is_told_to_end_finishes_its_streams(control: WorkerControl) -> None:
+    """A frontend that gets SIGTERM finishes its streams."""
     *_, ending, other = control.urls()
     process = control.frontend(2)
     streams = stream_while([ending, other], process.terminate)

@@ -30,6 +30,7 @@ class WorkerControl:
 
     def __init__(self, running: RunningEngines) -> None:
         self._running = running
+        self._lost: list[WorkerProcess] = []
         self.serving = running.serving
 
     def worker(self, role: str) -> WorkerProcess:
@@ -70,10 +71,18 @@ class WorkerControl:
             for count in _MIGRATIONS.findall(_text(f"{url.removesuffix('/v1')}/metrics"))
         )
 
-    def replace(self, *workers: WorkerProcess) -> None:
-        """Kill what is left of workers, start them again, and wait until they are registered."""
-        for worker in workers:
-            self.serving.kill(worker)
+    def kill(self, worker: WorkerProcess) -> None:
+        """Kill a worker with all of its processes."""
+        self.serving.kill(worker)
+
+    def will_lose(self, worker: WorkerProcess) -> None:
+        """Let `restore` replace a worker that ends, or is no longer registered, in another way."""
+        self._lost.append(worker)
+
+    def restore(self) -> None:
+        """Start what a test has ended, and wait until every worker is registered."""
+        while self._lost:
+            self.serving.kill(self._lost.pop())
         self.serving.replace_killed(print)
 
 
