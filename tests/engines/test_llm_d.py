@@ -167,7 +167,7 @@ def test_prompts_of_a_killed_prefill_worker_are_refused_and_the_other_takes_over
     answers: list[Answer] = []
     threads = [
         threading.Thread(
-            target=lambda number=number: answers.append(llm_d.ask(f"flight {number} {_WORDS * 200}"))
+            target=lambda number=number: answers.append(llm_d.ask(f"flight {number} {_WORDS * 60}"))
         )
         for number in range(12)
     ]
