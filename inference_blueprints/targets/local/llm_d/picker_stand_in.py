@@ -47,7 +47,7 @@ _POLL_TIMEOUT = ClientTimeout(total=5)
 Address = tuple[str, int]
 
 
-class Workers:
+class ReadyWorkers:
     """The workers of one role, chosen in turn among those that are ready.
 
     Parameters
@@ -98,7 +98,7 @@ class Picker:
         For requests to the workers.
     """
 
-    def __init__(self, decode: Workers, prefill: Workers | None, session: ClientSession) -> None:
+    def __init__(self, decode: ReadyWorkers, prefill: ReadyWorkers | None, session: ClientSession) -> None:
         self._decode = decode
         self._prefill = prefill
         self._session = session
@@ -148,8 +148,8 @@ async def main(arguments: Sequence[str]) -> None:
         The port to listen on, and the workers as JSON.
     """
     port, workers = int(arguments[0]), json.loads(arguments[1])
-    decode = Workers(workers["decode"])
-    prefill = Workers(workers["prefill"]) if workers["prefill"] else None
+    decode = ReadyWorkers(workers["decode"])
+    prefill = ReadyWorkers(workers["prefill"]) if workers["prefill"] else None
     async with forwarding_session() as session:
         runner = application(Picker(decode, prefill, session).handle)
         await runner.setup()

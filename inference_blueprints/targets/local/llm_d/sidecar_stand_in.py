@@ -57,7 +57,7 @@ _FOR_ANOTHER_WORKER: Mapping[str, object] = MappingProxyType(
 )
 
 
-class Sidecar:
+class SidecarStandIn:
     """Answers the requests of one decode worker.
 
     Parameters
@@ -160,7 +160,7 @@ async def main() -> None:
     """Serve until the process ends."""
     options = _arguments()
     async with forwarding_session() as session:
-        sidecar = Sidecar((options.address, options.worker_port), session)
+        sidecar = SidecarStandIn((options.address, options.worker_port), session)
         runner = application(sidecar.handle)
         await runner.setup()
         await web.TCPSite(runner, options.address, options.port).start()
