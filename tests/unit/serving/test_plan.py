@@ -68,9 +68,12 @@ def test_prefill_and_decode_agree_on_all_that_the_cache_between_them_depends_on(
     assert prefill.command == decode.command
     assert prefill.environment == decode.environment
     assert deployment.kv_transfer == "libfabric"
-    for flag in ("--model", "--block-size", "--max-model-len", "--kv-transfer-config"):
+    for flag in ("--model", "--block-size", "--max-model-len"):
         assert argument(prefill, flag) == argument(decode, flag)
-    assert '"backends":["LIBFABRIC"]' in argument(decode, "--kv-transfer-config")
+    sender, receiver = (json.loads(argument(each, "--kv-transfer-config")) for each in (prefill, decode))
+    assert (sender.pop("kv_role"), receiver.pop("kv_role")) == ("kv_producer", "kv_consumer")
+    assert sender == receiver
+    assert receiver["kv_connector_extra_config"] == {"backends": ["LIBFABRIC"]}
 
 
 @pytest.mark.parametrize("name", sorted(shipped()))
