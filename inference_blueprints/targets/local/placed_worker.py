@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 from pathlib import Path
 
-from inference_blueprints.processes.free_ports import free_ports
+from inference_blueprints.processes.free_ports import first_free_port
 from inference_blueprints.targets.local.launch import Launch
 from inference_blueprints.targets.local.local_deployment import LocalDeployment, WorkerPlace
 from inference_blueprints.targets.local.relay import Route
@@ -94,10 +94,10 @@ def place_workers(
         for role in deployment.workers
         for index in range(len(role.by_process))
     ]
-    ports = [_PAGES_PORT] * len(workers) if isolated else free_ports(len(workers))
-    return {
-        worker.name: PlacedWorker(
-            worker, WorkerPlace(home(worker.deployment), str(_FIRST_ADDRESS + number), port)
-        )
-        for number, (worker, port) in enumerate(zip(workers, ports, strict=True))
-    }
+    placed: dict[str, PlacedWorker] = {}
+    for number, worker in enumerate(workers):
+        address = str(_FIRST_ADDRESS + number)
+        # Dynamo reads the port as a signed number of 16 bits, so the operating system cannot choose it.
+        port = _PAGES_PORT if isolated else first_free_port(address, _PAGES_PORT)
+        placed[worker.name] = PlacedWorker(worker, WorkerPlace(home(worker.deployment), address, port))
+    return placed

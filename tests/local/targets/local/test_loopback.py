@@ -51,7 +51,8 @@ def namespaces() -> None:
 
 @pytest.mark.usefixtures("namespaces")
 def test_only_the_endpoint_listens_and_only_on_loopback(served) -> None:
-    urls = [served.endpoint.base_url, *served.endpoint.metrics_urls]
+    pages = [each.url for each in served.serving.served_processes()]
+    urls = [served.endpoint.base_url, *served.endpoint.metrics_urls, *pages]
     assert _listening_addresses(served.processes) == {(_LOOPBACK, urlsplit(url).port) for url in urls}
 
 

@@ -44,6 +44,7 @@ def test_a_served_model_streams_counts_caches_and_keeps_its_objectives(
     assert [(each["check"], each["severity"]) for each in observations] == [
         ("models", "ok"),
         ("tokens", "ok"),
+        ("structured output", "unknown"),
         ("prefix cache", "ok"),
         ("objectives", "ok"),
         ("objectives", "ok"),
