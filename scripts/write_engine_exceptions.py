@@ -1,7 +1,7 @@
-"""Write the table of docs/real-engines.md with the settings that a processor cannot take.
+"""Write the tables of docs/real-engines.md with what a processor cannot take: settings and architectures.
 
-The table is between ``<!-- exceptions -->`` and ``<!-- end of exceptions -->``. ``make generate`` runs this
-script.
+Each table is between a comment such as ``<!-- exceptions -->`` and ``<!-- end of exceptions -->``.
+``make generate`` runs this script.
 """
 
 from __future__ import annotations
@@ -12,25 +12,36 @@ from pathlib import Path
 from typing import Final
 
 from inference_blueprints.targets.local.vllm_cpu.exceptions import described
+from inference_blueprints.targets.local.vllm_cpu.scaled_models.tables import document
 
 PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "real-engines.md"
-_PLACE: Final = re.compile(r"(<!-- exceptions -->\n).*?(<!-- end of exceptions -->)", re.DOTALL)
+_PLACE: Final = re.compile(r"(<!-- (exceptions|architectures) -->\n).*?(<!-- end of \2 -->)", re.DOTALL)
 
 
 def page_text(page: str) -> str:
-    """Return the page with a new table.
+    """Return the page with new tables.
 
     Parameters
     ----------
     page
         The current page.
     """
-    table = "\n".join(_table())
-    return _PLACE.sub(lambda found: f"{found[1]}\n{table}\n\n{found[2]}", page)
+    tables = {
+        name: "\n".join(lines) for name, lines in (("exceptions", _settings()), ("architectures", _refused()))
+    }
+    return _PLACE.sub(lambda found: f"{found[1]}\n{tables[found[2]]}\n\n{found[3]}", page)
 
 
-def _table() -> Iterator[str]:
-    """Yield the lines of the table."""
+def _refused() -> Iterator[str]:
+    """Yield the lines of the table of architectures that do not run."""
+    yield "| Architecture | Why it does not run | Source |"
+    yield "|---|---|---|"
+    for name, entry in document("refused")["architectures"].items():
+        yield f"| `{name}` | {entry['reason']} | `{entry['source']}` |"
+
+
+def _settings() -> Iterator[str]:
+    """Yield the lines of the table of settings."""
     yield "| Setting of the worker | On this machine | Reason |"
     yield "|---|---|---|"
     for row in described():

@@ -25,6 +25,8 @@ _PORTS = 10
 #: The command of workers that serve requests themselves, and not through Dynamo.
 SERVE = ("vllm", "serve")
 _EXPERTS = "enable-expert-parallel"
+#: ``vllm/platforms/cpu.py`` of 0.31.0 sets it without AMX, and switches the prefix cache off.
+_LATENT_BLOCK = "16"
 _NOT_SET = "-"
 _RANDOM_WEIGHTS = "a small copy of the architecture with random weights; nothing is downloaded"
 _KV_CACHE = "KV cache of each worker in GiB; it takes the place of the share of a device's memory"
@@ -52,10 +54,11 @@ Values = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Worker:
-    """The loopback address of a worker, and the names of its planned arguments."""
+    """The address of a worker, the names of its planned arguments, and whether its attention is latent."""
 
     address: str
     planned: frozenset[str]
+    latent_attention: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +128,10 @@ def _without_draft(values: Values, _worker: _Worker) -> Values | None:
     return values if json.loads(values[0])["method"] == "ngram" else None
 
 
+def _latent_block(values: Values, worker: _Worker) -> Values:
+    return (_LATENT_BLOCK,) if worker.latent_attention else values
+
+
 def _own_ports(values: Values, worker: _Worker) -> Values:
     """Shift the port by ten per worker, because all share the address ``*``.
 
@@ -157,6 +164,11 @@ _ARGUMENTS: Mapping[str, Rule] = MappingProxyType(
         _EXPERTS: Rule(_left_out, _NO_EXPERTS),
         "quantization": Rule(_left_out, _NO_FP8),
         "kv-cache-dtype": Rule(_left_out, _NO_FP8_CACHE),
+        "block-size": Rule(
+            _latent_block,
+            "vLLM's latent attention (MLA) takes no other block size on a CPU",
+            f"{_LATENT_BLOCK} with latent attention",
+        ),
         "kv-transfer-config": Rule(
             _over_ucx, f"{_NO_EFA}; {_NO_HOST_CACHE}", "NIXL over UCX; other connectors left out"
         ),
@@ -214,7 +226,9 @@ def described() -> tuple[tuple[str, str, str], ...]:
     )
 
 
-def local_settings(process: Process, *, workers: str, model_directory: Path, address: str) -> LocalSettings:
+def local_settings(
+    process: Process, *, workers: str, model_directory: Path, address: str, latent_attention: bool
+) -> LocalSettings:
     """Return the settings of a planned worker on this machine.
 
     Parameters
@@ -227,9 +241,11 @@ def local_settings(process: Process, *, workers: str, model_directory: Path, add
         Folder of the small model.
     address
         The worker's own loopback address.
+    latent_attention
+        Whether the model's attention is latent (MLA).
     """
     planned = dict(_by_name(process.arguments))
-    worker = _Worker(address, frozenset(planned))
+    worker = _Worker(address, frozenset(planned), latent_attention)
     here: dict[str, Values] = {}
     replaced: list[tuple[str, str | None, str | None, str]] = []
     for name, values in planned.items():

@@ -58,10 +58,13 @@ class VllmRole(LocalWorkers):
         Name of their deployment's release.
     python
         Python of the environment with vLLM.
+    latent_attention
+        Whether the model's attention is latent (MLA).
     """
 
     release: str
     python: Path
+    latent_attention: bool
 
     @property
     def state(self) -> State:
@@ -113,6 +116,7 @@ class VllmRole(LocalWorkers):
             workers=self._label,
             model_directory=place.model_directory,
             address=place.address,
+            latent_attention=self.latent_attention,
         )
 
 
@@ -182,6 +186,7 @@ class VllmKind(EngineKind):
                 profile=None,
                 release=plan.release,
                 python=self._python,
+                latent_attention=role.shape.attention == "mla",
             )
             for role, process in zip(roles, plan.workers, strict=True)
         )

@@ -32,8 +32,10 @@ def planned_workers() -> list[Process]:
     ]
 
 
-def here(process: Process) -> LocalSettings:
-    return local_settings(process, workers="some", model_directory=_MODEL, address=_ADDRESS)
+def here(process: Process, *, latent: bool = False) -> LocalSettings:
+    return local_settings(
+        process, workers="some", model_directory=_MODEL, address=_ADDRESS, latent_attention=latent
+    )
 
 
 def with_arguments(arguments: Mapping[str, Argument]) -> LocalSettings:
@@ -154,3 +156,9 @@ def test_variables_of_efa_weights_and_kernels_are_left_out_and_others_kept() -> 
     kept = here(worker).environment
     assert {"DYN_SYSTEM_PORT", "DYN_TCP_RPC_HOST", "HF_TOKEN"} <= set(kept)
     assert not {"FI_PROVIDER", "WEIGHTS_BUCKET", "TRITON_CACHE_DIR"} & set(kept)
+
+
+def test_latent_attention_has_blocks_of_its_own() -> None:
+    worker = planned_workers()[0]
+    assert value(here(worker, latent=True), "block-size") == "16"
+    assert value(here(worker), "block-size") == "64"
