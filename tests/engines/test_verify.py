@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from inference_blueprints.deployment.check_results import CheckResult
+from inference_blueprints.deployment.verify.serving_access import ServingAccess
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.local.run_state import RunningModel, RunState
 from inference_blueprints.local.verification.local_verification import (
@@ -17,6 +18,7 @@ from inference_blueprints.local.verification.local_verification import (
     served_here,
     verify_served,
 )
+from inference_blueprints.serving.types import DeploymentPlan
 from inference_blueprints.targets.local.engine_names import EngineName
 from inference_blueprints.targets.local.vllm_cpu.machine import Machine
 from inference_blueprints.targets.local.vllm_cpu.vllm_kind import VllmKind
@@ -59,6 +61,7 @@ def severities(results: Sequence[CheckResult]) -> list[str]:
 
 
 def test_the_checks_of_a_cluster_hold_on_real_engines(served: ServedHere) -> None:
+    """Every check that applies to processes holds, and `KV transfer` reads NIXL's counters."""
     found = seen(served)
     assert not [each for results in found.values() for each in results if each.severity == "error"]
     for check in ("workers", "routes", "models", "tokens", "structured output", "requests", "KV transfer"):
@@ -90,15 +93,27 @@ def test_a_worker_tells_of_the_transfers_that_it_received(served: ServedHere, tm
     assert sums["prefill"] == 0
 
 
-def test_decode_workers_that_compute_prompts_themselves_are_found(
-    engines: RunningEngines, served: ServedHere
-) -> None:
-    """Without a prefill worker the frontend sends prompts to decode workers. Answers look as before."""
+def test_counters_that_do_not_rise_are_an_error(served: ServedHere, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Decode workers whose counters stand still compute the prompts themselves: `KV transfer` is an error."""
+    access = type(served.access)
+    pages: dict[tuple[str, str], str] = {}
+    read = access.metrics
+
+    def first_page(self: ServingAccess, deployment: DeploymentPlan, instance: str) -> str:
+        return pages.setdefault((deployment.release, instance), read(self, deployment, instance))
+
+    monkeypatch.setattr(access, "metrics", first_page)
+    found = seen(served)
+    assert severities(found["tokens"]) == ["ok"]
+    (idle,) = [each for each in found["KV transfer"] if each.severity == "error"]
+    assert "no KV cache was transferred during the check; decode workers compute prompts" in idle.message
+
+
+def test_a_missing_prefill_worker_is_an_error(engines: RunningEngines, served: ServedHere) -> None:
+    """Without a prefill worker, the frontend refuses prompts, and `verify` names the worker."""
     (victim,) = [each for each in engines.serving.first_workers() if each.role == "prefill"]
     engines.serving.kill(victim)
     found = seen(served)
-    assert severities(found["tokens"]) == ["ok"]
     (missing,) = [each for each in found["workers"] if each.severity != "ok"]
     assert missing.message.startswith(f"{RELEASE}/prefill: 0 of 1 are ready")
-    (idle,) = [each for each in found["KV transfer"] if each.severity == "error"]
-    assert "no KV cache was transferred during the check; decode workers compute prompts" in idle.message
+    assert "error" in severities(found["tokens"])
