@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from inference_blueprints.deployment.check_results import CheckResult
-from inference_blueprints.deployment.verify.serving_access import ServingAccess
+from inference_blueprints.deployment.verify.serving_access import Instance
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.local.run_state import RunningModel, RunState
+from inference_blueprints.local.verification.local_access import LocalAccess
 from inference_blueprints.local.verification.local_verification import (
     NOT_HERE,
     ServedHere,
@@ -95,14 +96,13 @@ def test_a_worker_tells_of_the_transfers_that_it_received(served: ServedHere, tm
 
 def test_counters_that_do_not_rise_are_an_error(served: ServedHere, monkeypatch: pytest.MonkeyPatch) -> None:
     """Decode workers whose counters stand still compute the prompts themselves: `KV transfer` is an error."""
-    access = type(served.access)
-    pages: dict[tuple[str, str], str] = {}
-    read = access.metrics
+    pages: dict[tuple[str, Instance], str] = {}
+    read = LocalAccess.metrics
 
-    def first_page(self: ServingAccess, deployment: DeploymentPlan, instance: str) -> str:
+    def first_page(self: LocalAccess, deployment: DeploymentPlan, instance: Instance) -> str:
         return pages.setdefault((deployment.release, instance), read(self, deployment, instance))
 
-    monkeypatch.setattr(access, "metrics", first_page)
+    monkeypatch.setattr(LocalAccess, "metrics", first_page)
     found = seen(served)
     assert severities(found["tokens"]) == ["ok"]
     (idle,) = [each for each in found["KV transfer"] if each.severity == "error"]
