@@ -19,7 +19,7 @@ from typing import Self
 
 import psutil
 
-from inference_blueprints.processes import parent_bound
+from inference_blueprints.processes import orphan_killer, parent_bound
 
 _PR_SET_CHILD_SUBREAPER = 36
 _MEMBER_VARIABLE = "INFERENCE_BLUEPRINTS_PROCESS_GROUP"
@@ -98,8 +98,7 @@ class ProcessGroup:
     Each process leads its own session and is killed by the kernel when this program dies, even by SIGKILL.
     `stop` also kills the orphans that the processes leave: this program adopts orphans (prctl(2),
     PR_SET_CHILD_SUBREAPER), and members are identified by their session and by a variable in their
-    environment.
-    A grandchild survives a SIGKILL of this program unless it requests the death signal itself.
+    environment. If this program is killed by SIGKILL, `orphan_killer` kills what its children have started.
 
     Parameters
     ----------
@@ -113,9 +112,16 @@ class ProcessGroup:
         self._processes: list[RunningProcess] = []
         # The death signal follows the thread that forked, so one thread forks and lives until `stop`.
         self._forker: ThreadPoolExecutor | None = None
+        self._orphan_killer: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        self._orphan_killer = subprocess.Popen(
+            [sys.executable, "-I", "-S", orphan_killer.__file__, _MEMBER_VARIABLE, self._identifier],
+            env={},  # a group around this program does not end it
+            stdin=subprocess.PIPE,
+            start_new_session=True,
+        )
         self._forker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="process-starter")
         return self
 
@@ -238,6 +244,10 @@ class ProcessGroup:
         if self._forker is not None:
             self._forker.shutdown()
             self._forker = None
+        if self._orphan_killer is not None:
+            with contextlib.suppress(BrokenPipeError):  # it was killed
+                self._orphan_killer.communicate(orphan_killer.DONE)
+            self._orphan_killer = None
 
     def _members(self) -> set[psutil.Process]:
         """Return the started processes and all their descendants, including orphans."""

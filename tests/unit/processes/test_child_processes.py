@@ -21,12 +21,13 @@ grandchild = subprocess.Popen([sys.executable, "-c", {_SLEEP!r}], start_new_sess
 print(grandchild.pid, flush=True)
 time.sleep(60)
 """
-_SUPERVISOR = f"""
+_RUNNING = "print('running');" + _SLEEP
+_SUPERVISOR = """
 import os, sys, time
 from pathlib import Path
 from inference_blueprints.processes.child_processes import ProcessGroup
 with ProcessGroup() as group:
-    command = [sys.executable, "-uc", "print('running');" + {_SLEEP!r}]
+    command = [sys.executable, "-uc", sys.argv[2]]
     process = group.start("child", command, environment=os.environ,
                           log_path=Path(sys.argv[1]))
     print(process.pid, flush=True)
@@ -73,13 +74,25 @@ def test_an_orphan_whose_parent_was_killed_is_swept(tmp_path: Path) -> None:
 def test_sigkill_of_the_supervisor_leaves_no_child(wait_for: str, tmp_path: Path) -> None:
     """A child that runs is killed by the kernel; one that is just being started notices by itself."""
     log = tmp_path / "log"
-    command = [sys.executable, "-c", _SUPERVISOR, str(log)]
+    command = [sys.executable, "-c", _SUPERVISOR, str(log), _RUNNING]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as supervisor:
         child = int(supervisor.stdout.readline())
         if wait_for == "its start":
             _wait_until(lambda: log.read_text() == "running\n")
         supervisor.kill()
     _wait_until(lambda: _gone(child))
+
+
+def test_sigkill_of_the_supervisor_leaves_no_grandchild(tmp_path: Path) -> None:
+    """The kernel's death signal reaches children only; an engine starts processes of its own."""
+    log = tmp_path / "log"
+    command = [sys.executable, "-c", _SUPERVISOR, str(log), _STUBBORN_WITH_ORPHAN]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as supervisor:
+        _wait_until(lambda: log.is_file() and log.read_text().endswith("\n"))
+        grandchild = int(log.read_text())
+        assert not _gone(grandchild)
+        supervisor.kill()
+    _wait_until(lambda: _gone(grandchild))
 
 
 def test_processes_of_others_survive_a_stop(tmp_path: Path) -> None:
