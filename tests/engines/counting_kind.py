@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from inference_blueprints.catalog import Model
 from inference_blueprints.measurement.tokenizer.vocabulary import one_token_words
-from inference_blueprints.serving.resolved import ResolvedWorkers
-from inference_blueprints.serving.types import DeploymentPlan
 from inference_blueprints.targets.local.launch import Launch
-from inference_blueprints.targets.local.local_deployment import LocalDeployment, LocalWorkers, WorkerPlace
+from inference_blueprints.targets.local.local_deployment import LocalDeployment, WorkerPlace
 from inference_blueprints.targets.local.vllm_cpu.vllm_kind import VllmKind, VllmRole
 from tests.engines.answers.scripted_weights import counted_words, write_counting_model
 
@@ -51,19 +48,7 @@ class _CountingRole(VllmRole):
 class CountingKind(VllmKind):
     """vLLM on the processors of this machine, with the counting model."""
 
-    def workers(self, plan: DeploymentPlan, roles: Sequence[ResolvedWorkers]) -> tuple[LocalWorkers, ...]:
-        return tuple(
-            _CountingRole(
-                planned=role.planned,
-                replicas=role.replicas,
-                context_length=role.context_length,
-                profile=role.profile,
-                release=role.release,
-                python=role.python,
-            )
-            for role in VllmKind.workers(self, plan, roles)
-            if isinstance(role, VllmRole)
-        )
+    role = _CountingRole
 
     def write_model(self, deployment: LocalDeployment, shape: Model, directory: Path) -> None:  # noqa: ARG002 -- the same for each deployment
         write_counting_model(shape.name, directory)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,9 @@ import pytest
 
 from inference_blueprints.catalog import Model
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.serving.resolved import ResolvedWorkers
-from inference_blueprints.serving.types import DeploymentPlan
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.targets.local.launch import Launch
-from inference_blueprints.targets.local.local_deployment import LocalDeployment, LocalWorkers, WorkerPlace
+from inference_blueprints.targets.local.local_deployment import LocalDeployment, WorkerPlace
 from inference_blueprints.targets.local.vllm_cpu.vllm_kind import VllmKind, VllmRole
 from tests.engines.answers import checks
 from tests.engines.answers.scripted_weights import write_counting_model, write_scripted_model
@@ -41,11 +39,7 @@ class ScriptedRole(VllmRole):
 class ScriptedKind(VllmKind):
     """vLLM with a script for each model of the blueprint."""
 
-    def workers(self, plan: DeploymentPlan, roles: Sequence[ResolvedWorkers]) -> tuple[LocalWorkers, ...]:
-        return tuple(
-            ScriptedRole(**{name: getattr(role, name) for name in role.__dataclass_fields__})
-            for role in super().workers(plan, roles)
-        )
+    role = ScriptedRole
 
     def write_model(self, deployment: LocalDeployment, shape: Model, directory: Path) -> None:
         name = deployment.plan.release.partition("-main")[0]

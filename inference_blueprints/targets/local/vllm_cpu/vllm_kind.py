@@ -129,6 +129,9 @@ class VllmKind(EngineKind):
         The machine that bounds the number of workers. By default, this one.
     """
 
+    #: How the workers of a role are started.
+    role: type[VllmRole] = VllmRole
+
     title = _VLLM
     ready_seconds = 1800.0
     answer_seconds = 600.0
@@ -179,7 +182,7 @@ class VllmKind(EngineKind):
 
     def workers(self, plan: DeploymentPlan, roles: Sequence[ResolvedWorkers]) -> tuple[LocalWorkers, ...]:
         return tuple(
-            VllmRole(
+            self.role(
                 planned=process,
                 replicas=self._replicas[role.path],
                 context_length=process.engine.max_model_len if process.engine else 0,
