@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from inference_blueprints.errors import Finding
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.types import ModelPlan
 from inference_blueprints.spec.types import Blueprint, Media
@@ -29,11 +26,6 @@ class LocalTarget(Target[LocalDeployment]):
     def __init__(self, blueprint: Blueprint, engines: EngineKind | None = None) -> None:
         self._blueprint = blueprint
         self._engines = engines or SimulatedKind(blueprint)
-
-    @classmethod
-    def findings(cls, blueprint: Blueprint) -> Iterator[Finding]:
-        """Yield a finding for each part of the blueprint that cannot be simulated on this machine."""
-        return SimulatedKind(blueprint).findings()
 
     def render(self, model: ModelPlan) -> tuple[LocalDeployment, ...]:
         """Return the processes of each deployment, in the order of the plan."""

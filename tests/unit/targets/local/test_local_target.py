@@ -2,8 +2,7 @@
 
 import pytest
 
-from inference_blueprints.targets.local.local_target import LocalTarget
-from inference_blueprints.targets.local.simulated_kind import WORKER_LIMIT, WORKER_PROCESSES
+from inference_blueprints.targets.local.simulated_kind import WORKER_LIMIT, WORKER_PROCESSES, SimulatedKind
 
 
 @pytest.mark.parametrize("replicas", [1, WORKER_PROCESSES])
@@ -29,13 +28,13 @@ def test_an_answer_without_a_length_has_the_workloads(deployments_of) -> None:
 
 def test_more_workers_than_this_machine_simulates_are_refused_with_both_numbers(blueprint_of) -> None:
     blueprint = blueprint_of(("l40s", WORKER_LIMIT), ("l40s", 1))
-    (finding,) = LocalTarget.findings(blueprint)
+    (finding,) = SimulatedKind(blueprint).findings()
     assert f"has {WORKER_LIMIT + 1} workers" in finding.message
     assert f"at most {WORKER_LIMIT};" in finding.message
 
 
 def test_as_many_workers_as_this_machine_simulates_are_run(blueprint_of) -> None:
-    assert list(LocalTarget.findings(blueprint_of(("l40s", WORKER_LIMIT)))) == []
+    assert list(SimulatedKind(blueprint_of(("l40s", WORKER_LIMIT))).findings()) == []
 
 
 def test_an_embedding_model_is_refused_because_no_engine_here_computes_vectors(blueprint_of) -> None:
@@ -43,6 +42,6 @@ def test_an_embedding_model_is_refused_because_no_engine_here_computes_vectors(b
     blueprint = blueprint_of(("l40s", 1))
     [model] = blueprint.spec.models
     spec = blueprint.spec.model_copy(update={"models": [model.model_copy(update={"task": "embed"})]})
-    (finding,) = LocalTarget.findings(blueprint.model_copy(update={"spec": spec}))
+    (finding,) = SimulatedKind(blueprint.model_copy(update={"spec": spec})).findings()
     assert finding.path == ("spec", "models", 0, "task")
     assert "the simulated engine computes no vectors" in finding.message
