@@ -91,8 +91,8 @@ def write_report(
     parts: Sequence[PlatformPart],
     run_directory: Path,
     *,
+    engines: EngineKind,
     replacements: tuple[Replacement, ...],
-    timed: bool,
     worker_losses: tuple[WorkerLoss, ...] | None = None,
     batch: tuple[BatchOutcome, ...] | None = None,
 ) -> Report:
@@ -106,10 +106,10 @@ def write_report(
         Which parts of the platform are real, emulated, simulated or stubbed.
     run_directory
         Folder of the run.
+    engines
+        The engines that answered. They say whether times mean something, and what their replay changed.
     replacements
         Settings of the plan that have another value on this machine.
-    timed
-        Whether the times of answers say something about the planned hardware.
     worker_losses
         Outcomes of the streams whose worker was killed. None if no worker was killed.
     batch
@@ -121,8 +121,8 @@ def write_report(
         summary=summarise(loaded.blueprint, build_plan(loaded.blueprint)),
         runs=runs,
         parts=parts,
-        replacements=replacements,
-        timed=timed,
+        replacements=(*engines.replay_replacements(), *replacements),
+        timed=engines.has_times,
         worker_losses=worker_losses,
         batch=batch,
     )

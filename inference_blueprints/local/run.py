@@ -90,8 +90,8 @@ def run(
                 runs,
                 deployed.parts,
                 run_directory,
-                replacements=(*kind.replay_replacements(), *deployed.replacements),
-                timed=kind.has_times,
+                engines=kind,
+                replacements=deployed.replacements,
                 worker_losses=losses,
                 batch=batch,
             )
@@ -145,8 +145,8 @@ def replay_again(
         runs,
         state.parts,
         run_directory,
-        replacements=(*kind.replay_replacements(), *state.replacements),
-        timed=kind.has_times,
+        engines=kind,
+        replacements=state.replacements,
     )
     _show(report, run_directory, console)
     return report
