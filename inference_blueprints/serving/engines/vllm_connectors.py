@@ -22,9 +22,9 @@ from inference_blueprints.serving.estimates.host_cache import host_cache_mib
 from inference_blueprints.serving.resolved import ResolvedWorkers, WorkerRole
 from inference_blueprints.serving.types import KvTransfer
 
-#: Missing blocks are computed again. By vLLM's default, the request fails.
-RECOMPUTE: Mapping[str, str] = MappingProxyType({"kv_load_failure_policy": "recompute"})
-
+# Blocks that cannot be loaded are computed again, and ``vllm:nixl_num_failed_transfers`` counts them. By vLLM's
+# default the request fails, which a client of Dynamo sees as status 500.
+_RECOMPUTE: Mapping[str, str] = MappingProxyType({"kv_load_failure_policy": "recompute"})
 _BYTES_PER_MIB = 2**20
 # ``kv_both`` is deprecated for NIXL (``kv_connector/v1/nixl/connector.py`` of vLLM 0.31.0). A decode worker
 # would return blocks for the next turn of a prefill worker only with ``bidirectional_kv_xfer``, which is off
@@ -54,7 +54,7 @@ def connectors(resolved: ResolvedWorkers, block_size: int) -> Mapping[str, objec
     extra = {"connectors": each}
     multi = {"kv_connector": "MultiConnector", "kv_role": "kv_both", "kv_connector_extra_config": extra}
     whole = multi if others else first
-    return {**whole, **RECOMPUTE} if uses_lmcache(resolved) else whole
+    return {**whole, **_RECOMPUTE}
 
 
 def _connectors(resolved: ResolvedWorkers, block_size: int) -> Iterator[Mapping[str, object]]:

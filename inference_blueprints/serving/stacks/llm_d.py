@@ -19,7 +19,6 @@ from inference_blueprints.serving.command_line import Argument, command_line
 from inference_blueprints.serving.engines.kv_transfer import kv_transfer
 from inference_blueprints.serving.engines.node_folder import node_cache
 from inference_blueprints.serving.engines.owned_arguments import MEDIA
-from inference_blueprints.serving.engines.vllm_connectors import RECOMPUTE
 from inference_blueprints.serving.engines.worker_sizing import engine_of, worker_sizing
 from inference_blueprints.serving.estimates.node_copies import streams_weights
 from inference_blueprints.serving.estimates.request_estimates import longest_stream_seconds
@@ -254,9 +253,6 @@ def _serve_arguments(
     if LlmD.parser_flags.tool_call in arguments:
         # Without it, vLLM refuses requests in which the model may choose a tool.
         arguments.setdefault("enable-auto-tool-choice", True)
-    if "kv-transfer-config" in arguments:
-        transfer = json.loads(str(arguments["kv-transfer-config"])) | dict(RECOMPUTE)
-        arguments["kv-transfer-config"] = json.dumps(transfer, separators=(",", ":"))
     arguments.pop("kv-events-config", None)
     if _prefix_scorer(resolved) == "precise":
         arguments["kv-events-config"] = _kv_events(resolved)
