@@ -22,8 +22,8 @@ from inference_blueprints.serving.estimates.host_cache import host_cache_mib
 from inference_blueprints.serving.resolved import ResolvedWorkers, WorkerRole
 from inference_blueprints.serving.types import KvTransfer
 
-# Blocks that cannot be loaded are computed again, and ``vllm:nixl_num_failed_transfers`` counts them. By vLLM's
-# default the request fails, which a client of Dynamo sees as status 500.
+# Blocks that cannot be loaded are computed again, and ``vllm:nixl_num_failed_transfers`` counts them. By
+# vLLM's default the request fails, which a client of Dynamo sees as status 500.
 _RECOMPUTE: Mapping[str, str] = MappingProxyType({"kv_load_failure_policy": "recompute"})
 _BYTES_PER_MIB = 2**20
 # ``kv_both`` is deprecated for NIXL (``kv_connector/v1/nixl/connector.py`` of vLLM 0.31.0). A decode worker

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from inference_blueprints.serving.types import Process, Role
 from inference_blueprints.targets.local.launch import Launch
-from inference_blueprints.targets.local.platform_parts import PlatformPart
+from inference_blueprints.targets.local.platform_parts import PlatformPart, Replacement
 from inference_blueprints.targets.local.process_commands import environment, frontend_command
 
 
@@ -64,6 +64,10 @@ class LocalFrontend(ABC):
             Name of the deployment's release.
         """
 
+    def replacements(self, release: str) -> tuple[Replacement, ...]:  # noqa: ARG002 -- most have the plan's settings
+        """Return the settings that differ from the plan."""
+        return ()
+
 
 @dataclass(frozen=True, slots=True)
 class DynamoFrontend(LocalFrontend):
@@ -73,9 +77,12 @@ class DynamoFrontend(LocalFrontend):
     ----------
     in_place_of
         Name of the stack whose router it replaces. None for Dynamo itself.
+    variables
+        Variables that only this machine needs, each with the reason.
     """
 
     in_place_of: str | None
+    variables: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     @property
     def stack(self) -> str:
@@ -86,7 +93,16 @@ class DynamoFrontend(LocalFrontend):
         return True
 
     def launch(self, port: int, home: Path, workers: Mapping[Role, Sequence[str]]) -> Launch:  # noqa: ARG002 -- it finds them itself
-        return Launch(frontend_command(self.process, port), environment(self.process.environment, home))
+        added = {name: value for name, (value, _) in self.variables.items()}
+        variables = {**self.process.environment, **added}
+        return Launch(frontend_command(self.process, port), environment(variables, home))
+
+    def replacements(self, release: str) -> tuple[Replacement, ...]:
+        label = f"{release}, {self.process.role}"
+        return tuple(
+            Replacement(label, name, "not set", value, reason)
+            for name, (value, reason) in self.variables.items()
+        )
 
     def parts(self, release: str) -> tuple[PlatformPart, ...]:
         frontends = f"{self.replicas} NVIDIA Dynamo frontend{'s' if self.replicas > 1 else ''}"

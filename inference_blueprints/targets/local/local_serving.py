@@ -167,8 +167,11 @@ class LocalServing:
         return tuple(
             each
             for deployment in self._deployments()
-            for workers in deployment.workers
-            for each in workers.replacements
+            for settings in (
+                *(workers.replacements for workers in deployment.workers),
+                deployment.frontend.replacements(deployment.plan.release),
+            )
+            for each in settings
         )
 
     @property

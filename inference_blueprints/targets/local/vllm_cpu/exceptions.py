@@ -203,6 +203,16 @@ _ADDED_VARIABLES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "OMP_NUM_THREADS": ("1", _FEW_PROCESSORS),
     }
 )
+#: Variables of Dynamo's frontends that only this machine needs, with the reason.
+FRONTEND_VARIABLES: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "DYN_TCP_REQUEST_TIMEOUT": (
+            "120",
+            "a worker that shares its processor with others accepts a request late; Dynamo gives it 5 s, then "
+            "the client gets a 503",
+        ),
+    }
+)
 #: Variables with the address of a worker. On EKS, the engine finds that of its pod.
 _ADDRESSES = ("VLLM_HOST_IP", "VLLM_NIXL_SIDE_CHANNEL_HOST")
 
@@ -222,6 +232,7 @@ def described() -> tuple[tuple[str, str, str], ...]:
             for name, why in _VARIABLES.items()
         ),
         *((f"`{name}`", f"`{value}`", why) for name, (value, why) in _ADDED_VARIABLES.items()),
+        *((f"`{name}` of frontends", f"`{value}`", why) for name, (value, why) in FRONTEND_VARIABLES.items()),
         *((f"`{name}`", "the worker's own address", _LOOPBACK) for name in _ADDRESSES),
     )
 

@@ -23,10 +23,11 @@ from inference_blueprints.targets.local.local_deployment import (
     LocalWorkers,
     WorkerPlace,
 )
-from inference_blueprints.targets.local.local_frontend import LocalFrontend
+from inference_blueprints.targets.local.local_frontend import DynamoFrontend, LocalFrontend
 from inference_blueprints.targets.local.platform_parts import PlatformPart, Replacement, State
 from inference_blueprints.targets.local.process_commands import DISCOVERY, environment, expanded
 from inference_blueprints.targets.local.vllm_cpu.exceptions import (
+    FRONTEND_VARIABLES,
     SERVE,
     LocalSettings,
     local_settings,
@@ -177,8 +178,10 @@ class VllmKind(EngineKind):
     def prepare(self, report: Callable[[str], None]) -> None:
         self._python = vllm_python(report)
 
-    def frontend(self, plan: DeploymentPlan, roles: Sequence[ResolvedWorkers]) -> LocalFrontend:
-        return LlmDRouter(plan.entry_point) if plan.stack == "llmD" else super().frontend(plan, roles)
+    def frontend(self, plan: DeploymentPlan, roles: Sequence[ResolvedWorkers]) -> LocalFrontend:  # noqa: ARG002 -- the base class names them
+        if plan.stack == "llmD":
+            return LlmDRouter(plan.entry_point)
+        return DynamoFrontend(plan.entry_point, None, FRONTEND_VARIABLES)
 
     def workers(self, plan: DeploymentPlan, roles: Sequence[ResolvedWorkers]) -> tuple[LocalWorkers, ...]:
         return tuple(
