@@ -208,8 +208,8 @@ FRONTEND_VARIABLES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "DYN_TCP_REQUEST_TIMEOUT": (
             "120",
-            "a worker that shares its processor with others accepts a request late; Dynamo gives it 5 s, then "
-            "the client gets a 503",
+            "a worker that shares its processor with others accepts a request late; Dynamo gives it 5 s, "
+            "then the client gets a 503",
         ),
     }
 )
