@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,8 @@ from tests.engines.counting_kind import prompt_to, words_after
 CALL_SECONDS = 240.0
 # Streams begin this many words apart, so that words of one in another would be seen.
 _APART = 53
+# Each call has prompts of its own: a KV-aware router would send a repeated prompt to the worker that has it.
+_SHIFTS = itertools.count(step=7)
 
 
 @dataclass(slots=True)
@@ -60,19 +63,25 @@ class Stream:
         return self.got == words_after(self.start, len(self.got))
 
 
-async def read(session: aiohttp.ClientSession, url: str, stream: Stream, **options: object) -> None:
+async def read(
+    session: aiohttp.ClientSession, url: str, stream: Stream, *, chat: bool = False, **options: Any
+) -> None:
     """Send the request of a stream to an endpoint and read its answer to the end.
 
     Parameters
     ----------
     url
         Base URL with ``/v1``.
+    chat
+        Whether the prompt is a message.
     options
         Further fields of the request.
     """
+    text = prompt_to(stream.start, stream.prompt_words)
+    path = "chat/completions" if chat else "completions"
     body = {
         "model": "qwen3-8b",
-        "prompt": prompt_to(stream.start, stream.prompt_words),
+        **({"messages": [{"role": "user", "content": text}]} if chat else {"prompt": text}),
         "max_tokens": stream.words,
         "ignore_eos": True,
         "temperature": 0,
@@ -81,7 +90,7 @@ async def read(session: aiohttp.ClientSession, url: str, stream: Stream, **optio
         **options,
     }
     try:
-        async with session.post(f"{url}/completions", json=body) as answer:
+        async with session.post(f"{url}/{path}", json=body) as answer:
             stream.status = answer.status
             if answer.status != 200:
                 stream.error = await answer.text()
@@ -100,7 +109,7 @@ def _take(stream: Stream, line: str) -> None:
         stream.error += json.dumps(event["error"]) if "error" in event else ""
         stream.usage = event.get("usage") or stream.usage
         for choice in event.get("choices", []):
-            stream.text += choice.get("text") or ""
+            stream.text += choice.get("text") or choice.get("delta", {}).get("content") or ""
             stream.finish = choice.get("finish_reason") or stream.finish
     elif line:
         stream.error += line
@@ -111,7 +120,7 @@ async def _all(
     streams: Sequence[Stream],
     has_begun: Callable[[], bool],
     disturb: Callable[[], Awaitable[None]],
-    options: dict[str, object],
+    options: dict[str, Any],
 ) -> None:
     timeout = aiohttp.ClientTimeout(total=CALL_SECONDS)
     connector = aiohttp.TCPConnector(limit=0)
@@ -136,7 +145,7 @@ def stream_while(
     prompt_words: int = 40,
     begun: int = 30,
     begun_streams: int | None = None,
-    **options: object,
+    **options: Any,
 ) -> list[Stream]:
     """Send streams, disturb the platform once they have begun, and return them when all have ended.
 
@@ -151,9 +160,10 @@ def stream_while(
     begun_streams
         Number of streams for which that is so. By default, all.
     options
-        Further fields of the requests.
+        Further arguments of `read`.
     """
-    sent = [Stream(number * _APART, words, prompt_words) for number in range(streams)]
+    shift = next(_SHIFTS)
+    sent = [Stream(number * _APART + shift, words, prompt_words) for number in range(streams)]
     awaited = streams if begun_streams is None else begun_streams
 
     def has_begun() -> bool:

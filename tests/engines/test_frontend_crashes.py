@@ -20,7 +20,8 @@ def control(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerControl]
     workers = {"pool": "l40s", "replicas": 1, "tensorParallelSize": 1}
     blueprint = counting(
         "quickstart-g6e",
-        deployments=[{"name": "main", "aggregated": workers, "frontend": {"replicas": 4}}],
+        deployments=[{"name": "main", "aggregated": workers}],
+        frontend={"replicas": 4},
     )
     with running_engines(blueprint, tmp_path_factory.mktemp("run"), CountingKind(blueprint)) as running:
         yield WorkerControl(running)

@@ -103,6 +103,7 @@ def test_an_answer_with_a_schema_ends_with_an_error_instead_of_a_second_beginnin
         lambda: control.kill(victim),
         words=900,
         begun=1,
+        chat=True,
         response_format=form,
         ignore_eos=False,
     )
