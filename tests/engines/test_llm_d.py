@@ -201,13 +201,14 @@ def test_a_decode_worker_completes_its_streams_after_sigterm(llm_d: LlmD) -> Non
         threading.Thread(target=lambda number=number: answers.append(llm_d.ask(f"drain {number}", **options)))
         for number in range(3)
     ]
-    begun = llm_d.counted("decode", "generation_tokens_total")
     for thread in threads:
         thread.start()
-    _wait_until(lambda: llm_d.counted("decode", "generation_tokens_total") > begun + 10)
+    # A request that comes after the signal is refused.
+    _wait_until(lambda: llm_d.counted("decode", "num_requests_running") == len(threads))
     process.send_signal(signal.SIGTERM)
     for thread in threads:
         thread.join()
+    assert len(answers) == len(threads)
     for answer in answers:
         *_, last, done = [line for line in answer.text.splitlines() if line]
         assert done == "data: [DONE]"

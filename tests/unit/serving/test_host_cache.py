@@ -23,6 +23,7 @@ OFFLOADING = {
     "kv_role": "kv_both",
     "kv_connector_extra_config": {"cpu_bytes_to_use": 30 * GIB, "self_describing_kv_events": True},
 }
+RECOMPUTED = {"kv_load_failure_policy": "recompute"}
 
 
 def with_cache(make_blueprint: Make, gib: int, **changes: Any) -> Blueprint:
@@ -62,7 +63,7 @@ def test_without_the_key_nothing_is_kept(make_blueprint: Make) -> None:
 
 def test_an_aggregated_worker_keeps_its_cache_in_the_nodes_memory(make_blueprint: Make) -> None:
     [worker] = workers_of(with_cache(make_blueprint, 30))
-    assert transfer_of(worker) == OFFLOADING
+    assert transfer_of(worker) == {**OFFLOADING, **RECOMPUTED}
     # Qwen3-8B: 36 layers, 8 heads of 128 numbers of two bytes, keys and values.
     assert worker.engine is not None
     assert worker.engine.host_kv_blocks == 30 * GIB // (36 * 8 * 128 * 2 * 2) // 64
@@ -101,11 +102,12 @@ def test_the_cache_lies_in_shared_memory_within_the_workers_memory(make_blueprin
 def test_prefill_workers_send_and_keep_and_decode_workers_receive(make_blueprint: Make) -> None:
     prefill, decode = workers_of(apart(make_blueprint, 30))
     between = {"kv_connector": "NixlConnector", "kv_buffer_device": "cpu"}
-    assert transfer_of(decode) == {**between, "kv_role": "kv_consumer"}
+    assert transfer_of(decode) == {**between, **RECOMPUTED, "kv_role": "kv_consumer"}
     assert transfer_of(prefill) == {
         "kv_connector": "MultiConnector",
         "kv_role": "kv_both",
         "kv_connector_extra_config": {"connectors": [{**between, "kv_role": "kv_producer"}, OFFLOADING]},
+        **RECOMPUTED,
     }
     assert decode.engine is not None
     assert decode.engine.host_kv_blocks == 0
