@@ -25,6 +25,7 @@ from inference_blueprints.serving.types.process import (
     Sidecar,
     Toleration,
 )
+from inference_blueprints.serving.types.scaling import MetricType, ReplicaFloor, ScaleTrigger, Scaling
 from inference_blueprints.serving.types.serving_plan import (
     ApproximatePicker,
     DeploymentPlan,
@@ -57,6 +58,7 @@ __all__ = [
     "HttpProbe",
     "KvCacheBucket",
     "KvTransfer",
+    "MetricType",
     "ModelPlan",
     "Neighbour",
     "NodeCache",
@@ -68,9 +70,12 @@ __all__ = [
     "Probes",
     "Process",
     "ProcessBase",
+    "ReplicaFloor",
     "Resources",
     "Role",
     "Rollout",
+    "ScaleTrigger",
+    "Scaling",
     "SecretValue",
     "ServingPlan",
     "SharedKvCachePlan",

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from inference_blueprints.serving.types.constraints import Image, Name, NonEmpty, NotNegative, Positive
+from inference_blueprints.serving.types.scaling import Scaling
 from inference_blueprints.serving.types.values import EnvironmentValue
 
 Architecture = Literal["amd64", "arm64"]
@@ -317,7 +318,7 @@ class ProcessBase:
     awaits_weights
         Release of the weights mirror that must be complete before it starts. None if it waits for none.
     replicas
-        Number of replicas.
+        Number of replicas, or the smallest number of an elastic process.
     nodes
         Number of nodes that each replica spans, with one container on each.
     follower_arguments
@@ -374,12 +375,15 @@ class Process(ProcessBase):
         instead.
     node_cache
         The folder of the node that it shares with other workers. None without one.
+    scaling
+        How an elastic process grows and shrinks. None for a fixed number of replicas.
     """
 
     environment: Mapping[str, EnvironmentValue]
     engine: EngineSettings | None = None
     neighbours: tuple[Neighbour, ...] = ()
     node_cache: NodeCache | None = None
+    scaling: Scaling | None = None
 
     @property
     def is_worker(self) -> bool:

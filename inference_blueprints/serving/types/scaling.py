@@ -1,0 +1,103 @@
+"""How the number of an elastic role's workers follows its load."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from inference_blueprints.serving.types.constraints import Name, NonEmpty, NotNegative, Positive
+
+#: How KEDA compares a trigger's number with its target: ``AverageValue`` divides it by the number of workers,
+#: ``Value`` takes it as it is.
+MetricType = Literal["AverageValue", "Value"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleTrigger:
+    """A measured load by which a role scales.
+
+    Parameters
+    ----------
+    name
+        Name within the role.
+    query
+        PromQL expression with one number for the whole role.
+    target
+        Value at which the number of workers is right: per worker with ``AverageValue``, of the role with
+        ``Value``, in the unit of the query.
+    metric_type
+        How the number is compared with the target.
+    why
+        A sentence that explains the target, with the figures behind it.
+    """
+
+    name: Name
+    query: NonEmpty
+    target: Annotated[float, Field(gt=0)]
+    metric_type: MetricType
+    why: NonEmpty
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaFloor:
+    """A smallest number of workers during a part of the week.
+
+    Parameters
+    ----------
+    start, end
+        Cron expressions of five fields, as KEDA reads them.
+    time_zone
+        Time zone of both, such as ``Europe/Berlin``.
+    replicas
+        Smallest number of workers from `start` to `end`.
+    """
+
+    start: NonEmpty
+    end: NonEmpty
+    time_zone: NonEmpty
+    replicas: Positive
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scaling:
+    """The range of an elastic role, and the rules by which KEDA moves within it.
+
+    Parameters
+    ----------
+    least, most
+        Smallest and largest number of workers.
+    triggers
+        Measured loads. The one that needs most workers decides.
+    floors
+        Smallest numbers of workers by schedule.
+    polling_seconds
+        Time between two readings of the triggers.
+    up_stabilization_seconds
+        Time during which a need for more workers must last.
+    down_stabilization_seconds
+        Time during which a need for fewer workers must last.
+    down_percent
+        Largest share of the workers that go within `down_period_seconds`, in percent.
+    down_period_seconds
+        Period of that share, in seconds.
+    fallback_after_failures
+        Failed readings of a trigger in a row after which `fallback_replicas` holds.
+    """
+
+    least: Positive
+    most: Positive
+    triggers: Annotated[tuple[ScaleTrigger, ...], Field(min_length=1)]
+    floors: tuple[ReplicaFloor, ...] = ()
+    polling_seconds: Positive = 15
+    up_stabilization_seconds: NotNegative = 0
+    down_stabilization_seconds: NotNegative = 300
+    down_percent: Annotated[int, Field(ge=1, le=100)] = 10
+    down_period_seconds: Positive = 60
+    fallback_after_failures: Positive = 3
+
+    @property
+    def fallback_replicas(self) -> int:
+        """Number of workers without readings, if there are not more already: the highest floor."""
+        return max((floor.replicas for floor in self.floors), default=self.least)
