@@ -1,0 +1,83 @@
+"""Labels that every metric of a serving pod carries, in the cluster and on this machine.
+
+Prometheus sets them on the scraped target, so they exist whatever the program itself reports. In the cluster,
+``kubernetes_sd_configs`` copies them from the pod's labels and fields; locally, the scrape configuration
+lists them. Every query selects and groups by these labels and by labels of the metric itself, so that the same
+query runs in both places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Final
+
+
+class Role(StrEnum):
+    """What a serving process does in its release."""
+
+    FRONTEND = "frontend"
+    WORKER = "worker"
+    PREFILL = "prefill"
+    DECODE = "decode"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetLabels:
+    """The labels of one scraped serving pod. The attributes are the names of the labels.
+
+    Parameters
+    ----------
+    platform
+        `metadata.name` of the blueprint.
+    model
+        Name of the model in the blueprint.
+    release
+        Name of the Helm release, such as ``qwen3-8b-main``.
+    role
+        What the process does.
+    pool
+        Name of the pool that the pod runs on. Frontends on system nodes have ``system``.
+    pod
+        Name of the pod, or of the process on this machine.
+    node
+        Name of the node, or of this machine.
+    """
+
+    platform: str
+    model: str
+    release: str
+    role: Role
+    pool: str
+    pod: str
+    node: str
+
+    def as_mapping(self) -> Mapping[str, str]:
+        """Return the labels by name, as a scrape configuration lists them."""
+        return {name: str(value) for name, value in asdict(self).items()}
+
+
+#: Pool of pods that run on the system nodes.
+SYSTEM_POOL: Final = "system"
+#: Where Prometheus finds the value of each label in a cluster: the meta label of `kubernetes_sd_configs`
+#: (role ``pod``). The pod labels ``inference-blueprints/<name>`` are set by our charts.
+#: https://prometheus.io/docs/prometheus/latest/configuration/configuration/#pod
+POD_LABEL_PREFIX: Final = "inference-blueprints/"
+#: Labels of a target that come from labels of the pod.
+POD_LABELS: Final = ("platform", "model", "release", "role", "pool")
+CLUSTER_SOURCES: Final[Mapping[str, str]] = {
+    **{name: f"__meta_kubernetes_pod_label_inference_blueprints_{name}" for name in POD_LABELS},
+    "pod": "__meta_kubernetes_pod_name",
+    "node": "__meta_kubernetes_pod_node_name",
+}
+#: Jobs of the cluster's Prometheus, by what they scrape.
+SERVING_JOB: Final = "serving"
+GPU_JOB: Final = "gpu"
+NODE_JOB: Final = "node"
+EFA_JOB: Final = "efa"
+KEDA_JOB: Final = "keda"
+KUBE_STATE_JOB: Final = "kube-state-metrics"
+#: The cluster's Prometheus, which KEDA asks: chart ``prometheus``, release and namespace of this name.
+PROMETHEUS_NAMESPACE: Final = "monitoring"
+PROMETHEUS_ADDRESS: Final = "http://prometheus-server.monitoring.svc:80"
