@@ -1,7 +1,9 @@
-"""Grammar of cron expressions of EventBridge Scheduler.
+"""Grammar of cron expressions of EventBridge Scheduler, and of KEDA.
 
-Source: "Cron expressions reference", https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-cron-expressions.html,
+Source for EventBridge: "Cron expressions reference", https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-cron-expressions.html,
 and "Schedule types", https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html (2026-11-22).
+Source for KEDA: ``pkg/scalers/cron_scaler.go`` of KEDA 2.20.2, which parses five fields with robfig/cron 3
+(``parser.go``, ``spec.go``): days of the week are 0-6, and a range may not end before it starts.
 """
 
 from __future__ import annotations
@@ -51,10 +53,22 @@ class _Field:
         """Return whether a text is a list of elements that the field allows."""
         return all(self._accepts_element(element) for element in text.split(","))
 
+    def has_backward_range(self, text: str) -> bool:
+        """Return whether a range of an accepted text ends before it starts."""
+        ranges = (_ELEMENT.fullmatch(element) for element in text.split(","))
+        return any(
+            self._number(match["first"]) > self._number(match["last"])
+            for match in ranges
+            if match and match["first"] and match["last"]
+        )
+
+    def _number(self, value: str) -> int:
+        return self.least + self.words.index(value) if value in self.words else int(value)
+
     def _accepts_element(self, element: str) -> bool:
         special = re.fullmatch(self.special, element)
         if special:
-            value = special["value"]
+            value = special.groupdict().get("value")
             return value is None or self._accepts_value(value)
         match = _ELEMENT.fullmatch(element)
         if match is None:
@@ -79,6 +93,25 @@ _FIELDS = (
     _DAY_OF_WEEK,
     _Field("year", 1970, 2199),
 )
+
+
+# In KEDA's fields ``?`` stands for ``*``.
+_KEDA_FIELDS = (
+    _Field("minute", 0, 59),
+    _Field("hour", 0, 23),
+    _Field("day of month", 1, 31, special=r"\?", marks=" ?"),
+    _Field("month", 1, 12, _MONTHS),
+    _Field("day of week", 0, 6, _WEEKDAYS, r"\?", " ?"),
+)
+
+
+def keda_cron_faults(expression: str) -> Iterator[str]:
+    """Yield what KEDA would refuse in a cron expression that has five fields."""
+    for field, text in zip(_KEDA_FIELDS, expression.split(" "), strict=True):
+        if not field.accepts(text):
+            yield f"{field.name} is {quote(text)}, allowed is {field.allowed}"
+        elif field.has_backward_range(text):
+            yield f"{field.name} is {quote(text)}, a range must not end before it starts"
 
 
 def cron_faults(expression: str) -> Iterator[str]:

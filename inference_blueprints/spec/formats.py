@@ -44,6 +44,9 @@ S3_FOLDER = r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/([A-Za-z0-9!_.*'()/-]*/)?$"
 S3_OBJECT = r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/[A-Za-z0-9!_.*'(){}/-]*\.(jsonl|csv|parquet)$"
 #: The six fields of https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html.
 CRON_EXPRESSION = r"^[0-9*,/-]+ [0-9*,/-]+ [0-9*,/?LW-]+ [0-9A-Z*,/-]+ [0-9A-Z*,/?L#-]+ [0-9*,/-]+$"
+#: The five fields of https://keda.sh/docs/2.20/scalers/cron/.
+CRON_TIME = r"^[0-9*,/-]+ [0-9*,/-]+ [0-9*,/?-]+ [0-9A-Z*,/-]+ [0-9A-Z*,/?-]+$"
+TIME_ZONE = r"^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$"
 #: Only roles and users, which last; no sessions and no root.
 PRINCIPAL_ARN = r"^arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/[A-Za-z0-9+=,.@_/-]{1,576}$"
 
@@ -75,6 +78,8 @@ DESCRIPTIONS: Mapping[str, str] = MappingProxyType(
         S3_FOLDER: "an S3 prefix that ends with a slash such as s3://bucket/folder/",
         S3_OBJECT: "an S3 object such as s3://bucket/folder/{date}.jsonl, or .csv or .parquet",
         CRON_EXPRESSION: "six fields in quotes such as '0 6 * * ? *'",
+        CRON_TIME: "five fields in quotes such as '0 7 * * 1-5'",
+        TIME_ZONE: "a time zone such as Europe/Berlin",
         PRINCIPAL_ARN: "the ARN of an IAM role or user such as arn:aws:iam::111122223333:role/ads",
     }
 )

@@ -67,7 +67,7 @@ class _Builder:
 
     def _item(self, key: Key, path: Path, place: Place) -> Any:
         """Return a section, or a value that has no separate parts."""
-        if key.child:
+        if key.child and not (key.has_plain_form and not isinstance(self._document.value(path), dict)):
             return self.section(key.child, path, place)
         return Hole(place) if self._is_touched(path) else self._document.value(path)
 

@@ -49,6 +49,8 @@ def _kind(key: Key, schema: dict[str, Any]) -> str:
         item = "mappings" if key.child else f"items, each {_words(schema['items'])}"
         longest = f" to {schema['maxItems']}" if "maxItems" in schema else " or more"
         return f"list of {schema.get('minItems', 0)}{longest} {item}"
+    if key.has_plain_form:
+        return ", or ".join("mapping" if "$ref" in form else _words(form) for form in schema["oneOf"])
     if key.child:
         return "mapping" if keys(key.child) else "`{}`"
     return _words(schema)

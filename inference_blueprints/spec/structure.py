@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
@@ -50,8 +50,13 @@ class Key:
     @property
     def child(self) -> type[Section] | None:
         """The section in the key, or in each item of the key's list."""
-        kind = _innermost(self.field.annotation)
-        return kind if inspect.isclass(kind) and issubclass(kind, Section) else None
+        kinds = _members(_innermost(self.field.annotation))
+        return next((kind for kind in kinds if inspect.isclass(kind) and issubclass(kind, Section)), None)
+
+    @property
+    def has_plain_form(self) -> bool:
+        """Whether the key may hold a plain value instead of its section."""
+        return self.child is not None and len(_members(_innermost(self.field.annotation))) > 1
 
     @property
     def is_list(self) -> bool:
@@ -144,6 +149,12 @@ def _without_none(annotation: Any) -> Any:
     members = [member for member in get_args(annotation) if member is not type(None)]
     is_optional = _is_union(annotation) and len(members) == 1
     return members[0] if is_optional else annotation
+
+
+def _members(annotation: Any) -> list[Any]:
+    """Return the types of a union of tagged types, or the type itself."""
+    members = get_args(annotation) if _is_union(annotation) else (annotation,)
+    return [get_args(each)[0] if get_origin(each) is Annotated else each for each in members]
 
 
 def _is_union(annotation: Any) -> bool:

@@ -65,6 +65,13 @@ def _text(node: Node, path: Path, detail: ErrorDetails) -> str:
     return _wrong_kind(needed)(node, path, detail)
 
 
+def _whole_number(node: Node, path: Path, detail: ErrorDetails) -> str:
+    """Return the message for a value that must be a whole number, or for one that may also be a mapping."""
+    key = key_at(path)
+    mapping = f" or a mapping of {listing(keys(key.child))}" if key and key.child else ""
+    return _wrong_kind(f"a whole number{mapping}")(node, path, detail)
+
+
 def _remedy(node: Node, needed: str) -> str:
     """Return what to write instead, if that is clear."""
     if needed == "text" and node.text is not None:
@@ -150,7 +157,7 @@ _MESSAGES: Mapping[str, _Describe] = {
     "missing": _missing,
     "extra_forbidden": _unknown,
     "string_type": _text,
-    "int_type": _wrong_kind("a whole number"),
+    "int_type": _whole_number,
     "float_type": _wrong_kind("a number"),
     "bool_type": _wrong_kind("true or false"),
     "list_type": _wrong_kind("a list"),

@@ -65,13 +65,11 @@ def other_version(document: Document) -> Problem | None:
 
 def _path(document: Document, detail: ErrorDetails) -> Path:
     """Return the place of an error in the document: pydantic's place without names of union members."""
-    place = detail["loc"]
-    if detail["type"] == "missing":
-        return place
     path: Path = ()
-    while len(path) < len(place) and place[len(path)] in document.node(path).children:
-        path = place[: len(path) + 1]
-    return path
+    for part in detail["loc"]:
+        if part in document.node(path).children:
+            path = (*path, part)
+    return (*path, detail["loc"][-1]) if detail["type"] == "missing" else path
 
 
 def _problems(document: Document, details: Iterable[ErrorDetails]) -> Iterable[Problem]:

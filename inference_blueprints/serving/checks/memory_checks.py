@@ -148,7 +148,7 @@ def _with_size(resolved: ResolvedWorkers, size: int) -> ResolvedWorkers:
 def _workload_findings(memory: MemoryEstimate, resolved: ResolvedWorkers) -> list[Finding]:
     """Check that the KV cache of all workers holds the concurrent requests at the peak."""
     model = resolved.model
-    workers = resolved.workers.replicas
+    workers = resolved.workers.most
     needed = {replicas: _kv_tokens(resolved, replicas) for replicas in (workers, *_more(workers))}
     if memory.kv_tokens >= needed[workers]:
         return []

@@ -81,7 +81,7 @@ def _replicas(resolved: ResolvedWorkers, instance_type: InstanceType) -> int:
 def _too_small(resolved: ResolvedWorkers) -> str | None:
     """Report the type on which images and the workers' files other than KV cache do not fit."""
     for instance_type in resolved.instance_types:
-        replicas = min(_replicas(resolved, instance_type), resolved.workers.replicas)
+        replicas = min(_replicas(resolved, instance_type), resolved.workers.most)
         needed = IMAGES_MIB + _node_cache_mib(resolved) + replicas * own_disk_mib(resolved)
         nvme = nvme_mib(resolved, instance_type)
         available = nvme or resolved.pool.disk.size_gib * _MIB_PER_GIB

@@ -154,7 +154,7 @@ def _share_nodes(blueprint: spec.Blueprint, model: spec.Model) -> bool:
     fitting = [
         replicas_per_node(each, role.accelerators_per_node) for role in roles for each in role.instance_types
     ]
-    return sum(role.workers.replicas for role in roles) > 1 and max(fitting, default=0) > 1
+    return sum(role.workers.most for role in roles) > 1 and max(fitting, default=0) > 1
 
 
 def _workers_of(blueprint: spec.Blueprint, pool: spec.Pool) -> list[ResolvedWorkers]:

@@ -13,7 +13,7 @@ def rollout(resolved: ResolvedWorkers) -> Rollout:
     At least one worker may always be missing: a disruption budget of 0 blocks every drain, and without surge
     a rollout could not progress.
     """
-    replicas = resolved.workers.replicas
+    replicas = resolved.workers.most
     spare = _replicas_that_fit(resolved)
     surge = max(0, spare - _replicas_in_pool(resolved))
     tenth = max(1, replicas // 10)
@@ -29,7 +29,7 @@ def _replicas_that_fit(resolved: ResolvedWorkers) -> int:
 def _replicas_in_pool(resolved: ResolvedWorkers) -> int:
     """Return all accelerators requested in the pool, in units of these workers, rounded up."""
     accelerators = sum(
-        workers.replicas * workers.accelerators
+        workers.most * workers.accelerators
         for model in resolved.blueprint.spec.models
         for deployment in model.deployments
         for workers in deployment.workers.values()

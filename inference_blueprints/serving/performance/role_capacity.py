@@ -82,7 +82,7 @@ def role_capacity(resolved: ResolvedWorkers) -> RoleCapacity | None:
         None without a latency profile, or without memory for one request.
     """
     profile = speeds(resolved)
-    workload, replicas = resolved.model.workload, resolved.workers.replicas
+    workload, replicas = resolved.model.workload, resolved.workers.most
     at_once = concurrent_requests(workload, worker_sizing(resolved))
     if profile is None or at_once < 1:
         return None

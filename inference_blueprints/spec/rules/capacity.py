@@ -28,7 +28,7 @@ class _Demand:
 
     @property
     def accelerators(self) -> int:
-        return sum(item.workers.replicas * item.workers.accelerators for item in self.placed)
+        return sum(item.workers.most * item.workers.accelerators for item in self.placed)
 
     @property
     def nodes(self) -> int:
@@ -38,7 +38,7 @@ class _Demand:
     def arithmetic(self) -> str:
         """The sum as text."""
         terms = " + ".join(
-            f"{item.workers.replicas} * {item.workers.accelerators} ({item.name})" for item in self.placed
+            f"{item.workers.most} * {item.workers.accelerators} ({item.name})" for item in self.placed
         )
         return f"{terms} = {self.accelerators} accelerators at {self.accelerators_per_node} per node"
 
@@ -145,7 +145,7 @@ def pool_keeps_no_idle_nodes(spec: Spec) -> Iterator[Finding]:
 def deployment_survives_a_node(spec: Spec) -> Iterator[Finding]:
     """Check that a deployment has more than one replica, so that it answers during updates."""
     for placed, pool in each_placement(spec):
-        if placed.workers.replicas > 1:
+        if placed.workers.least > 1:
             continue
         path = (*placed.path, "replicas")
         yield Finding(

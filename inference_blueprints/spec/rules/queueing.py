@@ -61,7 +61,7 @@ def queue_has_something_to_give(spec: Spec) -> Iterator[Finding]:
         return
     taken: Counter[str] = Counter()
     for placed, pool in each_placement(spec):
-        taken[pool.name] += placed.workers.replicas * placed.workers.accelerators
+        taken[pool.name] += placed.workers.most * placed.workers.accelerators
     for index, pool in usable(spec.pools):
         most = pool.nodes.max * max(
             (each.accelerator_count for each in known_instance_types(pool)), default=0

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, PrivateAttr
+from pydantic import Discriminator, Field, PrivateAttr, Tag
 from pydantic.alias_generators import to_camel
 
 from inference_blueprints import catalog as published
@@ -13,6 +13,7 @@ from inference_blueprints.spec.types.frontend import Frontend
 from inference_blueprints.spec.types.kv_cache import KvCache
 from inference_blueprints.spec.types.media import Media
 from inference_blueprints.spec.types.parsers import Parsers
+from inference_blueprints.spec.types.scaling import ReplicaRange, ScaledBy
 from inference_blueprints.spec.types.section import (
     ArgumentValue,
     Choice,
@@ -228,13 +229,26 @@ class Objectives(Section):
     """Time per output token, 90th percentile, in milliseconds."""
 
 
+def _form_of_replicas(value: Any) -> str:
+    """Return which form of `replicas` a value has, so that errors are about this form."""
+    return "range" if isinstance(value, dict | ReplicaRange) else "number"
+
+
+Replicas = Annotated[
+    Annotated[int, Field(ge=1, le=10_000), Tag("number")] | Annotated[ReplicaRange, Tag("range")],
+    Discriminator(_form_of_replicas),
+]
+
+
 class Workers(Section):
     """A set of identical workers."""
 
     pool: Name
     """Name of the pool on whose nodes the workers run."""
-    replicas: int = Field(ge=1, le=10_000)
-    """Number of workers."""
+    replicas: Replicas
+    """Number of workers, or its range with `scaledBy`."""
+    scaled_by: ScaledBy | None = None
+    """What decides how many workers of the range run. Required with a range."""
     tensor_parallel_size: int = Field(ge=1, le=64)
     """Number of accelerators over which each layer is split."""
     pipeline_parallel_size: int = Field(default=1, ge=1, le=16)
@@ -244,6 +258,16 @@ class Workers(Section):
     expert_parallel: bool = False
     """Whether each accelerator holds whole experts instead of a slice of each. For mixtures of experts.
     Experimental for workers that span nodes."""
+
+    @property
+    def least(self) -> int:
+        """Smallest number of workers."""
+        return self.replicas.min if isinstance(self.replicas, ReplicaRange) else self.replicas
+
+    @property
+    def most(self) -> int:
+        """Largest number of workers."""
+        return self.replicas.max if isinstance(self.replicas, ReplicaRange) else self.replicas
 
     @property
     def accelerators(self) -> int:

@@ -35,6 +35,8 @@ S3Prefix = Annotated[str, StringConstraints(pattern=formats.S3_PREFIX)]
 S3Folder = Annotated[str, StringConstraints(pattern=formats.S3_FOLDER)]
 S3Object = Annotated[str, StringConstraints(pattern=formats.S3_OBJECT)]
 CronExpression = Annotated[str, StringConstraints(pattern=formats.CRON_EXPRESSION)]
+CronTime = Annotated[str, StringConstraints(pattern=formats.CRON_TIME)]
+TimeZone = Annotated[str, StringConstraints(pattern=formats.TIME_ZONE)]
 PrincipalArn = Annotated[str, StringConstraints(pattern=formats.PRINCIPAL_ARN)]
 ArgumentValue = str | int | float | bool
 

@@ -139,7 +139,7 @@ class SimulatedKind(EngineKind):
                 )
                 yield Finding(("spec", "models", index, "task"), message)
         workers = sum(
-            role.workers.replicas
+            role.workers.most
             for model_index, model in usable(models)
             for deployment_index, _ in usable(model.deployments)
             for role in resolve(self._blueprint, model_index, deployment_index)

@@ -219,4 +219,4 @@ class VllmKind(EngineKind):
 
 
 def _wanted(role: ResolvedWorkers) -> WantedWorkers:
-    return WantedWorkers(role.workers.replicas, rank_count(role.workers))
+    return WantedWorkers(role.workers.most, rank_count(role.workers))

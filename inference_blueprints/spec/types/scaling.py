@@ -1,0 +1,57 @@
+"""Elastic workers: their range, and what decides how many of them run."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from inference_blueprints.spec.types.section import Choice, CronTime, Section, TimeZone
+
+LoadSignal = Literal["tokensInFlight", "queueLength", "kvCacheUse", "timeToFirstToken"]
+
+
+class ReplicaRange(Section):
+    """Number of workers that follows the load. Requires `scaledBy`."""
+
+    min: int = Field(ge=0, le=10_000)
+    """Smallest number of workers, at least 1."""
+    max: int = Field(ge=1, le=10_000)
+    """Largest number of workers. Pools, quotas and the KV cache are checked for it."""
+
+
+class Floor(Section):
+    """A smallest number of workers during a part of the week, such as before the morning's peak."""
+
+    start: CronTime
+    """Start as a cron expression: minute, hour, day of month, month, day of week."""
+    end: CronTime
+    """End as a cron expression with the same fields."""
+    time_zone: TimeZone = "Etc/UTC"
+    """Time zone of both, a name of the IANA database."""
+    replicas: int = Field(ge=1, le=10_000)
+    """Smallest number of workers from start to end."""
+
+
+class LoadScaling(Section):
+    """Scale by the measured load of the role's workers."""
+
+    on: LoadSignal | None = None
+    """The measured load: prompt and answer tokens of running and waiting requests (`tokensInFlight`), waiting
+    requests (`queueLength`), the used share of the KV cache (`kvCacheUse`), or the 90th percentile of the time
+    to first token (`timeToFirstToken`). Without it, `tokensInFlight`."""
+    target: float | None = Field(default=None, gt=0.0, le=1_000_000_000.0)
+    """Value at which no worker is added: per worker, as tokens or requests; for `kvCacheUse` a share from 0 to
+    1, for `timeToFirstToken` milliseconds. Without it, `plan` computes and explains the value."""
+    floors: list[Floor] = Field(default_factory=list, max_length=20)
+    """Smallest numbers of workers by schedule."""
+    scale_down_after_seconds: int = Field(default=300, ge=0, le=3600)
+    """Time for which fewer workers must suffice before one goes."""
+
+
+class ScaledBy(Choice):
+    """The one owner of the number of workers. Requires a range in `replicas`."""
+
+    load: LoadScaling | None = None
+    """KEDA, by the measured load."""
+
