@@ -54,6 +54,7 @@ from inference_blueprints.spec.types.models import (
     Workers,
     Workload,
 )
+from inference_blueprints.spec.types.observability import Alarms, Canary, Logs, Observability, Traces
 from inference_blueprints.spec.types.parsers import NO_PARSER, Parsers
 from inference_blueprints.spec.types.pools import (
     CapacityBlock,
@@ -79,6 +80,7 @@ from inference_blueprints.spec.types.section import (
     Choice,
     Cidr,
     Domain,
+    EmailAddress,
     HuggingFaceRepository,
     InstanceTypeName,
     KubernetesVersion,
@@ -92,6 +94,7 @@ from inference_blueprints.spec.types.section import (
     Section,
     SnapshotId,
     SubnetId,
+    TopicArn,
     UtcTime,
     VpcId,
 )
@@ -106,6 +109,7 @@ __all__ = [
     "KIND",
     "NO_PARSER",
     "AccountId",
+    "Alarms",
     "ArgumentValue",
     "AvailabilityZone",
     "Batch",
@@ -115,6 +119,7 @@ __all__ = [
     "BatchWorkers",
     "Blueprint",
     "Borrowing",
+    "Canary",
     "CapacityBlock",
     "CapacityReservationId",
     "CertificateArn",
@@ -131,6 +136,7 @@ __all__ = [
     "EcsBatchWorkers",
     "EksBatchWorkers",
     "EksCluster",
+    "EmailAddress",
     "Engine",
     "EngineImage",
     "EngineSection",
@@ -147,6 +153,7 @@ __all__ = [
     "KvCache",
     "LabelValue",
     "LlmDStack",
+    "Logs",
     "Media",
     "Metadata",
     "Mirror",
@@ -156,6 +163,7 @@ __all__ = [
     "NodeCount",
     "NvmeKvCache",
     "Objectives",
+    "Observability",
     "OnDemand",
     "Parsers",
     "Pool",
@@ -187,6 +195,8 @@ __all__ = [
     "Taint",
     "Team",
     "TensorrtLlmEngine",
+    "TopicArn",
+    "Traces",
     "UtcTime",
     "ValkeyCache",
     "VllmEngine",
