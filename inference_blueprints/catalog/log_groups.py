@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+#: Days for which a log group may keep its events ("PutRetentionPolicy", Amazon CloudWatch Logs API Reference,
+#: https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutRetentionPolicy.html).
+RETENTION_DAYS = (
+    *(1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731),
+    *(1096, 1827, 2192, 2557, 2922, 3288, 3653),
+)
+
 
 def control_plane_log_group(cluster_name: str) -> str:
     """Return the log group to which EKS writes the logs of a control plane.

@@ -20,6 +20,8 @@ SUBNET_ID = r"^subnet-[0-9a-f]{8}([0-9a-f]{9})?$"
 #: Includes the six characters that Secrets Manager adds to the name: IAM compares the full ARN.
 SECRET_ARN = r"^arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]+-[A-Za-z0-9]{6}$"  # noqa: S105 (a pattern)
 CERTIFICATE_ARN = r"^arn:aws[a-z-]*:acm:[a-z0-9-]+:[0-9]{12}:certificate/[A-Za-z0-9-]+$"
+TOPIC_ARN = r"^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}$"
+EMAIL_ADDRESS = r"^[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9-]{1,63})+$"
 DOMAIN = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)+$"
 CAPACITY_RESERVATION_ID = r"^cr-[0-9a-f]{8,17}$"
 #: Only UTC, which EC2 uses for Capacity Blocks.
@@ -63,6 +65,8 @@ DESCRIPTIONS: Mapping[str, str] = MappingProxyType(
         SUBNET_ID: "the id of a subnet such as subnet-0a1b2c3d",
         SECRET_ARN: "the full ARN of a secret, arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME-AbCdEf",
         CERTIFICATE_ARN: "the ARN of a certificate, arn:aws:acm:REGION:ACCOUNT:certificate/ID",
+        TOPIC_ARN: "the ARN of an SNS topic, arn:aws:sns:REGION:ACCOUNT:NAME",
+        EMAIL_ADDRESS: "an e-mail address such as on-call@example.com",
         DOMAIN: "a domain in lower case such as models.example.com",
         CAPACITY_RESERVATION_ID: "the id of a capacity reservation or block such as cr-0a1b2c3d",
         UTC_TIME: "a time in UTC, in quotes, such as '2026-12-01T11:30:00Z'",

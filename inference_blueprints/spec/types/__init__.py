@@ -54,6 +54,7 @@ from inference_blueprints.spec.types.models import (
     Workers,
     Workload,
 )
+from inference_blueprints.spec.types.observability import Alarms, Canary, Logs, Observability, Traces
 from inference_blueprints.spec.types.parsers import NO_PARSER, Parsers
 from inference_blueprints.spec.types.pools import (
     CapacityBlock,
@@ -80,6 +81,7 @@ from inference_blueprints.spec.types.section import (
     Choice,
     Cidr,
     Domain,
+    EmailAddress,
     HuggingFaceRepository,
     InstanceTypeName,
     KubernetesVersion,
@@ -93,6 +95,7 @@ from inference_blueprints.spec.types.section import (
     Section,
     SnapshotId,
     SubnetId,
+    TopicArn,
     UtcTime,
     VpcId,
 )
@@ -105,6 +108,7 @@ KIND: Literal["Blueprint"] = "Blueprint"
 __all__ = [
     "API_VERSION",
     "AccountId",
+    "Alarms",
     "ArgumentValue",
     "AvailabilityZone",
     "Batch",
@@ -114,6 +118,7 @@ __all__ = [
     "BatchWorkers",
     "Blueprint",
     "Borrowing",
+    "Canary",
     "CapacityBlock",
     "CapacityReservationId",
     "CertificateArn",
@@ -130,6 +135,7 @@ __all__ = [
     "EcsBatchWorkers",
     "EksBatchWorkers",
     "EksCluster",
+    "EmailAddress",
     "Engine",
     "EngineImage",
     "EngineSection",
@@ -150,6 +156,7 @@ __all__ = [
     "LlmDStack",
     "LoadScaling",
     "LoadSignal",
+    "Logs",
     "Media",
     "Metadata",
     "Mirror",
@@ -160,6 +167,7 @@ __all__ = [
     "NodeCount",
     "NvmeKvCache",
     "Objectives",
+    "Observability",
     "OnDemand",
     "Parsers",
     "Pool",
@@ -193,6 +201,8 @@ __all__ = [
     "Taint",
     "Team",
     "TensorrtLlmEngine",
+    "TopicArn",
+    "Traces",
     "UtcTime",
     "ValkeyCache",
     "VllmEngine",

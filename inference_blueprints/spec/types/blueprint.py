@@ -10,6 +10,7 @@ from inference_blueprints.catalog.releases import Releases, shipped_releases
 from inference_blueprints.spec.types.batch import Batch, Team
 from inference_blueprints.spec.types.environment import Cluster, Environment, Metadata, Network
 from inference_blueprints.spec.types.models import Model
+from inference_blueprints.spec.types.observability import Observability
 from inference_blueprints.spec.types.pools import Pool
 from inference_blueprints.spec.types.queueing import Queueing
 from inference_blueprints.spec.types.section import Section, default
@@ -39,6 +40,8 @@ class Spec(Section):
     """Batch jobs. Without it, batch is off."""
     signal_store: SignalStore | None = None
     """Store of job answers by key. Without it, answers are written to files only."""
+    observability: Observability | None = None
+    """Metrics, logs, traces, dashboards and alarms. Without it, there are none."""
 
 
 class Blueprint(Section):

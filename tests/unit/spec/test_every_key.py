@@ -13,7 +13,7 @@ import yaml
 from inference_blueprints.errors import BlueprintError
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.spec.structure import keys, section_at, walk
-from inference_blueprints.spec.types import BatchWorkers, CapacityBlock, Network
+from inference_blueprints.spec.types import Alarms, BatchWorkers, CapacityBlock, Network
 from inference_blueprints.spec.wording import path_text
 
 TEXT = (Path(__file__).parent / "every_key.yaml").read_text(encoding="utf-8")
@@ -21,6 +21,7 @@ DOCUMENT = yaml.safe_load(TEXT)
 
 #: Keys that a valid document cannot have beside the others, each with the reason.
 LEFT_OUT = {
+    (Alarms, "topicArn"): "excludes emails",
     (Network, "cidr"): "excludes existing",
     (BatchWorkers, "eks"): "excludes ecs",
     (CapacityBlock, "tags"): "excludes id",
