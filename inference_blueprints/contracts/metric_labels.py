@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Final
 
-
 #: What a serving process does in its release: values of the label ``role``.
 ROLES: Final = ("frontend", "worker", "prefill", "decode")
 #: Roles of processes that hold accelerators.

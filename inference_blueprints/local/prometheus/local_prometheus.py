@@ -109,7 +109,9 @@ class LocalPrometheus:
         program = build.program(artefacts.PROMETHEUS, self._report) / artefacts.PROMETHEUS.name
         self._directory.mkdir(parents=True, exist_ok=True)
         self.scrape(targets)
-        (self._directory / _CONFIGURATION).write_text(_configuration(interval_seconds, rules is not None))
+        (self._directory / _CONFIGURATION).write_text(
+            _configuration(interval_seconds, [] if rules is None else [_RULES])
+        )
         if rules is not None:
             (self._directory / _RULES).write_text(rules)
         address = f"127.0.0.1:{self._port}"
@@ -250,7 +252,7 @@ def _file_target(target: ScrapeTarget) -> Mapping[str, Any]:
     return {"targets": [parts.netloc], "labels": labels}
 
 
-def _configuration(interval_seconds: float, with_rules: bool) -> str:
+def _configuration(interval_seconds: float, rule_files: Sequence[str]) -> str:
     interval = f"{round(interval_seconds * 1000)}ms"
     return yaml.safe_dump(
         {
@@ -259,7 +261,7 @@ def _configuration(interval_seconds: float, with_rules: bool) -> str:
                 "scrape_timeout": interval,
                 "evaluation_interval": interval,
             },
-            "rule_files": [_RULES] if with_rules else [],
+            "rule_files": list(rule_files),
             "scrape_configs": [{"job_name": SERVING_JOB, "file_sd_configs": [{"files": [_TARGETS]}]}],
         },
         sort_keys=False,

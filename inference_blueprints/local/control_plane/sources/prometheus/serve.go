@@ -165,7 +165,7 @@ func (s *server) answer(ctx context.Context, address string) error {
 	}
 	alerts := notifier.NewManager(&notifier.Options{Registerer: s.registry}, model.UTF8Validation, s.logger)
 	api := v1.NewAPI(
-		s.engine, s.storage, nil, s.storage.ExemplarQueryable(),
+		s.engine, s.storage, nil, s.storage,
 		func(context.Context) v1.ScrapePoolsRetriever { return s.scraper },
 		func(context.Context) v1.TargetRetriever { return s.scraper },
 		func(context.Context) v1.AlertmanagerRetriever { return alerts },
