@@ -2,7 +2,7 @@
 
 Prometheus sets them on the scraped target, so they exist whatever the program itself reports. In the cluster,
 ``kubernetes_sd_configs`` copies them from the pod's labels and fields; locally, the scrape configuration
-lists them. Every query selects and groups by these labels and by labels of the metric itself, so that the same
+lists them. Queries select and group only by these labels and by labels of the metric itself, so that the same
 query runs in both places.
 """
 

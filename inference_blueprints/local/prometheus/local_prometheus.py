@@ -6,13 +6,14 @@ import json
 import math
 import os
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
-import httpx
 import yaml
 
 from inference_blueprints.contracts.metric_labels import SERVING_JOB
@@ -233,17 +234,25 @@ class LocalPrometheus:
 
     def _answers(self) -> bool:
         try:
-            return httpx.get(f"{self.base_url}/-/ready", trust_env=False).is_success
-        except httpx.TransportError:
+            with _open(f"{self.base_url}/-/ready"):
+                return True
+        except OSError:
             return False
 
     def _get(self, path: str, parameters: Mapping[str, str]) -> Any:  # the API's JSON
-        answer = httpx.get(
-            f"{self.base_url}/api/v1/{path}", params=parameters, timeout=_PATIENCE_SECONDS, trust_env=False
-        ).json()
+        try:
+            with _open(f"{self.base_url}/api/v1/{path}?{urlencode(parameters)}") as response:
+                answer = json.load(response)
+        except urllib.error.HTTPError as error:  # it explains itself
+            answer = json.load(error)
         if answer["status"] != "success":
             raise UserError(f"Prometheus refused {parameters.get('query', path)}: {answer['error']}")
         return answer["data"]
+
+
+def _open(url: str) -> Any:  # a response to read
+    # No proxy: it is on this machine.
+    return urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url, timeout=_PATIENCE_SECONDS)
 
 
 def _file_target(target: ScrapeTarget) -> Mapping[str, Any]:
