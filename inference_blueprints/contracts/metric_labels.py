@@ -2,7 +2,7 @@
 
 Prometheus sets them on the scraped target, so they exist whatever the program itself reports. In the cluster,
 ``kubernetes_sd_configs`` copies them from the pod's labels and fields; locally, the scrape configuration
-lists them. Every query selects and groups by these labels and by labels of the metric itself, so that the same
+lists them. Queries select and group only by these labels and by labels of the metric itself, so that the same
 query runs in both places.
 """
 
@@ -10,17 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from enum import StrEnum
 from typing import Final
 
-
-class Role(StrEnum):
-    """What a serving process does in its release."""
-
-    FRONTEND = "frontend"
-    WORKER = "worker"
-    PREFILL = "prefill"
-    DECODE = "decode"
+#: What a serving process does in its release: values of the label ``role``.
+ROLES: Final = ("frontend", "worker", "prefill", "decode")
+#: Roles of processes that hold accelerators.
+WORKER_ROLES: Final = ("worker", "prefill", "decode")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +31,7 @@ class TargetLabels:
     release
         Name of the Helm release, such as ``qwen3-8b-main``.
     role
-        What the process does.
+        One of `ROLES`.
     pool
         Name of the pool that the pod runs on. Frontends on system nodes have ``system``.
     pod
@@ -48,14 +43,14 @@ class TargetLabels:
     platform: str
     model: str
     release: str
-    role: Role
+    role: str
     pool: str
     pod: str
     node: str
 
     def as_mapping(self) -> Mapping[str, str]:
         """Return the labels by name, as a scrape configuration lists them."""
-        return {name: str(value) for name, value in asdict(self).items()}
+        return asdict(self)
 
 
 #: Pool of pods that run on the system nodes.

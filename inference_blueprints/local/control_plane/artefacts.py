@@ -12,6 +12,8 @@ KARPENTER_VERSION = "v1.15.1"
 KEDA_VERSION = "v2.20.2"
 KUEUE_VERSION = "v0.19.2"
 LWS_VERSION = "v0.9.0"
+#: Prometheus 3.8: the API is version 0 as a Go module.
+PROMETHEUS_VERSION = "v0.308.1"
 INFERENCE_EXTENSION_VERSION = "v1.6.0"
 #: The module proxy has no release of it. The definitions of this commit equal those of v3.5.0.
 LOAD_BALANCER_CONTROLLER_VERSION = "v0.0.0-20260423195125-93ff3b5fdaad"
@@ -22,6 +24,7 @@ REASONS: Mapping[str, str] = MappingProxyType(
         "github.com/kedacore/keda/v2": "the release of the pinned chart",
         "github.com/kubernetes-sigs/aws-load-balancer-controller": "the proxy has no release; these "
         "definitions equal those of the pinned chart",
+        "github.com/prometheus/prometheus": "the newest release all of whose dependencies the proxy serves",
         "k8s.io/kubernetes": "the newest release of a version that a blueprint may have",
         "sigs.k8s.io/gateway-api-inference-extension": "the newest release whose archive the proxy serves",
         "sigs.k8s.io/karpenter": "the newest release whose archive the proxy serves",
@@ -140,6 +143,11 @@ KUEUE = Program(
     rewrites={"main.go": ('"/etc/kueue/metrics/certs"', '"kueue"')},
 )
 
+#: Not a part of the control plane. Tests of queries and the local run of scaling build it when they need it.
+PROMETHEUS = Program(
+    "prometheus", "github.com/prometheus/prometheus", PROMETHEUS_VERSION, "sources/prometheus"
+)
+
 PROGRAMS = (ETCD, KUBERNETES, KWOK, KARPENTER, LEADER_WORKER_SET, KUEUE)
 
 KWOK_STAGES = ModuleFiles(
@@ -194,7 +202,7 @@ CHARTS = (
 def modules() -> Mapping[str, str]:
     """Return every pinned Go module and its version."""
     files = (KWOK_STAGES, LEADER_WORKER_SET_WEBHOOKS, KARPENTER_EXAMPLES, *CUSTOM_RESOURCES, *CHARTS)
-    found = {row.module: row.version for row in (*PROGRAMS, *files)}
-    for row in PROGRAMS:
+    found = {row.module: row.version for row in (*PROGRAMS, PROMETHEUS, *files)}
+    for row in (*PROGRAMS, PROMETHEUS):
         found |= {**row.requires, **row.replaces}
     return found
