@@ -142,6 +142,41 @@ KUEUE = Program(
     # Only root may write to the original folder. This one is below the working directory.
     rewrites={"main.go": ('"/etc/kueue/metrics/certs"', '"kueue"')},
 )
+#: KEDA's go.mod replaces these modules. Such replacements apply only in its own repository.
+_KEDA_REPLACEMENTS = {
+    "github.com/google/cel-go": "v0.26.0",
+    "github.com/prometheus/client_golang": "v1.23.2",
+    "github.com/prometheus/client_model": "v0.6.2",
+    "github.com/prometheus/common": "v0.66.1",
+    "github.com/prometheus/prometheus": "v0.304.2",
+    "k8s.io/api": "v0.35.5",
+    "k8s.io/apiextensions-apiserver": "v0.35.5",
+    "k8s.io/apimachinery": "v0.35.5",
+    "k8s.io/apiserver": "v0.35.5",
+    "k8s.io/client-go": "v0.35.5",
+    "k8s.io/code-generator": "v0.35.5",
+    "k8s.io/component-base": "v0.35.5",
+    "k8s.io/gengo/v2": "v2.0.0-20250922181213-ec3ebc5fd46b",
+    "k8s.io/kube-openapi": "v0.0.0-20250910181357-589584f1c912",
+    "k8s.io/metrics": "v0.35.5",
+    "sigs.k8s.io/controller-runtime": "v0.23.3",
+}
+KEDA_OPERATOR = Program(
+    "keda-operator",
+    "github.com/kedacore/keda/v2",
+    KEDA_VERSION,
+    "github.com/kedacore/keda/v2/cmd/operator",
+    replaces=_KEDA_REPLACEMENTS,
+)
+KEDA_METRICS_ADAPTER = Program(
+    "keda-adapter",
+    "github.com/kedacore/keda/v2",
+    KEDA_VERSION,
+    "github.com/kedacore/keda/v2/cmd/adapter",
+    replaces=_KEDA_REPLACEMENTS,
+    # The address of its own metrics is every address of the machine, and no flag changes that.
+    rewrites={"main.go": ('Sprintf(":%v"', 'Sprintf("127.0.0.1:%v"')},
+)
 
 #: Not a part of the control plane. Tests of queries and the local run of scaling build it when they need it.
 PROMETHEUS = Program(
@@ -149,6 +184,8 @@ PROMETHEUS = Program(
 )
 
 PROGRAMS = (ETCD, KUBERNETES, KWOK, KARPENTER, LEADER_WORKER_SET, KUEUE)
+#: Built on demand, by the comparison of scaling decisions alone: together more work than all of PROGRAMS.
+KEDA_PROGRAMS = (KEDA_OPERATOR, KEDA_METRICS_ADAPTER)
 
 KWOK_STAGES = ModuleFiles(
     "kwok-stages", "sigs.k8s.io/kwok", "v0.8.0", ("kustomize/stage/**/*.yaml", "kustomize/crd/**/*.yaml")
@@ -202,7 +239,8 @@ CHARTS = (
 def modules() -> Mapping[str, str]:
     """Return every pinned Go module and its version."""
     files = (KWOK_STAGES, LEADER_WORKER_SET_WEBHOOKS, KARPENTER_EXAMPLES, *CUSTOM_RESOURCES, *CHARTS)
-    found = {row.module: row.version for row in (*PROGRAMS, PROMETHEUS, *files)}
-    for row in (*PROGRAMS, PROMETHEUS):
+    programs = (*PROGRAMS, PROMETHEUS, *KEDA_PROGRAMS)
+    found = {row.module: row.version for row in (*programs, *files)}
+    for row in programs:
         found |= {**row.requires, **row.replaces}
     return found

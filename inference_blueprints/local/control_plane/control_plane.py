@@ -42,16 +42,24 @@ class ControlPlane(Programs):
         Called with a line for each program that is found in the cache or built.
     api_server_flags
         Further flags of the API server, such as a configuration of webhook token authentication.
+    controller_flags
+        Further flags of the controller manager, such as how often it looks at HorizontalPodAutoscalers.
     """
 
     def __init__(
-        self, run_directory: Path, *, report: build.Report, api_server_flags: Sequence[str] = ()
+        self,
+        run_directory: Path,
+        *,
+        report: build.Report,
+        api_server_flags: Sequence[str] = (),
+        controller_flags: Sequence[str] = (),
     ) -> None:
         # Their data is not kept, so they need no orderly shutdown.
         super().__init__(grace_seconds=2)
         self._run_directory = run_directory.resolve()
         self._report = report
         self._api_server_flags = tuple(api_server_flags)
+        self._controller_flags = tuple(controller_flags)
         self._authority = Authority(self._run_directory / "certificates")
         self._ports = dict(
             zip(("etcd", "peer", "api", "controllers", "scheduler", "kwok"), free_ports(6), strict=True)
@@ -170,6 +178,7 @@ class ControlPlane(Programs):
                 f"--service-account-private-key-file={server.key}",
                 f"--root-ca-file={self._authority.certificate}",
                 "--use-service-account-credentials=true",
+                *self._controller_flags,
             ],
         )
         scheduler = self._write_kubeconfig("system:kube-scheduler")

@@ -103,6 +103,7 @@ ALLOWED = {
         f"{LIBRARY}.catalog",
         f"{LIBRARY}.errors",
     },
+    f"{LIBRARY}/autoscaling": {f"{LIBRARY}.autoscaling", f"{LIBRARY}.errors", f"{LIBRARY}.resources"},
     f"{LIBRARY}/processes": {f"{LIBRARY}.processes"},
     f"{LIBRARY}/targets": {
         f"{LIBRARY}.targets",
