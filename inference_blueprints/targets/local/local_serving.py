@@ -7,7 +7,6 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -20,6 +19,7 @@ from inference_blueprints.serving.resolved import shape_of
 from inference_blueprints.serving.types import Role, ServingPlan
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.targets.local.engine_kind import EngineKind
+from inference_blueprints.targets.local.frontend_process import FrontendProcess, routes
 from inference_blueprints.targets.local.isolation import Isolation, open_isolation
 from inference_blueprints.targets.local.launch import Launch
 from inference_blueprints.targets.local.local_deployment import LocalDeployment
@@ -28,8 +28,11 @@ from inference_blueprints.targets.local.local_target import LocalTarget
 from inference_blueprints.targets.local.placed_worker import place_workers
 from inference_blueprints.targets.local.platform_parts import PlatformPart, Replacement
 from inference_blueprints.targets.local.process_commands import FRONTEND_ENDS_AT_ONCE
-from inference_blueprints.targets.local.readiness import wait_until_forgotten, wait_until_ready
-from inference_blueprints.targets.local.relay import Route
+from inference_blueprints.targets.local.readiness import (
+    registered_workers,
+    wait_until_forgotten,
+    wait_until_ready,
+)
 from inference_blueprints.targets.local.relay_listener import open_listeners
 from inference_blueprints.targets.local.running_workers import RunningWorkers
 from inference_blueprints.targets.local.served_process import ServedProcess
@@ -38,20 +41,6 @@ from inference_blueprints.targets.local.simulated_kind import SimulatedKind
 from inference_blueprints.targets.local.worker_process import WorkerProcess
 
 _FIRST_NAMESPACE_PORT = 8000
-
-
-@dataclass(frozen=True, slots=True)
-class _Frontend:
-    """One frontend process and the port on which it listens, inside the namespace."""
-
-    name: str
-    deployment: LocalDeployment
-    port: int
-
-    @property
-    def weight(self) -> float:
-        """Its share of the model's requests: the accelerators behind it."""
-        return self.deployment.plan.accelerator_count / self.deployment.frontend.replicas
 
 
 class LocalServing:
@@ -100,7 +89,7 @@ class LocalServing:
         self._isolate = isolate
         self._isolation = Isolation(None, "not requested")
         self._started: list[RunningProcess] = []
-        self._frontend_ports: list[tuple[_Frontend, int]] = []
+        self._frontend_ports: list[tuple[FrontendProcess, int]] = []
         self._ports: Mapping[str, int] = {}
         self._workers = RunningWorkers(processes, self._start_launch)
 
@@ -145,7 +134,7 @@ class LocalServing:
         self._workers.place(placed)
         pages = {name: each.pages(self._engines.mark) for name, each in placed.items()}
         ports = open_listeners(
-            {**self._routes(frontends), **pages},
+            {**routes(frontends, self._engines.mark), **pages},
             lambda command, sockets: self._start("relay", command, {}, sockets),
         )
         for deployment in self._deployments():
@@ -228,6 +217,17 @@ class LocalServing:
         ports = [port for frontend, port in self._frontend_ports if frontend.deployment is deployment]
         return tuple(f"http://127.0.0.1:{port}" for port in ports)
 
+    def registered(self, deployment: LocalDeployment) -> tuple[int, ...]:
+        """Return how many workers each frontend of a deployment lists now.
+
+        Parameters
+        ----------
+        deployment
+            A deployment of the plan.
+        """
+        ports = [port for frontend, port in self._frontend_ports if frontend.deployment is deployment]
+        return tuple(registered_workers(port, deployment.model.name) for port in ports)
+
     def kill(self, worker: WorkerProcess) -> None:
         """Kill a worker process with SIGKILL.
 
@@ -289,7 +289,7 @@ class LocalServing:
     def _home(self, deployment: LocalDeployment) -> Path:
         return self._directory / deployment.plan.release
 
-    def _frontends(self) -> list[_Frontend]:
+    def _frontends(self) -> list[FrontendProcess]:
         """Give each frontend a port: a fixed one in a namespace, otherwise a free one."""
         named = [
             (f"frontend {index + 1} of {deployment.plan.release}", deployment)
@@ -299,33 +299,7 @@ class LocalServing:
         ports = list(range(_FIRST_NAMESPACE_PORT, _FIRST_NAMESPACE_PORT + len(named)))
         if self._isolation.holder is None:
             ports = free_ports(len(named))
-        return [_Frontend(*each, port) for each, port in zip(named, ports, strict=True)]
-
-    def _routes(self, frontends: Sequence[_Frontend]) -> dict[str, Route]:
-        """Return a route to each frontend, and one route per model to all of its frontends in turn."""
-        alone = {
-            frontend.name: Route(
-                ((frontend.port, 1.0),),
-                frontend.deployment.answer_tokens,
-                frontend.deployment.images,
-                self._engines.mark,
-            )
-            for frontend in frontends
-        }
-        together = {
-            model: Route(
-                tuple(
-                    (frontend.port, frontend.weight)
-                    for frontend in frontends
-                    if frontend.deployment.model.name == model
-                ),
-                deployments[0].answer_tokens,
-                deployments[0].images,
-                self._engines.mark,
-            )
-            for model, deployments in self._models.items()
-        }
-        return {**alone, **together}
+        return [FrontendProcess(*each, port) for each, port in zip(named, ports, strict=True)]
 
     def _start_workers(self, deployment: LocalDeployment) -> None:
         """Write the files that the engines read, and start their processes."""
@@ -339,7 +313,7 @@ class LocalServing:
                 for name, launch in placed.sidecars.items():
                     self._start_launch(name, launch)
 
-    def _start_frontend(self, frontend: _Frontend) -> None:
+    def _start_frontend(self, frontend: FrontendProcess) -> None:
         """Start one frontend of the plan."""
         deployment = frontend.deployment
         workers: dict[Role, list[str]] = {}
@@ -390,7 +364,7 @@ class LocalServing:
             )
 
     def _endpoint(
-        self, model: str, frontends: Sequence[_Frontend], ports: Mapping[str, int]
+        self, model: str, frontends: Sequence[FrontendProcess], ports: Mapping[str, int]
     ) -> LocalEndpoint:
         """Describe the endpoint of a model."""
         deployments = self._models[model]

@@ -46,18 +46,16 @@ class RunningWorkers:
         """Workers that `kill` has ended and nothing has started again."""
         return tuple(self._killed)
 
-    def of(self, deployment: LocalDeployment, role: str) -> tuple[WorkerProcess, ...]:
-        """Return the places of a role, in order.
+    def of(self, deployment: LocalDeployment) -> tuple[WorkerProcess, ...]:
+        """Return the worker processes of a deployment, whether they run or not, in order.
 
         Parameters
         ----------
         deployment
             A deployment of the run.
-        role
-            Name of the role's process in the plan.
         """
         places = (each.worker for each in self._placed.values())
-        return tuple(each for each in places if each.deployment is deployment and each.kind.name == role)
+        return tuple(each for each in places if each.deployment is deployment)
 
     def runs(self, worker: WorkerProcess) -> bool:
         """Return whether a worker is started, and neither killed nor told to end."""

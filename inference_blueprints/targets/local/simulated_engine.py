@@ -3,11 +3,10 @@
 A separate program: ``python -m inference_blueprints.targets.local.simulated_engine``, with the mocker's
 arguments and the names of Dynamo's parsers. It ends as workers of a real engine do, by the same function of
 Dynamo (``common/utils/graceful_shutdown.py``): SIGTERM removes it from discovery, and it serves on for
-``DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS``. Then its requests break off, and the frontend moves them. Two
-things differ in the mocker of 1.6.1: it ends without this time (``graceful_shutdown`` of
-``dynamo/mocker/main.py``), and what still runs then ends as if it were complete, with too few tokens, whereas
-the other workers raise an error (``_monitor_abort`` of ``dynamo/vllm/handlers.py``). It also registers neither
-of these:
+``DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS``. Then its requests break off, and the frontend moves them. The
+mocker of 1.6.1 ends without this time (``graceful_shutdown`` of ``dynamo/mocker/main.py``). What still runs
+then ends as if it were complete, with too few tokens, where other workers raise an error (``_monitor_abort``
+of ``dynamo/vllm/handlers.py``). It also registers neither of these:
 
 - The maximum number of tokens. Workers of every engine register it, and the frontend answers requests that
   are too long with 400 (``dynamo/common/token_budget.py``). Without it, such requests end with 500.
@@ -24,8 +23,8 @@ import sys
 from importlib import import_module
 from typing import Any
 
-from dynamo.common.utils.graceful_shutdown import graceful_shutdown_with_discovery
 from dynamo.common.token_budget import TokenBudget, publish_token_budget
+from dynamo.common.utils.graceful_shutdown import graceful_shutdown_with_discovery
 
 # Imports the module, not its names, because a function of it is replaced below.
 _mocker: Any = import_module("dynamo.mocker.main")
