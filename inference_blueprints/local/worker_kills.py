@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import aiohttp
 
-from inference_blueprints.errors import UserError
+from inference_blueprints.local.moved_streams import NOT_BEGUN, UNDER_WAY, moved_streams
 from inference_blueprints.local.worker_losses import WorkerLoss
 from inference_blueprints.measurement.completions.completion_client import CompletionClient
 from inference_blueprints.measurement.completions.request_outcome import RequestOutcome
@@ -18,8 +18,6 @@ from inference_blueprints.targets.local.engine_kind import EngineKind
 from inference_blueprints.targets.local.local_serving import LocalServing
 from inference_blueprints.targets.local.worker_process import WorkerProcess
 
-# Streams that continued on another worker. `…_migration_total` also counts streams that could not move.
-_MIGRATIONS = "dynamo_frontend_model_migration_duration_seconds_count{"
 _LONGEST_PROMPT = 3000
 
 
@@ -45,8 +43,8 @@ class _Moment:
 
 #: A worker that generates tokens is killed when all streams have begun. A prefill worker is killed when one
 #: stream has begun and other prompts are queued.
-_WRITING = _Moment(2, 32, 1.0, "ongoing_request")
-_PREFILLING = _Moment(4, 48, 0.0, "new_request")
+_WRITING = _Moment(2, 32, 1.0, UNDER_WAY)
+_PREFILLING = _Moment(4, 48, 0.0, NOT_BEGUN)
 
 
 def kill_workers(serving: LocalServing, on_progress: Callable[[str], None]) -> tuple[WorkerLoss, ...]:
@@ -97,7 +95,8 @@ async def _kill_one(
     if victim.workers == everyone:
         return loss
     frontends = serving.frontend_urls(victim.deployment)
-    moved_before = await _moved(session, victim, frontends, moment)
+    moves = victim.deployment.frontend.moves_streams
+    moved_before = await moved_streams(session, frontends, moment.migration_type) if moves else 0
     streams = _Streams(
         session,
         frontends,
@@ -115,7 +114,7 @@ async def _kill_one(
         everyone,
         killed=victim.workers,
         streams=len(outcomes),
-        moved=await _moved(session, victim, frontends, moment) - moved_before,
+        moved=(await moved_streams(session, frontends, moment.migration_type) if moves else 0) - moved_before,
         lost=sum(not streams.is_complete(outcome) for outcome in outcomes),
     )
 
@@ -186,23 +185,3 @@ class _Streams:
             )
         finally:
             self._begun[number].set()
-
-
-async def _moved(
-    session: aiohttp.ClientSession, victim: WorkerProcess, frontends: Sequence[str], moment: _Moment
-) -> int:
-    """Return how often the frontends have moved such a stream to another worker."""
-    if not victim.deployment.frontend.moves_streams:
-        return 0
-    pages = await asyncio.gather(*(_metrics(session, frontend) for frontend in frontends))
-    wanted = (f'migration_type="{moment.migration_type}"', 'outcome="success"')
-    lines = [line for page in pages for line in page.splitlines() if line.startswith(_MIGRATIONS)]
-    return sum(round(float(line.split()[-1])) for line in lines if all(word in line for word in wanted))
-
-
-async def _metrics(session: aiohttp.ClientSession, frontend: str) -> str:
-    try:
-        async with session.get(f"{frontend}/metrics", raise_for_status=True) as response:
-            return await response.text()
-    except aiohttp.ClientError as error:
-        raise UserError(f"{frontend}/metrics does not answer: {error}") from error

@@ -110,6 +110,7 @@ class ProcessGroup:
         self._grace_seconds = grace_seconds
         self._identifier = uuid.uuid4().hex
         self._processes: list[RunningProcess] = []
+        self._ending: list[RunningProcess] = []
         # The death signal follows the thread that forked, so one thread forks and lives until `stop`.
         self._forker: ThreadPoolExecutor | None = None
         self._orphan_killer: subprocess.Popen[bytes] | None = None
@@ -198,6 +199,18 @@ class ProcessGroup:
         process.popen.wait()
         self._processes.remove(process)
 
+    def end(self, process: RunningProcess) -> None:
+        """Tell a process to end, with SIGTERM. `check` does not miss it; `stop` kills it if it has not ended.
+
+        Parameters
+        ----------
+        process
+            A process of this group.
+        """
+        self._processes.remove(process)
+        self._ending.append(process)
+        process.popen.terminate()
+
     def forget(self, process: RunningProcess) -> None:
         """Remove a process that has ended, and kill what is left of its session.
 
@@ -226,6 +239,8 @@ class ProcessGroup:
     def stop(self) -> None:
         """End every process and its descendants: SIGTERM, a grace period, then SIGKILL until none is left."""
         members = self._members()
+        self._processes += self._ending
+        self._ending.clear()
         for process in self._processes:
             if process.popen.poll() is None:
                 os.killpg(process.pid, signal.SIGTERM)
@@ -251,7 +266,7 @@ class ProcessGroup:
 
     def _members(self) -> set[psutil.Process]:
         """Return the started processes and all their descendants, including orphans."""
-        sessions = {process.pid for process in self._processes}
+        sessions = {process.pid for process in (*self._processes, *self._ending)}
         members: set[psutil.Process] = set()
         for candidate in psutil.Process().children(recursive=True):
             if _session(candidate) in sessions or _has_variable(candidate, self._identifier):

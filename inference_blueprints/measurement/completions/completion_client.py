@@ -55,6 +55,7 @@ class _Stream:
     last: float | None = None
     usage: TokenUsage | None = None
     on_first_token: Callable[[], None] | None = None
+    on_event: Callable[[dict[str, Any]], None] | None = None
 
 
 class CompletionClient:
@@ -94,6 +95,7 @@ class CompletionClient:
         due_seconds: float,
         *,
         on_first_token: Callable[[], None] | None = None,
+        on_event: Callable[[dict[str, Any]], None] | None = None,
     ) -> RequestOutcome:
         """Send one request and read its stream to the end.
 
@@ -107,6 +109,8 @@ class CompletionClient:
             Planned send time, on the clock.
         on_first_token
             Called when the first chunk of the answer arrives.
+        on_event
+            Called with every event of the stream.
 
         Returns
         -------
@@ -122,7 +126,7 @@ class CompletionClient:
             "stream": True,
             "stream_options": {"include_usage": True},
         }
-        stream = _Stream(on_first_token=on_first_token)
+        stream = _Stream(on_first_token=on_first_token, on_event=on_event)
         failure: tuple[str | None, str] = (None, "")
         sent = self._clock()
         try:
@@ -171,6 +175,8 @@ class CompletionClient:
                 )
         except (KeyError, TypeError, AttributeError) as error:
             raise _RequestFailedError(MALFORMED, f"{error!r} in {json.dumps(event)}") from error
+        if stream.on_event:
+            stream.on_event(event)
         if text:
             stream.last = self._clock()
             if stream.first is None:

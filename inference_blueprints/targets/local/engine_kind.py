@@ -43,8 +43,6 @@ class EngineKind(ABC):
     killed_answer_tokens: int = 200
     #: Whether the engines read the images in requests.
     reads_images: bool = False
-    #: Whether processes end at once instead of completing their streams.
-    ends_at_once: bool = False
     #: Whether the times of answers say something about the planned hardware.
     has_times: bool = True
     #: Highest rate of a replay on this machine, in requests per second. None for the blueprint's.
@@ -54,6 +52,11 @@ class EngineKind(ABC):
 
     def __init__(self, blueprint: Blueprint) -> None:
         self._blueprint = blueprint
+
+    @property
+    def ends_at_once(self) -> bool:
+        """Whether processes end at once instead of completing their streams."""
+        return False
 
     @abstractmethod
     def findings(self) -> Iterator[Finding]:

@@ -71,9 +71,14 @@ class LocalWorkers(ABC):
         return self.planned.role
 
     @property
+    def most(self) -> int:
+        """Largest number of workers, if their number follows the load."""
+        return self.replicas
+
+    @property
     def by_process(self) -> tuple[int, ...]:
-        """Number of workers in each of their processes on this machine."""
-        return (1,) * self.replicas
+        """Number of workers in each of their processes on this machine, also of those that start later."""
+        return (1,) * self.most
 
     @property
     def replacements(self) -> tuple[Replacement, ...]:

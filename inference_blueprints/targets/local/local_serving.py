@@ -7,7 +7,6 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -20,36 +19,28 @@ from inference_blueprints.serving.resolved import shape_of
 from inference_blueprints.serving.types import Role, ServingPlan
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.targets.local.engine_kind import EngineKind
+from inference_blueprints.targets.local.frontend_process import FrontendProcess, routes
 from inference_blueprints.targets.local.isolation import Isolation, open_isolation
+from inference_blueprints.targets.local.launch import Launch
 from inference_blueprints.targets.local.local_deployment import LocalDeployment
 from inference_blueprints.targets.local.local_endpoint import LocalEndpoint
 from inference_blueprints.targets.local.local_target import LocalTarget
-from inference_blueprints.targets.local.placed_worker import PlacedWorker, place_workers
+from inference_blueprints.targets.local.placed_worker import place_workers
 from inference_blueprints.targets.local.platform_parts import PlatformPart, Replacement
-from inference_blueprints.targets.local.process_commands import SHUTDOWN_AT_ONCE
-from inference_blueprints.targets.local.readiness import wait_until_forgotten, wait_until_ready
-from inference_blueprints.targets.local.relay import Route
+from inference_blueprints.targets.local.process_commands import FRONTEND_ENDS_AT_ONCE
+from inference_blueprints.targets.local.readiness import (
+    registered_workers,
+    wait_until_forgotten,
+    wait_until_ready,
+)
 from inference_blueprints.targets.local.relay_listener import open_listeners
+from inference_blueprints.targets.local.running_workers import RunningWorkers
 from inference_blueprints.targets.local.served_process import ServedProcess
 from inference_blueprints.targets.local.serving_parts import describe
 from inference_blueprints.targets.local.simulated_kind import SimulatedKind
 from inference_blueprints.targets.local.worker_process import WorkerProcess
 
 _FIRST_NAMESPACE_PORT = 8000
-
-
-@dataclass(frozen=True, slots=True)
-class _Frontend:
-    """One frontend process and the port on which it listens, inside the namespace."""
-
-    name: str
-    deployment: LocalDeployment
-    port: int
-
-    @property
-    def weight(self) -> float:
-        """Its share of the model's requests: the accelerators behind it."""
-        return self.deployment.plan.accelerator_count / self.deployment.frontend.replicas
 
 
 class LocalServing:
@@ -98,11 +89,9 @@ class LocalServing:
         self._isolate = isolate
         self._isolation = Isolation(None, "not requested")
         self._started: list[RunningProcess] = []
-        self._frontend_ports: list[tuple[_Frontend, int]] = []
-        self._placed: dict[str, PlacedWorker] = {}
+        self._frontend_ports: list[tuple[FrontendProcess, int]] = []
         self._ports: Mapping[str, int] = {}
-        self._workers: dict[str, RunningProcess] = {}
-        self._killed: list[WorkerProcess] = []
+        self._workers = RunningWorkers(processes, self._start_launch)
 
     def __enter__(self) -> Self:
         return self
@@ -141,12 +130,11 @@ class LocalServing:
             hold = partial(self._start, "network namespace")
             self._isolation = open_isolation(lambda command, pipes: hold(command, {}, pipes))
         frontends = self._frontends()
-        self._placed = place_workers(
-            self._deployments(), self._home, isolated=self._isolation.holder is not None
-        )
-        pages = {name: each.pages(self._engines.mark) for name, each in self._placed.items()}
+        placed = place_workers(self._deployments(), self._home, isolated=self._isolation.holder is not None)
+        self._workers.place(placed)
+        pages = {name: each.pages(self._engines.mark) for name, each in placed.items()}
         ports = open_listeners(
-            {**self._routes(frontends), **pages},
+            {**routes(frontends, self._engines.mark), **pages},
             lambda command, sockets: self._start("relay", command, {}, sockets),
         )
         for deployment in self._deployments():
@@ -192,7 +180,11 @@ class LocalServing:
             )
             for frontend, _ in self._frontend_ports
         ]
-        workers = [each.served(self._url(name), self._log(name)) for name, each in self._placed.items()]
+        workers = [
+            each.served(self._url(name), self._log(name))
+            for name, each in self._workers.placed.items()
+            if self._workers.runs(each.worker)
+        ]
         return (*frontends, *workers)
 
     def check(self) -> None:
@@ -207,7 +199,12 @@ class LocalServing:
 
     def first_workers(self) -> tuple[WorkerProcess, ...]:
         """Return the first worker process of each role of each deployment, once `start` has returned."""
-        return tuple(each.worker for each in self._placed.values() if each.worker.index == 0)
+        return tuple(each.worker for each in self._workers.placed.values() if each.worker.index == 0)
+
+    @property
+    def workers(self) -> RunningWorkers:
+        """The worker processes, once `start` has returned."""
+        return self._workers
 
     def frontend_urls(self, deployment: LocalDeployment) -> tuple[str, ...]:
         """Return the URLs of a deployment's frontends, without ``/v1``, once `start` has returned.
@@ -220,6 +217,17 @@ class LocalServing:
         ports = [port for frontend, port in self._frontend_ports if frontend.deployment is deployment]
         return tuple(f"http://127.0.0.1:{port}" for port in ports)
 
+    def registered(self, deployment: LocalDeployment) -> tuple[int, ...]:
+        """Return how many workers each frontend of a deployment lists now.
+
+        Parameters
+        ----------
+        deployment
+            A deployment of the plan.
+        """
+        ports = [port for frontend, port in self._frontend_ports if frontend.deployment is deployment]
+        return tuple(registered_workers(port, deployment.model.name) for port in ports)
+
     def kill(self, worker: WorkerProcess) -> None:
         """Kill a worker process with SIGKILL.
 
@@ -228,8 +236,7 @@ class LocalServing:
         worker
             A running worker process.
         """
-        self._processes.kill(self._workers[worker.name])
-        self._killed.append(worker)
+        self._workers.kill(worker)
 
     def restart_ended(self, restarts: Restarts) -> None:
         """Start worker processes again that have ended. The frontends send them requests once they register.
@@ -239,9 +246,7 @@ class LocalServing:
         restarts
             Counts the restarts of each process.
         """
-        restarts.restart_ended(
-            [(self._workers[name], partial(self._start_worker, each)) for name, each in self._placed.items()]
-        )
+        self._workers.restart_ended(restarts)
 
     def replace_killed(self, on_progress: Callable[[str], None]) -> None:
         """Restart the killed worker processes, and wait until they are registered.
@@ -261,7 +266,7 @@ class LocalServing:
             If it takes too long.
         """
         dead = Counter({deployment.plan.release: 0 for deployment in self._deployments()})
-        for worker in self._killed:
+        for worker in self._workers.killed:
             dead[worker.deployment.plan.release] += worker.workers
         deadline = time.monotonic() + self._engines.ready_seconds
         for frontend, port in self._frontend_ports:
@@ -275,9 +280,7 @@ class LocalServing:
                 deadline=deadline,
                 check=self.check,
             )
-        for worker in self._killed:
-            self._start_worker(self._placed[worker.name])
-        self._killed.clear()
+        self._workers.begin_all(self._workers.killed)
         self._wait(on_progress)
 
     def _deployments(self) -> list[LocalDeployment]:
@@ -286,7 +289,7 @@ class LocalServing:
     def _home(self, deployment: LocalDeployment) -> Path:
         return self._directory / deployment.plan.release
 
-    def _frontends(self) -> list[_Frontend]:
+    def _frontends(self) -> list[FrontendProcess]:
         """Give each frontend a port: a fixed one in a namespace, otherwise a free one."""
         named = [
             (f"frontend {index + 1} of {deployment.plan.release}", deployment)
@@ -296,33 +299,7 @@ class LocalServing:
         ports = list(range(_FIRST_NAMESPACE_PORT, _FIRST_NAMESPACE_PORT + len(named)))
         if self._isolation.holder is None:
             ports = free_ports(len(named))
-        return [_Frontend(*each, port) for each, port in zip(named, ports, strict=True)]
-
-    def _routes(self, frontends: Sequence[_Frontend]) -> dict[str, Route]:
-        """Return a route to each frontend, and one route per model to all of its frontends in turn."""
-        alone = {
-            frontend.name: Route(
-                ((frontend.port, 1.0),),
-                frontend.deployment.answer_tokens,
-                frontend.deployment.images,
-                self._engines.mark,
-            )
-            for frontend in frontends
-        }
-        together = {
-            model: Route(
-                tuple(
-                    (frontend.port, frontend.weight)
-                    for frontend in frontends
-                    if frontend.deployment.model.name == model
-                ),
-                deployments[0].answer_tokens,
-                deployments[0].images,
-                self._engines.mark,
-            )
-            for model, deployments in self._models.items()
-        }
-        return {**alone, **together}
+        return [FrontendProcess(*each, port) for each, port in zip(named, ports, strict=True)]
 
     def _start_workers(self, deployment: LocalDeployment) -> None:
         """Write the files that the engines read, and start their processes."""
@@ -330,26 +307,25 @@ class LocalServing:
         if home.exists():  # workers of a killed run are still registered there
             shutil.rmtree(home)
         self._engines.write_model(deployment, self._shapes[deployment.model.name], home / "model")
-        for placed in self._placed.values():
-            if placed.worker.deployment is deployment:
-                self._start_worker(placed)
+        for placed in self._workers.placed.values():
+            if placed.worker.deployment is deployment and placed.worker.is_first:
+                self._workers.begin(placed.worker)
                 for name, launch in placed.sidecars.items():
-                    self._start(name, launch.command, launch.environment)
+                    self._start_launch(name, launch)
 
-    def _start_worker(self, placed: PlacedWorker) -> None:
-        name, launch = placed.worker.name, placed.launch
-        self._workers[name] = self._start(name, launch.command, launch.environment)
-
-    def _start_frontend(self, frontend: _Frontend) -> None:
+    def _start_frontend(self, frontend: FrontendProcess) -> None:
         """Start one frontend of the plan."""
         deployment = frontend.deployment
         workers: dict[Role, list[str]] = {}
-        for placed in self._placed.values():
+        for placed in self._workers.placed.values():
             if placed.worker.deployment is deployment:
                 workers.setdefault(placed.worker.role, []).append(placed.api)
         launch = deployment.frontend.launch(frontend.port, self._home(deployment), workers)
-        ending = SHUTDOWN_AT_ONCE if self._engines.ends_at_once else {}
+        ending = FRONTEND_ENDS_AT_ONCE if self._engines.ends_at_once else {}
         self._start(frontend.name, launch.command, {**launch.environment, **ending})
+
+    def _start_launch(self, name: str, launch: Launch) -> RunningProcess:
+        return self._start(name, launch.command, launch.environment)
 
     def _start(
         self, name: str, command: Sequence[str], variables: Mapping[str, str], pass_fds: Sequence[int] = ()
@@ -388,7 +364,7 @@ class LocalServing:
             )
 
     def _endpoint(
-        self, model: str, frontends: Sequence[_Frontend], ports: Mapping[str, int]
+        self, model: str, frontends: Sequence[FrontendProcess], ports: Mapping[str, int]
     ) -> LocalEndpoint:
         """Describe the endpoint of a model."""
         deployments = self._models[model]

@@ -30,12 +30,13 @@ _KV_BLOCKS = "num-gpu-blocks-override"
 #: Processes find each other by files in ``DYN_FILE_KV``.
 DISCOVERY = ("--discovery-backend", "file")
 _ENGINE = "inference_blueprints.targets.local.simulated_engine"
-#: Variables that let a process end at once.
-SHUTDOWN_AT_ONCE: Mapping[str, str] = {
+#: Variables that let a frontend end at once.
+FRONTEND_ENDS_AT_ONCE: Mapping[str, str] = {
     "DYN_HTTP_GRACEFUL_SHUTDOWN_TIMEOUT_SECS": "0",
-    "DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS": "0",
     "DYN_RUNTIME_GRACEFUL_SHUTDOWN_TIMEOUT_SECS": "0",
 }
+#: Variable with the time that a worker serves on after it has left discovery, in seconds.
+FINISH_SECONDS = "DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS"
 
 
 @dataclass(frozen=True, slots=True)

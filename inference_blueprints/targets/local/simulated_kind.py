@@ -15,6 +15,7 @@ from inference_blueprints.serving.types import DeploymentPlan
 from inference_blueprints.simulation.profile_file import write_profile
 from inference_blueprints.simulation.simulated_workers import SimulatedWorkers, simulated_workers
 from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.targets.local.engine_kind import EngineKind
 from inference_blueprints.targets.local.launch import Launch
 from inference_blueprints.targets.local.local_deployment import (
@@ -24,7 +25,7 @@ from inference_blueprints.targets.local.local_deployment import (
 )
 from inference_blueprints.targets.local.platform_parts import State
 from inference_blueprints.targets.local.process_commands import (
-    SHUTDOWN_AT_ONCE,
+    FINISH_SECONDS,
     SimulatedEngine,
     environment,
     worker_command,
@@ -47,14 +48,19 @@ class SimulatedRole(LocalWorkers):
         The accelerator that they are planned for.
     simulated
         Settings of the simulated engine.
+    finish_seconds
+        How long they serve on after SIGTERM.
     """
 
     accelerator: Accelerator
     simulated: SimulatedWorkers
+    finish_seconds: int
 
     @property
     def by_process(self) -> tuple[int, ...]:
         """Number of workers per process on this machine, spread evenly."""
+        if self.most > self.replicas:
+            return (1,) * self.most
         count = min(self.replicas, WORKER_PROCESSES)
         return tuple(self.replicas // count + (index < self.replicas % count) for index in range(count))
 
@@ -84,7 +90,10 @@ class SimulatedRole(LocalWorkers):
         )
         return Launch(
             worker_command(engine, workers),
-            {**environment({}, place.home), **SHUTDOWN_AT_ONCE, **_pages_environment(place)},
+            {
+                **environment({FINISH_SECONDS: str(self.finish_seconds)}, place.home),
+                **_pages_environment(place),
+            },
         )
 
     def pages_at(self, place: WorkerPlace) -> tuple[int, str]:
@@ -115,15 +124,28 @@ def _pages_environment(place: WorkerPlace) -> dict[str, str]:
 
 
 class SimulatedKind(EngineKind):
-    """Dynamo's mocker in place of every engine."""
+    """Dynamo's mocker in place of every engine.
+
+    Parameters
+    ----------
+    finish_seconds
+        How long workers serve on after SIGTERM. By default, all processes end at once: no load balancer
+        sends requests, and no stream has to complete.
+    """
 
     title = "the simulated engines"
     ready_seconds = 120.0
     answer_seconds = 60.0
-    # No load balancer sends requests, and no stream has to complete.
-    ends_at_once = True
     mark = SIMULATED
     kv_transfer = None
+
+    def __init__(self, blueprint: Blueprint, *, finish_seconds: int = 0) -> None:
+        super().__init__(blueprint)
+        self._finish_seconds = finish_seconds
+
+    @property
+    def ends_at_once(self) -> bool:
+        return self._finish_seconds == 0
 
     def findings(self) -> Iterator[Finding]:
         """Yield a finding for each part of the blueprint that cannot be simulated on this machine.
@@ -160,6 +182,7 @@ class SimulatedKind(EngineKind):
                 profile=simulated.profile,
                 accelerator=role.accelerator,
                 simulated=simulated,
+                finish_seconds=self._finish_seconds,
             )
             for role, process, simulated in zip(
                 roles, plan.workers, simulated_workers(roles, plan.workers), strict=True

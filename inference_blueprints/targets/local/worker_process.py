@@ -42,6 +42,11 @@ class WorkerProcess:
         return self.kind.by_process[self.index]
 
     @property
+    def is_first(self) -> bool:
+        """Whether the platform starts with this process. Others start when load rises."""
+        return sum(self.kind.by_process[: self.index]) < self.kind.replicas
+
+    @property
     def workers_of_role(self) -> int:
         """Number of workers in all processes of the role."""
         return self.kind.replicas

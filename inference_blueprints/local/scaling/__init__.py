@@ -1,0 +1,1 @@
+"""Workers that come and go in a local run, and the streams that they serve meanwhile."""
