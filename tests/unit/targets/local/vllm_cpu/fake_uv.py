@@ -40,6 +40,13 @@ def main(folder: Path, words: list[str]) -> None:
         while (folder / "hanging").exists():
             time.sleep(0.02)
     (downloads / ".tmpPart").rmdir()
+    # A file of NIXL, linked to the downloads as uv links it.
+    packages = Path(words[words.index("--python") + 1]).parents[1] / "lib/python3.11/site-packages"
+    (packages / "nixl_cu13").mkdir(exist_ok=True)
+    (downloads / "archive-v0/_api.py").write_text("agent_config.pthrDelay = 0\n")
+    linked = packages / "nixl_cu13/_api.py"
+    linked.unlink(missing_ok=True)
+    linked.hardlink_to(downloads / "archive-v0/_api.py")
 
 
 main(Path(os.environ["FAKE_UV"]), sys.argv[1:])

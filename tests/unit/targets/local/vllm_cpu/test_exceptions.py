@@ -17,6 +17,7 @@ from inference_blueprints.targets.local.vllm_cpu.exceptions import LocalSettings
 _MODEL, _ADDRESS = Path("/small/model"), "127.0.0.7"
 _NIXL = {"kv_connector": "NixlConnector", "kv_role": "kv_consumer"}
 _OVER_EFA = {**_NIXL, "kv_connector_extra_config": {"backends": ["LIBFABRIC"]}}
+_HERE = {"kv_buffer_device": "cpu", "kv_connector_extra_config": {"num_threads": 0}}
 _HOST = {"kv_connector": "OffloadingConnector", "kv_role": "kv_both", "kv_connector_extra_config": {"x": 1}}
 
 
@@ -84,10 +85,10 @@ def test_the_model_is_the_small_one_and_nothing_is_downloaded() -> None:
 @pytest.mark.parametrize(
     ("planned", "expected"),
     [
-        (_OVER_EFA, {**_NIXL, "kv_buffer_device": "cpu"}),
+        (_OVER_EFA, {**_NIXL, **_HERE}),
         (
             {**_OVER_EFA, "kv_load_failure_policy": "recompute"},
-            {**_NIXL, "kv_load_failure_policy": "recompute", "kv_buffer_device": "cpu"},
+            {**_NIXL, "kv_load_failure_policy": "recompute", **_HERE},
         ),
         (
             {
@@ -96,7 +97,7 @@ def test_the_model_is_the_small_one_and_nothing_is_downloaded() -> None:
                 "kv_connector_extra_config": {"connectors": [_OVER_EFA, _HOST]},
                 "kv_load_failure_policy": "recompute",
             },
-            {**_NIXL, "kv_load_failure_policy": "recompute", "kv_buffer_device": "cpu"},
+            {**_NIXL, "kv_load_failure_policy": "recompute", **_HERE},
         ),
         (_HOST, None),
     ],

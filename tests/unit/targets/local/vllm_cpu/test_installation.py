@@ -233,3 +233,9 @@ def test_the_packages_are_those_of_the_pinned_release_with_hashes() -> None:
     for package in ("ai-dynamo", "ai-dynamo-runtime"):
         assert f"{package}=={installation.locked_version(package)} \\" in locked
     assert installation.locked_version("nixl") == installation.locked_version("nixl-cu13")
+
+
+def test_idle_transfers_leave_the_processor_to_others(uv: FakeUv) -> None:
+    python = installation.vllm_python(print)
+    (settings,) = python.parents[1].glob("lib/python*/site-packages/nixl_cu13/_api.py")
+    assert settings.read_text() == "agent_config.pthrDelay = 1000\n"
