@@ -102,6 +102,18 @@ def target_fits_its_signal(spec: Spec) -> Iterator[Finding]:
             yield Finding((*path, "target"), message)
 
 
+def load_is_measured(spec: Spec) -> Iterator[Finding]:
+    """Check that a platform with elastic workers has `observability`, whose Prometheus measures their load."""
+    if spec.observability is not None:
+        return
+    for placed, path, _ in _loads(spec):
+        message = (
+            f"nothing measures the load of {placed.name}: KEDA reads it from the Prometheus of "
+            "'observability'; add 'observability: {}' to spec"
+        )
+        yield Finding(path, message)
+
+
 def latency_has_an_objective(spec: Spec) -> Iterator[Finding]:
     """Check that workers that scale by the time to first token have a target, or an objective for it."""
     for placed, path, load in _loads(spec):
