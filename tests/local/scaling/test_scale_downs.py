@@ -84,6 +84,8 @@ def test_at_the_end_of_a_capacity_block_streams_end_before_their_workers(tmp_pat
 
     async def end(workers: ScaleDowns, load: CountedLoad) -> None:
         load.stop()
+        while load.count.begun < load.count.running:
+            await asyncio.sleep(0.02)
         await workers.end(workers.running("worker"))
 
     with serving(aggregated(2), tmp_path, finish_seconds=ENOUGH_SECONDS) as running:
