@@ -111,10 +111,7 @@ def summarise(blueprint: Blueprint, plan: ServingPlan, rates: CustomRates | None
         signal_store=signal_store,
         batch_workers=batch_workers,
         cold_starts=tuple(
-            cold_start(
-                resolved, worker, placed[resolved.pool.name], through_nat=spec.network.existing is None
-            )
-            for resolved, worker in roles
+            cold_start(resolved, worker, placed[resolved.pool.name]) for resolved, worker in roles
         ),
         addresses=address_use(spec),
         fits=tuple(
@@ -233,7 +230,7 @@ def summarise_processes(plan: ServingPlan) -> tuple[ProcessSummary, ...]:
             model=model.name,
             deployment=deployment.name,
             name=process.name,
-            replicas=process.replicas,
+            replicas=process.most,
             accelerators=_accelerators(process),
             nodes=process.nodes,
             pool=process.pool,

@@ -7,6 +7,7 @@ from inference_blueprints.serving.estimates.shared_cache import shared_cache_pla
 from inference_blueprints.serving.node_systems import node_systems
 from inference_blueprints.serving.nodes.neighbours import packed
 from inference_blueprints.serving.resolved import ResolvedWorkers, catalog_name, engine_release, resolve
+from inference_blueprints.serving.scaling.elastic_processes import elastic_processes
 from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.serving.stacks.engine_process import pinned_image
 from inference_blueprints.serving.types import DeploymentPlan, ModelPlan, ServingPlan
@@ -71,7 +72,7 @@ def _deployment_plan(roles: tuple[ResolvedWorkers, ...]) -> DeploymentPlan:
         chart=stack.chart,
         service_account=stack.service_account(any_role.release),
         framework=stack.frameworks[any_role.model.engine.chosen],
-        processes=stack.processes(roles),
+        processes=elastic_processes(stack.processes(roles), roles),
         kv_transfer=kv_transfer(any_role),
         picker=stack.picker(roles),
     )

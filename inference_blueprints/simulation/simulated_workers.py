@@ -72,7 +72,7 @@ def _workers(
         raise ValueError(f"{process.name}: a worker has no engine")
     return SimulatedWorkers(
         role=process.role,
-        replicas=process.replicas,
+        replicas=process.most,
         settings=process.engine,
         profile=speeds(resolved, profile_of),
         kv_bytes_per_token=round(resolved.shape.kv_bytes_per_token()),

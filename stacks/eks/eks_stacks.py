@@ -8,6 +8,8 @@ from inference_blueprints.catalog import image_cache
 from inference_blueprints.catalog.releases import NodeImage
 from inference_blueprints.serving.types import SecretValue
 from inference_blueprints.spec.types import EksCluster
+from inference_blueprints.targets.eks.scaled_kinds import scaled_kinds
+from inference_constructs.eks.pod_scaler import PodScaler
 from inference_constructs.serving.model_route import listener_priorities
 from stacks.eks.capacity_stack import CapacityStack
 from stacks.eks.cluster_stack import ClusterStack
@@ -26,7 +28,7 @@ class EksStacks(TargetStacks):
         if eks is None:
             raise ValueError("the blueprint has no section `cluster.eks`")
         cluster = self._add_cluster(eks)
-        nodes = self._add_nodes(eks, cluster)
+        nodes, scaler = self._add_nodes(eks, cluster)
         self._add_models(cluster, after=nodes)
         self._add_image_cache(eks)
         return WorkerPods(
@@ -35,6 +37,7 @@ class EksStacks(TargetStacks):
             security_group_id=cluster.security_group_id,
             charts=self._foundation.blueprint.releases.charts,
             nodes=nodes,
+            scaler=scaler,
         )
 
     def _add_cluster(self, eks: EksCluster) -> ClusterStack:
@@ -62,8 +65,8 @@ class EksStacks(TargetStacks):
         environments = self._foundation.plan.environments
         return any(isinstance(value, SecretValue) for each in environments for value in each.values())
 
-    def _add_nodes(self, eks: EksCluster, cluster: ClusterStack) -> CapacityStack:
-        """Add the controllers, then the pools, which the controllers manage."""
+    def _add_nodes(self, eks: EksCluster, cluster: ClusterStack) -> tuple[CapacityStack, PodScaler | None]:
+        """Add the controllers, then the pools, which the controllers manage. Return the pools and KEDA."""
         plan = self._foundation.plan
         platform = PlatformStack(
             self._foundation.app,
@@ -77,6 +80,7 @@ class EksStacks(TargetStacks):
             inference_pools=any(each.picker for model in plan.models for each in model.deployments),
             spanning_stacks=plan.spanning_stacks,
             node_systems=plan.node_systems,
+            scaled_kinds=scaled_kinds(plan, self._foundation.blueprint.spec.batch),
             env=self._foundation.env,
         )
         capacity = CapacityStack(
@@ -97,7 +101,7 @@ class EksStacks(TargetStacks):
             env=self._foundation.env,
         )
         capacity.add_stack_dependency(platform)
-        return capacity
+        return capacity, platform.scaler
 
     def _node_image(self, eks: EksCluster) -> NodeImage:
         """Return the image of nodes whose pool is not held."""

@@ -15,7 +15,9 @@ from inference_blueprints.catalog.charts import Chart, charts
 from inference_blueprints.catalog.operating_system import SystemName
 from inference_blueprints.spec.types import Pool
 from inference_blueprints.targets.eks.chart_values import chart_values
+from inference_blueprints.targets.eks.scaled_kinds import ScaledKind
 from inference_constructs.eks.kubectl_access import KubectlAccess
+from inference_constructs.eks.pod_scaler import PodScaler
 from inference_constructs.eks.secret_sync import SecretSync
 from inference_constructs.helm.release import HelmRelease
 from inference_constructs.network.load_balancer_controller_identity import LoadBalancerControllerIdentity
@@ -46,6 +48,8 @@ class PlatformStack(cdk.Stack):
         Serving stacks that have workers across several nodes.
     node_systems
         Operating system of the nodes by pool.
+    scaled_kinds
+        Kinds of objects that KEDA scales. Empty if nothing on the platform scales.
     env
         Account and region.
     """
@@ -64,6 +68,7 @@ class PlatformStack(cdk.Stack):
         inference_pools: bool,
         spanning_stacks: Collection[str],
         node_systems: Mapping[str, SystemName],
+        scaled_kinds: Collection[ScaledKind],
         env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env)
@@ -105,6 +110,9 @@ class PlatformStack(cdk.Stack):
         if "llmD" in spanning_stacks:
             groups = self._install("LeaderWorkerSet", "lws")
             groups.node.add_dependency(dynamo)
+        self.scaler = self._add_scaler(name, scaled_kinds) if scaled_kinds else None
+        if self.scaler:
+            self.scaler.node.add_dependency(dynamo)
         models = self._add_model_namespace()
         if secrets_in_pods:
             sync = SecretSync(self, "SecretSync", cluster=self._cluster, namespace=MODEL_NAMESPACE)
@@ -121,6 +129,17 @@ class PlatformStack(cdk.Stack):
             values=chart_values(name, **variables),
             wait=True,
             create_namespace=chart.namespace != "kube-system",
+        )
+
+    def _add_scaler(self, cluster_name: str, kinds: Collection[ScaledKind]) -> PodScaler:
+        """Add KEDA, which watches the models' namespace and may scale only these kinds beside Deployments."""
+        chart = self._charts["keda"]
+        custom = sorted((each.group, each.resource) for each in kinds if each.group != "apps")
+        values = chart_values(
+            "keda", cluster_name=cluster_name, namespace=MODEL_NAMESPACE, scaled_kinds=custom
+        )
+        return PodScaler(
+            self, "Scaler", cluster_name=cluster_name, cluster=self._cluster, chart=chart, values=values
         )
 
     def _add_model_namespace(self) -> eks.KubernetesManifest:

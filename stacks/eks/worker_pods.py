@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
 
 from inference_blueprints.catalog.charts import Chart
 from inference_blueprints.targets.eks.batch_worker_values import QueueScaling, batch_worker_values
-from inference_blueprints.targets.eks.chart_values import chart_values
 from inference_constructs.eks.kubectl_access import KubectlAccess
+from inference_constructs.eks.pod_scaler import PodScaler
 from inference_constructs.network.gateway import Gateway
 from stacks.worker_compute import WorkerCompute
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:  # platforms without batch need not import the services that t
 
 
 class WorkerPods(WorkerCompute):
-    """One Helm release of pods per model, and KEDA if the number of pods follows the queue.
+    """One Helm release of pods per model, which the platform's KEDA scales if their number follows the queue.
 
     Parameters
     ----------
@@ -34,6 +35,8 @@ class WorkerPods(WorkerCompute):
         Charts by name.
     nodes
         Stack of the nodes that run the pods.
+    scaler
+        The platform's KEDA. None if nothing on the platform scales.
     """
 
     #: A release can be installed before the image exists.
@@ -47,18 +50,25 @@ class WorkerPods(WorkerCompute):
         security_group_id: str,
         charts: Mapping[str, Chart],
         nodes: cdk.Stack,
+        scaler: PodScaler | None,
     ) -> None:
         super().__init__(gateway)
         self._access = access
         self._security_group_id = security_group_id
         self._charts = charts
         self._nodes = nodes
+        self._scaler = scaler
 
     def add_workers(
         self, stack: cdk.Stack, workers: Sequence[ModelWorker], count: WorkerCount, image: WorkerImage
     ) -> None:
-        """Add one release per model, and KEDA if the number of pods follows the queue."""
-        from inference_constructs.batch.queue_scaler import QueueScaler
+        """Add one release per model, and let KEDA read the queues if the number of pods follows them.
+
+        Raises
+        ------
+        ValueError
+            If the number of pods follows the queue and the platform has no KEDA.
+        """
         from inference_constructs.batch.worker_deployment import WorkerDeployment
 
         stack.add_stack_dependency(self._nodes)
@@ -66,17 +76,12 @@ class WorkerPods(WorkerCompute):
         cluster = self._access.import_cluster(stack)
         self._admit(stack, self._security_group_id)
         chart = self._charts["batch-worker"]
-        scaler = None
+        grants: list[iam.Grant] = []
         if count.follows_the_queue:
-            scaler = QueueScaler(
-                stack,
-                "Scaler",
-                cluster_name=cluster_name,
-                cluster=cluster,
-                chart=self._charts["keda"],
-                values=chart_values("keda", cluster_name=cluster_name, namespace=chart.namespace),
-                queues=[worker.queue for worker in workers],
-            )
+            if self._scaler is None:
+                raise ValueError("the number of workers follows the queue, and the platform has no KEDA")
+            reader = self._scaler.role(stack, "Scaler")
+            grants = [worker.queue.grant_read_attributes(reader) for worker in workers]
         for worker in workers:
             release = WorkerDeployment(
                 stack,
@@ -93,8 +98,8 @@ class WorkerPods(WorkerCompute):
                 ),
                 worker=worker,
             )
-            if scaler:
-                release.node.add_dependency(scaler)
+            for grant in grants:
+                grant.apply_before(release)
 
 
 def _number(worker: ModelWorker, count: WorkerCount, region: str) -> int | QueueScaling:

@@ -11,9 +11,9 @@ def rollout(resolved: ResolvedWorkers) -> Rollout:
     """Return the rollout settings: new workers start beside old ones only if the pool has spare accelerators.
 
     At least one worker may always be missing: a disruption budget of 0 blocks every drain, and without surge
-    a rollout could not progress.
+    a rollout could not progress. Elastic workers get the settings of their smallest number, which fit at night.
     """
-    replicas = resolved.workers.most
+    replicas = resolved.workers.least
     spare = _replicas_that_fit(resolved)
     surge = max(0, spare - _replicas_in_pool(resolved))
     tenth = max(1, replicas // 10)

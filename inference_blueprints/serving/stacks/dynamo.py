@@ -169,7 +169,7 @@ class Dynamo(ServingStack):
             resources=worker_resources(resolved),
             architecture=resolved.instance_types[0].architecture,
             pool=resolved.pool.name,
-            replicas=resolved.workers.most,
+            replicas=resolved.workers.least,
             rollout=rollout(resolved),
             pre_stop_seconds=0,
             termination_grace_seconds=finish + _ending_seconds(resolved),

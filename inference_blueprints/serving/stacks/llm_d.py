@@ -185,7 +185,7 @@ class LlmD(ServingStack):
             resources=_beside(worker_resources(resolved), sidecars),
             architecture=resolved.instance_types[0].architecture,
             pool=resolved.pool.name,
-            replicas=resolved.workers.most,
+            replicas=resolved.workers.least,
             rollout=rollout(resolved),
             pre_stop_seconds=_UNLISTED_SECONDS,
             termination_grace_seconds=_UNLISTED_SECONDS + stream + EXIT_SECONDS,

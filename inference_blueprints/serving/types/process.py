@@ -354,11 +354,6 @@ class ProcessBase:
     pre_stop_seconds: NotNegative
     sidecars: tuple[Sidecar, ...] = ()
 
-    @property
-    def pods(self) -> int:
-        """Number of pods: one per replica and node."""
-        return self.replicas * self.nodes
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process(ProcessBase):
@@ -384,6 +379,16 @@ class Process(ProcessBase):
     neighbours: tuple[Neighbour, ...] = ()
     node_cache: NodeCache | None = None
     scaling: Scaling | None = None
+
+    @property
+    def most(self) -> int:
+        """Largest number of replicas."""
+        return self.scaling.most if self.scaling else self.replicas
+
+    @property
+    def pods(self) -> int:
+        """Largest number of pods: one per replica and node."""
+        return self.most * self.nodes
 
     @property
     def is_worker(self) -> bool:

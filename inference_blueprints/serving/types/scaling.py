@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from inference_blueprints.serving.types.constraints import Name, NonEmpty, NotNegative, Positive
+from inference_blueprints.serving.types.constraints import NonEmpty, NotNegative, Positive
 
 #: How KEDA compares a trigger's number with its target: ``AverageValue`` divides it by the number of workers,
 #: ``Value`` takes it as it is.
@@ -33,7 +33,7 @@ class ScaleTrigger:
         A sentence that explains the target, with the figures behind it.
     """
 
-    name: Name
+    name: Annotated[str, Field(pattern="^[a-z]([-a-z0-9]*[a-z0-9])?$", max_length=40)]
     query: NonEmpty
     target: Annotated[float, Field(gt=0)]
     metric_type: MetricType

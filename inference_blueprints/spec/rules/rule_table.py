@@ -151,6 +151,8 @@ RULES: tuple[Rule, ...] = (
     scaling.floor_times_are_accepted,
     scaling.time_zone_is_known,
     scaling.target_fits_its_signal,
+    scaling.load_is_measured,
+    scaling.latency_has_an_objective,
     scaling.signal_fits_the_role,
     scaling.roles_scale_together,
     capacity.replica_fits_a_node,

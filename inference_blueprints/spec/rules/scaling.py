@@ -19,14 +19,14 @@ def range_has_an_owner(spec: Spec) -> Iterator[Finding]:
         is_range = isinstance(placed.workers.replicas, ReplicaRange)
         if is_range and placed.workers.scaled_by is None:
             message = (
-                "got a range, and nothing decides how many of its workers run; add 'scaledBy: {load: {}}', or "
-                "write one number"
+                "got a range, and nothing decides how many of its workers run; add 'scaledBy: {load: {}}', "
+                "or write one number"
             )
             yield Finding((*placed.path, "replicas"), message)
         if not is_range and placed.workers.scaled_by is not None:
             message = (
-                f"needs a range of workers, got 'replicas: {placed.workers.replicas}'; write 'replicas: {{min: "
-                f"{placed.workers.replicas}, max: ...}}', or remove 'scaledBy'"
+                f"needs a range of workers, got 'replicas: {placed.workers.replicas}'; write 'replicas: "
+                f"{{min: {placed.workers.replicas}, max: ...}}', or remove 'scaledBy'"
             )
             yield Finding((*placed.path, "scaledBy"), message)
 
@@ -85,13 +85,13 @@ def time_zone_is_known(spec: Spec) -> Iterator[Finding]:
 
 def target_fits_its_signal(spec: Spec) -> Iterator[Finding]:
     """Check that a target is in the unit of its signal, and that it names its signal."""
-    for placed, path, load in _loads(spec):
+    for _, path, load in _loads(spec):
         if load.target is None:
             continue
         if load.on is None:
             message = (
-                f"got {load.target:g} without 'on', so its unit is not known; add 'on', or remove 'target' and "
-                "let the plan compute it"
+                f"got {load.target:g} without 'on', so its unit is not known; add 'on', or remove 'target' "
+                "and let the plan compute it"
             )
             yield Finding((*path, "target"), message)
         elif load.on == "kvCacheUse" and load.target >= 1:
@@ -100,6 +100,30 @@ def target_fits_its_signal(spec: Spec) -> Iterator[Finding]:
                 "are added when it is above the target"
             )
             yield Finding((*path, "target"), message)
+
+
+def load_is_measured(spec: Spec) -> Iterator[Finding]:
+    """Check that a platform with elastic workers has `observability`, whose Prometheus measures their load."""
+    if spec.observability is not None:
+        return
+    for placed, path, _ in _loads(spec):
+        message = (
+            f"nothing measures the load of {placed.name}: KEDA reads it from the Prometheus of "
+            "'observability'; add 'observability: {}' to spec"
+        )
+        yield Finding(path, message)
+
+
+def latency_has_an_objective(spec: Spec) -> Iterator[Finding]:
+    """Check that workers that scale by the time to first token have a target, or an objective for it."""
+    for placed, path, load in _loads(spec):
+        objectives = placed.deployment.model.objectives
+        if load.on == "timeToFirstToken" and not (load.target or objectives.time_to_first_token_p90_ms):
+            message = (
+                "got 'timeToFirstToken', and the model has no objective from which its target follows; set "
+                "'objectives.timeToFirstTokenP90Ms' of the model, or 'target' here"
+            )
+            yield Finding((*path, "on"), message)
 
 
 def signal_fits_the_role(spec: Spec) -> Iterator[Finding]:
@@ -128,8 +152,8 @@ def roles_scale_together(spec: Spec) -> Iterator[Finding]:
         other = both.decode if placed.role == "prefill" else both.prefill
         if other.scaled_by is not None:
             message = (
-                f"got 'replicas: {placed.workers.most}' without 'scaledBy', while the other role scales: this "
-                "one would limit it; give it a range and 'scaledBy' too"
+                f"got 'replicas: {placed.workers.most}' without 'scaledBy', while the other role scales: "
+                "this one would limit it; give it a range and 'scaledBy' too"
             )
             yield Finding((*placed.path, "replicas"), message, "warning")
 

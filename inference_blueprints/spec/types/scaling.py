@@ -41,8 +41,8 @@ class LoadScaling(Section):
     requests (`queueLength`), the used share of the KV cache (`kvCacheUse`), or the 90th percentile of the time
     to first token (`timeToFirstToken`). Without it, `tokensInFlight`."""
     target: float | None = Field(default=None, gt=0.0, le=1_000_000_000.0)
-    """Value at which no worker is added: per worker, as tokens or requests; for `kvCacheUse` a share from 0 to
-    1, for `timeToFirstToken` milliseconds. Without it, `plan` computes and explains the value."""
+    """Value at which no worker is added: per worker, as tokens or requests; for `kvCacheUse` a share from 0
+    to 1, for `timeToFirstToken` milliseconds. Without it, `plan` computes and explains the value."""
     floors: list[Floor] = Field(default_factory=list, max_length=20)
     """Smallest numbers of workers by schedule."""
     scale_down_after_seconds: int = Field(default=300, ge=0, le=3600)

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from inference_blueprints import resources
 from inference_blueprints.catalog.placement import ACCELERATORS_LABEL, POOL_LABEL
+from inference_blueprints.contracts.metric_labels import PROMETHEUS_ADDRESS
 from inference_blueprints.serving.types import (
     DeploymentPlan,
     EndpointPicker,
@@ -18,9 +19,12 @@ from inference_blueprints.serving.types import (
     NodeCacheBase,
     Process,
     ProcessBase,
+    ReplicaFloor,
+    ScaleTrigger,
+    Scaling,
     WeightsBucket,
 )
-from inference_blueprints.serving.types.constraints import NonEmpty
+from inference_blueprints.serving.types.constraints import NonEmpty, NotNegative, Positive
 from inference_blueprints.targets.eks.environment_entries import (
     EnvironmentEntry,
     SecretReference,
@@ -49,6 +53,24 @@ class NodeCacheValues(NodeCacheBase):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScalingValues:
+    """How KEDA scales a process: the plan's `Scaling`, and the Prometheus that KEDA asks."""
+
+    least: Positive
+    most: Positive
+    triggers: Annotated[tuple[ScaleTrigger, ...], Field(min_length=1)]
+    floors: tuple[ReplicaFloor, ...]
+    polling_seconds: Positive
+    up_stabilization_seconds: NotNegative
+    down_stabilization_seconds: NotNegative
+    down_percent: Positive
+    down_period_seconds: Positive
+    fallback_after_failures: Positive
+    fallback_replicas: Positive
+    prometheus_address: NonEmpty
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessValues(ProcessBase):
     """A process of the plan, with its environment and placement in the form that the charts read."""
 
@@ -56,6 +78,7 @@ class ProcessValues(ProcessBase):
     pool_label: NonEmpty = field(metadata={BEHIND: "architecture"})
     packing: Packing | None = field(default=None, metadata={BEHIND: "tolerations"})
     node_cache: NodeCacheValues | None = field(default=None, metadata={BEHIND: "awaits_weights"})
+    scaling: ScalingValues | None = field(default=None, metadata={BEHIND: "replicas"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +169,14 @@ def _node_cache_values(cache: NodeCache) -> NodeCacheValues:
     )
 
 
+def _scaling_values(scaling: Scaling) -> ScalingValues:
+    return ScalingValues(
+        fallback_replicas=scaling.fallback_replicas,
+        prometheus_address=PROMETHEUS_ADDRESS,
+        **{each.name: getattr(scaling, each.name) for each in fields(Scaling)},
+    )
+
+
 def _process_values(process: Process) -> ProcessValues:
     packing = Packing(ACCELERATORS_LABEL, process.neighbours) if process.neighbours else None
     return ProcessValues(
@@ -153,5 +184,6 @@ def _process_values(process: Process) -> ProcessValues:
         pool_label=POOL_LABEL,
         packing=packing,
         node_cache=_node_cache_values(process.node_cache) if process.node_cache else None,
+        scaling=_scaling_values(process.scaling) if process.scaling else None,
         **{each.name: getattr(process, each.name) for each in fields(ProcessBase)},
     )

@@ -1,15 +1,15 @@
-"""KEDA, which scales the workers on EKS by the length of their queues."""
+"""KEDA, which sets the number of pods: elastic workers by their load, batch workers by their queues."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from aws_cdk import aws_eks_v2 as eks
+from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from inference_blueprints.catalog.charts import Chart
-from inference_constructs.batch.batch_shard_queue import BatchShardQueue
 from inference_constructs.eks.pod_identity import PodIdentity
 from inference_constructs.helm.release import HelmRelease
 
@@ -17,11 +17,10 @@ from inference_constructs.helm.release import HelmRelease
 _SERVICE_ACCOUNT = "keda-operator"
 
 
-class QueueScaler(Construct):
-    """A release of KEDA. Its operator may read the length of these queues and has no other permissions.
+class PodScaler(Construct):
+    """A release of KEDA. Its operator has no AWS permissions until a stack grants `role` some.
 
-    It is in the same stack as the workers. Only the operator can finalise a ScaledObject, so the release must
-    be deleted after the ScaledObjects.
+    It must be deleted after all ScaledObjects, because only the operator can finalise them.
 
     Parameters
     ----------
@@ -31,8 +30,6 @@ class QueueScaler(Construct):
         The cluster.
     chart, values
         KEDA's chart and its values.
-    queues
-        Queues of the scaled workers.
     """
 
     def __init__(
@@ -44,7 +41,6 @@ class QueueScaler(Construct):
         cluster: eks.ICluster,
         chart: Chart,
         values: Mapping[str, Any],
-        queues: Sequence[BatchShardQueue],
     ) -> None:
         super().__init__(scope, construct_id)
         identity = PodIdentity(
@@ -54,9 +50,18 @@ class QueueScaler(Construct):
             namespace=chart.namespace,
             service_accounts=[_SERVICE_ACCOUNT],
         )
-        for queue in queues:
-            queue.grant_read_attributes(identity)
+        self._role_arn = identity.role_arn
         # A pod that starts before its identity exists never gets it.
         HelmRelease(
             self, "Release", cluster=cluster, chart=chart, values=values, wait=True, create_namespace=True
         ).node.add_dependency(identity)
+
+    def role(self, scope: Construct, construct_id: str) -> iam.IRole:
+        """Return the operator's role, for grants of another stack: they are policies of that stack.
+
+        Parameters
+        ----------
+        scope, construct_id
+            Place of the imported role.
+        """
+        return iam.Role.from_role_arn(scope, construct_id, self._role_arn)

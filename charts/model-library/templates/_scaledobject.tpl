@@ -1,0 +1,57 @@
+{{/* How KEDA scales an elastic process. Takes a dict of `root`, `process`, `name` of the object and its `target`. */}}
+{{- define "model-library.scaledObject" -}}
+{{- $scaling := .process.scaling -}}
+apiVersion: keda.sh/v1alpha1
+kind: ScaledObject
+metadata:
+  name: {{ .name }}
+  labels:
+    {{- include "model-library.labels" . | nindent 4 }}
+  annotations:
+    {{- range $scaling.triggers }}
+    inference-blueprints/{{ .name }}: {{ .why | quote }}
+    {{- end }}
+spec:
+  scaleTargetRef: {{ toJson .target }}
+  minReplicaCount: {{ $scaling.least }}
+  maxReplicaCount: {{ $scaling.most }}
+  pollingInterval: {{ $scaling.pollingSeconds }}
+  # While a load cannot be read, the number of workers stays, and is at least the highest floor.
+  fallback:
+    failureThreshold: {{ $scaling.fallbackAfterFailures }}
+    replicas: {{ $scaling.fallbackReplicas }}
+    behavior: currentReplicasIfHigher
+  advanced:
+    horizontalPodAutoscalerConfig:
+      behavior:
+        scaleUp:
+          stabilizationWindowSeconds: {{ $scaling.upStabilizationSeconds }}
+        # A worker that goes first finishes its streams, so few go at a time. A share of one worker counts as one.
+        scaleDown:
+          stabilizationWindowSeconds: {{ $scaling.downStabilizationSeconds }}
+          policies:
+            - type: Percent
+              value: {{ $scaling.downPercent }}
+              periodSeconds: {{ $scaling.downPeriodSeconds }}
+  triggers:
+    {{- range $scaling.triggers }}
+    - type: prometheus
+      name: {{ .name }}
+      metricType: {{ .metricType }}
+      metadata:
+        serverAddress: {{ $scaling.prometheusAddress | quote }}
+        query: {{ .query | quote }}
+        threshold: {{ .target | toString | quote }}
+        # No answer is a failure and not a load of 0, for which workers would go.
+        ignoreNullValues: "false"
+    {{- end }}
+    {{- range $index, $floor := $scaling.floors }}
+    - type: cron
+      name: floor-{{ $index }}
+      metadata:
+        timezone: {{ $floor.timeZone | quote }}
+        start: {{ $floor.start | quote }}
+        end: {{ $floor.end | quote }}
+        desiredReplicas: {{ $floor.replicas | quote }}
+    {{- end }}
+{{- end }}

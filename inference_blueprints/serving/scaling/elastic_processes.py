@@ -1,0 +1,139 @@
+"""Adds to planned processes how they scale: triggers with computed targets, floors, and the pace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.scaling.load_queries import Measured, load_query
+from inference_blueprints.serving.scaling.worker_load import Headroom, WorkerLoad, headroom, worker_load
+from inference_blueprints.serving.types import Process, ReplicaFloor, ScaleTrigger, Scaling
+from inference_blueprints.spec.types import LoadScaling, LoadSignal
+
+_POLLING_SECONDS = 15
+_NAMES: dict[LoadSignal, str] = {
+    "tokensInFlight": "tokens-in-flight",
+    "queueLength": "queue-length",
+    "kvCacheUse": "kv-cache-use",
+    "timeToFirstToken": "time-to-first-token",
+}
+#: A fuller cache preempts requests.
+_MOST_CACHE_USE = 0.9
+
+
+def elastic_processes(
+    processes: Sequence[Process], roles: tuple[ResolvedWorkers, ...]
+) -> tuple[Process, ...]:
+    """Return the processes of a deployment, with the scaling of those that are elastic.
+
+    Parameters
+    ----------
+    processes
+        All planned processes of the deployment.
+    roles
+        The workers of all its roles, in the order of their processes.
+    """
+    workers = [process for process in processes if process.is_worker]
+    images = tuple(process.image for process in workers)
+    scalings = {
+        process.name: _scaling(resolved, process, headroom(roles, images, _POLLING_SECONDS))
+        for process, resolved in zip(workers, roles, strict=True)
+        if resolved.workers.scaled_by is not None
+    }
+    return tuple(replace(process, scaling=scalings.get(process.name)) for process in processes)
+
+
+def _scaling(resolved: ResolvedWorkers, process: Process, reserve: Headroom) -> Scaling:
+    scaled_by = resolved.workers.scaled_by
+    load = (scaled_by.load if scaled_by else None) or LoadScaling()
+    return Scaling(
+        least=resolved.workers.least,
+        most=resolved.workers.most,
+        triggers=tuple(
+            _trigger(resolved, process, load, signal, reserve) for signal in _signals(load, process)
+        ),
+        floors=tuple(
+            ReplicaFloor(start=each.start, end=each.end, time_zone=each.time_zone, replicas=each.replicas)
+            for each in load.floors
+        ),
+        polling_seconds=_POLLING_SECONDS,
+        down_stabilization_seconds=load.scale_down_after_seconds,
+    )
+
+
+def _signals(load: LoadScaling, process: Process) -> tuple[LoadSignal, ...]:
+    """Return the loads that a role scales by.
+
+    By default tokens in flight. Workers that do both phases also scale by waiting requests: a burst of
+    prompts delays first tokens before it holds many tokens.
+    """
+    if load.on:
+        return (load.on,)
+    return ("tokensInFlight", "queueLength") if process.role == "worker" else ("tokensInFlight",)
+
+
+def _trigger(
+    resolved: ResolvedWorkers, process: Process, load: LoadScaling, signal: LoadSignal, reserve: Headroom
+) -> ScaleTrigger:
+    if process.engine is None:
+        raise ValueError(f"{process.name}: a worker has no engine")
+    workload = resolved.model.workload
+    unshared = workload.input_tokens * (1.0 - workload.shared_prefix_ratio)
+    measured = Measured(resolved, process.role, process.engine, unshared)
+    target, why = load.target, "Set in the blueprint."
+    if target is None:
+        target, why = _target(measured, signal, worker_load(resolved), reserve)
+    return ScaleTrigger(
+        name=_NAMES[signal],
+        query=load_query(measured, signal),
+        target=target,
+        metric_type="Value" if signal == "timeToFirstToken" else "AverageValue",
+        why=why,
+    )
+
+
+def _target(measured: Measured, signal: LoadSignal, load: WorkerLoad, reserve: Headroom) -> tuple[float, str]:
+    """Return the target of a load, and the sentences that explain it."""
+    if signal == "timeToFirstToken":
+        limit = measured.resolved.model.objectives.time_to_first_token_p90_ms or 0.0
+        target = _rounded(reserve.target(limit))
+        return target, f"The objective is {limit:g} ms. {reserve.reason}: {target:g} ms."
+    if signal == "queueLength":
+        target = _rounded(reserve.target(load.waiting))
+        return target, f"{_capital(load.waiting_reason)}. {reserve.reason}: {target:g} per worker."
+    held = _held_tokens(measured, load)
+    carried = f"A worker carries {load.requests:.4g} requests, {load.reason}"
+    if signal == "kvCacheUse":
+        capacity = measured.settings.kv_blocks * measured.settings.block_size
+        capacity *= measured.settings.data_parallel_size
+        share = min(_MOST_CACHE_USE, held / capacity)
+        target = _rounded(reserve.target(share))
+        return target, f"{carried}: {share:.0%} of its KV cache. {reserve.reason}: {target:.0%}."
+    target = _rounded(reserve.target(held))
+    return target, f"{carried}: {held:,.0f} tokens. {reserve.reason}: {target:,.0f} tokens per worker."
+
+
+def _held_tokens(measured: Measured, load: WorkerLoad) -> float:
+    """Return the tokens of the requests that a worker carries, as the query counts them.
+
+    Dynamo's router counts prompts, vLLM's cache also the generated half of a mean answer. A shared prefix is
+    held once.
+    """
+    workload = measured.resolved.model.workload
+    on_dynamo = measured.resolved.model.stack.chosen == "dynamo"
+    counts_shared = measured.role != "prefill" and measured.resolved.model.routing.chosen == "kvAware"
+    generated = 0.0 if on_dynamo or measured.role == "prefill" else workload.output_tokens / 2.0
+    shared = workload.input_tokens - measured.request_tokens if counts_shared or not on_dynamo else 0.0
+    return load.requests * (measured.request_tokens + generated) + shared
+
+
+def _rounded(value: float) -> float:
+    """Round down to two digits, or to a whole number above 100."""
+    digits = 0 if value >= 100 else 2  # noqa: PLR2004 -- said above
+    step = 10**digits
+    return float(max(1, int(value * step)) / step)
+
+
+def _capital(text: str) -> str:
+    return text[0].upper() + text[1:]

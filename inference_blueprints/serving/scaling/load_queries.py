@@ -1,0 +1,137 @@
+"""PromQL expressions for the load of a role, with one number for all its workers.
+
+Dynamo. The series are those of the frontends of ai-dynamo 1.6.1, read from two live frontends with
+``--router-replica-sync``. Each frontend counts its own requests (``dynamo_frontend_inflight_requests``,
+``_queued_requests`` until the first token), so their sum is the load. With KV-aware routing, each frontend
+reports the load of every worker as all frontends together cause it (``dynamo_frontend_worker_active_*``), so
+their maximum is the load, and a sum would count it once per frontend. These two series have no entry of a
+worker that left (``lib/llm/src/discovery/worker_monitor.rs``). Their label ``worker_type`` is ``decode`` also
+for workers of both phases. The blocks are those of prompts: the router does not count generated tokens
+(``--router-track-output-blocks`` is off).
+
+llm-d. The series are vLLM's own, from the workers. ``vllm:kv_cache_usage_perc`` is the share that running
+requests hold; cached blocks without a request count as free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.types import EngineSettings, Role
+from inference_blueprints.spec.types import LoadSignal
+
+#: Window of latencies: long enough for a percentile, short enough to follow a ramp.
+_LATENCY_WINDOW = "2m"
+#: Used share of the KV cache by engine: vLLM's ``v1/metrics/loggers.py``, SGLang's
+#: ``srt/metrics/collector.py``, TensorRT-LLM's ``metrics/collector.py``.
+_CACHE_USE: Mapping[str, str] = MappingProxyType(
+    {
+        "vllm": "vllm:kv_cache_usage_perc",
+        "sglang": "sglang:token_usage",
+        "tensorrtLlm": "trtllm_kv_cache_utilization",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The workers of a role whose load is measured.
+
+    Parameters
+    ----------
+    resolved
+        The workers.
+    role
+        Their role in the plan.
+    settings
+        Sizes of their engine.
+    request_tokens
+        Prompt tokens of a mean request that no other request shares.
+    """
+
+    resolved: ResolvedWorkers
+    role: Role
+    settings: EngineSettings
+    request_tokens: float
+
+    def of_workers(self) -> str:
+        """Return the selector of series that the role's workers report."""
+        return f'{{release="{self.resolved.release}",role="{self.role}"}}'
+
+    def of_frontends(self, extra: str = "") -> str:
+        """Return the selector of series that the release's frontends report."""
+        return f'{{release="{self.resolved.release}",role="frontend"{extra}}}'
+
+
+def load_query(measured: Measured, signal: LoadSignal) -> str:
+    """Return the expression for a load of a role."""
+    return _QUERIES[measured.resolved.model.stack.chosen, signal](measured)
+
+
+def _dynamo_tokens(measured: Measured) -> str:
+    """Prompt tokens of running and waiting requests.
+
+    Without KV-aware routing the router does not count them: requests in flight times their mean length.
+    """
+    if measured.resolved.model.routing.chosen != "kvAware":
+        inflight = f"sum(dynamo_frontend_inflight_requests{measured.of_frontends()})"
+        return f"{measured.request_tokens:.0f} * {inflight}"
+    kind = "prefill" if measured.role == "prefill" else "decode"
+    series = measured.of_frontends(f',worker_type="{kind}"')
+    waiting = f"sum(dynamo_frontend_router_queue_pending_isl_tokens{series})"
+    if measured.role == "prefill":
+        held = f"sum(max by (worker_id, dp_rank) (dynamo_frontend_worker_active_prefill_tokens{series}))"
+    else:
+        blocks = f"sum(max by (worker_id, dp_rank) (dynamo_frontend_worker_active_decode_blocks{series}))"
+        held = f"{measured.settings.block_size} * {blocks}"
+    return f"{held} + ({waiting} or vector(0))"
+
+
+def _dynamo_queue(measured: Measured) -> str:
+    return f"sum(dynamo_frontend_queued_requests{measured.of_frontends()})"
+
+
+def _latency(series: str) -> str:
+    """90th percentile in milliseconds; 0 without requests, for which Prometheus has no percentile."""
+    buckets = f"sum by (le) (rate({series}[{_LATENCY_WINDOW}]))"
+    return f"1000 * ((histogram_quantile(0.9, {buckets}) >= 0) or 0 * sum({series}))"
+
+
+def _dynamo_latency(measured: Measured) -> str:
+    return _latency(f"dynamo_frontend_time_to_first_token_seconds_bucket{measured.of_frontends()}")
+
+
+def _cache_use(measured: Measured) -> str:
+    return f"sum({_CACHE_USE[measured.resolved.model.engine.chosen]}{measured.of_workers()})"
+
+
+def _vllm_tokens(measured: Measured) -> str:
+    """Tokens in the KV cache of running requests, and prompt tokens of waiting ones."""
+    workers, settings = measured.of_workers(), measured.settings
+    held = f"{settings.kv_blocks * settings.block_size} * sum(vllm:kv_cache_usage_perc{workers})"
+    return f"{held} + {measured.request_tokens:.0f} * sum(vllm:num_requests_waiting{workers})"
+
+
+def _vllm_queue(measured: Measured) -> str:
+    return f"sum(vllm:num_requests_waiting{measured.of_workers()})"
+
+
+def _vllm_latency(measured: Measured) -> str:
+    return _latency(f"vllm:time_to_first_token_seconds_bucket{measured.of_workers()}")
+
+
+_QUERIES: Mapping[tuple[str, LoadSignal], Callable[[Measured], str]] = MappingProxyType(
+    {
+        ("dynamo", "tokensInFlight"): _dynamo_tokens,
+        ("dynamo", "queueLength"): _dynamo_queue,
+        ("dynamo", "kvCacheUse"): _cache_use,
+        ("dynamo", "timeToFirstToken"): _dynamo_latency,
+        ("llmD", "tokensInFlight"): _vllm_tokens,
+        ("llmD", "queueLength"): _vllm_queue,
+        ("llmD", "kvCacheUse"): _cache_use,
+        ("llmD", "timeToFirstToken"): _vllm_latency,
+    }
+)

@@ -1,0 +1,123 @@
+"""The load that one elastic worker carries within the objectives, and the part of it to use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from inference_blueprints.serving.engines.worker_sizing import worker_sizing
+from inference_blueprints.serving.estimates.request_estimates import prefill_seconds
+from inference_blueprints.serving.estimates.start_time import start_time
+from inference_blueprints.serving.performance.role_capacity import concurrent_requests, speeds
+from inference_blueprints.serving.performance.throughput import at_rate, best_within, prefill_ms
+from inference_blueprints.serving.resolved import ResolvedWorkers
+
+_MS = 1000.0
+#: An assumption: the load grows by at most its present size within this time. `target` in the blueprint
+#: replaces what follows from it.
+GROWTH_SECONDS = 600.0
+#: Time between two decisions of the HorizontalPodAutoscaler (``--horizontal-pod-autoscaler-sync-period`` of
+#: kube-controller-manager), and the share above the target from which it adds workers
+#: (``--horizontal-pod-autoscaler-tolerance``). EKS has the defaults.
+_DECISION_SECONDS = 15.0
+_TOLERANCE = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerLoad:
+    """What one worker carries.
+
+    Parameters
+    ----------
+    requests
+        Requests that it runs at once within the objectives.
+    waiting
+        Requests for whose first token it may let clients wait.
+    reason
+        Why it carries as many requests, as a clause.
+    waiting_reason
+        Why as many may wait.
+    """
+
+    requests: float
+    waiting: float
+    reason: str
+    waiting_reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Headroom:
+    """The part of a worker that stays free for what arrives while a further one starts.
+
+    Parameters
+    ----------
+    start_seconds
+        Minimum time for image and weights of a worker on a new node.
+    polling_seconds
+        Time between two readings of the load.
+    """
+
+    start_seconds: float
+    polling_seconds: int
+
+    @property
+    def growth(self) -> float:
+        """Share by which the load may grow until a further worker helps."""
+        return (self.start_seconds + self.polling_seconds + _DECISION_SECONDS) / GROWTH_SECONDS
+
+    def target(self, carried: float) -> float:
+        """Return the target at which workers do not exceed what they carry."""
+        return carried / (1.0 + self.growth) / (1.0 + _TOLERANCE)
+
+    @property
+    def reason(self) -> str:
+        """Sentence on the reserve."""
+        return (
+            f"A further worker takes at least {self.start_seconds:.0f} s for image and weights, until which "
+            f"the load may grow by {self.growth:.0%} (it doubles in {GROWTH_SECONDS / 60:.0f} minutes), and "
+            f"the autoscaler acts from {_TOLERANCE:.0%} above the target"
+        )
+
+
+def headroom(roles: tuple[ResolvedWorkers, ...], images: tuple[str, ...], polling_seconds: int) -> Headroom:
+    """Return the reserve of all roles of a deployment: one for all, so that they keep their ratio.
+
+    Parameters
+    ----------
+    images
+        Image of each role's workers.
+    """
+    longest = max(
+        start_time(role, image, kind, together=1).seconds
+        for role, image in zip(roles, images, strict=True)
+        for kind in role.instance_types
+    )
+    return Headroom(longest, polling_seconds)
+
+
+def worker_load(resolved: ResolvedWorkers) -> WorkerLoad:
+    """Return what one worker of a role carries, from its latency profile (simulated) or its KV cache."""
+    profile, workload = speeds(resolved), resolved.model.workload
+    ranks = resolved.data_parallel_size
+    at_once = max(1, concurrent_requests(workload, worker_sizing(resolved)))
+    limit_seconds = prefill_seconds(resolved.model.objectives)
+    if profile is None:
+        reason = "as its KV cache holds (no latency profile says what its objectives allow)"
+        waiting_reason = "one request may wait per worker, because no latency profile says how long it takes"
+        requests = 1 if resolved.role == "prefill" else at_once
+        return WorkerLoad(requests * ranks, ranks, reason, waiting_reason)
+    waiting = max(1.0, limit_seconds * _MS / prefill_ms(profile, workload))
+    waiting_reason = (
+        f"a prompt takes {prefill_ms(profile, workload):.0f} ms (simulated), and the last of {waiting:.1f} "
+        f"gets its first token within {limit_seconds * _MS:.0f} ms"
+    )
+    if resolved.role == "prefill":
+        return WorkerLoad(waiting, waiting, f"because {waiting_reason}", waiting_reason)
+    apart = resolved.role == "decode"
+    limit = resolved.model.objectives.time_per_output_token_p90_ms
+    if limit is None:
+        _, best = at_rate(profile, workload, 0.0, at_once, decodes_only=apart)
+        reason = "at its highest rate (simulated)"
+    else:
+        best = best_within(profile, workload, limit, at_once, decodes_only=apart)
+        reason = f"within {limit:g} ms per output token (simulated)"
+    return WorkerLoad(best.concurrent_requests, waiting, reason, waiting_reason)
