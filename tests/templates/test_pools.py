@@ -231,6 +231,24 @@ def test_node_pools_are_what_karpenter_takes(synthesise: Synthesise) -> None:
     assert [problem for each in checked for problem in validate_manifest(each, "1.35")] == []
 
 
+@pytest.mark.parametrize(
+    ("purchase", "period"),
+    [
+        ({"onDemand": {}}, "1h"),
+        ({"reservation": RESERVATION}, "1h"),
+        ({"spot": {}}, "2m"),
+        ({"capacityBlock": RESERVATION}, "10m"),
+    ],
+    ids=["on demand", "reservation", "spot", "capacity block"],
+)
+def test_workers_are_told_to_end_before_aws_ends_their_node(
+    synthesise: Synthesise, purchase: dict[str, object], period: str
+) -> None:
+    """Without this, a budget for one missing worker leaves the others of the node without SIGTERM."""
+    pool = synthesise(p5(purchase=purchase)).manifest("Capacity", "NodePool", "l40s")
+    assert pool["spec"]["template"]["spec"]["terminationGracePeriod"] == period
+
+
 def test_streams_end_before_their_node_does(synthesise: Synthesise) -> None:
     templates = synthesise(p5())
     node = templates.manifest("Capacity", "NodePool", "l40s")["spec"]["template"]["spec"]

@@ -264,13 +264,29 @@ def _node_pool(pool: PoolProperties, name: str, specification: Manifest) -> Mani
                     },
                     "requirements": _requirements(pool),
                     "taints": node_taints(pool),
-                    # After an hour Karpenter drains a node even if a PodDisruptionBudget blocks that.
-                    # Draining starts early enough for each pod's full grace period, in which streams end.
-                    "terminationGracePeriod": "1h",
+                    "terminationGracePeriod": _longest_drain(pool),
                 },
             },
         },
     }
+
+
+def _longest_drain(pool: PoolProperties) -> str:
+    """Return the time after which Karpenter ends a node whose pods have not left.
+
+    Up to then, PodDisruptionBudgets hold. Each pod is deleted whatever they say, early enough for its whole
+    grace period, in which its streams end (``DeleteExpiringPods`` of Karpenter's
+    ``pkg/controllers/node/termination/terminator/terminator.go``). Where AWS ends the instance at a time of its
+    own, the period ends with it. Otherwise budgets would hold pods until the instance is gone, and their
+    processes would never get SIGTERM: EC2 ends a spot instance two minutes after its notice, and those of a
+    Capacity Block ten minutes after Karpenter begins to drain them
+    (https://karpenter.sh/v1.14/tasks/odcrs/).
+    """
+    if "spot" in pool.capacity_types:
+        return "2m"
+    if pool.reserved and pool.reserved.kind == "capacity-block":
+        return "10m"
+    return "1h"
 
 
 def _disruption(pool: PoolProperties) -> Manifest:

@@ -25,8 +25,8 @@ class StreamCount:
     ----------
     streams, tokens
         Streams that have ended, and their tokens.
-    running
-        Streams under way.
+    running, begun
+        Streams under way, and those of them that have their first token.
     faults
         What was wrong with each stream that was cut, and with which.
     """
@@ -34,6 +34,7 @@ class StreamCount:
     streams: int = 0
     tokens: int = 0
     running: int = 0
+    begun: int = 0
     faults: list[str] = field(default_factory=list)
 
 
@@ -117,6 +118,9 @@ class CountedLoad:
         while not self._stopped:
             await self.stream()
 
+    def _begin(self) -> None:
+        self.count.begun += 1
+
     async def stream(self) -> None:
         """Send one request, read its stream to the end, and count it."""
         url = self._random.choice(self._frontends)
@@ -127,8 +131,11 @@ class CountedLoad:
         )
         counted = CountedStream(asked)
         self.count.running += 1
-        outcome = await client.complete(prompt, asked, time.perf_counter(), on_event=counted.take)
+        outcome = await client.complete(
+            prompt, asked, time.perf_counter(), on_first_token=self._begin, on_event=counted.take
+        )
         self.count.running -= 1
+        self.count.begun -= outcome.first_token_seconds is not None
         self.count.streams += 1
         self.count.tokens += counted.tokens
         if fault := counted.fault(outcome):

@@ -64,11 +64,16 @@ _CLOSED = "http://127.0.0.1:9"
 _POD_RANGES = ("10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16")
 # Maximum number of times that a stream moves to another worker after its worker dies.
 _MIGRATION_LIMIT = 3
-# EC2 ends a spot instance two minutes after its notice; a worker there takes at most this part of them for
-# its streams.
-_SPOT_STREAM_SECONDS = 90
-# Time to hand over the requests that are still running after that.
+# EC2 ends a spot instance two minutes after its notice.
+_SPOT_SECONDS = 120
+# Karpenter drains the nodes of a Capacity Block ten minutes before EC2 ends them
+# (https://karpenter.sh/v1.14/tasks/odcrs/).
+_CAPACITY_BLOCK_SECONDS = 600
+# Time to hand over the requests that still run when the time for streams is over.
 _MOVE_SECONDS = 5
+# TensorRT-LLM's prefill workers then wait for their transfers of KV cache (``_DRAIN_TIMEOUT_S`` of
+# ``trtllm/main.py``). The others hold their memory until then anyway.
+_TRANSFER_SECONDS = 30
 
 
 class Dynamo(ServingStack):
@@ -167,7 +172,7 @@ class Dynamo(ServingStack):
             replicas=resolved.workers.least,
             rollout=rollout(resolved),
             pre_stop_seconds=0,
-            termination_grace_seconds=finish + _MOVE_SECONDS + EXIT_SECONDS,
+            termination_grace_seconds=finish + _ending_seconds(resolved),
             engine=engine_settings(resolved, sizing),
             capabilities=capabilities(resolved),
             awaits_weights=mirror_release(resolved.model) if streams_weights(resolved) else None,
@@ -186,9 +191,22 @@ def _finish_seconds(resolved: ResolvedWorkers) -> int:
     the same in the workers of SGLang and TensorRT-LLM, wait for; ai-dynamo 1.6.1 and ai-dynamo/dynamo#13559).
     The frontend moves these requests to another worker, except for those with a schema or several choices
     (``lib/llm/src/migration.rs``), which end with an error.
+
+    Where AWS ends the instance at a time of its own, the worker has ended before that.
     """
     stream = longest_stream_seconds(resolved.model.workload, resolved.model.objectives)
-    return min(stream, _SPOT_STREAM_SECONDS) if resolved.pool.purchase.spot else stream
+    purchase = resolved.pool.purchase
+    if purchase.spot:
+        return min(stream, _SPOT_SECONDS - _ending_seconds(resolved))
+    if purchase.capacity_block:
+        return min(stream, _CAPACITY_BLOCK_SECONDS - _ending_seconds(resolved))
+    return stream
+
+
+def _ending_seconds(resolved: ResolvedWorkers) -> int:
+    """Return the longest time from the end of its streams to the end of a worker, in seconds."""
+    transfers = resolved.model.engine.tensorrt_llm is not None and resolved.role == "prefill"
+    return _MOVE_SECONDS + EXIT_SECONDS + (_TRANSFER_SECONDS if transfers else 0)
 
 
 def _router_settings(section: KvAwareRouting) -> Mapping[str, ArgumentValue]:

@@ -1,27 +1,23 @@
-"""A platform of simulated workers on this machine, and clients that stream from it."""
+"""Blueprints whose workers come and go, and their platform on this machine."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
-import aiohttp
-
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.local.moved_streams import UNDER_WAY, moved_streams
-from inference_blueprints.local.scaling.counted_load import CountedLoad, StreamCount, StreamLengths
-from inference_blueprints.local.scaling.scale_downs import ScaleDowns
+from inference_blueprints.local.scaling import counted_streaming
+from inference_blueprints.local.scaling.counted_load import StreamLengths
+from inference_blueprints.local.scaling.counted_streaming import Disturbance, Streamed
 from inference_blueprints.processes.child_processes import ProcessGroup
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.targets.local.local_serving import LocalServing
 from inference_blueprints.targets.local.simulated_kind import SimulatedKind
 
-#: Longest time of one stream. It bounds a hang, not a speed.
-STREAM_SECONDS = 240.0
+# Longest time of one stream. It bounds a hang, not a speed.
+_STREAM_SECONDS = 240.0
 
 
 def aggregated(workers: int) -> Blueprint:
@@ -43,17 +39,6 @@ def _scaled(name: str, replicas: dict[str, int]) -> Blueprint:
     return Blueprint.model_validate(document)
 
 
-@dataclass(frozen=True, slots=True)
-class Streamed:
-    """What clients counted, and how many of their streams moved to another worker."""
-
-    count: StreamCount
-    moved: int
-
-
-Disturbance = Callable[[ScaleDowns, CountedLoad], Awaitable[None]]
-
-
 @contextmanager
 def serving(blueprint: Blueprint, directory: Path, *, finish_seconds: int) -> Iterator[LocalServing]:
     """Run a blueprint whose workers serve on for some seconds after SIGTERM."""
@@ -67,33 +52,8 @@ def serving(blueprint: Blueprint, directory: Path, *, finish_seconds: int) -> It
 def stream_while(
     running: LocalServing, disturb: Disturbance, *, clients: int = 12, answers: tuple[int, int] = (20, 60)
 ) -> Streamed:
-    """Stream from every frontend of a platform while something happens to its workers.
-
-    Parameters
-    ----------
-    disturb
-        Called once every client has a stream. All streams under way after it end by themselves.
-    answers
-        Shortest and longest answer, in tokens.
-    """
-
-    async def run() -> Streamed:
-        deployment = running.first_workers()[0].deployment
-        urls = running.frontend_urls(deployment)
-        load = CountedLoad(
-            deployment.model.name,
-            urls,
-            clients,
-            StreamLengths((50, 400), answers),
-            timeout_seconds=STREAM_SECONDS,
-            seed=1,
-        )
-        async with aiohttp.ClientSession() as session:
-            before = await moved_streams(session, urls, UNDER_WAY)
-            async with load:
-                while load.count.running < clients:
-                    await asyncio.sleep(0.02)
-                await disturb(ScaleDowns(running, deployment, load), load)
-            return Streamed(load.count, await moved_streams(session, urls, UNDER_WAY) - before)
-
-    return asyncio.run(run())
+    """Stream from every frontend of a platform while something happens to its workers."""
+    lengths = StreamLengths((50, 400), answers)
+    return counted_streaming.stream_while(
+        running, disturb, lengths, clients=clients, timeout_seconds=_STREAM_SECONDS
+    )

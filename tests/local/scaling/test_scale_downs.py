@@ -29,7 +29,7 @@ def test_random_scale_downs_cut_no_stream(blueprint: Blueprint, tmp_path: Path) 
         await workers.at_random(6, seed=3, each=done.append)
 
     with serving(blueprint, tmp_path, finish_seconds=1) as running:
-        streamed = stream_while(running, scale_down, answers=(20, 150))
+        streamed = stream_while(running, scale_down, answers=(20, 400))
         running.check()
     assert len(done) == 6
     assert streamed.count.faults == []
@@ -84,6 +84,8 @@ def test_at_the_end_of_a_capacity_block_streams_end_before_their_workers(tmp_pat
 
     async def end(workers: ScaleDowns, load: CountedLoad) -> None:
         load.stop()
+        while load.count.begun < load.count.running:
+            await asyncio.sleep(0.02)
         await workers.end(workers.running("worker"))
 
     with serving(aggregated(2), tmp_path, finish_seconds=ENOUGH_SECONDS) as running:

@@ -261,22 +261,43 @@ def test_streams_may_end_before_a_process_is_killed(make_blueprint: Make) -> Non
     assert worker.termination_grace_seconds > finish + move > finish
 
 
-def test_a_spot_worker_ends_within_the_two_minutes_of_its_notice(make_blueprint: Make) -> None:
-    long = {"outputTokens": 4000, "peakRequestsPerSecond": 0.1}
-    kept = make_blueprint(workload=long)
+@pytest.mark.parametrize(
+    ("purchase", "seconds"),
+    [({"spot": {}}, 120), ({"capacityBlock": {"tags": {"team": "ads"}}}, 600)],
+    ids=["spot", "capacity block"],
+)
+def test_a_worker_ends_before_its_instance(
+    make_blueprint: Make, purchase: dict[str, object], seconds: int
+) -> None:
+    kept = make_blueprint(workload={"outputTokens": 6000, "peakRequestsPerSecond": 0.1})
     pools = [
-        pool.model_copy(update={"purchase": Purchase.model_validate({"spot": {}})})
-        for pool in kept.spec.pools
+        pool.model_copy(update={"purchase": Purchase.model_validate(purchase)}) for pool in kept.spec.pools
     ]
-    spot = kept.model_copy(update={"spec": kept.spec.model_copy(update={"pools": pools})})
+    going = kept.model_copy(update={"spec": kept.spec.model_copy(update={"pools": pools})})
     finish, end = {}, {}
-    for name, blueprint in (("kept", kept), ("spot", spot)):
+    for name, blueprint in (("kept", kept), ("going", going)):
         worker = deployment_of(blueprint).processes[1]
         finish[name] = int(str(worker.environment["DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS"]))
         end[name] = worker.termination_grace_seconds
-    assert finish["kept"] > 120
-    assert finish["spot"] >= 60
-    assert end["spot"] <= 120
+    assert finish["kept"] == 600
+    assert end["kept"] > seconds
+    assert end["going"] == seconds
+    assert finish["going"] >= seconds / 2
+
+
+def test_a_prefill_worker_of_tensorrt_llm_has_time_for_its_transfers(make_blueprint: Make) -> None:
+    """It waits up to 30 s for them once the time for streams is over."""
+    document = make_blueprint().model_dump(by_alias=True, exclude_unset=True)
+    (model,) = document["spec"]["models"]
+    model["engine"] = {"tensorrtLlm": {}}
+    (deployment,) = model["deployments"]
+    workers = deployment.pop("aggregated")
+    deployment["disaggregated"] = {"prefill": workers, "decode": workers}
+    seconds = {}
+    for worker in deployment_of(Blueprint.model_validate(document)).workers:
+        finish = int(str(worker.environment["DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS"]))
+        seconds[worker.role] = worker.termination_grace_seconds - finish
+    assert seconds == {"prefill": 60, "decode": 30}
 
 
 def test_probes_name_ports_that_the_process_has(make_blueprint: Make) -> None:

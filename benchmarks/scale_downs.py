@@ -1,0 +1,109 @@
+"""A thousand scale-downs of live simulated workers, while clients count every token of every stream.
+
+Dynamo's own frontends, two per deployment, serve simulated workers: six aggregated ones (Qwen3-8B on L40S),
+and four prefill and four decode workers (Qwen3-32B on H200). Clients stream without a break. At random
+moments, up to all but one worker of each role get SIGTERM, as pods of a scale-down do, and are started again
+once they have ended. A client counts the words of each answer (a word is a token), and compares them
+with the number that it asked for, with `usage` and with the end of the stream. A stream is cut if a token is
+missing or doubled, if an error arrives, or if the stream does not end. The goal is none.
+
+A worker has two seconds for its streams after SIGTERM, which is shorter than many of them: these move to
+another worker. On AWS the time is that of the longest stream, or at most 90 s on spot instances.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from benchmarks.harness.figure import Figure
+from inference_blueprints.loading import load_blueprint
+from inference_blueprints.local.scaling.counted_load import CountedLoad, StreamLengths
+from inference_blueprints.local.scaling.counted_streaming import Streamed, stream_while
+from inference_blueprints.local.scaling.scale_downs import ScaleDown, ScaleDowns
+from inference_blueprints.measurement.statistics.percentiles import percentile
+from inference_blueprints.processes.child_processes import ProcessGroup
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.spec.types import Blueprint
+from inference_blueprints.targets.local.local_serving import LocalServing
+from inference_blueprints.targets.local.simulated_kind import SimulatedKind
+
+_SCALE_DOWNS = 500
+_FINISH_SECONDS = 2
+_CLIENTS = 12
+_LENGTHS = StreamLengths((50, 1000), (20, 250))
+_STREAM_SECONDS = 300.0
+_REPLICAS = {
+    "aggregated": ("quickstart-g6e", {"aggregated": 6}),
+    "disaggregated": ("p5en-disaggregated", {"prefill": 4, "decode": 4}),
+}
+
+
+def measure() -> list[Figure]:
+    """Take the measurement."""
+    with ThreadPoolExecutor() as both:
+        measured = list(both.map(_scale_down, _REPLICAS))
+    return [
+        figure for name, done in zip(_REPLICAS, measured, strict=True) for figure in _figures(name, *done)
+    ]
+
+
+def _scale_down(layout: str) -> tuple[Streamed, list[ScaleDown]]:
+    blueprint, done = _blueprint(*_REPLICAS[layout]), list[ScaleDown]()
+
+    async def disturb(workers: ScaleDowns, _: CountedLoad) -> None:
+        await workers.at_random(_SCALE_DOWNS, seed=1, each=done.append)
+
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        ProcessGroup() as group,
+        LocalServing(
+            build_plan(blueprint),
+            blueprint,
+            Path(folder),
+            group,
+            engines=SimulatedKind(blueprint, finish_seconds=_FINISH_SECONDS),
+        ) as serving,
+    ):
+        serving.start(lambda _: None)
+        streamed = stream_while(
+            serving, disturb, _LENGTHS, clients=_CLIENTS, timeout_seconds=_STREAM_SECONDS, seed=1
+        )
+        serving.check()
+    for fault in streamed.count.faults:
+        print(f"{layout}: cut stream: {fault}", file=sys.stderr)
+    return streamed, done
+
+
+def _blueprint(name: str, replicas: dict[str, int]) -> Blueprint:
+    document = load_blueprint(name).blueprint.model_dump(by_alias=True, exclude_unset=True)
+    deployment = document["spec"]["models"][0]["deployments"][0]
+    roles = deployment.get("disaggregated") or deployment
+    for role, count in replicas.items():
+        roles[role]["replicas"] = count
+    return Blueprint.model_validate(document)
+
+
+def _figures(layout: str, streamed: Streamed, done: list[ScaleDown]) -> list[Figure]:
+    left_out = percentile([each.left_out_seconds for each in done], 99) or 0.0
+    under_way = sum(each.streams for each in done) / len(done)
+    counted: list[tuple[str, float, str, float | None]] = [
+        ("cut streams", len(streamed.count.faults), "streams", 0),
+        ("scale-downs", len(done), "workers", None),
+        ("streams, every token counted", streamed.count.streams, "streams", None),
+        ("tokens", streamed.count.tokens, "tokens", None),
+        ("streams that moved", streamed.moved, "streams", None),
+        (
+            "streams under way at a scale-down, mean",
+            under_way,
+            "streams",
+            None,
+        ),
+        ("until no frontend lists the worker, p99", left_out, "s", None),
+    ]
+    return [
+        Figure(f"scale_downs {layout}, {name}", value, unit, goal=goal, simulated=True)
+        for name, value, unit, goal in counted
+    ]
