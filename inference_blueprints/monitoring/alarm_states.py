@@ -1,8 +1,8 @@
 """When a PromQL alarm of CloudWatch is raised: the times between a breach and the state.
 
-https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarm-promql.html: a series that the query returns
-breaches. It is in ALARM once it has breached without a gap for the pending period, and OK again once it has not
-been returned for the recovery period.
+https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarm-promql.html: a series that the query
+returns breaches. It is in ALARM once it has breached without a gap for the pending period, and OK again once
+it has not been returned for the recovery period.
 """
 
 from __future__ import annotations

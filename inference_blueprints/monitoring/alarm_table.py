@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 
 from inference_blueprints.monitoring.burn_rates import BURNED, MEANINGS
 from inference_blueprints.monitoring.recordings import Scope
-from inference_blueprints.serving.types import Process, ServingPlan
+from inference_blueprints.serving.types import ServingPlan
 
 #: CloudWatch lists at most 100 contributors of a PromQL alarm in its state, and evaluates at most 500 series:
 #: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarm-limits.html
@@ -120,16 +120,14 @@ def _alarms(row: AlarmRow, platform: str, plan: ServingPlan) -> Iterator[Platfor
 
 def _model_groups(scope: Scope, plan: ServingPlan) -> Sequence[tuple[tuple[str, ...], int]]:
     """Return the models of each alarm, and the largest number of its series."""
+    deployments = [deployment for model in plan.models for deployment in model.deployments]
     if scope in {"platform", "pool"}:
-        pools = {process.pool for process in _workers(plan)}
-        roles = {
-            process.role for model in plan.models for each in model.deployments for process in each.processes
-        }
-        return [((), len(pools) if scope == "pool" else len(roles))]
+        processes = [process for each in deployments for process in each.processes]
+        pools = {process.pool for process in processes if process.pool}
+        return [((), len(pools) if scope == "pool" else len({process.role for process in processes}))]
     series: Counter[str] = Counter()
-    for model in plan.models:
-        for deployment in model.deployments:
-            series[deployment.model] += len(deployment.workers) if scope == "role" else 1
+    for deployment in deployments:
+        series[deployment.model] += len(deployment.workers) if scope == "role" else 1
     groups: list[tuple[tuple[str, ...], int]] = [((), 0)]
     for name, count in series.items():
         models, held = groups[-1]
@@ -138,9 +136,3 @@ def _model_groups(scope: Scope, plan: ServingPlan) -> Sequence[tuple[tuple[str, 
         else:
             groups[-1] = ((*models, name), held + count)
     return groups
-
-
-def _workers(plan: ServingPlan) -> Iterator[Process]:
-    for model in plan.models:
-        for deployment in model.deployments:
-            yield from deployment.workers

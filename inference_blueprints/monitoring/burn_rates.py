@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-#: Shares of requests that may fail. The blueprint's objectives are 90th percentiles, so one request of ten may be
-#: late. It has no objective of availability: 99.9 % is the workbook's example.
+#: Shares of requests that may fail. The blueprint's objectives are 90th percentiles, so one request of ten
+#: may be late. It has no objective of availability: 99.9 % is the workbook's example.
 LATE_BUDGET: Final = 0.1
 ERROR_BUDGET: Final = 0.001
 #: A window with fewer requests says nothing.
@@ -43,8 +43,8 @@ _FAILING = (
     BurnRate(name="fast", rate=14.4, long_window="1h", short_window="5m"),
     BurnRate(name="slow", rate=6.0, long_window="6h", short_window="30m"),
 )
-#: With a budget of 10 %, no rate is above 10: then every request is late. So these say that half of the requests
-#: are late for an hour, or a fifth for six hours.
+#: With a budget of 10 %, no rate is above 10: then every request is late. So these say that half of the
+#: requests are late for an hour, or a fifth for six hours.
 _LATE = (
     BurnRate(name="fast", rate=5.0, long_window="1h", short_window="5m"),
     BurnRate(name="slow", rate=2.0, long_window="6h", short_window="30m"),

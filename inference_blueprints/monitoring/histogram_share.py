@@ -5,8 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping
 
-#: Upper bounds of the buckets, in seconds, as the programs report them. Prometheus 3 writes whole numbers with
-#: a point. Read in Dynamo 1.6.1; vLLM: vllm/v1/metrics/loggers.py at v0.24.0.
+#: Upper bounds of the buckets, in seconds, as the programs report them. Prometheus 3 writes whole numbers
+#: with a point. Read in Dynamo 1.6.1; vLLM: vllm/v1/metrics/loggers.py at v0.24.0.
 BUCKETS: Mapping[str, tuple[float, ...]] = {
     "dynamo_frontend_time_to_first_token_seconds": (
         *(0.0, 0.0022, 0.0047, 0.01, 0.022, 0.047, 0.1, 0.22, 0.47),
