@@ -17,7 +17,6 @@ RECORDED: Final[Mapping[str, str]] = {
     "internal/gpu/dcgmscraper_test.go: output of NVIDIA's exporter on an A10G",
     "node_amazonefa": "awslabs/awsome-distributed-training, 4.validation_and_observability/"
     "3.efa-node-exporter/README.md: output on a node with four EFA interfaces",
-    "kube_node_labels": "kubernetes/kube-state-metrics, docs/metrics/cluster/node-metrics.md",
     "keda_scaler": "kedacore/keda-docs, content/docs/2.20/integrations/prometheus.md",
 }
 PLATFORM: Final = 'platform="quickstart"'
@@ -25,6 +24,8 @@ SERVING: Final = f'{PLATFORM},model="qwen3-8b",release="qwen3-8b-main"'
 WORKER: Final = f'{SERVING},role="worker",pool="l40s"'
 FRONTEND: Final = f'{SERVING},role="frontend",pool="system",pod="frontend-1",exported_model="qwen3-8b"'
 POOL: Final = f'{PLATFORM},pool="l40s"'
+#: Labels of a node, which Prometheus adds to its exporters.
+NODE: Final = 'instance_type="g6e.2xlarge",purchase="on-demand"'
 _GPU = 'UUID="uuid",device="nvidia0",modelName="NVIDIA L40S",Hostname="hostname",container="main"'
 SCALED: Final = 'scaledObject="qwen3-8b",type="scaledobject"'
 TTFT: Final = "dynamo_frontend_time_to_first_token_seconds"
@@ -51,7 +52,7 @@ def requests(status: str, error_type: str, per_minute: float, minutes: int) -> S
 
 
 def gpu(name: str, number: int, values: str) -> Series:
-    return {f'DCGM_FI_DEV_{name}{{{POOL},gpu="{number}",{_GPU},pod="worker-{number}"}}': values}
+    return {f'DCGM_FI_DEV_{name}{{{POOL},{NODE},node="node-{number}",gpu="0",{_GPU}}}': values}
 
 
 def well(minutes: int) -> Series:
@@ -75,8 +76,6 @@ def well(minutes: int) -> Series:
             f'up{{{WORKER},pod="worker-{number}",node="node-{number}"}}': f"1x{minutes}",
             f"vllm:num_requests_waiting{{{engine}}}": f"0x{minutes}",
             f"vllm:kv_cache_usage_perc{{{engine}}}": f"0.4x{minutes}",
-            f'kube_node_labels{{{POOL},node="node-{number}",label_node_kubernetes_io_instance_type="g6e.2xlarge",'
-            f'label_karpenter_sh_capacity_type="on-demand"}}': f"1x{minutes}",
         }
         series |= gpu("GPU_UTIL", number, f"80x{minutes}")
         series |= gpu("FB_USED", number, f"40000x{minutes}")
