@@ -73,7 +73,7 @@ class MetricDashboard(Construct):
         graphs = [self._graph(panel) for panel in panels]
         rows: list[list[cloudwatch.IWidget]] = [
             [cloudwatch.TextWidget(markdown=text, width=_ALL, height=_HEIGHT)],
-            *([graph for graph in graphs[start : start + 2]] for start in range(0, len(graphs), 2)),
+            *(list(graphs[start : start + 2]) for start in range(0, len(graphs), 2)),
         ]
         if alarms:
             state = cloudwatch.AlarmStatusWidget(
