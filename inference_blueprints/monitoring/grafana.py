@@ -1,6 +1,6 @@
 """Dashboards as Grafana's JSON, for a Grafana that reads the cluster's Prometheus or CloudWatch's PromQL.
 
-The keys are those of the dashboard model of Grafana 10.1, which the package ``grafana-foundation-sdk`` describes.
+The keys are those of the dashboard model of Grafana 10.1, see the package ``grafana-foundation-sdk``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _DATA_SOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
 
 
 def grafana_dashboard(row: DashboardRow, platform: str) -> dict[str, Any]:
-    """Return a dashboard as Grafana's JSON. Its data source is a variable, so that it can be imported anywhere.
+    """Return a dashboard as Grafana's JSON. Its data source is a variable, for import anywhere.
 
     Parameters
     ----------

@@ -27,14 +27,6 @@ from inference_blueprints.targets.local.local_serving import LocalServing
 _MODEL = "qwen3-8b"
 #: Series of programs that this machine does not run. `test_costs` and `test_alarms` read recorded ones.
 _ABSENT = ("DCGM_FI_DEV", "node_amazonefa", "keda_", "pool_nodes", "pool_gpus", "model_usd_per_hour")
-    "DCGM_FI_DEV",
-    "node_amazonefa",
-    "kube_node_labels",
-    "keda_",
-    "pool_nodes",
-    "pool_gpus",
-    "model_usd_per_hour",
-)
 _PRICE = NodePrice(pool="l40s", instance_type="g6e.2xlarge", purchase="on-demand", usd_per_hour=2.2)
 _OBJECTIVES = {_MODEL: Objectives(time_to_first_token_p90_ms=2000, time_per_output_token_p90_ms=100)}
 
@@ -101,9 +93,8 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LocalPromet
     ):
         (endpoint,) = serving.start(lambda _: None)
         prometheus = LocalPrometheus(directory / "prometheus", processes, lambda _: None)
-        file = rule_file(rules(platform, plan, objectives=_OBJECTIVES)).replace(
-            "interval: 15s", "interval: 1s"
-        )
+        found = rules(platform, plan, objectives=_OBJECTIVES, prices=[_PRICE])
+        file = rule_file(found).replace("interval: 15s", "interval: 1s")
         prometheus.start(_targets(serving, plan, platform), rules=file)
         load = _Load(endpoint)
         load.start()
