@@ -43,6 +43,11 @@ class AlarmRow(BaseModel):
     recovery_seconds: int
 
     @property
+    def dashboard(self) -> str:
+        """Name of the dashboard that shows its state."""
+        return {"platform": "platform", "pool": "pool"}.get(self.scope, "model")
+
+    @property
     def runbook(self) -> str:
         """Path of its runbook below the repository."""
         return f"docs/runbooks/{self.name}.md"

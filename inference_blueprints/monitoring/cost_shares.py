@@ -33,7 +33,7 @@ class PoolHour:
 def model_costs(pools: Sequence[PoolHour]) -> Mapping[str, float]:
     """Return US dollars by model, and under `UNATTRIBUTED` the price of GPUs that no worker held.
 
-    The sum is the price of the nodes. If workers hold more GPUs than the exporter counts, because a node is new,
+    The sum is the price of the nodes. If workers hold more GPUs than the exporter counts, as on a new node,
     their shares become smaller, not the sum larger.
 
     Parameters

@@ -17,7 +17,6 @@ from inference_blueprints.monitoring.recordings import recordings
 #: Metrics of services, by namespace, with the dimension that AWS documents for them.
 DOCUMENTED = {
     "AWS/EKS": ({"scheduler_pending_pods_UNSCHEDULABLE", "apiserver_request_total_5XX"}, {"ClusterName"}),
-    "AWS/States": ({"ExecutionsStarted", "ExecutionsFailed", "ExecutionsTimedOut"}, {"StateMachineArn"}),
 }
 
 
