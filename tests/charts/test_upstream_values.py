@@ -65,6 +65,7 @@ CHECKED: dict[str, tuple[str, set[str]]] = {
             "watchNamespace",
             "crds.additionalAnnotations",
             "rbac.enabledCustomScaledRefKinds",
+            "rbac.scaledRefKinds",
             "permissions.operator.restrict.secret",
             "permissions.metricServer.restrict.secret",
             "image.pullPolicy",
@@ -100,7 +101,11 @@ CHECKED: dict[str, tuple[str, set[str]]] = {
     "lws": ("0.11.1", {"replicaCount", "resources"}),
 }
 VARIABLES: dict[str, dict[str, Any]] = {
-    "keda": {"cluster_name": "quickstart", "namespace": "inference"},
+    "keda": {
+        "cluster_name": "quickstart",
+        "namespace": "inference",
+        "scaled_kinds": [("nvidia.com", "dynamographdeploymentscalingadapters")],
+    },
     "kueue": {"namespace": "inference"},
     "dynamo-platform": {"spans_nodes": True},
     "karpenter": {"cluster_name": "quickstart", "interruption_queue": "queue", "keeps_nodes": True},
