@@ -50,7 +50,7 @@ def rendered(run_helm: Run, staged: Staged) -> Rendered:
         assert result.returncode == 0, result.stderr
         manifests = [manifest for manifest in yaml.safe_load_all(result.stdout) if manifest]
         for manifest in manifests:
-            validate_manifest(manifest, "1.35")
+            assert validate_manifest(manifest, "1.35") == []
         return manifests
 
     return render

@@ -46,6 +46,7 @@ ALLOWED = {
         f"{LIBRARY}.catalog",
     },
     f"{LIBRARY}/targets/eks": {
+        f"{LIBRARY}.contracts",
         f"{LIBRARY}.targets.eks",
         f"{LIBRARY}.targets.target",
         f"{LIBRARY}.serving",
@@ -113,6 +114,7 @@ ALLOWED = {
     f"{LIBRARY}/autoscaling": {f"{LIBRARY}.autoscaling", f"{LIBRARY}.errors", f"{LIBRARY}.resources"},
     f"{LIBRARY}/processes": {f"{LIBRARY}.processes"},
     f"{LIBRARY}/targets": {
+        f"{LIBRARY}.contracts",
         f"{LIBRARY}.targets",
         f"{LIBRARY}.processes",
         f"{LIBRARY}.measurement",
