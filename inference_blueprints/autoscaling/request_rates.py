@@ -80,7 +80,9 @@ class RequestRates:
             windows.append(RateWindow(start, rate, variation))
         lengths = {after.start_seconds - before.start_seconds for before, after in pairwise(windows)}
         if len(lengths) != 1 or min(lengths) <= 0:
-            problems.append(f"{name}: windows start at {sorted(lengths)} s from each other; one length is allowed")
+            problems.append(
+                f"{name}: windows start at {sorted(lengths)} s from each other; one length is allowed"
+            )
         if problems:
             raise UserError("\n".join(problems))
         return cls(tuple(windows))

@@ -40,6 +40,17 @@ def container_log_group(cluster_name: str, kind: str) -> str:
     return f"/aws/containerinsights/{cluster_name}/{kind}"
 
 
+def canary_log_group(platform: str) -> str:
+    """Return the name of the log group of the canary.
+
+    Parameters
+    ----------
+    platform
+        `metadata.name`.
+    """
+    return f"/inference-blueprints/{platform}/canary"
+
+
 def state_machine_log_group(platform: str, name: str) -> str:
     """Return the name of a state machine's log group.
 

@@ -132,6 +132,9 @@ class EksStacks(TargetStacks):
                 for accelerator in [catalog.instance_type(pool.instance_types[0]).accelerator]
             ),
             encryption_key=self._foundation.data.encryption_key,
+            vpc=self._foundation.network.vpc,
+            gateway=self._foundation.network.models.gateway,
+            models=blueprint.spec.models,
             env=self._foundation.env,
         )
         stack.add_stack_dependency(after)

@@ -190,7 +190,6 @@ def _scaling_values(scaling: Scaling) -> ScalingValues:
     )
 
 
-def _process_values(process: Process) -> ProcessValues:
 def _process_values(process: Process, labels: Mapping[str, str] | None) -> ProcessValues:
     packing = Packing(ACCELERATORS_LABEL, process.neighbours) if process.neighbours else None
     return ProcessValues(

@@ -201,7 +201,7 @@ ALLOWED = {
     "app.py": {LIBRARY, "stacks", "aws_cdk", "cdk_nag"},
 }
 #: Packages in `runtime/`, each a program.
-PROGRAMS = ("batch", "benchmark", "image_build", "signals", "weights")
+PROGRAMS = ("batch", "benchmark", "canary", "image_build", "signals", "weights")
 HOUSE = (
     *(LIBRARY, "stacks", "inference_constructs", "aws_cdk", "cdk_nag", "runtime", "benchmarks", "tests"),
     *PROGRAMS,
