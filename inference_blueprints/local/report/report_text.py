@@ -105,8 +105,8 @@ def scaling_lines(outcome: ScalingOutcome) -> list[str]:
         f"{outcome.cut_streams} streams cut, {outcome.lost} requests lost; every token was counted.",
         f"{outcome.gpu_hours:.2f} GPU-hours (simulated), {outcome.gpu_hours_at_most:.2f} with the largest "
         "number of workers all the time.",
-        f"Windows, periods and starts of workers are {outcome.time_factor:g} times shorter ({starts}). Requests "
-        "are not, so the load rises faster here than workers could follow on AWS.",
+        f"Windows, periods and starts of workers are {outcome.time_factor:g} times shorter ({starts}). "
+        "Requests are not.",
         "Dynamo's operator is a stand-in: it starts and ends worker processes of this machine.",
     ]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from inference_blueprints.local.scaling.scaling_outcome import ScalingOutcome
 from inference_blueprints.measurement.charts.svg_chart import Axis, Curve, Plot, Point
 
@@ -53,6 +55,6 @@ def _reading(outcome: ScalingOutcome, seconds: float, role: str, name: str) -> P
 def _steps(points: list[Point]) -> list[Point]:
     """Return points that keep each value until the next."""
     stepped = points[:1]
-    for (_, before), (seconds, value) in zip(points, points[1:], strict=False):
+    for (_, before), (seconds, value) in pairwise(points):
         stepped += [(seconds, before), (seconds, value)]
     return stepped
