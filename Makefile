@@ -14,7 +14,7 @@ VLLM_CPU := inference_blueprints/targets/local/vllm_cpu
 # means that Python caches bytecode.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup run test test-engines test-faults check-templates check-lives control-plane test-cluster unit templates charts runtime local lint bench generate lock outdated clean
+.PHONY: help setup run test test-engines test-faults check-templates check-lives control-plane test-cluster test-scaling unit templates charts runtime local lint bench generate lock outdated clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -42,6 +42,9 @@ control-plane: $(READY) ## build a real Kubernetes control plane, once
 
 test-cluster: control-plane ## apply every manifest to a real Kubernetes control plane
 	$(PYTEST) tests/cluster --numprocesses 3 --dist loadfile --no-loadscope-reorder
+
+test-scaling: control-plane ## compare decisions with the real KEDA and HorizontalPodAutoscaler; builds KEDA once, some minutes
+	$(PYTEST) tests/cluster/autoscaling -m scaling --timeout 3600
 
 check-templates: $(READY) ## check templates with checkov, and a hundred generated blueprints and changes to them
 	PYTHONPATH=.:constructs $(BIN)/python -m tests.templates.checkov.run

@@ -71,6 +71,7 @@ class PlatformStacks:
         target = TARGETS[self._spec.cluster.chosen]
         compute = target(Foundation(app, blueprint, plan, self._env, self._tags, data, network)).add()
         self._add_batch(plan, data, network, signals, compute)
+        self._add_monitoring(plan)
         self._mark_stacks()
 
     def _mark_stacks(self) -> None:
@@ -131,5 +132,20 @@ class PlatformStacks:
             vpc_cidr=network.vpc_cidr,
             compute=compute,
             gateway=network.models.gateway,
+            env=self._env,
+        )
+
+    def _add_monitoring(self, plan: ServingPlan) -> None:
+        """Add alarms and dashboards, if the blueprint has the section that collects their metrics."""
+        if self._spec.observability is None:
+            return
+        from stacks.monitoring_stack import MonitoringStack
+
+        MonitoringStack(
+            self._app,
+            stack_name(self._name, "Monitoring"),
+            platform=self._name,
+            plan=plan,
+            alarms=self._spec.observability.alarms,
             env=self._env,
         )

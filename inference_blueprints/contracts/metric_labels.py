@@ -66,6 +66,16 @@ CLUSTER_SOURCES: Final[Mapping[str, str]] = {
     "pod": "__meta_kubernetes_pod_name",
     "node": "__meta_kubernetes_pod_node_name",
 }
+#: Labels of exporters that run once per node (GPU, EFA), besides ``platform``. The job needs
+#: ``attach_metadata: {node: true}``.
+NODE_SOURCES: Final[Mapping[str, str]] = {
+    "pool": "__meta_kubernetes_node_label_karpenter_sh_nodepool",
+    "instance_type": "__meta_kubernetes_node_label_node_kubernetes_io_instance_type",
+    "purchase": "__meta_kubernetes_node_label_karpenter_sh_capacity_type",
+    "node": "__meta_kubernetes_pod_node_name",
+}
+#: Beginnings of the names of recorded series: what CloudWatch stores of them, as a regular expression.
+RECORDED_SERIES: Final = "(serving|pool|model|platform)_.+"
 #: Jobs of the cluster's Prometheus, by what they scrape.
 SERVING_JOB: Final = "serving"
 GPU_JOB: Final = "gpu"

@@ -17,6 +17,7 @@ from inference_blueprints.figures.plan_summary import PlanSummary
 from inference_blueprints.figures.platform_cost import CostItem, PlatformCost
 from inference_blueprints.figures.prices import PriceNote, SignalStorePrice, TokenPrice, Totals
 from inference_blueprints.figures.quota_use import AddressUse, PoolAddresses, QuotaNeed, ServiceQuotaUse
+from inference_blueprints.figures.scaling_summary import ScalingSummary, TriggerSummary
 
 __all__ = [
     "AddressUse",
@@ -35,8 +36,10 @@ __all__ = [
     "PriceNote",
     "ProcessSummary",
     "QuotaNeed",
+    "ScalingSummary",
     "ServiceQuotaUse",
     "SignalStorePrice",
     "TokenPrice",
     "Totals",
+    "TriggerSummary",
 ]

@@ -18,6 +18,7 @@ from inference_blueprints.figures.objective_check import ObjectiveCheck
 from inference_blueprints.figures.platform_cost import PlatformCost
 from inference_blueprints.figures.prices import PriceNote, SignalStorePrice, TokenPrice, Totals
 from inference_blueprints.figures.quota_use import AddressUse, QuotaNeed, ServiceQuotaUse
+from inference_blueprints.figures.scaling_summary import ScalingSummary
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,8 @@ class PlanSummary:
         In the blueprint's order.
     frontends
         Frontends of the deployments on Dynamo.
+    scaling
+        Roles whose number of workers follows the load.
     prices
         Source of the prices.
     platform_cost
@@ -57,6 +60,7 @@ class PlanSummary:
     pools: tuple[PoolSummary, ...]
     processes: tuple[ProcessSummary, ...]
     frontends: tuple[FrontendSummary, ...]
+    scaling: tuple[ScalingSummary, ...]
     memory: tuple[MemorySummary, ...]
     totals: Totals
     prices: PriceNote

@@ -22,6 +22,7 @@ from inference_blueprints.figures import (
 from inference_blueprints.planning.frontend_summaries import summarise_frontends
 from inference_blueprints.planning.memory_summary import summarise_memory
 from inference_blueprints.planning.objective_summary import objective_checks
+from inference_blueprints.planning.scaling_summaries import summarise_scaling
 from inference_blueprints.pricing.batch_worker_price import batch_worker_price
 from inference_blueprints.pricing.platform_price import platform_price
 from inference_blueprints.pricing.rates import CustomRates, Prices, prices_for
@@ -84,6 +85,7 @@ def summarise(blueprint: Blueprint, plan: ServingPlan, rates: CustomRates | None
         pools=pools,
         processes=processes,
         frontends=tuple(summarise_frontends(deployments.values())),
+        scaling=tuple(summarise_scaling(roles, pools)),
         memory=memory,
         totals=_total(pools),
         prices=_prices(spec.environment.region, spec.network, prices),

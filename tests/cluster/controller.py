@@ -14,7 +14,13 @@ from inference_blueprints.processes.child_processes import ProcessGroup
 
 @contextmanager
 def controller(
-    control_plane: ControlPlane, name: str, command: Sequence[str | Path], health_port: int, **variables: str
+    control_plane: ControlPlane,
+    name: str,
+    command: Sequence[str | Path],
+    health_port: int,
+    *,
+    health_path: str = "/readyz",
+    **variables: str,
 ) -> Iterator[None]:
     """Run a controller, which works once the block is entered and is gone when it is left.
 
@@ -37,15 +43,15 @@ def controller(
         def works() -> bool:
             control_plane.check()
             processes.check()
-            return _is_ready(health_port)
+            return _is_ready(health_port, health_path)
 
         control_plane.kubectl.wait_until(works, name)
         yield
 
 
-def _is_ready(port: int) -> bool:
+def _is_ready(port: int, path: str) -> bool:
     try:
-        with urllib.request.urlopen(f"http://{LOOPBACK}:{port}/readyz", timeout=2) as response:
+        with urllib.request.urlopen(f"http://{LOOPBACK}:{port}{path}", timeout=2) as response:
             return bool(response.status == 200)
     except OSError:
         return False

@@ -88,40 +88,48 @@ def places(templates: Templates) -> int:
     return int(configuration["queues"][0]["capacity"]["places"])
 
 
+def scaler_policies(templates: Templates) -> dict[str, dict[str, Any]]:
+    return {
+        name: each
+        for name, each in templates.by_stack["Batch"]["Resources"].items()
+        if each["Type"] == "AWS::IAM::Policy" and name.startswith("Scaler")
+    }
+
+
 def test_pods_are_scaled_by_keda_which_sees_their_queue_alone(pods: Templates) -> None:
-    charts = pods.charts("Batch")
-    assert set(charts) == {"keda", "qwen3-8b.batch"}
+    assert set(pods.charts("Batch")) == {"qwen3-8b.batch"}
+    keda = pods.charts("Platform")["keda"]
     scaling = values(pods)["scaling"]
     assert (scaling["min"], scaling["max"], scaling["messages"]) == (0, 3, SHARDS_A_WORKER)
     assert scaling["queueUrl"] == values(pods)["environment"]["BATCH_QUEUE_URL"]
     assert "replicas" not in values(pods)
     [association] = [
         each
-        for each in pods.properties("AWS::EKS::PodIdentityAssociation", "Batch")
-        if each["Namespace"] == charts["keda"]["Properties"]["Namespace"]
+        for each in pods.properties("AWS::EKS::PodIdentityAssociation", "Platform")
+        if each["Namespace"] == keda["Properties"]["Namespace"]
     ]
-    role = pods.by_stack["Batch"]["Resources"][association["RoleArn"]["Fn::GetAtt"][0]]
-    [policy] = role["Properties"]["Policies"]
-    [statement] = policy["PolicyDocument"]["Statement"]
+    role = pods.by_stack["Platform"]["Resources"][association["RoleArn"]["Fn::GetAtt"][0]]
+    assert "Policies" not in role["Properties"], "only the stack of the queues grants something"
+    [policy] = scaler_policies(pods).values()
+    [statement] = policy["Properties"]["PolicyDocument"]["Statement"]
     assert statement["Action"] == ["sqs:GetQueueAttributes"]
-    [queue] = statement["Resource"]
+    [queue] = listed(statement["Resource"])
     assert queue["Fn::GetAtt"][0] == scaling["queueUrl"].removeprefix("${").removesuffix("}")
 
 
 def test_keda_has_its_identity_before_its_pods_start_and_is_there_before_what_it_scales(
     pods: Templates,
 ) -> None:
-    stack = pods.by_stack["Batch"]["Resources"]
-    charts = pods.charts("Batch")
-    names = {each["Properties"]["Release"]: name for name, each in stack.items() if each in charts.values()}
-    before_keda = {stack[name]["Type"] for name in charts["keda"]["DependsOn"]}
+    platform = pods.by_stack["Platform"]["Resources"]
+    before_keda = {platform[name]["Type"] for name in pods.charts("Platform")["keda"]["DependsOn"]}
     assert "AWS::EKS::PodIdentityAssociation" in before_keda
-    assert names["keda"] in charts["qwen3-8b.batch"]["DependsOn"]
+    assert set(scaler_policies(pods)) <= set(pods.charts("Batch")["qwen3-8b.batch"]["DependsOn"])
 
 
 def test_a_fixed_number_of_pods_needs_no_keda(synthesise: Synthesise) -> None:
     templates = with_workers(synthesise, min=2, max=2, eks={})
     assert set(templates.charts("Batch")) == {"qwen3-8b.batch"}
+    assert "keda" not in templates.charts("Platform")
     assert values(templates)["replicas"] == 2
     assert places(templates) == 2 * SHARDS_A_WORKER
     assert "BATCH_LATENCY_PERCENT" not in values(templates)["environment"], "the worker's own"

@@ -208,7 +208,7 @@ CUSTOM_RESOURCES = (
     ),
     ModuleFiles("lws-crds", "sigs.k8s.io/lws", LWS_VERSION, ("config/crd/bases/leaderworkerset*.yaml",)),
     ModuleFiles(
-        "keda-crds", "github.com/kedacore/keda/v2", KEDA_VERSION, ("config/crd/bases/keda.sh_*.yaml",)
+        "keda-crds", "github.com/kedacore/keda/v2", KEDA_VERSION, ("config/crd/bases/*keda.sh_*.yaml",)
     ),
     ModuleFiles("kueue-crds", "sigs.k8s.io/kueue", KUEUE_VERSION, ("config/components/crd/bases/*.yaml",)),
     ModuleFiles(

@@ -13,6 +13,7 @@ from inference_blueprints.planning.tables import (
     node_tables,
     objective_table,
     price_tables,
+    scaling_table,
 )
 from inference_blueprints.tables.text_table import TextTable
 
@@ -24,6 +25,7 @@ def plan_tables(summary: PlanSummary) -> list[TextTable]:
         node_tables.node_images,
         month_table.month,
         node_tables.processes,
+        scaling_table.elastic_workers,
         frontend_table.frontends,
         node_tables.memory,
         node_tables.host_caches,

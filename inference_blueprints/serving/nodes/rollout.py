@@ -11,7 +11,8 @@ def rollout(resolved: ResolvedWorkers) -> Rollout:
     """Return the rollout settings: new workers start beside old ones only if the pool has spare accelerators.
 
     At least one worker may always be missing: a disruption budget of 0 blocks every drain, and without surge
-    a rollout could not progress. Elastic workers get the settings of their smallest number, which fit at night.
+    a rollout could not progress. Elastic workers get the settings of their smallest
+    number.
     """
     replicas = resolved.workers.least
     spare = _replicas_that_fit(resolved)

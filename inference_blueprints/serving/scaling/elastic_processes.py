@@ -9,10 +9,10 @@ from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.scaling.load_queries import Measured, load_query
 from inference_blueprints.serving.scaling.worker_load import Headroom, WorkerLoad, headroom, worker_load
 from inference_blueprints.serving.types import Process, ReplicaFloor, ScaleTrigger, Scaling
-from inference_blueprints.spec.types import LoadScaling, LoadSignal
+from inference_blueprints.spec.types import LoadMetric, LoadScaling
 
 _POLLING_SECONDS = 15
-_NAMES: dict[LoadSignal, str] = {
+_NAMES: dict[LoadMetric, str] = {
     "tokensInFlight": "tokens-in-flight",
     "queueLength": "queue-length",
     "kvCacheUse": "kv-cache-use",
@@ -62,19 +62,19 @@ def _scaling(resolved: ResolvedWorkers, process: Process, reserve: Headroom) -> 
     )
 
 
-def _signals(load: LoadScaling, process: Process) -> tuple[LoadSignal, ...]:
+def _signals(load: LoadScaling, process: Process) -> tuple[LoadMetric, ...]:
     """Return the loads that a role scales by.
 
     By default tokens in flight. Workers that do both phases also scale by waiting requests: a burst of
     prompts delays first tokens before it holds many tokens.
     """
-    if load.on:
-        return (load.on,)
+    if load.metric:
+        return (load.metric,)
     return ("tokensInFlight", "queueLength") if process.role == "worker" else ("tokensInFlight",)
 
 
 def _trigger(
-    resolved: ResolvedWorkers, process: Process, load: LoadScaling, signal: LoadSignal, reserve: Headroom
+    resolved: ResolvedWorkers, process: Process, load: LoadScaling, signal: LoadMetric, reserve: Headroom
 ) -> ScaleTrigger:
     if process.engine is None:
         raise ValueError(f"{process.name}: a worker has no engine")
@@ -93,7 +93,7 @@ def _trigger(
     )
 
 
-def _target(measured: Measured, signal: LoadSignal, load: WorkerLoad, reserve: Headroom) -> tuple[float, str]:
+def _target(measured: Measured, signal: LoadMetric, load: WorkerLoad, reserve: Headroom) -> tuple[float, str]:
     """Return the target of a load, and the sentences that explain it."""
     if signal == "timeToFirstToken":
         limit = measured.resolved.model.objectives.time_to_first_token_p90_ms or 0.0

@@ -21,7 +21,7 @@ from types import MappingProxyType
 
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import EngineSettings, Role
-from inference_blueprints.spec.types import LoadSignal
+from inference_blueprints.spec.types import LoadMetric
 
 #: Window of latencies: long enough for a percentile, short enough to follow a ramp.
 _LATENCY_WINDOW = "2m"
@@ -66,7 +66,7 @@ class Measured:
         return f'{{release="{self.resolved.release}",role="frontend"{extra}}}'
 
 
-def load_query(measured: Measured, signal: LoadSignal) -> str:
+def load_query(measured: Measured, signal: LoadMetric) -> str:
     """Return the expression for a load of a role."""
     return _QUERIES[measured.resolved.model.stack.chosen, signal](measured)
 
@@ -123,7 +123,7 @@ def _vllm_latency(measured: Measured) -> str:
     return _latency(f"vllm:time_to_first_token_seconds_bucket{measured.of_workers()}")
 
 
-_QUERIES: Mapping[tuple[str, LoadSignal], Callable[[Measured], str]] = MappingProxyType(
+_QUERIES: Mapping[tuple[str, LoadMetric], Callable[[Measured], str]] = MappingProxyType(
     {
         ("dynamo", "tokensInFlight"): _dynamo_tokens,
         ("dynamo", "queueLength"): _dynamo_queue,

@@ -83,18 +83,18 @@ def time_zone_is_known(spec: Spec) -> Iterator[Finding]:
             yield Finding((*path, "timeZone"), message)
 
 
-def target_fits_its_signal(spec: Spec) -> Iterator[Finding]:
-    """Check that a target is in the unit of its signal, and that it names its signal."""
+def target_fits_its_metric(spec: Spec) -> Iterator[Finding]:
+    """Check that a target is in the unit of its metric, and that it names its metric."""
     for _, path, load in _loads(spec):
         if load.target is None:
             continue
-        if load.on is None:
+        if load.metric is None:
             message = (
-                f"got {load.target:g} without 'on', so its unit is not known; add 'on', or remove 'target' "
-                "and let the plan compute it"
+                f"got {load.target:g} without 'metric', so its unit is not known; add 'metric', or remove "
+                "'target' and let the plan compute it"
             )
             yield Finding((*path, "target"), message)
-        elif load.on == "kvCacheUse" and load.target >= 1:
+        elif load.metric == "kvCacheUse" and load.target >= 1:
             message = (
                 f"got {load.target:g}, the used share of the KV cache must be below 1, such as 0.7: workers "
                 "are added when it is above the target"
@@ -103,7 +103,7 @@ def target_fits_its_signal(spec: Spec) -> Iterator[Finding]:
 
 
 def load_is_measured(spec: Spec) -> Iterator[Finding]:
-    """Check that a platform with elastic workers has `observability`, whose Prometheus measures their load."""
+    """Check that a platform with elastic workers has `observability`, which measures their load."""
     if spec.observability is not None:
         return
     for placed, path, _ in _loads(spec):
@@ -118,29 +118,29 @@ def latency_has_an_objective(spec: Spec) -> Iterator[Finding]:
     """Check that workers that scale by the time to first token have a target, or an objective for it."""
     for placed, path, load in _loads(spec):
         objectives = placed.deployment.model.objectives
-        if load.on == "timeToFirstToken" and not (load.target or objectives.time_to_first_token_p90_ms):
+        if load.metric == "timeToFirstToken" and not (load.target or objectives.time_to_first_token_p90_ms):
             message = (
                 "got 'timeToFirstToken', and the model has no objective from which its target follows; set "
                 "'objectives.timeToFirstTokenP90Ms' of the model, or 'target' here"
             )
-            yield Finding((*path, "on"), message)
+            yield Finding((*path, "metric"), message)
 
 
-def signal_fits_the_role(spec: Spec) -> Iterator[Finding]:
+def metric_fits_the_role(spec: Spec) -> Iterator[Finding]:
     """Check that each role scales by a load that it causes."""
     for placed, path, load in _loads(spec):
-        if placed.role == "decode" and load.on in ("timeToFirstToken", "queueLength"):
+        if placed.role == "decode" and load.metric in ("timeToFirstToken", "queueLength"):
             message = (
-                f"got {quote(load.on)}, which depends on the prefill workers; scale decode workers on "
+                f"got {quote(load.metric)}, which depends on the prefill workers; scale decode workers on "
                 "'tokensInFlight' or 'kvCacheUse'"
             )
-            yield Finding((*path, "on"), message)
-        if placed.role == "prefill" and load.on == "kvCacheUse":
+            yield Finding((*path, "metric"), message)
+        if placed.role == "prefill" and load.metric == "kvCacheUse":
             message = (
                 "got 'kvCacheUse', but prefill workers hand their KV cache to decode workers; scale them on "
                 "'tokensInFlight', 'queueLength' or 'timeToFirstToken'"
             )
-            yield Finding((*path, "on"), message)
+            yield Finding((*path, "metric"), message)
 
 
 def roles_scale_together(spec: Spec) -> Iterator[Finding]:
@@ -156,6 +156,23 @@ def roles_scale_together(spec: Spec) -> Iterator[Finding]:
                 "this one would limit it; give it a range and 'scaledBy' too"
             )
             yield Finding((*placed.path, "replicas"), message, "warning")
+
+
+def pool_has_an_alternative(spec: Spec) -> Iterator[Finding]:
+    """Check that a pool that grows with the load has several instance types, or reserved capacity."""
+    pools = {pool.name: (index, pool) for index, pool in usable(spec.pools)}
+    for placed, _, _ in _loads(spec):
+        index, pool = pools.get(placed.workers.pool, (0, None))
+        purchase = pool.purchase if pool else None
+        if pool is None or purchase is None or purchase.reservation or purchase.capacity_block:
+            continue
+        if len(pool.instance_types) == 1:
+            message = (
+                f"{placed.name} grows on this pool only: while EC2 has no {pool.instance_types[0]}, new "
+                "workers wait and requests queue at those that run; name further instance types with the "
+                "same accelerator, or reserve capacity"
+            )
+            yield Finding(("spec", "pools", index, "instanceTypes"), message, "warning")
 
 
 def _is_zone(name: str) -> bool:

@@ -71,7 +71,7 @@ from inference_blueprints.spec.types.pools import (
     Taint,
 )
 from inference_blueprints.spec.types.queueing import Borrowing, Kueue, Queueing
-from inference_blueprints.spec.types.scaling import Floor, LoadScaling, LoadSignal, ReplicaRange, ScaledBy
+from inference_blueprints.spec.types.scaling import Floor, LoadMetric, LoadScaling, ReplicaRange, ScaledBy
 from inference_blueprints.spec.types.section import (
     AccountId,
     ArgumentValue,
@@ -155,8 +155,8 @@ __all__ = [
     "KvCache",
     "LabelValue",
     "LlmDStack",
+    "LoadMetric",
     "LoadScaling",
-    "LoadSignal",
     "Logs",
     "Media",
     "Metadata",

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from inference_blueprints.spec.types.section import Choice, CronTime, Section, TimeZone
 
-LoadSignal = Literal["tokensInFlight", "queueLength", "kvCacheUse", "timeToFirstToken"]
+LoadMetric = Literal["tokensInFlight", "queueLength", "kvCacheUse", "timeToFirstToken"]
 
 
 class ReplicaRange(Section):
@@ -36,10 +36,11 @@ class Floor(Section):
 class LoadScaling(Section):
     """Scale by the measured load of the role's workers."""
 
-    on: LoadSignal | None = None
-    """The measured load: prompt and answer tokens of running and waiting requests (`tokensInFlight`), waiting
-    requests (`queueLength`), the used share of the KV cache (`kvCacheUse`), or the 90th percentile of the time
-    to first token (`timeToFirstToken`). Without it, `tokensInFlight`."""
+    metric: LoadMetric | None = None
+    """The measured load: tokens of running and waiting requests (`tokensInFlight`), waiting requests
+    (`queueLength`), the used share of the KV cache (`kvCacheUse`), or the 90th percentile of the time to
+    first token (`timeToFirstToken`). Without it, `tokensInFlight`, and `queueLength` beside it for workers that do
+    prefill and decode."""
     target: float | None = Field(default=None, gt=0.0, le=1_000_000_000.0)
     """Value at which no worker is added: per worker, as tokens or requests; for `kvCacheUse` a share from 0
     to 1, for `timeToFirstToken` milliseconds. Without it, `plan` computes and explains the value."""

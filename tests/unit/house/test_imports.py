@@ -38,6 +38,13 @@ ALLOWED = {
         f"{LIBRARY}.errors",
         f"{LIBRARY}.resources",
     },
+    f"{LIBRARY}/monitoring": {
+        f"{LIBRARY}.monitoring",
+        f"{LIBRARY}.contracts",
+        f"{LIBRARY}.serving",
+        f"{LIBRARY}.spec",
+        f"{LIBRARY}.catalog",
+    },
     f"{LIBRARY}/targets/eks": {
         f"{LIBRARY}.targets.eks",
         f"{LIBRARY}.targets.target",
@@ -183,6 +190,7 @@ ALLOWED = {
         f"{LIBRARY}.spec",
         f"{LIBRARY}.catalog",
         f"{LIBRARY}.serving",
+        f"{LIBRARY}.monitoring",
         f"{LIBRARY}.targets.eks",
         f"{LIBRARY}.errors",
         f"{LIBRARY}.resources",

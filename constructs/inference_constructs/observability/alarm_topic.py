@@ -1,0 +1,41 @@
+"""A topic that tells people of alarms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sns_subscriptions as subscriptions
+from constructs import Construct
+
+_CLOUDWATCH = iam.ServicePrincipal("cloudwatch.amazonaws.com")
+
+
+class AlarmTopic(Construct):
+    """An encrypted topic with e-mail subscriptions. CloudWatch may publish to it.
+
+    Parameters
+    ----------
+    emails
+        E-mail addresses. AWS asks each one to confirm.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, emails: Sequence[str]) -> None:
+        super().__init__(scope, construct_id)
+        # The key that AWS manages for SNS does not let CloudWatch publish:
+        # https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html
+        key = kms.Key(self, "Key", enable_key_rotation=True, removal_policy=cdk.RemovalPolicy.DESTROY)
+        key.grant(_CLOUDWATCH, "kms:Decrypt", "kms:GenerateDataKey*")
+        topic = sns.Topic(self, "Topic", master_key=key, enforce_ssl=True)
+        topic.grant_publish(_CLOUDWATCH)
+        for email in emails:
+            topic.add_subscription(subscriptions.EmailSubscription(email))
+        self._topic = topic
+
+    @property
+    def topic(self) -> sns.ITopic:
+        """The topic."""
+        return self._topic

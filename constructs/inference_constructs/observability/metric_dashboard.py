@@ -1,0 +1,96 @@
+"""A CloudWatch dashboard of alarms and of metrics in documented namespaces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import aws_cdk as cdk
+from aws_cdk import aws_cloudwatch as cloudwatch
+from constructs import Construct
+
+_WIDTH, _HEIGHT = 12, 6
+_ALL = 2 * _WIDTH
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedMetric:
+    """A CloudWatch metric.
+
+    Parameters
+    ----------
+    namespace, name, dimensions
+        What identifies it.
+    statistic
+        Such as ``Average``.
+    """
+
+    namespace: str
+    name: str
+    dimensions: Mapping[str, str]
+    statistic: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricPanel:
+    """A graph.
+
+    Parameters
+    ----------
+    title
+        Its title, with the unit.
+    metrics
+        Its lines.
+    """
+
+    title: str
+    metrics: Sequence[NamedMetric]
+
+
+class MetricDashboard(Construct):
+    """A dashboard with a text, the state of alarms, and graphs.
+
+    Parameters
+    ----------
+    text
+        Markdown at the top.
+    alarms
+        Alarms whose state it shows.
+    panels
+        Its graphs.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        text: str,
+        alarms: Sequence[cloudwatch.IAlarm],
+        panels: Sequence[MetricPanel],
+    ) -> None:
+        super().__init__(scope, construct_id)
+        graphs = [self._graph(panel) for panel in panels]
+        rows: list[list[cloudwatch.IWidget]] = [
+            [cloudwatch.TextWidget(markdown=text, width=_ALL, height=_HEIGHT)],
+            *(list(graphs[start : start + 2]) for start in range(0, len(graphs), 2)),
+        ]
+        if alarms:
+            state = cloudwatch.AlarmStatusWidget(
+                alarms=alarms, title="Alarms", width=_ALL, height=_HEIGHT // 2
+            )
+            rows.insert(0, [state])
+        cloudwatch.Dashboard(self, "Dashboard", default_interval=cdk.Duration.hours(6), widgets=rows)
+
+    def _graph(self, panel: MetricPanel) -> cloudwatch.IWidget:
+        metrics = [
+            cloudwatch.Metric(
+                namespace=metric.namespace,
+                metric_name=metric.name,
+                dimensions_map=dict(metric.dimensions),
+                statistic=metric.statistic,
+                period=cdk.Duration.minutes(1),
+            )
+            for metric in panel.metrics
+        ]
+        return cloudwatch.GraphWidget(title=panel.title, left=metrics, width=_WIDTH, height=_HEIGHT)

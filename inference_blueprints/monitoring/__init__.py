@@ -1,0 +1,1 @@
+"""What is measured, shown and alarmed: queries, dashboards and alarms as data, and what fills them."""

@@ -1,0 +1,36 @@
+"""Ranges and targets of elastic workers in the plan's tables, with the calculation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from inference_blueprints.figures import PlanSummary, ScalingSummary
+from inference_blueprints.planning.tables.cells import usd
+from inference_blueprints.tables.text_table import TextTable
+
+
+def elastic_workers(summary: PlanSummary) -> TextTable:
+    """Return the table of elastic workers, which has rows if a role has a range."""
+    return TextTable(
+        "Elastic workers",
+        ("workers", "scale by"),
+        ("number", "target", "USD per hour"),
+        tuple(row for each in summary.scaling for row in _rows(each)),
+        tuple(
+            f"{each.model}/{each.deployment}/{each.name}, {trigger.name}: {trigger.why}"
+            for each in summary.scaling
+            for trigger in each.triggers
+        ),
+    )
+
+
+def _rows(each: ScalingSummary) -> Iterator[tuple[str, ...]]:
+    """Yield a row per load. Prices are those of all nodes' devices that the workers hold."""
+    for trigger in each.triggers:
+        yield (
+            f"{each.model}/{each.deployment}/{each.name}",
+            trigger.name,
+            f"{each.workers_least} to {each.workers_most}",
+            f"{trigger.target:,.10g}{' per worker' if trigger.per_worker else ''}",
+            f"{usd(each.usd_per_hour_least)} to {usd(each.usd_per_hour_most)}",
+        )

@@ -1,0 +1,216 @@
+"""Short series, one per branch of a scaling decision, with shortened windows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.unit.autoscaling.scaled_objects import TOKENS, manifest
+
+#: Second from which on a value holds, and the value. NaN stands for an answer without a number, None for an
+#: error.
+Script = Sequence[tuple[float, float | None]]
+#: All scripts end by then.
+SECONDS = 60
+_POLLING_SECONDS = 1
+
+
+def value_at(script: Script, seconds: float) -> float | None:
+    """Return the value of a script at a time."""
+    return [value for begin, value in script if begin <= max(seconds, 0.0)][-1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branch:
+    """A series, and the numbers of workers that follow from it.
+
+    Attributes
+    ----------
+    name
+        Name, also of the objects.
+    start
+        Number of workers at the beginning.
+    scripts
+        A script per trigger.
+    numbers
+        The numbers of workers that must follow, without repetitions.
+    rules
+        Changes of the ScaledObject.
+    trigger
+        Changes of its triggers' metadata.
+    metric_type
+        Of its triggers.
+    schedule
+        Number of workers within the scheduled minute, if there is a schedule.
+    ready
+        Whether its workers become ready.
+    """
+
+    name: str
+    start: int
+    scripts: Mapping[str, Script]
+    numbers: Sequence[int]
+    rules: Mapping[str, Any] = field(default_factory=dict)
+    trigger: Mapping[str, str] = field(default_factory=dict)
+    metric_type: str = "AverageValue"
+    schedule: int | None = None
+    ready: bool = True
+
+    def manifest(self, address: str, window: tuple[str, str]) -> dict[str, Any]:
+        """Return the ScaledObject.
+
+        Parameters
+        ----------
+        address
+            Where Prometheus answers.
+        window
+            Cron expressions in UTC of the start and the end of the scheduled minute.
+        """
+        triggers: list[Mapping[str, Any]] = [
+            {
+                **TOKENS,
+                "name": name,
+                "metricType": self.metric_type,
+                "metadata": {
+                    **TOKENS["metadata"],
+                    "serverAddress": address,
+                    "query": f"{self.name}/{name}",
+                    **self.trigger,
+                },
+            }
+            for name in self.scripts
+        ]
+        if self.schedule is not None:
+            start, end = window
+            metadata = {
+                "timezone": "Etc/UTC",
+                "start": start,
+                "end": end,
+                "desiredReplicas": str(self.schedule),
+            }
+            triggers.append({"type": "cron", "name": "schedule", "metadata": metadata})
+        found = manifest(triggers=triggers, **self.rules)
+        found["metadata"]["name"] = found["spec"]["scaleTargetRef"]["name"] = self.name
+        found["spec"]["pollingInterval"] = _POLLING_SECONDS
+        return found
+
+
+def _tokens(*script: tuple[float, float | None]) -> dict[str, Script]:
+    return {"tokens": script}
+
+
+def _fallback(behaviour: str, threshold: int = 3) -> dict[str, Any]:
+    return {"fallback": {"failureThreshold": threshold, "replicas": 6, "behavior": behaviour}}
+
+
+_WINDOW = {"stabilizationWindowSeconds": 15}
+_TWO_IN_TEN_SECONDS = {"policies": [{"type": "Pods", "value": 2, "periodSeconds": 10}]}
+_HALF_IN_TEN_SECONDS = {"policies": [{"type": "Percent", "value": 50, "periodSeconds": 10}]}
+_SHARE = {"threshold": "0.5"}
+
+BRANCHES = (
+    Branch(name="up", start=2, scripts=_tokens((0, 200), (8, 690), (20, 9000)), numbers=[7, 12]),
+    Branch(name="down", start=10, scripts=_tokens((0, 1000), (8, 551), (20, 0)), numbers=[6, 2]),
+    Branch(
+        name="tolerance",
+        start=10,
+        scripts=_tokens((0, 1000), (8, 1099), (16, 901), (24, 1101)),
+        numbers=[12],
+    ),
+    Branch(
+        name="down-window",
+        start=10,
+        scripts=_tokens((0, 1000), (8, 200), (13, 1000), (30, 200)),
+        numbers=[2],
+        rules={"scale_down": _WINDOW},
+    ),
+    Branch(
+        name="up-window",
+        start=2,
+        scripts=_tokens((0, 200), (8, 900), (13, 200), (30, 600)),
+        numbers=[6],
+        rules={"scale_up": _WINDOW},
+    ),
+    Branch(
+        name="up-policy",
+        start=2,
+        scripts=_tokens((0, 200), (4, 1200)),
+        numbers=[4, 6, 8, 10, 12],
+        rules={"scale_up": _TWO_IN_TEN_SECONDS},
+    ),
+    Branch(
+        name="down-policy",
+        start=12,
+        scripts=_tokens((0, 1200), (4, 200)),
+        numbers=[6, 3, 2],
+        rules={"scale_down": _HALF_IN_TEN_SECONDS},
+    ),
+    Branch(name="missing", start=5, scripts=_tokens((0, 500), (8, None), (24, 800)), numbers=[8]),
+    Branch(
+        name="empty-is-zero",
+        start=10,
+        scripts=_tokens((0, 1000), (8, math.nan)),
+        numbers=[2],
+        trigger={"ignoreNullValues": "true"},
+    ),
+    Branch(
+        name="empty-is-error", start=10, scripts=_tokens((0, 1000), (8, math.nan), (24, 500)), numbers=[5]
+    ),
+    Branch(
+        name="one-missing",
+        start=5,
+        scripts={"tokens": ((0, 500), (8, 300), (24, 900)), "queue": ((0, 500), (4, None))},
+        numbers=[9],
+    ),
+    Branch(
+        name="fallback-higher",
+        start=3,
+        scripts=_tokens((0, 300), (8, None), (30, 400)),
+        numbers=[6, 4],
+        rules=_fallback("currentReplicasIfHigher"),
+    ),
+    Branch(
+        name="fallback-keeps",
+        start=9,
+        scripts=_tokens((0, 900), (8, None), (30, 400)),
+        numbers=[4],
+        rules=_fallback("currentReplicasIfHigher"),
+    ),
+    Branch(
+        name="fallback-static",
+        start=9,
+        scripts=_tokens((0, 900), (8, None), (30, 400)),
+        numbers=[6, 4],
+        rules=_fallback("static"),
+    ),
+    Branch(
+        name="fallback-not-yet",
+        start=9,
+        scripts=_tokens((0, 900), (8, None), (24, 400)),
+        numbers=[4],
+        rules=_fallback("static", threshold=500),
+    ),
+    Branch(name="schedule", start=2, scripts=_tokens((0, 200)), numbers=[6, 2], schedule=6),
+    Branch(name="too-few", start=1, scripts=_tokens((0, 200), (8, 700)), numbers=[2, 7]),
+    Branch(name="too-many", start=15, scripts=_tokens((0, 1200), (8, 700)), numbers=[12, 7]),
+    Branch(
+        name="value",
+        start=4,
+        scripts=_tokens((0, 0.5), (8, 0.75)),
+        numbers=[6],
+        rules={"scale_up": {"policies": [{"type": "Pods", "value": 2, "periodSeconds": 600}]}},
+        trigger=_SHARE,
+        metric_type="Value",
+    ),
+    Branch(
+        name="value-not-ready",
+        start=8,
+        scripts=_tokens((0, 0.5), (8, 0.9)),
+        numbers=[2],
+        trigger=_SHARE,
+        metric_type="Value",
+        ready=False,
+    ),
+)

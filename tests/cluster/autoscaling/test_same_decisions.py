@@ -1,0 +1,184 @@
+"""The simulator, the real KEDA and the real HorizontalPodAutoscaler choose the same numbers of workers."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import Any
+
+import pytest
+
+from inference_blueprints.autoscaling.autoscaler import Autoscaler
+from inference_blueprints.autoscaling.scaled_object import ScaledObject
+from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
+from inference_blueprints.local.control_plane import definitions
+from inference_blueprints.local.control_plane.control_plane import FAKE_NODE_ANNOTATION, ControlPlane
+from tests.cluster.autoscaling.branches import BRANCHES, SECONDS, Branch, value_at
+from tests.cluster.autoscaling.keda import CONTROLLER_FLAGS, api_server_flags, keda
+from tests.cluster.autoscaling.scripted_prometheus import ScriptedPrometheus, serving
+from tests.cluster.state import has, namespace_object
+
+pytestmark = pytest.mark.scaling
+
+_NAMESPACE = "elastic"
+_MINUTE_SECONDS = 60
+#: Before the scheduled minute, so that all objects are active by then.
+_LEAD_SECONDS = 45
+#: After it, so that the last decision is carried out.
+_TAIL_SECONDS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Observed:
+    """What happened on the control plane: the scheduled minute, begin and end, and numbers by branch."""
+
+    window: tuple[str, str]
+    begin: float
+    end: float
+    numbers: Mapping[str, Sequence[int]]
+
+
+@pytest.fixture(scope="module")
+def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A control plane with KEDA and one node."""
+    folder = tmp_path_factory.mktemp("scaling")
+    flags = api_server_flags(folder / "front-proxy")
+    plane = ControlPlane(folder, report=print, api_server_flags=flags, controller_flags=CONTROLLER_FLAGS)
+    with plane:
+        definitions.install(plane.kubectl, print)
+        plane.kubectl.apply([_node(), namespace_object(_NAMESPACE)])
+        with keda(plane):
+            yield plane
+
+
+@pytest.fixture(scope="module")
+def observed(control_plane: ControlPlane) -> _Observed:
+    """Run all branches at the same time."""
+    kubectl = control_plane.kubectl
+    kubectl.apply([_deployment(branch) for branch in BRANCHES])
+    kubectl.wait_until(lambda: _workers_are_ready(kubectl), "the workers")
+    scripts = {
+        f"{branch.name}/{trigger}": script
+        for branch in BRANCHES
+        for trigger, script in branch.scripts.items()
+    }
+    prometheus = ScriptedPrometheus(scripts)
+    with serving(prometheus), _watched_numbers(kubectl) as numbers:
+        minute = (int(time.time() + _LEAD_SECONDS) // _MINUTE_SECONDS + 1) * _MINUTE_SECONDS
+        window = (_daily(minute), _daily(minute + _MINUTE_SECONDS))
+        kubectl.apply([_in_namespace(branch.manifest(prometheus.address, window)) for branch in BRANCHES])
+        kubectl.wait_until(lambda: _all_are_scaled(kubectl), "KEDA and the HorizontalPodAutoscaler")
+        begin = prometheus.begin()
+        end = max(begin + SECONDS, minute + _MINUTE_SECONDS + _TAIL_SECONDS)
+        assert begin < minute, "the scheduled minute began before the objects were active"
+        while time.time() < end:
+            control_plane.check()
+            time.sleep(1)
+        found = {branch.name: _changes(branch.start, numbers[branch.name]) for branch in BRANCHES}
+    return _Observed(window, begin, end, found)
+
+
+@pytest.mark.parametrize("branch", BRANCHES, ids=lambda branch: branch.name)
+def test_same_decisions(branch: Branch, observed: _Observed) -> None:
+    simulated = _simulated(branch, observed)
+    assert (simulated, observed.numbers[branch.name]) == (branch.numbers, branch.numbers)
+
+
+def _simulated(branch: Branch, observed: _Observed) -> list[int]:
+    """Return the numbers that the simulator chooses, second by second."""
+    autoscaler = Autoscaler(ScaledObject.read(branch.manifest("http://unused", observed.window)))
+    current, numbers = branch.start, []
+    for second in range(-_LEAD_SECONDS, int(observed.end - observed.begin)):
+        values = {name: value_at(script, second) for name, script in branch.scripts.items()}
+        ready = current if branch.ready else 0
+        current = autoscaler.decide(observed.begin + second, current, ready, values).desired
+        numbers.append(current)
+    return _changes(branch.start, numbers)
+
+
+def _changes(start: int, numbers: Sequence[int]) -> list[int]:
+    """Return the numbers after the start, without repetitions."""
+    return [number for number, _ in groupby([start, *numbers])][1:]
+
+
+def _daily(seconds: int) -> str:
+    """Return the cron expression of a time of day in UTC."""
+    time_of_day = datetime.fromtimestamp(seconds, UTC)
+    return f"{time_of_day.minute} {time_of_day.hour} * * *"
+
+
+def _in_namespace(manifest: dict[str, Any]) -> dict[str, Any]:
+    return {**manifest, "metadata": {**manifest["metadata"], "namespace": _NAMESPACE}}
+
+
+def _node() -> dict[str, Any]:
+    resources = {"cpu": "64", "memory": "64Gi", "pods": "500"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "node", "annotations": FAKE_NODE_ANNOTATION},
+        "status": {"allocatable": resources, "capacity": resources},
+    }
+
+
+def _deployment(branch: Branch) -> dict[str, Any]:
+    labels = {"app": branch.name}
+    specification = {"containers": [{"name": "worker", "image": "worker"}]}
+    if not branch.ready:
+        specification |= {"nodeSelector": {"none": "such"}}
+    return _in_namespace(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": branch.name},
+            "spec": {
+                "replicas": branch.start,
+                "selector": {"matchLabels": labels},
+                "template": {"metadata": {"labels": labels}, "spec": specification},
+            },
+        }
+    )
+
+
+def _workers_are_ready(kubectl: Kubectl) -> bool:
+    ready = {
+        each["metadata"]["name"]: each.get("status", {}).get("readyReplicas", 0)
+        for each in kubectl.get("deployments", "--namespace", _NAMESPACE)
+    }
+    return ready == {branch.name: branch.start if branch.ready else 0 for branch in BRANCHES}
+
+
+def _all_are_scaled(kubectl: Kubectl) -> bool:
+    found = kubectl.get("horizontalpodautoscalers", "--namespace", _NAMESPACE)
+    return sum(has(each, "ScalingActive") for each in found) == len(BRANCHES)
+
+
+@contextmanager
+def _watched_numbers(kubectl: Kubectl) -> Iterator[Mapping[str, list[int]]]:
+    """Collect the wanted numbers of workers of every Deployment, as they change."""
+    numbers: dict[str, list[int]] = defaultdict(list)
+    columns = '{.metadata.name} {.spec.replicas}{"\\n"}'
+    process = kubectl.start(
+        *("get", "deployments", "--namespace", _NAMESPACE, "--watch", "--output", f"jsonpath={columns}")
+    )
+
+    def read() -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
+            name, number = line.split()
+            numbers[name].append(int(number))
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    try:
+        yield numbers
+    finally:
+        process.terminate()
+        process.wait()
+        reader.join()

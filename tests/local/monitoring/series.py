@@ -1,0 +1,88 @@
+"""Written series of a platform that is well, in the notation of Prometheus' unit tests, one value per minute.
+
+Names and labels of GPU, EFA and node series come from recorded output of the exporters, see ``RECORDED``.
+The others have the names and labels that `test_live_queries` reads from real frontends and engines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from inference_blueprints.monitoring.histogram_share import BUCKETS
+
+#: Where the labels of recorded series were read.
+RECORDED: Final[Mapping[str, str]] = {
+    "DCGM_FI_DEV": "open-telemetry/opentelemetry-collector-contrib, receiver/awscontainerinsightreceiver/"
+    "internal/gpu/dcgmscraper_test.go: output of NVIDIA's exporter on an A10G",
+    "node_amazonefa": "awslabs/awsome-distributed-training, 4.validation_and_observability/"
+    "3.efa-node-exporter/README.md: output on a node with four EFA interfaces",
+    "keda_scaler": "kedacore/keda-docs, content/docs/2.20/integrations/prometheus.md",
+}
+PLATFORM: Final = 'platform="quickstart"'
+SERVING: Final = f'{PLATFORM},model="qwen3-8b",release="qwen3-8b-main"'
+WORKER: Final = f'{SERVING},role="worker",pool="l40s"'
+FRONTEND: Final = f'{SERVING},role="frontend",pool="system",pod="frontend-1",exported_model="qwen3-8b"'
+POOL: Final = f'{PLATFORM},pool="l40s"'
+#: Labels of a node, which Prometheus adds to its exporters.
+NODE: Final = 'instance_type="g6e.2xlarge",purchase="on-demand"'
+_GPU = 'UUID="uuid",device="nvidia0",modelName="NVIDIA L40S",Hostname="hostname",container="main"'
+SCALED: Final = 'scaledObject="qwen3-8b",type="scaledobject"'
+TTFT: Final = "dynamo_frontend_time_to_first_token_seconds"
+ITL: Final = "dynamo_frontend_inter_token_latency_seconds"
+
+Series = dict[str, str]
+
+
+def histogram(name: str, labels: str, *, seconds: float, per_minute: float, minutes: int) -> Series:
+    """Return a histogram all of whose observations are in the bucket of one duration."""
+    bounds = [*(repr(bound) for bound in BUCKETS[name]), "+Inf"]
+    rising, flat = f"0+{per_minute:g}x{minutes}", f"0x{minutes}"
+    series = {
+        f'{name}_bucket{{{labels},le="{bound}"}}': rising if float(bound) >= seconds else flat
+        for bound in bounds
+    }
+    return {**series, f"{name}_count{{{labels}}}": rising}
+
+
+def requests(status: str, error_type: str, per_minute: float, minutes: int) -> Series:
+    labels = f'{FRONTEND},endpoint="chat_completions",request_type="stream"'
+    name = f'dynamo_frontend_requests_total{{{labels},status="{status}",error_type="{error_type}"}}'
+    return {name: f"0+{per_minute:g}x{minutes}"}
+
+
+def gpu(name: str, number: int, values: str) -> Series:
+    return {f'DCGM_FI_DEV_{name}{{{POOL},{NODE},node="node-{number}",gpu="0",{_GPU}}}': values}
+
+
+def well(minutes: int) -> Series:
+    """Return series of a platform without faults: two workers on two nodes, one of two GPUs each in use."""
+    series: Series = {}
+    series |= requests("success", "", 60, minutes)
+    series |= requests("error", "validation", 6, minutes)  # a caller's fault is none of ours
+    series |= histogram(TTFT, FRONTEND, seconds=0.2, per_minute=60, minutes=minutes)
+    series |= histogram(ITL, FRONTEND, seconds=0.02, per_minute=6000, minutes=minutes)
+    series |= {
+        f"dynamo_frontend_inflight_requests{{{FRONTEND}}}": f"8x{minutes}",
+        f"dynamo_frontend_output_tokens_total{{{FRONTEND}}}": f"0+6000x{minutes}",
+        f"dynamo_frontend_input_sequence_tokens_sum{{{FRONTEND}}}": f"0+60000x{minutes}",
+        f'up{{{SERVING},role="frontend",pool="system",pod="frontend-1",node="system-1"}}': f"1x{minutes}",
+        f"keda_scaler_detail_errors_total{{{PLATFORM},{SCALED}}}": f"0x{minutes}",
+        f'node_amazonefa_rx_drops{{{POOL},device="rdmap16s27",port="1"}}': f"0x{minutes}",
+    }
+    for number in (1, 2):
+        engine = f'{WORKER},pod="worker-{number}",engine="0",model_name="qwen3-8b"'
+        series |= {
+            f'up{{{WORKER},pod="worker-{number}",node="node-{number}"}}': f"1x{minutes}",
+            f"vllm:num_requests_waiting{{{engine}}}": f"0x{minutes}",
+            f"vllm:kv_cache_usage_perc{{{engine}}}": f"0.4x{minutes}",
+        }
+        series |= gpu("GPU_UTIL", number, f"80x{minutes}")
+        series |= gpu("FB_USED", number, f"40000x{minutes}")
+        series |= gpu("FB_FREE", number, f"5000x{minutes}")
+        series |= gpu("XID_ERRORS", number, f"0x{minutes}")
+    return series
+
+
+def lines(series: Mapping[str, str]) -> list[str]:
+    return [f"{name} {values}" for name, values in series.items()]

@@ -1,0 +1,155 @@
+"""Every alarm is raised by its fault in a real Prometheus, and silent without it.
+
+Series are written or recorded, see `series`; `test_live_alarms` breaks real processes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+import pytest
+
+from inference_blueprints.loading import load_blueprint
+from inference_blueprints.local.prometheus.evaluation import Evaluation, TimedQuery, evaluate
+from inference_blueprints.monitoring.alarm_states import in_alarm
+from inference_blueprints.monitoring.alarm_table import (
+    EVALUATION_SECONDS,
+    PlatformAlarm,
+    alarm_rows,
+    platform_alarms,
+)
+from inference_blueprints.monitoring.recording_rules import NodePrice, Rule, rule_file, rules
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.spec.types import Objectives
+from tests.local.monitoring import series as of
+
+_BEFORE = 20  # minutes without the fault
+_Fault = Callable[[of.Series, int], of.Series]
+
+
+def _then(good: str, bad: str, minutes: int) -> str:
+    return f"{good}x{_BEFORE - 1} {bad}x{minutes - _BEFORE}"
+
+
+def _replace(words: str, good: str, bad: str) -> _Fault:
+    """Return a fault: from a time on, every series with these words has another value."""
+
+    def break_(series: of.Series, minutes: int) -> of.Series:
+        found = {name: _then(good, bad, minutes) for name in series if words in name}
+        assert found, words
+        return series | found
+
+    return break_
+
+
+def _failing(series: of.Series, minutes: int) -> of.Series:
+    bad = _then("0", "0+30", minutes)
+    return series | dict.fromkeys(of.requests("error", "internal", 0, minutes), bad)
+
+
+def _late(name: str, seconds: float) -> _Fault:
+    """Return a fault: from a time on, all observations of a histogram are in a higher bucket."""
+
+    def break_(series: of.Series, minutes: int) -> of.Series:
+        later = of.histogram(name, of.FRONTEND, seconds=seconds, per_minute=60, minutes=minutes)
+        found = {}
+        for each, values in later.items():
+            until = series[each].startswith("0+")  # whether it counted before
+            count = 60 * _BEFORE if until else 0
+            rise = 60 if values.startswith("0+") else 0
+            found[each] = f"0+{60 if until else 0}x{_BEFORE - 1} {count}+{rise}x{minutes - _BEFORE}"
+        return series | found
+
+    return break_
+
+
+def _stopped(series: of.Series, minutes: int) -> of.Series:
+    """Return a Prometheus that has stopped."""
+    return {name: f"{values.partition('x')[0]}x{_BEFORE - 1}" for name, values in series.items()}
+
+
+#: The fault of each alarm, and the minutes after which it must be raised.
+FAULTS: Mapping[str, tuple[_Fault, int]] = {
+    "workers-missing": (_replace("up{" + of.WORKER + ',pod="worker-1"', "1", "0"), 60),
+    "requests-waiting": (_replace("vllm:num_requests_waiting", "0", "200"), 60),
+    "kv-cache-full": (_replace("vllm:kv_cache_usage_perc", "0.4", "0.99"), 60),
+    "targets-down": (_replace('role="frontend",pool="system",pod="frontend-1",node=', "1", "0"), 60),
+    "metrics-missing": (_stopped, 60),
+    "scaler-errors": (_replace("keda_scaler_detail_errors_total", "0", "0+4"), 60),
+    "gpu-errors": (_replace("DCGM_FI_DEV_XID_ERRORS", "0", "79"), 60),
+    "gpus-idle": (_replace("DCGM_FI_DEV_GPU_UTIL", "80", "0"), 420),
+    "efa-drops": (_replace("node_amazonefa_rx_drops", "0", "0+6000"), 60),
+    "requests-failing-fast": (_failing, 120),
+    "requests-failing-slow": (_failing, 120),
+    "first-token-late-fast": (_late(of.TTFT, 8), 120),
+    "first-token-late-slow": (_late(of.TTFT, 8), 120),
+    "output-tokens-late-fast": (_late(of.ITL, 0.5), 120),
+    "output-tokens-late-slow": (_late(of.ITL, 0.5), 120),
+}
+
+
+_PRICE = NodePrice(pool="l40s", instance_type="g6e.2xlarge", purchase="on-demand", usd_per_hour=2.2)
+
+
+@pytest.fixture(scope="module")
+def platform() -> tuple[Sequence[Rule], Mapping[str, PlatformAlarm]]:
+    blueprint = load_blueprint("quickstart-g6e").blueprint
+    plan = build_plan(blueprint)
+    name = blueprint.metadata.name
+    objectives = {"qwen3-8b": Objectives(time_to_first_token_p90_ms=1000, time_per_output_token_p90_ms=50)}
+    found = rules(name, plan, objectives=objectives, prices=[_PRICE])
+    return found, {alarm.name: alarm for alarm in platform_alarms(name, plan)}
+
+
+def _raised(
+    alarms: Sequence[PlatformAlarm], found: Sequence[Rule], series: of.Series, minutes: int
+) -> Mapping[str, tuple[float, ...]]:
+    """Return the minutes at which each alarm is raised."""
+    queries = [
+        TimedQuery(
+            expression=alarm.query, start_seconds=0, end_seconds=60 * minutes, step_seconds=EVALUATION_SECONDS
+        )
+        for alarm in alarms
+    ]
+    asked = set(re.findall(r"\w+", " ".join(alarm.query for alarm in alarms)))
+    needed = [rule for rule in found if rule.record in asked]
+    evaluation = Evaluation(series=of.lines(series), queries=queries, rules=rule_file(needed))
+    (answers,) = evaluate([evaluation], lambda _: None)
+    times = [float(at) for at in range(0, 60 * minutes + 1, EVALUATION_SECONDS)]
+    return {
+        alarm.name: tuple(
+            at / 60
+            for contributor in answer
+            for at in in_alarm(
+                (at for at, _ in contributor.values),
+                times,
+                pending_seconds=alarm.row.pending_seconds,
+                recovery_seconds=alarm.row.recovery_seconds,
+            )
+        )
+        for alarm, answer in zip(alarms, answers, strict=True)
+    }
+
+
+def test_every_alarm_has_a_fault() -> None:
+    assert set(FAULTS) == {row.name for row in alarm_rows()}
+
+
+def test_without_a_fault_all_alarms_are_silent(
+    platform: tuple[Sequence[Rule], Mapping[str, PlatformAlarm]],
+) -> None:
+    found, alarms = platform
+    raised = _raised(list(alarms.values()), found, of.well(90), 90)
+    assert {name: at[:3] for name, at in raised.items() if at} == {}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_the_fault_raises_the_alarm(
+    name: str, platform: tuple[Sequence[Rule], Mapping[str, PlatformAlarm]]
+) -> None:
+    found, alarms = platform
+    fault, minutes = FAULTS[name]
+    at = _raised([alarms[name]], found, fault(of.well(minutes), minutes), minutes)[name]
+    assert at
+    assert min(at) >= _BEFORE

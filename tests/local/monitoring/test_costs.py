@@ -1,0 +1,58 @@
+"""The cost queries in a real Prometheus agree with the cost functions, and sum to the price of the nodes."""
+
+from __future__ import annotations
+
+import pytest
+
+from inference_blueprints.loading import load_blueprint
+from inference_blueprints.local.prometheus.evaluation import Evaluation, TimedQuery, evaluate
+from inference_blueprints.monitoring.cost_shares import UNATTRIBUTED, PoolHour, model_costs
+from inference_blueprints.monitoring.recording_rules import NodePrice, rule_file, rules
+from inference_blueprints.serving.plan import build_plan
+from tests.local.monitoring import series as of
+
+_USD, _MINUTES = 2.24, 30
+
+
+def _costs(series: of.Series) -> dict[str, float]:
+    blueprint = load_blueprint("quickstart-g6e").blueprint
+    price = NodePrice(pool="l40s", instance_type="g6e.2xlarge", purchase="on-demand", usd_per_hour=_USD)
+    file = rule_file(rules(blueprint.metadata.name, build_plan(blueprint), objectives={}, prices=[price]))
+    at = 60.0 * _MINUTES
+    names = ("model_usd_per_hour", "pool_usd_per_hour", "model_usd_per_million_output_tokens")
+    queries = [TimedQuery(expression=name, start_seconds=at, end_seconds=at) for name in names]
+    ((models, pools, tokens),) = evaluate(
+        [Evaluation(series=of.lines(series), queries=queries, rules=file)], lambda _: None
+    )
+    found = {each.labels["model"]: each.values[0][1] for each in models}
+    found["all"] = pools[0].values[0][1]
+    return found | {f"{each.labels['model']} tokens": each.values[0][1] for each in tokens}
+
+
+def _gpus(count: int) -> of.Series:
+    """Return the platform with this number of nodes, each with one GPU, and two workers."""
+    series = {
+        name: values for name, values in of.well(_MINUTES).items() if "DCGM_FI_DEV_GPU_UTIL" not in name
+    }
+    for number in range(1, count + 1):
+        series |= of.gpu("GPU_UTIL", number, f"50x{_MINUTES}")
+    return series
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 5])
+def test_models_and_the_rest_sum_to_the_nodes(nodes: int) -> None:
+    costs = _costs(_gpus(nodes))
+    expected = model_costs([PoolHour(usd=nodes * _USD, gpus=nodes, held={"qwen3-8b": 2})])
+    assert costs["all"] == pytest.approx(nodes * _USD)
+    assert costs["qwen3-8b"] + costs[UNATTRIBUTED] == pytest.approx(costs["all"], rel=0.01)
+    assert costs["qwen3-8b"] == pytest.approx(expected["qwen3-8b"])
+    assert costs[UNATTRIBUTED] == pytest.approx(expected[UNATTRIBUTED])
+    # 6,000 tokens per minute.
+    assert costs["qwen3-8b tokens"] == pytest.approx(costs["qwen3-8b"] / 360_000 * 1e6, rel=0.01)
+
+
+def test_nodes_without_workers_are_unattributed() -> None:
+    series = {name: values for name, values in _gpus(3).items() if not name.startswith(f"up{{{of.WORKER}")}
+    costs = _costs(series)
+    assert costs[UNATTRIBUTED] == pytest.approx(3 * _USD)
+    assert "qwen3-8b" not in costs

@@ -1,0 +1,66 @@
+"""The alarms and dashboards of a platform with observability."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from inference_blueprints.monitoring.alarm_table import alarm_rows
+from inference_blueprints.monitoring.dashboard_table import dashboard_rows
+from tests.templates.conftest import Synthesise
+from tests.templates.support import Templates, text
+
+_STACK = "Monitoring"
+
+
+@pytest.fixture(scope="module")
+def told(synthesise: Synthesise) -> Templates:
+    def change(document: dict[str, Any]) -> None:
+        document["observability"] = {"alarms": {"emails": ["people@example.com"]}}
+
+    return synthesise(change)
+
+
+@pytest.fixture(scope="module")
+def untold(synthesise: Synthesise) -> Templates:
+    def change(document: dict[str, Any]) -> None:
+        document["observability"] = {}
+
+    return synthesise(change)
+
+
+def test_every_row_is_a_promql_alarm_with_its_runbook_and_its_people(told: Templates) -> None:
+    alarms = told.properties("AWS::CloudWatch::Alarm", _STACK)
+    assert len(alarms) == len(alarm_rows())
+    for alarm in alarms:
+        criteria = alarm["EvaluationCriteria"]["PromQLCriteria"]
+        assert 'platform="' in criteria["Query"]
+        assert "$" not in criteria["Query"]
+        assert " Runbook: docs/runbooks/" in alarm["AlarmDescription"]
+        assert alarm["AlarmActions"] == alarm["OKActions"] != []
+        assert 10 <= alarm["EvaluationInterval"] <= 3600
+    assert told.only("AWS::SNS::Subscription", _STACK)["Endpoint"] == "people@example.com"
+
+
+def test_cloudwatch_may_publish_to_the_encrypted_topic(told: Templates) -> None:
+    assert told.only("AWS::SNS::Topic", _STACK)["KmsMasterKeyId"]
+    publishers = json.dumps(told.only("AWS::SNS::TopicPolicy", _STACK))
+    readers = json.dumps(told.only("AWS::KMS::Key", _STACK)["KeyPolicy"])
+    assert "cloudwatch.amazonaws.com" in publishers
+    assert "cloudwatch.amazonaws.com" in readers
+
+
+def test_every_row_is_a_dashboard_with_the_queries_of_its_panels(untold: Templates) -> None:
+    bodies = [text(each["DashboardBody"]) for each in untold.properties("AWS::CloudWatch::Dashboard", _STACK)]
+    assert len(bodies) == len(dashboard_rows())
+    everything = "\n".join(bodies)
+    for row in dashboard_rows():
+        for panel in row.panels:
+            assert all(f"{name}{{platform=" in everything for name in panel.series)
+
+
+def test_without_people_nobody_is_told(untold: Templates) -> None:
+    assert untold.properties("AWS::SNS::Topic", _STACK) == []
+    assert all("AlarmActions" not in each for each in untold.properties("AWS::CloudWatch::Alarm", _STACK))

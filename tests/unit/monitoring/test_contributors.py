@@ -1,0 +1,56 @@
+"""No alarm has more series than CloudWatch takes, whatever the size of the plan."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from inference_blueprints.loading import load_blueprint
+from inference_blueprints.monitoring.alarm_table import (
+    MOST_CONTRIBUTORS,
+    MOST_QUERY_LETTERS,
+    alarm_rows,
+    platform_alarms,
+)
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.serving.types import ModelPlan, ServingPlan
+
+#: The most that a blueprint may have: 100 models with 5 deployments each, names of 40 letters.
+_MODELS, _DEPLOYMENTS, _LETTERS = 100, 5, 40
+
+
+@pytest.fixture(scope="module")
+def largest() -> ServingPlan:
+    plan = build_plan(load_blueprint("p5en-disaggregated").blueprint)
+    (model,) = plan.models
+
+    def copy(number: int) -> ModelPlan:
+        name = f"m{number:03}".ljust(_LETTERS, "x")
+        deployments = tuple(
+            dataclasses.replace(model.deployments[0], name=f"d{each}", model=name, release=f"{name}-d{each}")
+            for each in range(_DEPLOYMENTS)
+        )
+        return dataclasses.replace(model, name=name, deployments=deployments)
+
+    return ServingPlan(
+        models=tuple(copy(number) for number in range(_MODELS)), node_systems=plan.node_systems
+    )
+
+
+def test_the_largest_plan_stays_below_the_limits(largest: ServingPlan) -> None:
+    alarms = platform_alarms("p" * 20, largest)
+    assert {
+        alarm.name: alarm.contributors for alarm in alarms if alarm.contributors > MOST_CONTRIBUTORS
+    } == {}
+    assert {alarm.name: len(alarm.query) for alarm in alarms if len(alarm.query) > MOST_QUERY_LETTERS} == {}
+    # Every series is in one alarm: two roles per deployment.
+    waiting = [alarm for alarm in alarms if alarm.row.name == "requests-waiting"]
+    assert sum(alarm.contributors for alarm in waiting) == _MODELS * _DEPLOYMENTS * 2
+    assert len({alarm.name for alarm in alarms}) == len(alarms)
+
+
+def test_a_small_plan_has_one_alarm_per_row() -> None:
+    blueprint = load_blueprint("quickstart-g6e").blueprint
+    alarms = platform_alarms(blueprint.metadata.name, build_plan(blueprint))
+    assert [alarm.name for alarm in alarms] == [row.name for row in alarm_rows()]
