@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -18,8 +19,15 @@ from inference_blueprints.local.control_plane import artefacts, build
 from inference_blueprints.local.emulator import emulator_parts
 from inference_blueprints.local.emulator.emulator import Emulator
 from inference_blueprints.local.emulator.emulator_deploy import bootstrap, deploy
+from inference_blueprints.local.prometheus.local_prometheus import LocalPrometheus
 from inference_blueprints.local.run_state import RunningBatch, RunningSignals
 from inference_blueprints.local.run_steps import Step, Steps
+from inference_blueprints.local.scaling.elastic_parts import (
+    elastic_platform_parts,
+    elastic_roles,
+    scrape_targets,
+)
+from inference_blueprints.local.scaling.elastic_run import ElasticRun
 from inference_blueprints.local.worker_kills import kill_workers
 from inference_blueprints.local.worker_losses import WorkerLoss
 from inference_blueprints.processes.child_processes import ProcessGroup
@@ -100,6 +108,7 @@ class LocalPlatform:
         self._processes = ProcessGroup()
         self._serving: LocalServing | None = None
         self._batch: LocalBatch | None = None
+        self._emulator: Emulator | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -117,7 +126,7 @@ class LocalPlatform:
         """How many steps `start` and `run_batch_jobs` show."""
         runs_batch = self._loaded.blueprint.spec.batch is not None and not self._control_plane
         prepares = self._engines.preparation is not None
-        return _STEP_COUNT + self._control_plane + runs_batch + prepares
+        return _STEP_COUNT + self._control_plane + runs_batch + prepares + self.is_elastic
 
     def start(self, steps: Steps) -> Deployed:
         """Synthesise, deploy and serve.
@@ -144,7 +153,7 @@ class LocalPlatform:
         if self._control_plane:
             _build_control_plane(steps)
         assembly = self._synthesise(steps)
-        emulator = self._deploy(steps, assembly)
+        emulator = self._emulator = self._deploy(steps, assembly)
         serving, endpoints = self._serve(steps)
         parts = serving.parts()
         if self._loaded.blueprint.spec.batch:
@@ -162,6 +171,42 @@ class LocalPlatform:
             batch.running_signals if batch else None,
             serving.served_processes(),
         )
+
+    @property
+    def is_elastic(self) -> bool:
+        """Whether the number of some workers follows the load."""
+        processes = (
+            each for model in self._plan.models for part in model.deployments for each in part.workers
+        )
+        return self._engines.scales and any(each.scaling is not None for each in processes)
+
+    def follow_load(self, steps: Steps) -> tuple[ElasticRun, tuple[PlatformPart, ...]]:
+        """Start Prometheus. Return what lets workers follow the load, and its rows of the table of parts.
+
+        Parameters
+        ----------
+        steps
+            Where progress is shown; one step.
+
+        Raises
+        ------
+        RuntimeError
+            Before `start`.
+        UserError
+            If Prometheus does not start, or a role has no ScaledObject.
+        """
+        if self._serving is None or self._emulator is None:
+            raise RuntimeError("the platform is not started")
+        serving, blueprint = self._serving, self._loaded.blueprint
+        with steps.step("Start Prometheus") as step:
+            roles = elastic_roles(blueprint, serving, self._emulator.records_directory)
+            prometheus = LocalPrometheus(
+                self._directory / "prometheus", self._processes, lambda line: step.update(detail=line)
+            )
+            prometheus.start(scrape_targets(blueprint, serving))
+            step.result = prometheus.base_url
+        elastic = ElasticRun(serving, prometheus, roles, partial(scrape_targets, blueprint, serving))
+        return elastic, elastic_platform_parts(roles)
 
     def run_batch_jobs(self, steps: Steps) -> tuple[BatchOutcome, ...] | None:
         """Run a job in each batch queue while its workers are killed. Return None if there are no workers.

@@ -16,6 +16,7 @@ from inference_blueprints.local.report.report_builder import as_dict, build_repo
 from inference_blueprints.local.report.report_types import ModelRun, Report
 from inference_blueprints.local.run_state import RunningModel
 from inference_blueprints.local.run_steps import Step, Steps
+from inference_blueprints.local.scaling.scaling_outcome import ScalingOutcome
 from inference_blueprints.local.worker_losses import WorkerLoss
 from inference_blueprints.measurement.replay.open_loop import ProgressCallback, ReplayProgress
 from inference_blueprints.measurement.replay.replay_result import ReplayResult
@@ -30,6 +31,9 @@ from inference_blueprints.targets.local.engine_kind import EngineKind
 from inference_blueprints.targets.local.local_target import LocalTarget
 from inference_blueprints.targets.local.platform_parts import PlatformPart, Replacement
 
+#: How long requests arrive in a run whose workers follow the load.
+RAMP_SECONDS = 300.0
+
 
 def replay(
     loaded: LoadedBlueprint,
@@ -38,6 +42,7 @@ def replay(
     *,
     steps: Steps,
     seconds: float | None,
+    follows_ramp: bool = False,
 ) -> list[ModelRun]:
     """Replay the trace, scaled to each model's workload, against all models at once.
 
@@ -53,6 +58,8 @@ def replay(
         Where progress is shown: one step.
     seconds
         How long requests arrive. None for the default.
+    follows_ramp
+        Whether the rate rises to the peak and falls again.
 
     Raises
     ------
@@ -68,7 +75,9 @@ def replay(
             f"running models are {', '.join(by_name)}"
         )
     with steps.step("Replay a public trace against the models") as step:
-        results = asyncio.run(_replay_all(loaded, by_name, engines, _Bar(step), seconds))
+        results = asyncio.run(
+            _replay_all(loaded, by_name, engines, _Bar(step), seconds, follows_ramp=follows_ramp)
+        )
         failures = sum(sum(result.failure_reasons.values()) for result in results)
         step.result = f"{sum(len(result.outcomes) for result in results)} requests, {failures} failures"
     target = LocalTarget(loaded.blueprint, engines)
@@ -95,6 +104,7 @@ def write_report(
     replacements: tuple[Replacement, ...],
     worker_losses: tuple[WorkerLoss, ...] | None = None,
     batch: tuple[BatchOutcome, ...] | None = None,
+    scaling: ScalingOutcome | None = None,
 ) -> Report:
     """Write ``report.json`` and ``report.html``.
 
@@ -114,6 +124,8 @@ def write_report(
         Outcomes of the streams whose worker was killed. None if no worker was killed.
     batch
         Outcomes of the batch jobs. None if none ran.
+    scaling
+        How workers followed the load. None if their number was fixed.
     """
     report = build_report(
         blueprint=loaded.file,
@@ -125,6 +137,7 @@ def write_report(
         timed=engines.has_times,
         worker_losses=worker_losses,
         batch=batch,
+        scaling=scaling,
     )
     (run_directory / "report.json").write_text(json.dumps(as_dict(report), indent=2), encoding="utf-8")
     (run_directory / "report.html").write_text(render_html(report, runs), encoding="utf-8")
@@ -137,6 +150,8 @@ async def _replay_all(
     engines: EngineKind,
     bar: _Bar,
     seconds: float | None,
+    *,
+    follows_ramp: bool,
 ) -> list[ReplayResult]:
     replays = (
         replay_async(
@@ -144,7 +159,8 @@ async def _replay_all(
             model.name,
             engines.replayed_workload(model.workload),
             running[model.name].context_length,
-            seconds=seconds or DEFAULT_SECONDS,
+            seconds=seconds or (RAMP_SECONDS if follows_ramp else DEFAULT_SECONDS),
+            follows_ramp=follows_ramp,
             on_progress=bar.of(model.name),
             request_timeout_seconds=max(DEFAULT_REQUEST_TIMEOUT_SECONDS, engines.answer_seconds),
         )

@@ -74,7 +74,7 @@ def run(
         claim(run_directory) as right,
         LocalPlatform(loaded, plan, run_directory, engines=kind, control_plane=control_plane) as platform,
     ):
-        steps = Steps(console, platform.step_count + 2)
+        steps = Steps(console, platform.step_count + (1 if platform.is_elastic else 2))
         right.publish(RunState(os.getpid(), loaded.file))
         try:
             deployed = platform.start(steps)
@@ -82,18 +82,27 @@ def run(
                 RunningModel(endpoint.model, endpoint.base_url, endpoint.context_length)
                 for endpoint in deployed.endpoints
             )
-            runs = replay(loaded, models, kind, steps=steps, seconds=seconds)
+            parts, scaling, losses = deployed.parts, None, None
+            if platform.is_elastic:
+                elastic, further = platform.follow_load(steps)
+                with elastic:
+                    runs = replay(loaded, models, kind, steps=steps, seconds=seconds, follows_ramp=True)
+                parts, scaling = (*parts, *further), elastic.outcome(runs)
+            else:
+                runs = replay(loaded, models, kind, steps=steps, seconds=seconds)
             batch = platform.run_batch_jobs(steps)
-            losses = platform.kill_workers(steps, replace=keep)
+            if not platform.is_elastic:  # workers went and came already
+                losses = platform.kill_workers(steps, replace=keep)
             report = write_report(
                 loaded,
                 runs,
-                deployed.parts,
+                parts,
                 run_directory,
                 engines=kind,
                 replacements=deployed.replacements,
                 worker_losses=losses,
                 batch=batch,
+                scaling=scaling,
             )
             _show(report, run_directory, console, _usage(deployed, run_directory))
             reported(report)
@@ -104,7 +113,7 @@ def run(
                     loaded.file,
                     "ready",
                     models,
-                    deployed.parts,
+                    parts,
                     deployed.batch,
                     deployed.signals,
                     engines,

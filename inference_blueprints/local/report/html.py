@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from inference_blueprints.local.report import report_text
 from inference_blueprints.local.report.report_types import ModelRun, Report
+from inference_blueprints.local.report.scaling_plots import scaling_plots
 from inference_blueprints.measurement.charts.replay_charts import plots_of
 from inference_blueprints.measurement.statistics import figure_text
 from inference_blueprints.pages.render import render_page
@@ -43,6 +44,10 @@ def render_html(report: Report, runs: list[ModelRun]) -> str:
         report=report,
         created=report.created_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         sections=sections,
+        scaling_plots=[
+            (plot, Markup(plot.svg()))  # noqa: S704 - Plot.svg escapes what it writes
+            for plot in (scaling_plots(report.scaling) if report.scaling else ())
+        ],
         report_text=report_text,
         figure_text=figure_text,
     )

@@ -21,6 +21,7 @@ from inference_blueprints.local.report.report_types import (
     Replayed,
     Report,
 )
+from inference_blueprints.local.scaling.scaling_outcome import ScalingOutcome
 from inference_blueprints.local.worker_losses import WorkerLoss
 from inference_blueprints.measurement.completions.request_outcome import TokenUsage
 from inference_blueprints.measurement.replay.replay_result import ReplayResult
@@ -42,6 +43,7 @@ def build_report(
     timed: bool = True,
     worker_losses: tuple[WorkerLoss, ...] | None = None,
     batch: tuple[BatchOutcome, ...] | None = None,
+    scaling: ScalingOutcome | None = None,
 ) -> Report:
     """Build the report of a run.
 
@@ -64,6 +66,8 @@ def build_report(
         Outcomes of the streams whose worker was killed. None if no worker was killed.
     batch
         Outcomes of the batch jobs. None if none ran.
+    scaling
+        How workers followed the load. None if their number was fixed.
 
     Returns
     -------
@@ -90,6 +94,7 @@ def build_report(
         plan=plan_as_dict(summary),
         worker_losses=worker_losses,
         batch=batch,
+        scaling=scaling,
     )
 
 
@@ -115,6 +120,7 @@ def as_dict(report: Report) -> dict[str, Any]:
         "models": models,
         "workerLosses": _values(report.worker_losses),
         "batch": _values(report.batch),
+        "scaling": _values(report.scaling),
         "parts": _values(report.parts),
         "replacements": _values(report.replacements),
         "plan": dict(report.plan),

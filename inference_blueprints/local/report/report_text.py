@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from inference_blueprints.local.batch.batch_outcome import BatchOutcome
 from inference_blueprints.local.report.report_types import Length, ModelReport, Replayed
+from inference_blueprints.local.scaling.scaling_outcome import ScalingDecision, ScalingOutcome
 from inference_blueprints.local.worker_losses import WorkerLoss
 from inference_blueprints.measurement.statistics.figure_text import milliseconds, number
 from inference_blueprints.measurement.statistics.request_statistics import Measurement
@@ -91,6 +92,35 @@ def worker_loss(loss: WorkerLoss) -> str:
     return (
         f"{loss.killed} of {loss.workers} {kind}s of {loss.deployment} killed during {loss.streams} "
         f"streams: {loss.moved} moved to another worker, {loss.completed} complete, {loss.lost} lost."
+    )
+
+
+def scaling_lines(outcome: ScalingOutcome) -> list[str]:
+    """Return sentences about workers that followed the load."""
+    starts = ", ".join(f"{role} {seconds:.0f} s" for role, seconds in outcome.start_seconds.items())
+    changes = len(changing(outcome))
+    return [
+        f"Workers followed the load: {outcome.workers_min} to {outcome.workers_max} were ready. "
+        f"{len(outcome.decisions)} decisions, {changes} of them changed the number.",
+        f"{outcome.cut_streams} streams cut, {outcome.lost} requests lost; every token was counted.",
+        f"{outcome.gpu_hours:.2f} GPU-hours (simulated), {outcome.gpu_hours_at_most:.2f} with the largest "
+        "number of workers all the time.",
+        f"Windows, periods and starts of workers are {outcome.time_factor:g} times shorter ({starts}). "
+        "Requests are not.",
+        "Dynamo's operator is a stand-in: it starts and ends worker processes of this machine.",
+    ]
+
+
+def changing(outcome: ScalingOutcome) -> list[ScalingDecision]:
+    """Return the decisions that changed the number of workers."""
+    return [each for each in outcome.decisions if each.desired != each.workers]
+
+
+def readings(decision: ScalingDecision) -> str:
+    """Return what a decision saw."""
+    return ", ".join(
+        f"{name} {'no answer' if value is None else number(round(value, 1))}"
+        for name, value in decision.readings.items()
     )
 
 

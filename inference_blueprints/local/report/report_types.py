@@ -9,6 +9,7 @@ from typing import Any
 
 from inference_blueprints.catalog import LatencyProfile
 from inference_blueprints.local.batch.batch_outcome import BatchOutcome
+from inference_blueprints.local.scaling.scaling_outcome import ScalingOutcome
 from inference_blueprints.local.worker_losses import WorkerLoss
 from inference_blueprints.measurement.replay.replay_result import ReplayResult
 from inference_blueprints.measurement.replay.scaled_trace import ScalingFactors
@@ -165,6 +166,8 @@ class Report:
         Outcomes of the streams whose worker was killed. None if no worker was killed.
     batch
         Outcomes of the batch jobs. None if none ran.
+    scaling
+        How workers followed the load. None if their number was fixed.
     """
 
     blueprint: str
@@ -178,3 +181,4 @@ class Report:
     plan: Mapping[str, Any]
     worker_losses: tuple[WorkerLoss, ...] | None = None
     batch: tuple[BatchOutcome, ...] | None = None
+    scaling: ScalingOutcome | None = None

@@ -15,6 +15,7 @@ from inference_blueprints.local.report.report_text import (
     cost_lines,
     objective_lines,
     replayed_lines,
+    scaling_lines,
     worker_loss,
 )
 from inference_blueprints.local.report.report_types import ModelReport, Report
@@ -48,6 +49,9 @@ def print_report(report: Report, console: Console) -> None:
         _print_model(model, console, simulated=report.simulated, timed=report.timed)
     for loss in report.worker_losses or ():
         console.print(Text(worker_loss(loss), style="red" if loss.lost else ""))
+    if report.scaling:
+        for line in scaling_lines(report.scaling):
+            console.print(Text(line, style="red" if report.scaling.lost else ""))
     for outcome in report.batch or ():
         line = batch_job(outcome, simulated=report.simulated)
         console.print(Text(line, style="" if outcome.is_whole else "red"))

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+from inference_blueprints.measurement.completions.completion_client import CompletionClient
 from inference_blueprints.measurement.completions.request_outcome import RequestOutcome
 
 _LENGTH = "length"
+#: Reason of a failure.
+WRONG_COUNT = "wrong number of tokens"
 
 
 class CountedStream:
@@ -34,7 +39,8 @@ class CountedStream:
     def take(self, event: dict[str, Any]) -> None:
         """Add an event of the stream."""
         for choice in event.get("choices", ()):
-            self._text.append(choice["delta"].get("content") or "")
+            delta = choice["delta"]
+            self._text.append(delta.get("content") or delta.get("reasoning_content") or "")
             if reason := choice.get("finish_reason"):
                 self._reasons.append(reason)
 
@@ -55,3 +61,30 @@ class CountedStream:
         if self._reasons != [_LENGTH]:
             return f"finish reasons are {self._reasons}"
         return None
+
+
+class CountingClient(CompletionClient):
+    """Counts the tokens of every stream. One with a token too few or too many has failed."""
+
+    async def complete(
+        self,
+        prompt: str,
+        output_tokens: int,
+        due_seconds: float,
+        *,
+        on_first_token: Callable[[], None] | None = None,
+        on_event: Callable[[dict[str, Any]], None] | None = None,
+    ) -> RequestOutcome:
+        counted = CountedStream(output_tokens)
+
+        def take(event: dict[str, Any]) -> None:
+            counted.take(event)
+            if on_event:
+                on_event(event)
+
+        outcome = await super().complete(
+            prompt, output_tokens, due_seconds, on_first_token=on_first_token, on_event=take
+        )
+        if outcome.failure is None and (fault := counted.fault(outcome)):
+            return replace(outcome, failure=WRONG_COUNT, failure_detail=fault)
+        return outcome

@@ -5,13 +5,16 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import aiohttp
 
 from inference_blueprints.measurement.completions.completion_client import CompletionClient
+from inference_blueprints.measurement.completions.counted_stream import CountingClient
 from inference_blueprints.measurement.completions.request_outcome import RequestOutcome
 from inference_blueprints.measurement.replay.open_loop import OpenLoop, Pacing, ProgressCallback
 from inference_blueprints.measurement.replay.prompt_writer import PromptWriter
+from inference_blueprints.measurement.replay.ramp import ramped
 from inference_blueprints.measurement.replay.recorded_trace import shipped_trace
 from inference_blueprints.measurement.replay.replay_result import ReplayResult
 from inference_blueprints.measurement.replay.scaled_trace import ReplayError, scale
@@ -38,6 +41,7 @@ async def replay_async(
     seed: int | None = None,
     request_timeout_seconds: float = DEFAULT_REQUEST_TIMEOUT_SECONDS,
     in_flight_limit: int = DEFAULT_IN_FLIGHT_LIMIT,
+    follows_ramp: bool = False,
 ) -> ReplayResult:
     """Replay a recorded trace, scaled to a workload, against an OpenAI endpoint.
 
@@ -61,6 +65,8 @@ async def replay_async(
         Maximum time from sending a request to the end of its answer. It also limits the replay.
     in_flight_limit
         Maximum number of requests in flight. A request above it is not sent and counts as failed.
+    follows_ramp
+        Whether the rate rises to the peak and falls again, and every token of every stream is counted.
 
     Returns
     -------
@@ -77,11 +83,12 @@ async def replay_async(
     pacing = Pacing()
     base_url = endpoint_base_url.rstrip("/").removesuffix("/v1")
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
-        client = CompletionClient(
-            session, base_url, model, timeout_seconds=request_timeout_seconds, clock=pacing.clock
-        )
+        kind = CountingClient if follows_ramp else CompletionClient
+        client = kind(session, base_url, model, timeout_seconds=request_timeout_seconds, clock=pacing.clock)
         template_tokens = await _template_tokens(client, base_url, random_text(1, seed))
         scaled = scale(trace, workload, context_length, seconds=seconds, template_tokens=template_tokens)
+        if follows_ramp:
+            scaled = replace(scaled, requests=ramped(scaled.requests, seconds, seed))
         open_loop = OpenLoop(
             client,
             PromptWriter(random_text, seed),

@@ -43,6 +43,8 @@ class EngineKind(ABC):
     killed_answer_tokens: int = 200
     #: Whether the engines read the images in requests.
     reads_images: bool = False
+    #: Whether the number of elastic workers follows the load. If not, their smallest number runs.
+    scales: bool = False
     #: Whether the times of answers say something about the planned hardware.
     has_times: bool = True
     #: Highest rate of a replay on this machine, in requests per second. None for the blueprint's.

@@ -72,7 +72,7 @@ class LocalWorkers(ABC):
 
     @property
     def most(self) -> int:
-        """Largest number of workers, if their number follows the load."""
+        """Largest number of workers. More than `replicas` if their number follows the load."""
         return self.replicas
 
     @property

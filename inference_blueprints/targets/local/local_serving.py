@@ -130,14 +130,14 @@ class LocalServing:
             hold = partial(self._start, "network namespace")
             self._isolation = open_isolation(lambda command, pipes: hold(command, {}, pipes))
         frontends = self._frontends()
-        placed = place_workers(self._deployments(), self._home, isolated=self._isolation.holder is not None)
+        placed = place_workers(self.deployments, self._home, isolated=self._isolation.holder is not None)
         self._workers.place(placed)
         pages = {name: each.pages(self._engines.mark) for name, each in placed.items()}
         ports = open_listeners(
             {**routes(frontends, self._engines.mark), **pages},
             lambda command, sockets: self._start("relay", command, {}, sockets),
         )
-        for deployment in self._deployments():
+        for deployment in self.deployments:
             self._start_workers(deployment)
         for frontend in frontends:
             self._start_frontend(frontend)
@@ -148,13 +148,13 @@ class LocalServing:
 
     def parts(self) -> tuple[PlatformPart, ...]:
         """Return which parts are real and which are simulated. Complete once `start` has returned."""
-        return describe(self._deployments(), self._isolation)
+        return describe(self.deployments, self._isolation)
 
     def replacements(self) -> tuple[Replacement, ...]:
         """Return the settings of the plan that have another value on this machine."""
         return tuple(
             each
-            for deployment in self._deployments()
+            for deployment in self.deployments
             for settings in (
                 *(workers.replacements for workers in deployment.workers),
                 deployment.frontend.replacements(deployment.plan.release),
@@ -265,7 +265,7 @@ class LocalServing:
         NotReady
             If it takes too long.
         """
-        dead = Counter({deployment.plan.release: 0 for deployment in self._deployments()})
+        dead = Counter({deployment.plan.release: 0 for deployment in self.deployments})
         for worker in self._workers.killed:
             dead[worker.deployment.plan.release] += worker.workers
         deadline = time.monotonic() + self._engines.ready_seconds
@@ -283,7 +283,9 @@ class LocalServing:
         self._workers.begin_all(self._workers.killed)
         self._wait(on_progress)
 
-    def _deployments(self) -> list[LocalDeployment]:
+    @property
+    def deployments(self) -> list[LocalDeployment]:
+        """Every deployment of the plan."""
         return [deployment for deployments in self._models.values() for deployment in deployments]
 
     def _home(self, deployment: LocalDeployment) -> Path:
@@ -293,7 +295,7 @@ class LocalServing:
         """Give each frontend a port: a fixed one in a namespace, otherwise a free one."""
         named = [
             (f"frontend {index + 1} of {deployment.plan.release}", deployment)
-            for deployment in self._deployments()
+            for deployment in self.deployments
             for index in range(deployment.frontend.replicas)
         ]
         ports = list(range(_FIRST_NAMESPACE_PORT, _FIRST_NAMESPACE_PORT + len(named)))

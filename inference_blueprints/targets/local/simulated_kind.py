@@ -36,6 +36,8 @@ WORKER_PROCESSES = 8
 #: Maximum number of workers of all deployments. On two processors, 128 workers register in seven seconds. Of
 #: 256 workers, some time out while they wait for the lock of Dynamo's file discovery (1.6.1).
 WORKER_LIMIT = 128
+# Workers that go while clients stream have this time for their streams; the plan's would fill a short run.
+_ELASTIC_FINISH_SECONDS = 15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +57,10 @@ class SimulatedRole(LocalWorkers):
     accelerator: Accelerator
     simulated: SimulatedWorkers
     finish_seconds: int
+
+    @property
+    def most(self) -> int:
+        return self.planned.scaling.most if self.planned.scaling else self.replicas
 
     @property
     def by_process(self) -> tuple[int, ...]:
@@ -138,6 +144,7 @@ class SimulatedKind(EngineKind):
     answer_seconds = 60.0
     mark = SIMULATED
     kv_transfer = None
+    scales = True
 
     def __init__(self, blueprint: Blueprint, *, finish_seconds: int = 0) -> None:
         super().__init__(blueprint)
@@ -182,7 +189,7 @@ class SimulatedKind(EngineKind):
                 profile=simulated.profile,
                 accelerator=role.accelerator,
                 simulated=simulated,
-                finish_seconds=self._finish_seconds,
+                finish_seconds=self._finish_seconds or (_ELASTIC_FINISH_SECONDS if process.scaling else 0),
             )
             for role, process, simulated in zip(
                 roles, plan.workers, simulated_workers(roles, plan.workers), strict=True

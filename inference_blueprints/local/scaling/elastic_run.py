@@ -1,0 +1,146 @@
+"""Lets the workers of a running platform follow the load, by KEDA's decisions over a real Prometheus."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+from inference_blueprints.autoscaling.autoscaler import Autoscaler
+from inference_blueprints.autoscaling.scaled_object import MetricTrigger, ScaledObject
+from inference_blueprints.local.prometheus.local_prometheus import LocalPrometheus, ScrapeTarget
+from inference_blueprints.local.report.report_types import ModelRun
+from inference_blueprints.local.scaling.operator_stand_in import ElasticRole, OperatorStandIn
+from inference_blueprints.local.scaling.scaling_outcome import ScalingDecision, ScalingOutcome, WorkerSample
+from inference_blueprints.targets.local.local_serving import LocalServing
+
+#: By how much windows, periods and starts of workers are shortened.
+TIME_FACTOR = 15.0
+#: Time between two decisions of the HorizontalPodAutoscaler (``--horizontal-pod-autoscaler-sync-period``).
+_SYNC_SECONDS = 15.0
+#: The clock of schedules begins here: Sunday, 2026-11-01, 12:00 UTC, outside of working hours everywhere.
+_BEGIN = 1793534400.0
+_HOUR_SECONDS = 3600.0
+
+
+class ElasticRun:
+    """Decides and scales in the background. Use it as a context manager around the load.
+
+    Parameters
+    ----------
+    serving
+        The running platform.
+    prometheus
+        Scrapes its frontends and workers.
+    roles
+        The elastic roles, each with its rendered object.
+    targets
+        Returns what there is to scrape now.
+    """
+
+    def __init__(
+        self,
+        serving: LocalServing,
+        prometheus: LocalPrometheus,
+        roles: Sequence[tuple[ElasticRole, ScaledObject]],
+        targets: Callable[[], Iterable[ScrapeTarget]],
+    ) -> None:
+        self._targets = targets
+        self._serving = serving
+        self._prometheus = prometheus
+        self._roles = [
+            (role, rules, Autoscaler(rules), OperatorStandIn(serving.workers, role)) for role, rules in roles
+        ]
+        self._decisions: list[ScalingDecision] = []
+        self._samples: list[WorkerSample] = []
+        self._gpu_seconds = 0.0
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._follow, name="elastic run", daemon=True)
+        self._error: BaseException | None = None
+
+    def __enter__(self) -> Self:
+        self._begin = time.monotonic()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._stopped.set()
+        self._thread.join()
+        if self._error is not None and exception is None:
+            raise self._error
+
+    def outcome(self, runs: Sequence[ModelRun]) -> ScalingOutcome:
+        """Return how the workers followed the load.
+
+        Parameters
+        ----------
+        runs
+            What the clients of the models saw.
+        """
+        failed = [each for run in runs for each in run.result.outcomes if each.failure is not None]
+        most = sum(role.accelerators * rules.most for role, rules, _, _ in self._roles)
+        return ScalingOutcome(
+            workers_min=min(each.ready for each in self._samples),
+            workers_max=max(each.ready for each in self._samples),
+            decisions=tuple(self._decisions),
+            cut_streams=sum(each.first_token_seconds is not None for each in failed),
+            lost=len(failed),
+            gpu_hours=self._gpu_seconds / _HOUR_SECONDS,
+            gpu_hours_at_most=most * self._samples[-1].seconds / _HOUR_SECONDS,
+            time_factor=TIME_FACTOR,
+            start_seconds={role.name: role.start_seconds for role, _, _, _ in self._roles},
+            samples=tuple(self._samples),
+        )
+
+    def _follow(self) -> None:
+        try:
+            before = 0.0
+            while not self._stopped.is_set():
+                now = time.monotonic() - self._begin
+                occupying = sum(
+                    role.accelerators * stand_in.occupying for role, _, _, stand_in in self._roles
+                )
+                self._gpu_seconds += occupying * (now - before)
+                before = now
+                self._decide(now)
+                self._prometheus.scrape(self._targets())
+                self._stopped.wait(
+                    max(0.0, _SYNC_SECONDS / TIME_FACTOR - (time.monotonic() - self._begin - now))
+                )
+        except BaseException as error:  # noqa: BLE001 -- raised where the run waits
+            self._error = error
+
+    def _decide(self, now: float) -> None:
+        ready = 0
+        for role, rules, autoscaler, stand_in in self._roles:
+            listed = min(self._serving.registered(role.deployment))
+            others = sum(each.replicas for each in role.deployment.workers if each is not role.workers)
+            role_ready = max(0, min(listed - others, stand_in.serving))
+            readings = self._readings(rules)
+            decision = autoscaler.decide(_BEGIN + now * TIME_FACTOR, stand_in.wanted, role_ready, readings)
+            self._decisions.append(
+                ScalingDecision(
+                    now, role.name, stand_in.wanted, role_ready, readings, decision.desired, decision.reason
+                )
+            )
+            stand_in.step(now, decision.desired)
+            ready += role_ready
+        self._samples.append(
+            WorkerSample(
+                now,
+                sum(stand_in.wanted for _, _, _, stand_in in self._roles),
+                ready,
+                sum(stand_in.occupying for _, _, _, stand_in in self._roles),
+            )
+        )
+
+    def _readings(self, rules: ScaledObject) -> Mapping[str, float | None]:
+        asked = [each for each in rules.triggers if isinstance(each, MetricTrigger)]
+        return {each.name: self._prometheus.number(each.query) for each in asked}
