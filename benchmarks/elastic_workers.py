@@ -1,25 +1,26 @@
 """GPU-hours of elastic workers, beside other ways to choose their number, on a week of three real services.
 
-The rates are those of ServeGen's services m-large, m-mid and m-small (`benchmarks/data/servegen.json`). They are
-scaled so that the peak of the first four days needs sixty workers, and change evenly between the middles of
-the windows of ten minutes. Arrivals are random around them. A worker is one of `elastic-g6e`: Qwen3-8B on an L40S,
-13 requests at once, 258 ms for a prompt, 10 s for an answer, a first token within two seconds. It is ready 180 s
-after the decision: an assumption, of which the plan computes 26 s for image and weights. It costs from the
-decision until its last request has ended. KEDA and the HorizontalPodAutoscaler are the functions of
-`inference_blueprints/autoscaling`, which [choose the same numbers](control-plane.md) as the real ones.
+The rates are those of ServeGen's services m-large, m-mid and m-small (`benchmarks/data/servegen.json`). They
+are scaled so that the peak of the first four days needs sixty workers, and change evenly between the middles
+of the windows of ten minutes. Arrivals are random around them. A worker is one of `elastic-g6e`: Qwen3-8B on
+an L40S, 13 requests at once, 258 ms for a prompt, 10 s for an answer, a first token within two seconds. It is
+ready 180 s after the decision: an assumption, of which the plan computes 26 s for image and weights. It costs
+from the decision until its last request has ended. KEDA and the HorizontalPodAutoscaler are the functions of
+`inference_blueprints/autoscaling`, which choose [the same numbers](control-plane.md#scaling-decisions) as the
+real ones.
 
-All settings are tuned on days 1 to 4, those of the other ways too: the cheapest with which 99 % of the requests
-keep the objective. The figures are days 5 to 7 with these settings.
+All settings are tuned on days 1 to 4, those of the other ways too: the cheapest with which 99 % of the
+requests keep the objective. The figures are those of days 5 to 7 with these settings.
 
-- `elastic` scales by tokens in flight and requests without a first token, as the blueprint's default. Tuned are
-  the share of a worker's load that is the target, and `scaleDownAfterSeconds`.
+- `elastic` scales by tokens in flight and requests without a first token, as the blueprint's default. Tuned
+  are the share of a worker's load that is the target, and `scaleDownAfterSeconds`.
 - `fixed` is one number. Tuned is the number.
 - `CPU` is the HorizontalPodAutoscaler on processor use. It is taken as the share of the slots in use, which
-  favours it: an engine's processor is busy whenever a request runs. Tuned is the target.
-- `queue` is KEDA on requests that wait at the engines (`vllm:num_requests_waiting`). Tuned are target, smallest
-  number and stabilisation.
-- `unanswered` is KEDA on requests without a first token, another reading of a queue. It counts prompts that are
-  being processed, so it is seldom empty.
+  favours it: the processor of an engine is busy whenever a request runs. Tuned is the target.
+- `queue` is KEDA on requests that wait at the engines (`vllm:num_requests_waiting`). Tuned are target,
+  smallest number and stabilisation.
+- `unanswered` is KEDA on requests without a first token, another reading of a queue. It counts prompts that
+  are being processed, so it is seldom empty. Tuned is the target.
 - `clairvoyant` is a schedule that knows the rates, and starts workers one cold start before they are needed.
   Tuned is the share of the workers' rate to use.
 
@@ -153,9 +154,9 @@ def _on_queue(target: float, least: int, down_seconds: int) -> _Setting:
     return lambda _: _autoscaled({"queue": ("AverageValue", target, _waiting)}, least, down_seconds)
 
 
-def _on_unanswered(share: float, down_seconds: int) -> _Setting:
+def _on_unanswered(share: float) -> _Setting:
     triggers = {"unanswered": ("AverageValue", share * _UNANSWERED, _unanswered)}
-    return lambda _: _autoscaled(triggers, _LEAST, down_seconds)
+    return lambda _: _autoscaled(triggers, _LEAST, 300)
 
 
 def _autoscaled(
@@ -209,13 +210,13 @@ def _slots_in_use(state: RoleState) -> float | None:
 _WAYS: dict[str, list[_Setting]] = {
     "elastic": [_elastic(share, down) for share in (0.8, 0.85, 0.9, 0.95) for down in (60, 300)],
     "fixed": [_fixed(number) for number in range(50, 63, 2)],
-    "CPU": [_on_cpu(target) for target in (0.6, 0.7, 0.8, 0.85, 0.9)],
+    "CPU": [_on_cpu(target) for target in (0.7, 0.8, 0.85, 0.9)],
     "queue": [
         _on_queue(target, least, down)
-        for target in (1.0, 5.0, 20.0)
-        for least in (10, 20, 30, 40)
+        for target in (1.0, 5.0)
+        for least in (30, 40, 50)
         for down in (300, 1800)
     ],
-    "unanswered": [_on_unanswered(share, down) for share in (0.8, 0.85, 0.9, 0.95) for down in (60, 300)],
-    "clairvoyant": [_clairvoyant(use) for use in (0.86, 0.89, 0.92, 0.95, 0.98)],
+    "unanswered": [_on_unanswered(share) for share in (0.75, 0.8, 0.85, 0.9, 0.95)],
+    "clairvoyant": [_clairvoyant(use) for use in (0.83, 0.86, 0.89, 0.92, 0.95)],
 }

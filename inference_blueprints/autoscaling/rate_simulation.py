@@ -31,8 +31,8 @@ class Simulated:
     most_present
         Largest number of workers in the pool at a time.
     most_overfull
-        Largest number of requests that a leaving or ready worker held beyond its slots; more than 0 would mean
-        that a worker left before its requests.
+        Largest number of requests beyond the slots of the ready workers. More than 0 would mean that a worker
+        left before its requests.
     missing_worker_hours
         Workers that the pool could not hold, times hours.
     decisions

@@ -1,4 +1,4 @@
-"""With any fault: no request is cut, the pool is never overfull, and workers go only if the others have room."""
+"""With any fault: no request is cut, the pool is never overfull, workers go only if the others have room."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_an_answer_without_a_number_must_be_an_error() -> None:
         found = simulate_requests(rates(*DAY), WORKER, role, most=MOST, seed=1)
         return found.within_objective / found.requests
 
-    assert share("true") < share("false") - 0.1
+    assert share("true") < share("false") - 0.05
 
 
 def test_the_fallback_helps_when_nothing_can_be_read() -> None:

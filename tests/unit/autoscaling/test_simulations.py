@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 from pathlib import Path
 from statistics import fmean, pvariance
 
@@ -60,7 +61,7 @@ def test_rates_change_evenly_between_the_middles_of_windows() -> None:
 def test_arrivals_have_the_rate_and_the_variation(variation: float) -> None:
     windows = tuple(RateWindow(600.0 * index, 4.0, variation) for index in range(60))
     times = list(arrival_times(RequestRates(windows), seed=1))
-    gaps = [after - before for before, after in zip(times, times[1:], strict=False)]
+    gaps = [after - before for before, after in pairwise(times)]
     assert fmean(gaps) == pytest.approx(0.25, rel=0.03)
     assert pvariance(gaps) ** 0.5 / fmean(gaps) == pytest.approx(variation, rel=0.05)
 
@@ -88,8 +89,8 @@ def test_workers_that_drain_hold_their_place_in_the_pool() -> None:
 
 @pytest.mark.parametrize(("number", "share"), [(4, 1.0), (3, 0.1)])
 def test_capacity(number: int, share: float) -> None:
-    """Four workers serve 3.8 requests a second for ever, three cannot."""
-    flat = rates(*[3.8] * 12)
+    """Four workers serve 3.6 requests a second for ever, three cannot."""
+    flat = rates(*[3.6] * 12)
     found = simulate_rates(flat, arrivals_per_step(flat, 1), WORKER, FixedNumber(number), most=MOST)
     assert found.within_objective == pytest.approx(share, abs=0.15)
     assert found.accelerator_hours == pytest.approx(number * 2, rel=0.02)
@@ -112,7 +113,7 @@ def test_both_simulators_agree(seed: int) -> None:
 
 
 def test_flapping_load_neither_cuts_nor_overfills() -> None:
-    chance = random.Random(3)
+    chance = random.Random(3)  # noqa: S311 - no secret is made
     flapping = rates(*(chance.choice((1.0, 9.0)) for _ in range(12)))
     found = simulate_requests(flapping, WORKER, elastic(), most=MOST, seed=3)
     assert (found.completed, found.ended_with_requests) == (found.requests, 0)
