@@ -12,11 +12,13 @@ real ones.
 All settings are tuned on days 1 to 4, those of the other ways too: the cheapest with which 99 % of the
 requests keep the objective. The figures are those of days 5 to 7 with these settings.
 
-- `elastic` scales by tokens in flight and requests without a first token, as the blueprint's default. Tuned
-  are the share of a worker's load that is the target, and `scaleDownAfterSeconds`.
+- `elastic` is the ScaledObject that the chart renders for `elastic-g6e`, with 2 to 120 workers and without its
+  schedule. Tuned are the share of a worker's load that is the target of tokens in flight, and
+  `scaleDownAfterSeconds`.
+- `elastic as planned` is the same with the target that the plan computes and the default of five minutes.
 - `fixed` is one number. Tuned is the number.
 - `CPU` is the HorizontalPodAutoscaler on processor use. It is taken as the share of the slots in use, which
-  favours it: the processor of an engine is busy whenever a request runs. Tuned is the target.
+  favours it: the processor of an engine is busy whenever a request runs. Tuned are target and stabilisation.
 - `queue` is KEDA on requests that wait at the engines (`vllm:num_requests_waiting`). Tuned are target,
   smallest number and stabilisation.
 - `unanswered` is KEDA on requests without a first token, another reading of a queue. It counts prompts that
@@ -29,8 +31,11 @@ requests keep the objective. The figures are those of days 5 to 7 with these set
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import copy
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +53,13 @@ from inference_blueprints.autoscaling.rate_simulation import Simulated, arrivals
 from inference_blueprints.autoscaling.request_rates import RequestRates
 from inference_blueprints.autoscaling.scaled_object import ScaledObject
 from inference_blueprints.autoscaling.worker_model import WorkerModel
+from inference_blueprints.catalog.chart_staging import stage_chart
+from inference_blueprints.loading import load_blueprint
+from inference_blueprints.local.emulator.helm import render
+from inference_blueprints.resources import charts_directory
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.targets.eks.model_values import deployment_values
+from inference_blueprints.tools import helm
 
 _DATA = Path(__file__).parent / "data"
 _SERVICES = ("m-large", "m-mid", "m-small")
@@ -98,7 +110,7 @@ def _figures(name: str) -> Iterator[Figure]:
     first = _Days.of(rates.between(0.0, _TUNED_DAYS * _DAY_SECONDS), 1)
     last = _Days.of(rates.between(_TUNED_DAYS * _DAY_SECONDS, _ALL_DAYS * _DAY_SECONDS), 2)
     found = {
-        way: last.simulate(_cheapest(way, settings, first)(last.rates)) for way, settings in _WAYS.items()
+        way: last.simulate(_cheapest(way, settings, first)(last.rates)) for way, settings in _ways().items()
     }
     own = found.pop("elastic")
     goals = {"queue": _GOAL_OF_QUEUE, "clairvoyant": _GOAL_OF_CLAIRVOYANT}
@@ -137,17 +149,42 @@ def _clairvoyant(use: float) -> _Setting:
     return lambda rates: ClairvoyantSchedule(rates, _WORKER, use, _LEAST, _MOST)
 
 
-def _elastic(share: float, down_seconds: int) -> _Setting:
-    tokens = share * _WORKER.slots * _PROMPT_TOKENS
-    triggers = {
-        "tokens": ("AverageValue", tokens, _tokens),
-        "unanswered": ("AverageValue", 6.43, _unanswered),
-    }
-    return lambda _: _autoscaled(triggers, _LEAST, down_seconds)
+def _elastic(share: float | None = None, down_seconds: int | None = None) -> _Setting:
+    """Return the rendered object of the blueprint, for another number of workers and without its floors."""
+    found = copy.deepcopy(_rendered())
+    specification = found["spec"]
+    specification |= {"minReplicaCount": _LEAST, "maxReplicaCount": _MOST}
+    specification["triggers"] = [each for each in specification["triggers"] if each["type"] != "cron"]
+    (tokens,) = (each for each in specification["triggers"] if each["name"] == "tokens-in-flight")
+    if share is not None:
+        tokens["metadata"]["threshold"] = str(share * _WORKER.slots * _PROMPT_TOKENS)
+    down = specification["advanced"]["horizontalPodAutoscalerConfig"]["behavior"]["scaleDown"]
+    if down_seconds is not None:
+        down["stabilizationWindowSeconds"] = down_seconds
+    signals: dict[str, Signal] = {"tokens-in-flight": _tokens, "queue-length": _unanswered}
+    return lambda _: AutoscaledRole(ScaledObject.read(found), signals)
 
 
-def _on_cpu(target: float) -> _Setting:
-    return lambda _: _autoscaled({"cpu": ("Value", target, _slots_in_use)}, _LEAST, 300)
+@cache
+def _rendered() -> dict[str, Any]:
+    """Return the ScaledObject of `elastic-g6e` as its chart renders it."""
+    (model,) = build_plan(load_blueprint("elastic-g6e").blueprint).models
+    (deployment,) = model.deployments
+    with tempfile.TemporaryDirectory() as folder:
+        objects = render(
+            helm(),
+            stage_chart(charts_directory() / deployment.chart, Path(folder)),
+            release=deployment.release,
+            namespace="inference",
+            values=deployment_values(deployment, weights_bucket="weights"),
+            kubernetes_version="1.35",
+        )
+    (found,) = (each for each in objects if each["kind"] == "ScaledObject")
+    return found
+
+
+def _on_cpu(target: float, down_seconds: int) -> _Setting:
+    return lambda _: _autoscaled({"cpu": ("Value", target, _slots_in_use)}, _LEAST, down_seconds)
 
 
 def _on_queue(target: float, least: int, down_seconds: int) -> _Setting:
@@ -160,7 +197,7 @@ def _on_unanswered(share: float) -> _Setting:
 
 
 def _autoscaled(
-    triggers: dict[str, tuple[str, float, Signal]], least: int, down_seconds: int
+    triggers: Mapping[str, tuple[str, float, Signal]], least: int, down_seconds: int
 ) -> AutoscaledRole:
     """Return a role with the chart's pace: up at once by default, down by a tenth a minute."""
     behaviour: dict[str, Any] = {
@@ -207,16 +244,19 @@ def _slots_in_use(state: RoleState) -> float | None:
     return state.running / (state.ready * _WORKER.slots) if state.ready else None
 
 
-_WAYS: dict[str, list[_Setting]] = {
-    "elastic": [_elastic(share, down) for share in (0.8, 0.85, 0.9, 0.95) for down in (60, 300)],
-    "fixed": [_fixed(number) for number in range(50, 63, 2)],
-    "CPU": [_on_cpu(target) for target in (0.7, 0.8, 0.85, 0.9)],
-    "queue": [
-        _on_queue(target, least, down)
-        for target in (1.0, 5.0)
-        for least in (30, 40, 50)
-        for down in (300, 1800)
-    ],
-    "unanswered": [_on_unanswered(share) for share in (0.75, 0.8, 0.85, 0.9, 0.95)],
-    "clairvoyant": [_clairvoyant(use) for use in (0.83, 0.86, 0.89, 0.92, 0.95)],
-}
+def _ways() -> dict[str, list[_Setting]]:
+    """Return the settings of each way."""
+    return {
+        "elastic": [_elastic(share, down) for share in (0.8, 0.85, 0.9, 0.95) for down in (60, 300)],
+        "elastic as planned": [_elastic()],
+        "fixed": [_fixed(number) for number in range(50, 63, 2)],
+        "CPU": [_on_cpu(target, down) for target in (0.5, 0.6, 0.7, 0.8, 0.85) for down in (300, 1800)],
+        "queue": [
+            _on_queue(target, least, down)
+            for target in (1.0, 5.0, 20.0)
+            for least in (10, 20, 30, 40, 50)
+            for down in (300, 1800)
+        ],
+        "unanswered": [_on_unanswered(share) for share in (0.75, 0.8, 0.85, 0.9, 0.95)],
+        "clairvoyant": [_clairvoyant(use) for use in (0.83, 0.86, 0.89, 0.92, 0.95, 0.98)],
+    }

@@ -88,6 +88,31 @@ def test_never_below_what_is_in_flight(name: str) -> None:
     assert _simulated(name)[1] == ()
 
 
+def test_draining_workers_hold_their_place_in_the_pool() -> None:
+    """All go and come back while the first still have requests."""
+
+    class _Alternating:
+        def wanted(self, state: RoleState) -> int:
+            return MOST if state.wanted < MOST else 2
+
+    found = simulate_requests(rates(9, 9), WORKER, _Alternating(), most=MOST, seed=1)
+    assert (found.most_present, found.ended_with_requests) == (MOST, 0)
+
+
+def test_nothing_changes_while_keda_is_gone() -> None:
+    wanted: list[int] = []
+    role = elastic(keda_answers=lambda now: now not in _DURING)
+
+    class _Noting:
+        def wanted(self, state: RoleState) -> int:
+            if state.now_seconds in _DURING:
+                wanted.append(state.wanted)
+            return role.wanted(state)
+
+    simulate_requests(rates(*DAY), WORKER, _Noting(), most=MOST, seed=1)
+    assert len(set(wanted)) == 1
+
+
 @pytest.mark.parametrize("name", _CASES)
 def test_objective(name: str) -> None:
     found, _ = _simulated(name)
