@@ -107,8 +107,6 @@ KIND: Literal["Blueprint"] = "Blueprint"
 
 __all__ = [
     "API_VERSION",
-    "KIND",
-    "NO_PARSER",
     "AccountId",
     "Alarms",
     "ArgumentValue",
@@ -149,6 +147,7 @@ __all__ = [
     "HuggingFaceRepository",
     "ImageAcceleration",
     "InstanceTypeName",
+    "KIND",
     "KubernetesVersion",
     "Kueue",
     "KvAwareRouting",
@@ -162,6 +161,7 @@ __all__ = [
     "Metadata",
     "Mirror",
     "Model",
+    "NO_PARSER",
     "Name",
     "Network",
     "NodeCount",
