@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+import yaml
 
+from inference_blueprints import resources
 from inference_blueprints.monitoring.alarm_table import platform_alarms
 from inference_blueprints.monitoring.recordings import Recording, recordings
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.spec.types import Blueprint
 from tests.local.monitoring.live import LivePlatform, live_platform
 
 #: Series of programs that this machine does not run. `test_costs` and `test_alarms` read recorded ones.
@@ -54,3 +58,17 @@ def test_open_requests_are_counted_once_by_several_frontends(
     # Six callers: with double counting, there would be up to twelve.
     found = prometheus.wait_for("serving_requests_in_flight > 0")
     assert 1 <= found[0].value <= 6
+
+
+@pytest.mark.parametrize("signal", ["tokensInFlight", "queueLength", "kvCacheUse", "timeToFirstToken"])
+def test_a_trigger_of_scaling_has_one_number(signal: str, live: LivePlatform) -> None:
+    document = yaml.safe_load((resources.blueprints_directory() / "quickstart-g6e.yaml").read_text())
+    document["spec"]["observability"] = {}
+    load = {"load": {"on": signal, "target": 0.5 if signal == "kvCacheUse" else 1000}}
+    (deployment,) = document["spec"]["models"][0]["deployments"]
+    deployment["aggregated"] |= {"replicas": {"min": 1, "max": 2}, "scaledBy": load}
+    (model,) = build_plan(Blueprint.model_validate(document)).models
+    (worker,) = model.deployments[0].workers
+    assert worker.scaling is not None
+    for trigger in worker.scaling.triggers:
+        assert live.prometheus.number(trigger.query) is not None, trigger.query
