@@ -64,7 +64,7 @@ def test_open_requests_are_counted_once_by_several_frontends(
 def test_a_trigger_of_scaling_has_one_number(signal: str, live: LivePlatform) -> None:
     document = yaml.safe_load((resources.blueprints_directory() / "quickstart-g6e.yaml").read_text())
     document["spec"]["observability"] = {}
-    load = {"load": {"on": signal, "target": 0.5 if signal == "kvCacheUse" else 1000}}
+    load = {"load": {"metric": signal, "target": 0.5 if signal == "kvCacheUse" else 1000}}
     (deployment,) = document["spec"]["models"][0]["deployments"]
     deployment["aggregated"] |= {"replicas": {"min": 1, "max": 2}, "scaledBy": load}
     (model,) = build_plan(Blueprint.model_validate(document)).models
