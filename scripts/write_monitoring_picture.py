@@ -1,4 +1,4 @@
-"""Draw docs/images/monitoring-killed-worker.svg: recorded series of a simulated platform whose worker is killed.
+"""Draw docs/images/monitoring-killed-worker.svg: a worker of a simulated platform is killed.
 
 A real Prometheus answers the queries of the dashboards. The engines are simulated. It takes a minute, and the
 figures differ from run to run, so no test compares the picture.
@@ -16,8 +16,10 @@ from tests.local.monitoring.live import live_platform
 PICTURE = Path(__file__).resolve().parent.parent / "docs/images/monitoring-killed-worker.svg"
 _BEFORE_SECONDS, _AFTER_SECONDS = 20, 30
 _STYLE = (
-    "<style>text{font:11px sans-serif;fill:#444}.grid{stroke:#ddd}.line-up{fill:none;stroke:#1f77b4;stroke-width:2}"
-    ".line-least{fill:none;stroke:#d62728;stroke-dasharray:4 3}.line-flight{fill:none;stroke:#2ca02c;stroke-width:2}</style>"
+    "<style>text{font:11px sans-serif;fill:#444}.grid{stroke:#ddd}"
+    ".line-up{fill:none;stroke:#1f77b4;stroke-width:2}"
+    ".line-least{fill:none;stroke:#d62728;stroke-dasharray:4 3}"
+    ".line-flight{fill:none;stroke:#2ca02c;stroke-width:2}</style>"
 )
 _SERIES = (
     ("serving_workers_up", "up"),
