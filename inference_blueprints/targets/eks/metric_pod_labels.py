@@ -44,5 +44,7 @@ def _metrics_port(deployment: DeploymentPlan, process: Process) -> int:
         return process.ports[0].number
     ports = [port for sidecar in process.sidecars for port in sidecar.ports if port.name == "metrics"]
     if len(ports) != 1:
-        raise ValueError(f"'{deployment.release}' has {len(ports)} ports of an endpoint picker's metrics, not 1")
+        raise ValueError(
+            f"'{deployment.release}' has {len(ports)} ports of an endpoint picker's metrics, not 1"
+        )
     return ports[0].number
