@@ -10,7 +10,7 @@ import aiohttp
 
 from inference_blueprints.local.moved_streams import UNDER_WAY, moved_streams
 from inference_blueprints.local.scaling.counted_load import CountedLoad, StreamCount, StreamLengths
-from inference_blueprints.local.scaling.scale_downs import ScaleDowns
+from inference_blueprints.local.scaling.ending_workers import ScaleDowns
 from inference_blueprints.targets.local.local_serving import LocalServing
 
 _PERIOD_SECONDS = 0.02
