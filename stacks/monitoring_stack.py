@@ -66,9 +66,7 @@ class MonitoringStack(cdk.Stack):
         )
         shown = {alarm.name: alarm.row.dashboard for alarm in rows}
         for row in dashboard_rows():
-            self._add_dashboard(
-                row, {name: each for name, each in added.alarms.items() if shown[name] == row.name}
-            )
+            self._add_dashboard(row, [each for name, each in added.alarms.items() if shown[name] == row.name])
 
     def _topic(self, alarms: Alarms | None) -> sns.ITopic | None:
         if alarms is None:

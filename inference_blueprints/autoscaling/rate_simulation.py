@@ -30,9 +30,6 @@ class Simulated:
         Accelerators times hours, from the decision for a worker until its last request ended.
     most_present
         Largest number of workers in the pool at a time.
-    most_overfull
-        Largest number of requests that a leaving or ready worker held beyond its slots; more than 0 would mean
-        that a worker left before its requests.
     missing_worker_hours
         Workers that the pool could not hold, times hours.
     decisions
@@ -43,7 +40,6 @@ class Simulated:
     within_objective: float
     accelerator_hours: float
     most_present: int
-    most_overfull: float
     missing_worker_hours: float
     decisions: int
 
@@ -100,7 +96,7 @@ def simulate_rates(
     first = math.ceil(rates.windows[0].rate / worker.requests_per_second)
     fleet = Fleet(worker, most, min(most, max(1, first)))
     running = waiting = 0.0
-    requests = kept = missing = overfull = 0.0
+    requests = kept = missing = 0.0
     present = decisions = 0
     last_rate = rates.windows[0].rate
     for index, arriving in enumerate(arrivals):
@@ -135,14 +131,12 @@ def simulate_rates(
         running, waiting = running + starting, waiting - starting
         last_rate = starting / step
         present = max(present, fleet.present)
-        overfull = max(overfull, running - slots)
     fleet.advance(rates.end_seconds)
     return Simulated(
         requests=requests,
         within_objective=kept / requests if requests else 1.0,
         accelerator_hours=fleet.billed_seconds * worker.accelerators / _SECONDS_PER_HOUR,
         most_present=present,
-        most_overfull=overfull,
         missing_worker_hours=missing / _SECONDS_PER_HOUR,
         decisions=decisions,
     )

@@ -80,7 +80,9 @@ class RequestRates:
             windows.append(RateWindow(start, rate, variation))
         lengths = {after.start_seconds - before.start_seconds for before, after in pairwise(windows)}
         if len(lengths) != 1 or min(lengths) <= 0:
-            problems.append(f"{name}: windows start at {sorted(lengths)} s from each other; one length is allowed")
+            problems.append(
+                f"{name}: windows start at {sorted(lengths)} s from each other; one length is allowed"
+            )
         if problems:
             raise UserError("\n".join(problems))
         return cls(tuple(windows))
@@ -129,8 +131,10 @@ class RequestRates:
 
     def most_between(self, start_seconds: float, end_seconds: float) -> float:
         """Return the highest rate within a time."""
+        half = self.window_seconds / 2.0
         first, last = (
-            bisect_right(self.windows, seconds, key=lambda each: each.start_seconds) - 1
+            bisect_right(self.windows, seconds - half, key=lambda each: each.start_seconds)
             for seconds in (start_seconds, end_seconds)
         )
-        return max(each.rate for each in self.windows[max(0, first) : max(0, last) + 1])
+        middles = [each.rate for each in self.windows[first:last]]
+        return max(self.rate_at(start_seconds), self.rate_at(end_seconds), *middles)

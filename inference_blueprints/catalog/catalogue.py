@@ -27,6 +27,7 @@ from inference_blueprints.catalog.limits import Endpoint, Image, Quota, ServiceQ
 from inference_blueprints.catalog.model import Model
 from inference_blueprints.catalog.operating_system import OperatingSystem, SystemName
 from inference_blueprints.catalog.service_prices import ServicePrice, ServicePrices
+from inference_blueprints.catalog.serving_metrics import DroppedMetrics, ServingMetrics
 from inference_blueprints.catalog.vision import Vision
 from inference_blueprints.errors import UserError
 
@@ -256,6 +257,16 @@ class Catalogue:
         """Prices of services by region, for regions with a file."""
         files = sorted((self.directory / "service_prices").glob("*.json"))
         return MappingProxyType({file.stem: self._service_prices(file) for file in files})
+
+    @cached_property
+    def serving_metrics(self) -> ServingMetrics:
+        """Metrics of serving pods that are kept, and those that are dropped."""
+        name = "serving_metrics.json"
+        document = self._json(name)
+        dropped = tuple(
+            build_entry(DroppedMetrics, each, self.directory / name) for each in document["dropped"]
+        )
+        return build_entry(ServingMetrics, {**document, "dropped": dropped}, self.directory / name)
 
     def latency_profile(
         self, model: str, accelerator: str, tensor_parallel_size: int, engine: str

@@ -24,6 +24,33 @@ def control_plane_log_group(cluster_name: str) -> str:
     return f"/aws/eks/{cluster_name}/cluster"
 
 
+def container_log_group(cluster_name: str, kind: str) -> str:
+    """Return the log group to which the CloudWatch observability add-on sends one kind of log.
+
+    Source: aws-observability/helm-charts v6.4.0, charts/amazon-cloudwatch-observability/values.yaml,
+    `containerLogs.fluentBit.config.extraFiles`.
+
+    Parameters
+    ----------
+    cluster_name
+        Name of the cluster.
+    kind
+        ``application``, ``dataplane`` or ``host``.
+    """
+    return f"/aws/containerinsights/{cluster_name}/{kind}"
+
+
+def canary_log_group(platform: str) -> str:
+    """Return the name of the log group of the canary.
+
+    Parameters
+    ----------
+    platform
+        `metadata.name`.
+    """
+    return f"/inference-blueprints/{platform}/canary"
+
+
 def state_machine_log_group(platform: str, name: str) -> str:
     """Return the name of a state machine's log group.
 

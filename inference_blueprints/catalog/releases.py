@@ -15,6 +15,7 @@ from inference_blueprints.catalog.operating_system import SystemName
 
 #: EKS add-ons that a platform may have. EKS chooses their versions unless a lock names one.
 ADD_ONS = (
+    "amazon-cloudwatch-observability",
     "aws-secrets-store-csi-driver-provider",
     "coredns",
     "eks-node-monitoring-agent",

@@ -144,8 +144,22 @@ def _services(scene: Scene) -> Block:
         Card("EKS control plane", (scene.cluster_endpoint,), glyphs.CONTROL_PLANE),
         Card("KMS key", ("data, Kubernetes secrets",), glyphs.KEY),
         Card("Interruption queue", ("SQS, for Karpenter",), glyphs.QUEUE),
+        *_telemetry(scene),
     ]
     return grid(cards, columns=3 if weights else 2)
+
+
+def _telemetry(scene: Scene) -> list[Card]:
+    """Return what keeps metrics, logs and traces; nothing without observability."""
+    observability = scene.blueprint.spec.observability
+    if observability is None:
+        return []
+    lines = (f"metrics, alarms, logs of {observability.logs.retention_days} days",)
+    cards = [Card("CloudWatch", lines, glyphs.CONTROLLER)]
+    if observability.traces:
+        share = f"{observability.traces.sample_ratio:.4g} of requests"
+        cards.append(Card("X-Ray", (f"traces, {share}",), glyphs.ROUTER))
+    return cards
 
 
 def _vpc(scene: Scene) -> Block:

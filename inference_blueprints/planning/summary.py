@@ -94,6 +94,7 @@ def summarise(blueprint: Blueprint, plan: ServingPlan, rates: CustomRates | None
             pools,
             [resolved for resolved, _ in roles],
             prices,
+            processes=processes,
             signal_store=signal_store,
             batch_workers=batch_workers,
         ),

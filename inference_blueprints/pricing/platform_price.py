@@ -17,9 +17,11 @@ from inference_blueprints.figures import (
     CostItem,
     PlatformCost,
     PoolSummary,
+    ProcessSummary,
     SignalStorePrice,
 )
 from inference_blueprints.pricing.rates import Prices
+from inference_blueprints.pricing.telemetry_price import telemetry_items
 from inference_blueprints.serving.estimates.node_copies import reads_node_copy
 from inference_blueprints.serving.nodes.node_share import replicas_per_node
 from inference_blueprints.serving.resolved import ResolvedWorkers
@@ -39,6 +41,7 @@ def platform_price(
     roles: Sequence[ResolvedWorkers],
     prices: Prices,
     *,
+    processes: Sequence[ProcessSummary],
     signal_store: SignalStorePrice | None,
     batch_workers: BatchWorkersSummary | None,
 ) -> PlatformCost:
@@ -52,6 +55,8 @@ def platform_price(
         Workers of every role of every deployment, for the weights that they download.
     prices
         Known prices of instances.
+    processes
+        Figures of the processes, whose metrics are counted.
     signal_store, batch_workers
         Their prices; None if there are none.
     """
@@ -64,6 +69,7 @@ def platform_price(
         *_network(spec, roles, services),
         *_storage(roles, services),
         *_optional_parts(signal_store, batch_workers),
+        *telemetry_items(spec, processes, services),
         *_by_use(spec, services),
     )
     return PlatformCost(
@@ -219,7 +225,8 @@ def _by_use(spec: Spec, services: ServicePrices) -> Iterator[CostItem]:
     yield _item(
         "load balancer capacity", f"{services.usd('load_balancer_capacity_unit')} USD per LCU-hour", None
     )
-    yield _item("logs", f"{services.usd('log_ingestion'):.2f} USD per GB ingested", None)
+    if spec.observability is None:
+        yield _item("logs", f"{services.usd('log_ingestion'):.2f} USD per GB ingested", None)
     yield _item("data transfer", "images, and traffic between zones and out of AWS", None)
     if any(model.kv_cache and model.kv_cache.shared for model in spec.models):
         yield _item("KV cache in S3", "depends on the prompts; see the price per million tokens", None)

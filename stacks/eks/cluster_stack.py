@@ -42,6 +42,8 @@ class ClusterStack(cdk.Stack):
         Whether pods read secrets of Secrets Manager.
     instance_tags
         Tags of instances and volumes.
+    log_retention_days
+        Days for which logs of the control plane are kept; None without observability.
     env
         Account and region.
     """
@@ -60,6 +62,7 @@ class ClusterStack(cdk.Stack):
         secrets_key: kms.IKey,
         secrets_in_pods: bool,
         instance_tags: Mapping[str, str],
+        log_retention_days: int | None,
         env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env, termination_protection=True)
@@ -75,6 +78,7 @@ class ClusterStack(cdk.Stack):
             public_endpoint=eks.endpoint_access == "publicAndPrivate",
             secrets_key=secrets_key,
             extended_support=eks.extended_support,
+            log_retention_days=log_retention_days,
         )
         self.karpenter = KarpenterIdentity(self, "Karpenter", cluster_name=cluster_name)
         self.security_group_id = self.cluster.cluster_security_group_id

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import aws_cdk as cdk
 
+from inference_blueprints import catalog
 from inference_blueprints.catalog import image_cache
 from inference_blueprints.catalog.releases import NodeImage
 from inference_blueprints.serving.types import SecretValue
@@ -29,6 +30,7 @@ class EksStacks(TargetStacks):
             raise ValueError("the blueprint has no section `cluster.eks`")
         cluster = self._add_cluster(eks)
         nodes, scaler = self._add_nodes(eks, cluster)
+        self._add_observability(cluster, after=nodes)
         self._add_models(cluster, after=nodes)
         self._add_image_cache(eks)
         return WorkerPods(
@@ -45,6 +47,7 @@ class EksStacks(TargetStacks):
         deployments = [
             deployment for model in self._foundation.plan.models for deployment in model.deployments
         ]
+        observability = self._foundation.blueprint.spec.observability
         return ClusterStack(
             self._foundation.app,
             self._foundation.stack_name("Cluster"),
@@ -57,6 +60,7 @@ class EksStacks(TargetStacks):
             secrets_key=self._foundation.data.encryption_key,
             secrets_in_pods=self._has_secrets(),
             instance_tags=self._foundation.tags,
+            log_retention_days=observability.logs.retention_days if observability else None,
             env=self._foundation.env,
         )
 
@@ -108,6 +112,33 @@ class EksStacks(TargetStacks):
         releases = self._foundation.blueprint.releases
         return NodeImage(eks.version, releases.bottlerocket, releases.al2023)
 
+    def _add_observability(self, cluster: ClusterStack, *, after: cdk.Stack) -> None:
+        """Add the stack of metrics, logs and traces, if the blueprint has the section."""
+        blueprint = self._foundation.blueprint
+        if blueprint.spec.observability is None:
+            return
+        from stacks.eks.observability_stack import ObservabilityStack
+
+        stack = ObservabilityStack(
+            self._foundation.app,
+            self._foundation.stack_name("Observability"),
+            access=cluster.access,
+            observability=blueprint.spec.observability,
+            releases=blueprint.releases,
+            plan=self._foundation.plan,
+            gpu_nodes=any(
+                accelerator is not None and accelerator.manufacturer == "nvidia"
+                for pool in blueprint.spec.pools
+                for accelerator in [catalog.instance_type(pool.instance_types[0]).accelerator]
+            ),
+            encryption_key=self._foundation.data.encryption_key,
+            vpc=self._foundation.network.vpc,
+            gateway=self._foundation.network.models.gateway,
+            models=blueprint.spec.models,
+            env=self._foundation.env,
+        )
+        stack.add_stack_dependency(after)
+
     def _add_models(self, cluster: ClusterStack, *, after: cdk.Stack) -> None:
         """Add one stack per model."""
         priorities = listener_priorities([model.name for model in self._foundation.blueprint.spec.models])
@@ -122,6 +153,9 @@ class EksStacks(TargetStacks):
                 encryption_key=self._foundation.data.encryption_key,
                 gateway=self._foundation.network.models.gateway,
                 priority=priorities[model.name],
+                observed_platform=self._foundation.blueprint.metadata.name
+                if self._foundation.blueprint.spec.observability
+                else None,
                 env=self._foundation.env,
             )
             stack.add_stack_dependency(after)

@@ -51,6 +51,8 @@ class ModelStack(cdk.Stack):
         The models' load balancer.
     priority
         Priority of its rule on the listener.
+    observed_platform
+        `metadata.name`, if the model's pods are scraped; None without observability.
     env
         Account and region.
     """
@@ -67,6 +69,7 @@ class ModelStack(cdk.Stack):
         encryption_key: kms.IKey,
         gateway: Gateway,
         priority: int,
+        observed_platform: str | None,
         env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env)
@@ -94,7 +97,7 @@ class ModelStack(cdk.Stack):
             earlier.append(self._identity(access.cluster_name, plan, weights, variables, cache))
         if cache:
             variables["kv_cache_bucket"] = cache.bucket_name
-        values = EksTarget(**variables).render(plan)
+        values = EksTarget(**variables, observed_platform=observed_platform).render(plan)
         for deployment, chart_values in zip(plan.deployments, values, strict=True):
             HelmRelease(
                 self,

@@ -95,7 +95,7 @@ def test_programs_are_given_what_the_plan_says(
         assert container["image"] == process.image
         assert container["command"] == list(process.command)
         assert container["args"] == list(process.arguments)
-        assert component["replicas"] == process.replicas
+        assert component.get("replicas") == (None if process.scaling else process.replicas)
         assert component["type"] == process.role
         literal = {entry["name"]: entry["value"] for entry in container["env"] if "value" in entry}
         planned = {name: value for name, value in process.environment.items() if isinstance(value, str)}

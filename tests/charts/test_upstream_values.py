@@ -65,6 +65,7 @@ CHECKED: dict[str, tuple[str, set[str]]] = {
             "watchNamespace",
             "crds.additionalAnnotations",
             "rbac.enabledCustomScaledRefKinds",
+            "rbac.scaledRefKinds",
             "permissions.operator.restrict.secret",
             "permissions.metricServer.restrict.secret",
             "image.pullPolicy",
@@ -76,6 +77,39 @@ CHECKED: dict[str, tuple[str, set[str]]] = {
             "resources.metricServer",
             "resources.webhooks",
         },
+    ),
+    # prometheus-community/helm-charts, charts/prometheus/values.yaml and templates/ of 29.27.0
+    "prometheus": (
+        "29.27.0",
+        {
+            "alertmanager.enabled",
+            "kube-state-metrics.enabled",
+            "prometheus-node-exporter.enabled",
+            "prometheus-pushgateway.enabled",
+            "configmapReload.prometheus.resources",
+            "server.fullnameOverride",
+            "server.replicaCount",
+            "server.strategy",
+            "server.podDisruptionBudget",
+            "server.persistentVolume.enabled",
+            "server.emptyDir.sizeLimit",
+            "server.retention",
+            "server.retentionSize",
+            "server.global",
+            "server.service.type",
+            "server.service.servicePort",
+            "server.podAntiAffinity",
+            "server.resources",
+            "server.containerSecurityContext",
+            "server.namespaces",
+            "server.useExistingClusterRoleName",
+            "scrapeConfigs",
+        },
+    ),
+    # NVIDIA/dcgm-exporter, deployment/values.yaml and templates/daemonset.yaml of 4.8.2
+    "dcgm-exporter": (
+        "4.8.2",
+        {"extraEnv", "arguments", "serviceMonitor.enabled", "tolerations", "affinity", "resources"},
     ),
     # aws/eks-charts, stable/aws-efa-k8s-device-plugin/values.yaml and templates/daemonset.yaml
     "aws-efa-k8s-device-plugin": (
@@ -100,8 +134,18 @@ CHECKED: dict[str, tuple[str, set[str]]] = {
     "lws": ("0.11.1", {"replicaCount", "resources"}),
 }
 VARIABLES: dict[str, dict[str, Any]] = {
-    "keda": {"cluster_name": "quickstart", "namespace": "inference"},
+    "keda": {
+        "cluster_name": "quickstart",
+        "namespace": "inference",
+        "scaled_kinds": [("nvidia.com", "dynamographdeploymentscalingadapters")],
+    },
     "kueue": {"namespace": "inference"},
+    "prometheus": {
+        "namespace": "inference",
+        "gpu_namespace": "monitoring",
+        "keda_namespace": "keda",
+        "dropped": "python_.+",
+    },
     "dynamo-platform": {"spans_nodes": True},
     "karpenter": {"cluster_name": "quickstart", "interruption_queue": "queue", "keeps_nodes": True},
     "aws-load-balancer-controller": {"cluster_name": "quickstart", "region": "us-west-2", "vpc_id": "vpc-1"},

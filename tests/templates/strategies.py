@@ -19,6 +19,7 @@ from inference_blueprints.spec.rules.purchases import CAPACITY_BLOCK_FAMILIES
 from tests.templates.batch_strategies import batches
 from tests.templates.image_strategies import FROM_SNAPSHOT, IMAGE_ACCELERATIONS, pull_where_no_snapshot_can_be
 from tests.templates.network_strategies import networks, vpcs
+from tests.templates.observability_strategies import observability
 from tests.templates.options import with_options
 from tests.templates.splits import WEIGHT_SHARE, split, topology
 
@@ -132,7 +133,7 @@ def blueprints_on(draw: Draw, ground: Ground) -> Document:
             "pools": pools,
             "models": models,
             **draw(_some(queueing=st.sampled_from([{"kueue": {}}, {"kueue": {"borrowing": {}}}]))),
-            **draw(_some(observability=_observability(region))),
+            **draw(_some(observability=observability(region, ACCOUNT))),
             **draw(batches([model["name"] for model in models if "task" not in model], ACCOUNT)),
         },
     }
@@ -141,21 +142,6 @@ def blueprints_on(draw: Draw, ground: Ground) -> Document:
 def _some(**optional: st.SearchStrategy[Any]) -> st.SearchStrategy[Document]:
     """Return a mapping in which each key is there or not."""
     return st.fixed_dictionaries({}, optional=optional)
-
-
-def _observability(region: str) -> st.SearchStrategy[Document]:
-    """Return what is kept of metrics, logs and traces, and who is told of alarms."""
-    return _some(
-        logs=st.sampled_from([{}, {"retentionDays": 1}, {"retentionDays": 3653}]),
-        traces=st.sampled_from([{}, {"sampleRatio": 1.0}]),
-        alarms=st.sampled_from(
-            [
-                {"emails": ["on-call@example.com", "second@example.com"]},
-                {"topicArn": f"arn:aws:sns:{region}:{ACCOUNT}:on-call"},
-            ]
-        ),
-        canary=st.sampled_from([{}, {"everyMinutes": 60}]),
-    )
 
 
 def _environments() -> st.SearchStrategy[Document]:

@@ -112,7 +112,7 @@ def test_pods_are_scaled_by_keda_which_sees_their_queue_alone(pods: Templates) -
     assert "Policies" not in role["Properties"], "only the stack of the queues grants something"
     [policy] = scaler_policies(pods).values()
     [statement] = policy["Properties"]["PolicyDocument"]["Statement"]
-    assert statement["Action"] == ["sqs:GetQueueAttributes"]
+    assert listed(statement["Action"]) == ["sqs:GetQueueAttributes"]
     [queue] = listed(statement["Resource"])
     assert queue["Fn::GetAtt"][0] == scaling["queueUrl"].removeprefix("${").removesuffix("}")
 

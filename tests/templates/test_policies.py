@@ -57,6 +57,10 @@ def with_signals(spec: dict[str, Any]) -> None:
     spec["signalStore"] = {"valkey": {"maxGb": 1}, "signals": [{"name": "captions", "team": "ads"}]}
 
 
+def observed(spec: dict[str, Any]) -> None:
+    spec["observability"] = {"traces": {}, "canary": {}}
+
+
 CHANGES = (
     None,
     weights_in_s3,
@@ -68,6 +72,7 @@ CHANGES = (
     with_batch,
     with_tasks,
     with_signals,
+    observed,
 )
 
 

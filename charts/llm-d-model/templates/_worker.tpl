@@ -9,8 +9,15 @@ metadata:
     llm-d.ai/inference-pool: {{ $.root.Release.Name }}
     llm-d.ai/role: {{ include "llm-d-model.role" . }}
     {{- end }}
+    {{- if not $.follows }}
+    {{- with .metricLabels }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+    {{- end }}
     {{- if .packing }}
+    {{- if or $.follows (not .metricLabels) }}
     {{ .poolLabel }}: {{ .pool | quote }}
+    {{- end }}
     {{ .packing.acceleratorsLabel }}: {{ .resources.accelerators.count | quote }}
     {{- end }}
 spec:

@@ -19,6 +19,7 @@ from inference_constructs.findings import (
     acknowledge_managed_policies,
     acknowledge_wildcards,
 )
+from inference_constructs.observability.kept_log_group import KeptLogGroup
 
 _CONTROL_PLANE_LOGS = [
     eks.ClusterLoggingTypes.API,
@@ -55,6 +56,9 @@ class InferenceCluster(eks.Cluster):
         KMS key of Kubernetes secrets.
     extended_support
         Whether the Kubernetes version stays, at a higher price, after its standard support has ended.
+    log_retention_days
+        Days for which logs of the control plane are kept under the key of its secrets. None for 90 days
+        under the key of CloudWatch Logs.
     """
 
     def __init__(
@@ -69,6 +73,7 @@ class InferenceCluster(eks.Cluster):
         public_endpoint: bool,
         secrets_key: kms.IKey,
         extended_support: bool,
+        log_retention_days: int | None = None,
     ) -> None:
         super().__init__(
             scope,
@@ -96,7 +101,7 @@ class InferenceCluster(eks.Cluster):
             "Kubernetes creates no load balancers, so the subnets of an existing VPC need no tags for them.",
         )
         self._set_support(extended=extended_support)
-        self._expire_control_plane_logs(cluster_name)
+        self._expire_control_plane_logs(cluster_name, log_retention_days, secrets_key)
         self._let_handler_read_charts()
         self._take_handler_logs_along()
         self._acknowledge_library(public_endpoint=public_endpoint)
@@ -111,17 +116,22 @@ class InferenceCluster(eks.Cluster):
         support = "EXTENDED" if extended else "STANDARD"
         cluster.upgrade_policy = eks.CfnCluster.UpgradePolicyProperty(support_type=support)
 
-    def _expire_control_plane_logs(self, cluster_name: str) -> None:
+    def _expire_control_plane_logs(self, cluster_name: str, days: int | None, key: kms.IKey) -> None:
         """Create the log group of the control plane before EKS does, which would keep its logs forever.
 
         The name is EKS's (Amazon EKS User Guide, "Send control plane logs to CloudWatch Logs").
         """
-        log = logs.LogGroup(
-            self,
-            "ControlPlaneLog",
-            log_group_name=control_plane_log_group(cluster_name),
-            removal_policy=cdk.RemovalPolicy.DESTROY,
-            retention=logs.RetentionDays.THREE_MONTHS,
+        name = control_plane_log_group(cluster_name)
+        log = (
+            logs.LogGroup(
+                self,
+                "ControlPlaneLog",
+                log_group_name=name,
+                removal_policy=cdk.RemovalPolicy.DESTROY,
+                retention=logs.RetentionDays.THREE_MONTHS,
+            )
+            if days is None
+            else KeptLogGroup(self, "ControlPlaneLog", name=name, retention_days=days, encryption_key=key)
         )
         self.node.find_child("Resource").node.add_dependency(log)
 

@@ -23,6 +23,7 @@ from inference_blueprints.deployment.verify import (
     release_checks,
     request_checks,
     streamed_weights_checks,
+    telemetry_checks,
     worker_checks,
 )
 from inference_blueprints.deployment.verify.account_checks import ACCOUNT_CHECKS
@@ -45,6 +46,7 @@ CLUSTER_CHECKS: Checks[RunningPlatform] = {
     "charts": release_checks.charts,
     "weights": release_checks.weights,
     "workers": worker_checks.workers,
+    "metrics": telemetry_checks.scraped_pods,
     "streamed weights": streamed_weights_checks.streamed_weights,
     "inference pools": inference_pool_checks.members,
     "routes": model_checks.routes,

@@ -33,7 +33,7 @@ NOT_HERE: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys(("credentials", "stacks", "control plane", "add-ons", "control plane logs"), _AWS),
         **dict.fromkeys(
-            ("API server", "nodes", "node images", "pools", "device plug-ins", "charts"), _CLUSTER
+            ("API server", "nodes", "node images", "pools", "device plug-ins", "charts", "metrics"), _CLUSTER
         ),
         **dict.fromkeys(("weights", "streamed weights"), _WEIGHTS),
         **dict.fromkeys(("inference pools", "picks"), _ROUTER),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from inference_blueprints.serving.resolved import ResolvedWorkers
-from inference_blueprints.serving.scaling.load_queries import Measured, load_query
+from inference_blueprints.serving.scaling.load_queries import MeasuredWorkers, load_query
 from inference_blueprints.serving.scaling.worker_load import Headroom, WorkerLoad, headroom, worker_load
 from inference_blueprints.serving.types import Process, ReplicaFloor, ScaleTrigger, Scaling
 from inference_blueprints.spec.types import LoadMetric, LoadScaling
@@ -80,7 +80,7 @@ def _trigger(
         raise ValueError(f"{process.name}: a worker has no engine")
     workload = resolved.model.workload
     unshared = workload.input_tokens * (1.0 - workload.shared_prefix_ratio)
-    measured = Measured(resolved, process.role, process.engine, unshared)
+    measured = MeasuredWorkers(resolved, process.role, process.engine, unshared)
     target, why = load.target, "Set in the blueprint."
     if target is None:
         target, why = _target(measured, signal, worker_load(resolved), reserve)
@@ -93,7 +93,9 @@ def _trigger(
     )
 
 
-def _target(measured: Measured, signal: LoadMetric, load: WorkerLoad, reserve: Headroom) -> tuple[float, str]:
+def _target(
+    measured: MeasuredWorkers, signal: LoadMetric, load: WorkerLoad, reserve: Headroom
+) -> tuple[float, str]:
     """Return the target of a load, and the sentences that explain it."""
     if signal == "timeToFirstToken":
         limit = measured.resolved.model.objectives.time_to_first_token_p90_ms or 0.0
@@ -114,7 +116,7 @@ def _target(measured: Measured, signal: LoadMetric, load: WorkerLoad, reserve: H
     return target, f"{carried}: {held:,.0f} tokens. {reserve.reason}: {target:,.0f} tokens per worker."
 
 
-def _held_tokens(measured: Measured, load: WorkerLoad) -> float:
+def _held_tokens(measured: MeasuredWorkers, load: WorkerLoad) -> float:
     """Return the tokens of the requests that a worker carries, as the query counts them.
 
     Dynamo's router counts prompts, vLLM's cache also the generated half of a mean answer. A shared prefix is

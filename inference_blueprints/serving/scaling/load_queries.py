@@ -37,7 +37,7 @@ _CACHE_USE: Mapping[str, str] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredWorkers:
     """The workers of a role whose load is measured.
 
     Parameters
@@ -66,12 +66,12 @@ class Measured:
         return f'{{release="{self.resolved.release}",role="frontend"{extra}}}'
 
 
-def load_query(measured: Measured, signal: LoadMetric) -> str:
+def load_query(measured: MeasuredWorkers, signal: LoadMetric) -> str:
     """Return the expression for a load of a role."""
     return _QUERIES[measured.resolved.model.stack.chosen, signal](measured)
 
 
-def _dynamo_tokens(measured: Measured) -> str:
+def _dynamo_tokens(measured: MeasuredWorkers) -> str:
     """Prompt tokens of running and waiting requests.
 
     Without KV-aware routing the router does not count them: requests in flight times their mean length.
@@ -90,7 +90,7 @@ def _dynamo_tokens(measured: Measured) -> str:
     return f"{held} + ({waiting} or vector(0))"
 
 
-def _dynamo_queue(measured: Measured) -> str:
+def _dynamo_queue(measured: MeasuredWorkers) -> str:
     return f"sum(dynamo_frontend_queued_requests{measured.of_frontends()})"
 
 
@@ -100,30 +100,30 @@ def _latency(series: str) -> str:
     return f"1000 * ((histogram_quantile(0.9, {buckets}) >= 0) or 0 * sum({series}))"
 
 
-def _dynamo_latency(measured: Measured) -> str:
+def _dynamo_latency(measured: MeasuredWorkers) -> str:
     return _latency(f"dynamo_frontend_time_to_first_token_seconds_bucket{measured.of_frontends()}")
 
 
-def _cache_use(measured: Measured) -> str:
+def _cache_use(measured: MeasuredWorkers) -> str:
     return f"sum({_CACHE_USE[measured.resolved.model.engine.chosen]}{measured.of_workers()})"
 
 
-def _vllm_tokens(measured: Measured) -> str:
+def _vllm_tokens(measured: MeasuredWorkers) -> str:
     """Tokens in the KV cache of running requests, and prompt tokens of waiting ones."""
     workers, settings = measured.of_workers(), measured.settings
     held = f"{settings.kv_blocks * settings.block_size} * sum(vllm:kv_cache_usage_perc{workers})"
     return f"{held} + {measured.request_tokens:.0f} * sum(vllm:num_requests_waiting{workers})"
 
 
-def _vllm_queue(measured: Measured) -> str:
+def _vllm_queue(measured: MeasuredWorkers) -> str:
     return f"sum(vllm:num_requests_waiting{measured.of_workers()})"
 
 
-def _vllm_latency(measured: Measured) -> str:
+def _vllm_latency(measured: MeasuredWorkers) -> str:
     return _latency(f"vllm:time_to_first_token_seconds_bucket{measured.of_workers()}")
 
 
-_QUERIES: Mapping[tuple[str, LoadMetric], Callable[[Measured], str]] = MappingProxyType(
+_QUERIES: Mapping[tuple[str, LoadMetric], Callable[[MeasuredWorkers], str]] = MappingProxyType(
     {
         ("dynamo", "tokensInFlight"): _dynamo_tokens,
         ("dynamo", "queueLength"): _dynamo_queue,

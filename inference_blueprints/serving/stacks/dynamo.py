@@ -36,6 +36,7 @@ from inference_blueprints.serving.stacks.engine_process import (
     worker_resources,
 )
 from inference_blueprints.serving.stacks.serving_stack import RequestCounter, ServingStack
+from inference_blueprints.serving.stacks.traces import trace_arguments, trace_environment
 from inference_blueprints.serving.types import (
     EnvironmentValue,
     OwnAddress,
@@ -110,6 +111,7 @@ class Dynamo(ServingStack):
             "DYN_TCP_RESPONSE_STREAM_HOST": OwnAddress(),
             "DYN_HTTP_GRACEFUL_SHUTDOWN_TIMEOUT_SECS": str(stream),
             **_fetch_limits(resolved, self._vocabulary_hosts(resolved, frontend)),
+            **trace_environment(resolved, "frontend"),
             **frontend.env,
         }
         return Process(
@@ -152,6 +154,7 @@ class Dynamo(ServingStack):
             "DYN_RUNTIME_GRACEFUL_SHUTDOWN_TIMEOUT_SECS": str(_MOVE_SECONDS),
             **engine.environment(resolved),
             **network_environment(resolved),
+            **trace_environment(resolved, ROLES[resolved.role]),
             **resolved.model.engine.section.env,
         }
         role = ROLES[resolved.role]
@@ -160,7 +163,7 @@ class Dynamo(ServingStack):
             role=role,
             image=engine_image(resolved),
             command=("python3", "-m", f"dynamo.{self.frameworks[key]}"),
-            arguments=command_line(self.arguments(resolved, sizing)),
+            arguments=command_line({**self.arguments(resolved, sizing), **trace_arguments(resolved)}),
             environment=environment,
             ports=(_SYSTEM, *telemetry_ports(environment)),
             probes=probes(

@@ -40,6 +40,7 @@ from inference_blueprints.serving.stacks.engine_process import (
     worker_resources,
 )
 from inference_blueprints.serving.stacks.serving_stack import RequestCounter, ServingStack
+from inference_blueprints.serving.stacks.traces import trace_arguments, trace_environment
 from inference_blueprints.serving.types import (
     ApproximatePicker,
     EndpointPicker,
@@ -167,7 +168,8 @@ class LlmD(ServingStack):
         sidecars = (_disaggregation_sidecar(),) if resolved.role == "decode" else ()
         port = _BEHIND_SIDECAR if sidecars else _HTTP
         role = ROLES[resolved.role]
-        serve = _serve_arguments(resolved, self.arguments(resolved, sizing), port)
+        arguments = {**self.arguments(resolved, sizing), **trace_arguments(resolved)}
+        serve = _serve_arguments(resolved, arguments, port)
         return Process(
             name=role,
             role=role,
@@ -299,7 +301,12 @@ def _environment(resolved: ResolvedWorkers) -> Mapping[str, EnvironmentValue]:
         # The other role requests blocks here; the default address is reachable only within the pod.
         environment["VLLM_NIXL_SIDE_CHANNEL_HOST"] = OwnAddress()
         environment["VLLM_NIXL_SIDE_CHANNEL_PORT"] = str(_SIDE_CHANNEL.number)
-    return {**environment, **network_environment(resolved), **resolved.model.engine.section.env}
+    return {
+        **environment,
+        **network_environment(resolved),
+        **trace_environment(resolved, ROLES[resolved.role]),
+        **resolved.model.engine.section.env,
+    }
 
 
 def _ports(resolved: ResolvedWorkers, http: Port) -> tuple[Port, ...]:

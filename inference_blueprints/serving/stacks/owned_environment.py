@@ -25,6 +25,7 @@ _IDENTITY = "pods have the identity of their deployment and need no keys"
 _WEIGHTS = "set 'weights' of the model"
 _OPERATOR_ENDPOINTS = "it opens endpoints for operators to every caller"
 _PICKLE = "it lets whoever reaches a worker run code in it"
+_TRACES = "set 'observability.traces'"
 _NO_WAY_OUT = "frontends fetch nothing that a request names, so the plan closes their way out"
 
 #: Variables of any process.
@@ -56,6 +57,17 @@ OWNED: Mapping[str, str] = MappingProxyType(
                 "VLLM_PORT",
             ),
             _CONNECTIONS,
+        ),
+        **dict.fromkeys(
+            (
+                "OTEL_EXPORTER_OTLP_ENDPOINT",
+                "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+                "OTEL_EXPORT_ENABLED",
+                "OTEL_TRACES_SAMPLER",
+                "OTEL_TRACES_SAMPLER_ARG",
+                "OTEL_TRACES_SAMPLE_RATIO",
+            ),
+            _TRACES,
         ),
         **dict.fromkeys(
             (

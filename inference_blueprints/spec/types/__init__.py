@@ -20,6 +20,7 @@ from inference_blueprints.spec.types.batch import (
     Team,
 )
 from inference_blueprints.spec.types.blueprint import Blueprint, Spec
+from inference_blueprints.spec.types.elasticity import Floor, LoadMetric, LoadScaling, ReplicaRange, ScaledBy
 from inference_blueprints.spec.types.environment import (
     Cluster,
     EksCluster,
@@ -71,7 +72,6 @@ from inference_blueprints.spec.types.pools import (
     Taint,
 )
 from inference_blueprints.spec.types.queueing import Borrowing, Kueue, Queueing
-from inference_blueprints.spec.types.scaling import Floor, LoadMetric, LoadScaling, ReplicaRange, ScaledBy
 from inference_blueprints.spec.types.section import (
     AccountId,
     ArgumentValue,
@@ -107,8 +107,6 @@ KIND: Literal["Blueprint"] = "Blueprint"
 
 __all__ = [
     "API_VERSION",
-    "KIND",
-    "NO_PARSER",
     "AccountId",
     "Alarms",
     "ArgumentValue",
@@ -149,6 +147,7 @@ __all__ = [
     "HuggingFaceRepository",
     "ImageAcceleration",
     "InstanceTypeName",
+    "KIND",
     "KubernetesVersion",
     "Kueue",
     "KvAwareRouting",
@@ -162,6 +161,7 @@ __all__ = [
     "Metadata",
     "Mirror",
     "Model",
+    "NO_PARSER",
     "Name",
     "Network",
     "NodeCount",

@@ -9,11 +9,11 @@ from pydantic import Discriminator, Field, PrivateAttr, Tag
 from pydantic.alias_generators import to_camel
 
 from inference_blueprints import catalog as published
+from inference_blueprints.spec.types.elasticity import ReplicaRange, ScaledBy
 from inference_blueprints.spec.types.frontend import Frontend
 from inference_blueprints.spec.types.kv_cache import KvCache
 from inference_blueprints.spec.types.media import Media
 from inference_blueprints.spec.types.parsers import Parsers
-from inference_blueprints.spec.types.scaling import ReplicaRange, ScaledBy
 from inference_blueprints.spec.types.section import (
     ArgumentValue,
     Choice,

@@ -9,6 +9,7 @@ import yaml
 
 from inference_blueprints import resources
 from inference_blueprints.catalog import placement
+from inference_blueprints.contracts import metric_labels
 
 
 def chart_values(chart: str, **variables: Any) -> dict[str, Any]:
@@ -55,6 +56,13 @@ def _environment() -> jinja2.Environment:
         efa_label_value=placement.EFA_LABEL_VALUE,
         device_plugin_label=placement.DEVICE_PLUGIN_LABEL,
         device_plugin_label_value=placement.DEVICE_PLUGIN_LABEL_VALUE,
+        target_labels=metric_labels.CLUSTER_SOURCES,
+        metrics_port_label=metric_labels.METRICS_PORT_SOURCE,
+        jobs={
+            "serving": metric_labels.SERVING_JOB,
+            "gpu": metric_labels.GPU_JOB,
+            "keda": metric_labels.KEDA_JOB,
+        },
     )
     return environment
 

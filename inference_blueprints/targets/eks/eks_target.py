@@ -17,11 +17,20 @@ class EksTarget(Target[dict[str, Any]]):
         Name of the platform's weights bucket. Models with mirrored weights need it.
     kv_cache_bucket
         Name of the model's KV cache bucket. None if its workers share none.
+    observed_platform
+        `metadata.name`, if the pods are scraped; None without observability.
     """
 
-    def __init__(self, *, weights_bucket: str | None = None, kv_cache_bucket: str | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        weights_bucket: str | None = None,
+        kv_cache_bucket: str | None = None,
+        observed_platform: str | None = None,
+    ) -> None:
         self._weights_bucket = weights_bucket
         self._kv_cache_bucket = kv_cache_bucket
+        self._observed_platform = observed_platform
 
     def render(self, model: ModelPlan) -> tuple[dict[str, Any], ...]:
         """Return the values of each deployment's chart, in the order of the plan.
@@ -35,7 +44,10 @@ class EksTarget(Target[dict[str, Any]]):
 
         return tuple(
             deployment_values(
-                deployment, weights_bucket=self._weights_bucket, kv_cache_bucket=self._kv_cache_bucket
+                deployment,
+                weights_bucket=self._weights_bucket,
+                kv_cache_bucket=self._kv_cache_bucket,
+                observed_platform=self._observed_platform,
             )
             for deployment in model.deployments
         )

@@ -31,6 +31,7 @@ from inference_blueprints.targets.eks.environment_entries import (
     environment_entries,
     secret_references,
 )
+from inference_blueprints.targets.eks.metric_pod_labels import metric_labels
 from inference_blueprints.targets.eks.rendered_values import BEHIND, rendered_values
 from inference_blueprints.targets.eks.weights_mirror_values import FileName
 
@@ -79,6 +80,7 @@ class ProcessValues(ProcessBase):
     packing: Packing | None = field(default=None, metadata={BEHIND: "tolerations"})
     node_cache: NodeCacheValues | None = field(default=None, metadata={BEHIND: "awaits_weights"})
     scaling: ScalingValues | None = field(default=None, metadata={BEHIND: "replicas"})
+    metric_labels: Mapping[str, NonEmpty] | None = field(default=None, metadata={BEHIND: "pool_label"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +113,11 @@ class LlmDModelValues(_ModelValues):
 
 
 def deployment_values(
-    deployment: DeploymentPlan, *, weights_bucket: str | None = None, kv_cache_bucket: str | None = None
+    deployment: DeploymentPlan,
+    *,
+    weights_bucket: str | None = None,
+    kv_cache_bucket: str | None = None,
+    observed_platform: str | None = None,
 ) -> dict[str, Any]:
     """Return the values of a deployment's chart.
 
@@ -123,6 +129,8 @@ def deployment_values(
         Name of the platform's weights bucket, for a mirrored model.
     kv_cache_bucket
         Name of the model's KV cache bucket, if its workers share one.
+    observed_platform
+        `metadata.name`, if pods are scraped: then they have the labels of their metrics.
 
     Raises
     ------
@@ -140,7 +148,12 @@ def deployment_values(
         "weights_bucket": weights_bucket if awaits else None,
         "kv_cache_bucket": kv_cache_bucket,
         "program": _program() if caches else None,
-        "processes": tuple(map(_process_values, deployment.processes)),
+        "processes": tuple(
+            _process_values(
+                each, metric_labels(deployment, each, observed_platform) if observed_platform else None
+            )
+            for each in deployment.processes
+        ),
     }
     values: _ModelValues
     if deployment.picker:
@@ -177,12 +190,13 @@ def _scaling_values(scaling: Scaling) -> ScalingValues:
     )
 
 
-def _process_values(process: Process) -> ProcessValues:
+def _process_values(process: Process, labels: Mapping[str, str] | None) -> ProcessValues:
     packing = Packing(ACCELERATORS_LABEL, process.neighbours) if process.neighbours else None
     return ProcessValues(
         environment=environment_entries(process.environment),
         pool_label=POOL_LABEL,
         packing=packing,
+        metric_labels=labels,
         node_cache=_node_cache_values(process.node_cache) if process.node_cache else None,
         scaling=_scaling_values(process.scaling) if process.scaling else None,
         **{each.name: getattr(process, each.name) for each in fields(ProcessBase)},

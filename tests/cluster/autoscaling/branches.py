@@ -5,8 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import groupby
 from typing import Any
 
+from inference_blueprints.autoscaling.autoscaler import Autoscaler
+from inference_blueprints.autoscaling.scaled_object import ScaledObject
 from tests.unit.autoscaling.scaled_objects import TOKENS, manifest
 
 #: Second from which on a value holds, and the value. NaN stands for an answer without a number, None for an
@@ -15,6 +19,8 @@ Script = Sequence[tuple[float, float | None]]
 #: All scripts end by then.
 SECONDS = 60
 _POLLING_SECONDS = 1
+#: The first values hold so long before the scripts begin.
+_SETTLING_SECONDS = 45
 
 
 def value_at(script: Script, seconds: float) -> float | None:
@@ -95,6 +101,36 @@ class Branch:
         found["metadata"]["name"] = found["spec"]["scaleTargetRef"]["name"] = self.name
         found["spec"]["pollingInterval"] = _POLLING_SECONDS
         return found
+
+    def simulated_numbers(self, window: tuple[str, str], begin: float, end: float) -> list[int]:
+        """Return the numbers that the simulator chooses second by second, without repetitions.
+
+        Parameters
+        ----------
+        window
+            Cron expressions in UTC of the start and the end of the scheduled minute.
+        begin, end
+            When the scripts begin, and the last decision, in seconds since 1970.
+        """
+        autoscaler = Autoscaler(ScaledObject.read(self.manifest("http://unused", window)))
+        current, numbers = self.start, []
+        for second in range(-_SETTLING_SECONDS, int(end - begin)):
+            values = {name: value_at(script, second) for name, script in self.scripts.items()}
+            ready = current if self.ready else 0
+            current = autoscaler.decide(begin + second, current, ready, values).desired
+            numbers.append(current)
+        return changes(self.start, numbers)
+
+
+def changes(start: int, numbers: Sequence[int]) -> list[int]:
+    """Return the numbers after the start, without repetitions."""
+    return [number for number, _ in groupby([start, *numbers])][1:]
+
+
+def daily(seconds: float) -> str:
+    """Return the cron expression of a time of day in UTC."""
+    time_of_day = datetime.fromtimestamp(seconds, UTC)
+    return f"{time_of_day.minute} {time_of_day.hour} * * *"
 
 
 def _tokens(*script: tuple[float, float | None]) -> dict[str, Script]:

@@ -8,18 +8,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from itertools import groupby
 from typing import Any
 
 import pytest
 
-from inference_blueprints.autoscaling.autoscaler import Autoscaler
-from inference_blueprints.autoscaling.scaled_object import ScaledObject
 from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
 from inference_blueprints.local.control_plane import definitions
 from inference_blueprints.local.control_plane.control_plane import FAKE_NODE_ANNOTATION, ControlPlane
-from tests.cluster.autoscaling.branches import BRANCHES, SECONDS, Branch, value_at
+from tests.cluster.autoscaling.branches import BRANCHES, SECONDS, Branch, changes, daily
 from tests.cluster.autoscaling.keda import CONTROLLER_FLAGS, api_server_flags, keda
 from tests.cluster.autoscaling.scripted_prometheus import ScriptedPrometheus, serving
 from tests.cluster.state import has, namespace_object
@@ -71,7 +67,7 @@ def observed(control_plane: ControlPlane) -> _Observed:
     prometheus = ScriptedPrometheus(scripts)
     with serving(prometheus), _watched_numbers(kubectl) as numbers:
         minute = (int(time.time() + _LEAD_SECONDS) // _MINUTE_SECONDS + 1) * _MINUTE_SECONDS
-        window = (_daily(minute), _daily(minute + _MINUTE_SECONDS))
+        window = (daily(minute), daily(minute + _MINUTE_SECONDS))
         kubectl.apply([_in_namespace(branch.manifest(prometheus.address, window)) for branch in BRANCHES])
         kubectl.wait_until(lambda: _all_are_scaled(kubectl), "KEDA and the HorizontalPodAutoscaler")
         begin = prometheus.begin()
@@ -80,37 +76,14 @@ def observed(control_plane: ControlPlane) -> _Observed:
         while time.time() < end:
             control_plane.check()
             time.sleep(1)
-        found = {branch.name: _changes(branch.start, numbers[branch.name]) for branch in BRANCHES}
+        found = {branch.name: changes(branch.start, numbers[branch.name]) for branch in BRANCHES}
     return _Observed(window, begin, end, found)
 
 
 @pytest.mark.parametrize("branch", BRANCHES, ids=lambda branch: branch.name)
 def test_same_decisions(branch: Branch, observed: _Observed) -> None:
-    simulated = _simulated(branch, observed)
+    simulated = branch.simulated_numbers(observed.window, observed.begin, observed.end)
     assert (simulated, observed.numbers[branch.name]) == (branch.numbers, branch.numbers)
-
-
-def _simulated(branch: Branch, observed: _Observed) -> list[int]:
-    """Return the numbers that the simulator chooses, second by second."""
-    autoscaler = Autoscaler(ScaledObject.read(branch.manifest("http://unused", observed.window)))
-    current, numbers = branch.start, []
-    for second in range(-_LEAD_SECONDS, int(observed.end - observed.begin)):
-        values = {name: value_at(script, second) for name, script in branch.scripts.items()}
-        ready = current if branch.ready else 0
-        current = autoscaler.decide(observed.begin + second, current, ready, values).desired
-        numbers.append(current)
-    return _changes(branch.start, numbers)
-
-
-def _changes(start: int, numbers: Sequence[int]) -> list[int]:
-    """Return the numbers after the start, without repetitions."""
-    return [number for number, _ in groupby([start, *numbers])][1:]
-
-
-def _daily(seconds: int) -> str:
-    """Return the cron expression of a time of day in UTC."""
-    time_of_day = datetime.fromtimestamp(seconds, UTC)
-    return f"{time_of_day.minute} {time_of_day.hour} * * *"
 
 
 def _in_namespace(manifest: dict[str, Any]) -> dict[str, Any]:

@@ -32,6 +32,7 @@ REASONS: dict[str, list[tuple[str, str]]] = {
         ("Cluster", r"(ec2:Describe\w+|arc-zonal-shift:GetManagedResource) on \*"),
         ("Platform", r"(ec2|elasticloadbalancing):Describe\w+ on \*"),
         ("ImageCache", r"(ec2:Describe\w+|ssm:GetCommandInvocation) on \*"),
+        ("Observability", r"(ec2:Describe\w+|cloudwatch:PutMetricData|xray:Put\w+) on \*"),
     ],
     "sessions of Session Manager on nodes, whose calls know no resources": [
         ("Cluster", r"(ssm:UpdateInstanceInformation|ssmmessages:\w+) on \*"),
@@ -47,6 +48,13 @@ REASONS: dict[str, list[tuple[str, str]]] = {
     ],
     "network interfaces, which Lambda makes for a function and names itself": [
         ("Batch", r"ec2:\w+(NetworkInterfaces?|PrivateIpAddresses|Subnets) on \*"),
+        ("Observability", r"ec2:\w+(NetworkInterfaces?|PrivateIpAddresses) on \*"),
+    ],
+    "log streams, whose names begin with a node's name": [
+        (
+            "Observability",
+            rf"logs:\w+ on arn:aws:logs:{_REGION}:.+:log-group:/aws/containerinsights/try/\w+:\*",
+        ),
     ],
     "jobs, their executions and what teams name have names that nobody knows beforehand": [
         ("Batch", r"s3:\w+ on arn:aws:s3:::\$\{[\w.-]+\}/(jobs|files|uploads|signals|queue-\d)/.*"),
@@ -74,6 +82,7 @@ REASONS: dict[str, list[tuple[str, str]]] = {
     ],
     "a key policy that leaves the decision to the account's policies; the resource is the key itself": [
         ("Data", r"kms:(\*|GenerateDataKey) on \*"),
+        ("Data", r"kms:(Encrypt|Decrypt|ReEncrypt\*|GenerateDataKey\*|DescribeKey) on \*"),
     ],
     "versions of one function": [
         ("Cluster", r"lambda:\w+ on \$\{Cluster\w+\.Arn\}:\*"),

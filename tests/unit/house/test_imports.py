@@ -21,6 +21,7 @@ ALLOWED = {
     "runtime/weights": {"weights"},
     "runtime/signals": {"signals"},
     "runtime/benchmark": {"benchmark"},
+    "runtime/canary": {"canary"},
     "runtime/image_build": {"image_build"},
     "runtime/batch": {"batch", "signals", f"{LIBRARY}.contracts"},
     f"{LIBRARY}/catalog": {f"{LIBRARY}.catalog", f"{LIBRARY}.errors", f"{LIBRARY}.resources"},
@@ -32,6 +33,7 @@ ALLOWED = {
         f"{LIBRARY}.resources",
     },
     f"{LIBRARY}/serving": {
+        f"{LIBRARY}.contracts",
         f"{LIBRARY}.serving",
         f"{LIBRARY}.spec",
         f"{LIBRARY}.catalog",
@@ -46,6 +48,7 @@ ALLOWED = {
         f"{LIBRARY}.catalog",
     },
     f"{LIBRARY}/targets/eks": {
+        f"{LIBRARY}.contracts",
         f"{LIBRARY}.targets.eks",
         f"{LIBRARY}.targets.target",
         f"{LIBRARY}.serving",
@@ -113,6 +116,7 @@ ALLOWED = {
     f"{LIBRARY}/autoscaling": {f"{LIBRARY}.autoscaling", f"{LIBRARY}.errors", f"{LIBRARY}.resources"},
     f"{LIBRARY}/processes": {f"{LIBRARY}.processes"},
     f"{LIBRARY}/targets": {
+        f"{LIBRARY}.contracts",
         f"{LIBRARY}.targets",
         f"{LIBRARY}.processes",
         f"{LIBRARY}.measurement",
@@ -198,7 +202,7 @@ ALLOWED = {
     "app.py": {LIBRARY, "stacks", "aws_cdk", "cdk_nag"},
 }
 #: Packages in `runtime/`, each a program.
-PROGRAMS = ("batch", "benchmark", "image_build", "signals", "weights")
+PROGRAMS = ("batch", "benchmark", "canary", "image_build", "signals", "weights")
 HOUSE = (
     *(LIBRARY, "stacks", "inference_constructs", "aws_cdk", "cdk_nag", "runtime", "benchmarks", "tests"),
     *PROGRAMS,

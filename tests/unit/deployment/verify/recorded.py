@@ -41,6 +41,8 @@ class RecordedCluster:
         By pod, or pod and port of metrics; a pod that is not named has those of a healthy worker.
     previous
         By pod: the log before the last restart.
+    targets
+        Prometheus' answer about its targets; empty if every pod is one and answers.
     refusal
         What kubectl says to everything; None where it answers.
     """
@@ -49,6 +51,7 @@ class RecordedCluster:
     logs: dict[str, str] = field(default_factory=dict)
     metrics: dict[str, str] = field(default_factory=dict)
     previous: dict[str, str] = field(default_factory=dict)
+    targets: str = ""
     refusal: str | None = None
 
     def get(self, kind: str, *options: str) -> list[KubernetesObject]:
@@ -69,6 +72,8 @@ class RecordedCluster:
                 return self.logs.get(pod, LOG)
             case ("logs", "--namespace", "inference", pod, "--container", "main", "--previous"):
                 return self.previous.get(pod, "")
+            case ("get", "--raw", path) if "/services/prometheus-server:80/" in path:
+                return self.targets or scrape_targets(self.objects["pods"])
             case ("get", "--raw", path):
                 pod, _, port = path.split("/pods/")[1].removesuffix("/proxy/metrics").partition(":")
                 return self.metrics.get(f"{pod}:{port}", self.metrics.get(pod, METRICS))
@@ -131,6 +136,19 @@ def helm_secret(release: ExpectedRelease, *, revision: int = 1, status: str = "d
     name = f"sh.helm.release.v1.{release.name}.v{revision}"
     metadata = {"name": name, "namespace": release.namespace, "labels": labels}
     return {"metadata": metadata, "data": {"release": packed}}
+
+
+def scrape_targets(pods: list[KubernetesObject], **errors: str) -> str:
+    """Return Prometheus' answer about its targets: every pod answers, except those with an error."""
+    targets = [
+        {
+            "labels": {"job": "serving", "pod": each["metadata"]["name"]},
+            "health": "down" if each["metadata"]["name"].replace("-", "_") in errors else "up",
+            "lastError": errors.get(each["metadata"]["name"].replace("-", "_"), ""),
+        }
+        for each in pods
+    ]
+    return json.dumps({"status": "success", "data": {"activeTargets": targets}})
 
 
 def daemon(name: str, *, wanted: int = 4, ready: int = 4, release: str | None = None) -> KubernetesObject:

@@ -52,6 +52,10 @@ def streaming(spec: dict[str, Any]) -> None:
     spec["models"][0]["weights"] = {"s3": "s3://models-of-acme/qwen3-32b/", "catalog": "Qwen/Qwen3-32B"}
 
 
+def observed(spec: dict[str, Any]) -> None:
+    spec["observability"] = {}
+
+
 def mirrored(spec: dict[str, Any]) -> None:
     spec["models"][0]["weights"].update(revision="9216db5781bf21249d130ec9da846c4624c16137", mirror={})
 
@@ -139,6 +143,27 @@ WRONG: Mapping[str, tuple[WrongFact, ...]] = {
         WrongFact(lambda cluster: cluster.objects["jobs"].clear(), "no Job copies it", spec=mirrored),
     ),
     "workers": (WrongFact(lambda cluster: cluster.objects["pods"].pop(), "0 of 1 are ready"),),
+    "metrics": (
+        WrongFact(
+            lambda cluster: setattr(
+                cluster, "targets", recorded.scrape_targets(cluster.objects["pods"][:-1])
+            ),
+            "is no target",
+            spec=observed,
+        ),
+        WrongFact(
+            lambda cluster: setattr(
+                cluster,
+                "targets",
+                recorded.scrape_targets(cluster.objects["pods"], decode_0="connection refused"),
+            ),
+            "decode-0: connection refused",
+            spec=observed,
+        ),
+        WrongFact(
+            lambda cluster: setattr(cluster, "targets", "no JSON"), "cannot be read", "unknown", spec=observed
+        ),
+    ),
     "streamed weights": (
         WrongFact(
             lambda cluster: cluster.logs.update({"decode-0": LOG}),

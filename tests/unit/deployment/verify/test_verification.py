@@ -140,8 +140,8 @@ def test_every_check_speaks_and_a_refused_one_hides_no_other(
         "requests",
         "KV transfer",
     ], "nothing can be asked here, so nothing is received and moved"
-    none = {"weights", "streamed weights", "inference pools", "picks"}
-    assert set(by_check) == {"API server", *CLUSTER_CHECKS} - none, "there is no mirror and no llm-d"
+    none = {"weights", "streamed weights", "inference pools", "picks", "metrics"}
+    assert set(by_check) == {"API server", *CLUSTER_CHECKS} - none, "no mirror, no llm-d, no observability"
     assert by_check["routes"].severity == "unknown"
     assert "within the VPC" in by_check["routes"].message
 

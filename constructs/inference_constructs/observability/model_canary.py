@@ -1,0 +1,113 @@
+"""A function in the VPC that asks every model on a schedule."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from inference_constructs.findings import acknowledge_wildcards
+from inference_constructs.network.gateway import Gateway
+from inference_constructs.observability.kept_log_group import KeptLogGroup
+
+#: Actions with which Lambda connects a function to a VPC; the resources are not known at deployment
+#: (https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html).
+_INTERFACES = (
+    "ec2:AssignPrivateIpAddresses",
+    "ec2:CreateNetworkInterface",
+    "ec2:DeleteNetworkInterface",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribeSubnets",
+    "ec2:UnassignPrivateIpAddresses",
+)
+
+
+class ModelCanary(Construct):
+    """A Lambda function behind a schedule, with its log group as its only permission beside the VPC.
+
+    Not a canary of CloudWatch Synthetics: its runtimes bring a browser and a bucket for artefacts, AWS ends
+    them within about a year, and aws-cdk-lib knows only ended ones for Python
+    (https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Synthetics_Library_Lifecycle.html).
+
+    Parameters
+    ----------
+    code
+        Folder of the package ``canary``.
+    platform
+        `metadata.name`.
+    models
+        Name, address and task of each model, as ``canary.ask`` reads them.
+    every_minutes
+        Minutes between two rounds.
+    vpc, gateway
+        Network of the models, and their load balancer.
+    log_name
+        Name of the log group.
+    retention_days, encryption_key
+        Days for which the log is kept, and its KMS key.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        code: lambda_.Code,
+        platform: str,
+        models: Sequence[Mapping[str, str]],
+        every_minutes: int,
+        vpc: ec2.IVpc,
+        gateway: Gateway,
+        log_name: str,
+        retention_days: int,
+        encryption_key: kms.IKey,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        log = KeptLogGroup(
+            self, "Log", name=log_name, retention_days=retention_days, encryption_key=encryption_key
+        )
+        role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+        connects = iam.PolicyStatement(actions=list(_INTERFACES), resources=["*"])
+        role.add_to_policy(connects)
+        acknowledge_wildcards(
+            role, [connects.to_statement_json()], "Lambda creates and names the network interfaces."
+        )
+        log.grant_write(role)
+        group = ec2.SecurityGroup(
+            self, "Group", vpc=vpc, allow_all_outbound=False, description="From the canary to the models"
+        )
+        balancer = ec2.SecurityGroup.from_security_group_id(self, "Models", gateway.security_group_id)
+        group.connections.allow_to(balancer, ec2.Port.tcp(gateway.port), "Models")
+        function = lambda_.Function(
+            self,
+            "Ask",
+            architecture=lambda_.Architecture.ARM_64,
+            code=code,
+            environment={"CANARY_PLATFORM": platform, "CANARY_MODELS": json.dumps(list(models))},
+            handler="ask.handle",
+            log_group=log,
+            memory_size=128,
+            reserved_concurrent_executions=1,
+            role=role,
+            runtime=lambda_.Runtime.PYTHON_3_14,
+            security_groups=[group],
+            timeout=cdk.Duration.minutes(15),
+            vpc=vpc,
+            vpc_subnets=ec2.SubnetSelection(subnets=vpc.private_subnets),
+        )
+        function.node.add_dependency(role)
+        events.Rule(
+            self,
+            "Schedule",
+            schedule=events.Schedule.rate(cdk.Duration.minutes(every_minutes)),
+            # A round that is missed is not repeated: the next one follows.
+            targets=[targets.LambdaFunction(function, retry_attempts=0)],
+        )

@@ -1,0 +1,56 @@
+"""Traces of requests: what a process needs to send its spans.
+
+A frontend decides which requests are traced, and each process behind it follows that decision
+(``parentbased_traceidratio`` of the OpenTelemetry Environment Variable Specification). Dynamo's own variable
+for the share is ``OTEL_TRACES_SAMPLE_RATIO`` (ai-dynamo 1.6.1); SDKs of Python read the two of the
+specification.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from inference_blueprints.contracts.trace_names import EXPORT_SWITCHES, TRACES_ENDPOINT
+from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.types import EnvironmentValue, Role
+from inference_blueprints.spec.types import ArgumentValue
+
+
+def trace_environment(resolved: ResolvedWorkers, role: Role) -> Mapping[str, EnvironmentValue]:
+    """Return the variables of a process of Dynamo or vLLM; none without traces.
+
+    Parameters
+    ----------
+    resolved
+        Workers of the deployment.
+    role
+        What the process does.
+    """
+    traces = _traces(resolved)
+    if traces is None:
+        return {}
+    ratio = f"{traces:g}"
+    return {
+        **dict.fromkeys(EXPORT_SWITCHES, "true"),
+        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": TRACES_ENDPOINT,
+        "OTEL_SERVICE_NAME": f"{resolved.release}-{role}",
+        "OTEL_TRACES_SAMPLER": "parentbased_traceidratio",
+        "OTEL_TRACES_SAMPLER_ARG": ratio,
+        "OTEL_TRACES_SAMPLE_RATIO": ratio,
+    }
+
+
+def trace_arguments(resolved: ResolvedWorkers) -> Mapping[str, ArgumentValue]:
+    """Return the arguments with which an engine continues the trace of a request; none without traces.
+
+    vLLM sends spans of its own only if it has an endpoint (``vllm/tracing/otel.py`` of 0.31.0).
+    """
+    if _traces(resolved) is None or resolved.model.engine.chosen != "vllm":
+        return {}
+    return {"otlp-traces-endpoint": TRACES_ENDPOINT}
+
+
+def _traces(resolved: ResolvedWorkers) -> float | None:
+    """Return the share of requests that are traced; None without traces."""
+    observability = resolved.blueprint.spec.observability
+    return observability.traces.sample_ratio if observability and observability.traces else None

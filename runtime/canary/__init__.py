@@ -1,0 +1,1 @@
+"""Asks every model on a schedule."""

@@ -1,0 +1,97 @@
+"""Asks every model one short question and reports whether it answered, and after which time.
+
+Lambda runs it (`handle`). It needs the standard library only. The report is one line per model in
+CloudWatch's embedded metric format, from which CloudWatch Logs makes the metrics `Success` (0 or 1) and
+`Milliseconds`
+(https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html).
+
+Environment: `CANARY_PLATFORM`, and `CANARY_MODELS`, a JSON list of objects with `name`, `url` (to `/v1`) and
+`task` (`generate` or `embed`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+
+NAMESPACE = "InferenceBlueprints/Canary"
+_TIMEOUT_SECONDS = 60
+_QUESTION = "Say yes."
+
+
+def handle(_event: object, _context: object) -> None:
+    """Ask every model in turn. A model that fails does not keep the others from being asked."""
+    platform = os.environ["CANARY_PLATFORM"]
+    for model in json.loads(os.environ["CANARY_MODELS"]):
+        started = time.monotonic()
+        error = ask(model["name"], model["url"], model["task"])
+        milliseconds = (time.monotonic() - started) * 1000
+        print(json.dumps(report(platform, model["name"], milliseconds, error)))
+
+
+def ask(model: str, url: str, task: str) -> str:
+    """Ask a model and return what is wrong with its answer; empty if nothing is.
+
+    Parameters
+    ----------
+    model
+        Name under which it is served.
+    url
+        Address of its API, to ``/v1``.
+    task
+        ``generate`` or ``embed``.
+    """
+    path, body = (
+        ("embeddings", {"model": model, "input": _QUESTION})
+        if task == "embed"
+        else (
+            "chat/completions",
+            {"model": model, "max_tokens": 1, "messages": [{"role": "user", "content": _QUESTION}]},
+        )
+    )
+    request = urllib.request.Request(  # noqa: S310 (the address is the platform's own)
+        f"{url}/{path}", json.dumps(body).encode(), {"Content-Type": "application/json"}
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as response:  # noqa: S310
+            answer = json.load(response)
+    except urllib.error.HTTPError as error:
+        return f"status {error.code}"
+    except (OSError, ValueError) as error:
+        return f"{type(error).__name__}: {error}"
+    held = answer.get("data" if task == "embed" else "choices") if isinstance(answer, dict) else None
+    return "" if held else "the answer holds nothing"
+
+
+def report(platform: str, model: str, milliseconds: float, error: str) -> Mapping[str, object]:
+    """Return the report on one model in the embedded metric format.
+
+    Parameters
+    ----------
+    platform
+        `metadata.name`.
+    model
+        Name of the model.
+    milliseconds
+        Time until the whole answer was there.
+    error
+        What is wrong; empty if nothing is.
+    """
+    metrics = [{"Name": "Success", "Unit": "Count"}, {"Name": "Milliseconds", "Unit": "Milliseconds"}]
+    return {
+        "_aws": {
+            "Timestamp": int(time.time() * 1000),
+            "CloudWatchMetrics": [
+                {"Namespace": NAMESPACE, "Dimensions": [["Platform", "Model"]], "Metrics": metrics}
+            ],
+        },
+        "Platform": platform,
+        "Model": model,
+        "Success": 0 if error else 1,
+        "Milliseconds": round(milliseconds),
+        **({"Error": error} if error else {}),
+    }

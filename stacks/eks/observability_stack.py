@@ -1,0 +1,143 @@
+"""Metrics, logs and traces of the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from inference_blueprints import resources
+from inference_blueprints.catalog.catalogue import shipped
+from inference_blueprints.catalog.charts import charts
+from inference_blueprints.catalog.log_groups import canary_log_group
+from inference_blueprints.catalog.releases import Releases
+from inference_blueprints.serving.types import ServingPlan
+from inference_blueprints.spec.types import Model, Observability
+from inference_blueprints.targets.eks.chart_values import chart_values
+from inference_blueprints.targets.eks.insights_configuration import insights_configuration
+from inference_constructs.eks.kubectl_access import KubectlAccess
+from inference_constructs.helm.release import HelmRelease
+from inference_constructs.network.gateway import Gateway
+from inference_constructs.observability.container_insights import ContainerInsights
+from inference_constructs.observability.model_canary import ModelCanary
+
+
+class ObservabilityStack(cdk.Stack):
+    """Container Insights, the Prometheus that KEDA asks, and the exporter of GPU metrics.
+
+    Parameters
+    ----------
+    access
+        The cluster.
+    observability
+        Section of the blueprint.
+    releases
+        Versions of charts and add-ons.
+    plan
+        The serving plan.
+    gpu_nodes
+        Whether a pool has NVIDIA accelerators.
+    encryption_key
+        KMS key of the logs.
+    vpc, gateway
+        Network of the models, and their load balancer, for the canary.
+    models
+        Section of the blueprint.
+    env
+        Account and region.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        access: KubectlAccess,
+        observability: Observability,
+        releases: Releases,
+        plan: ServingPlan,
+        gpu_nodes: bool,
+        encryption_key: kms.IKey,
+        vpc: ec2.IVpc,
+        gateway: Gateway,
+        models: Sequence[Model],
+        env: cdk.Environment,
+    ) -> None:
+        super().__init__(scope, construct_id, env=env)
+        self._cluster = access.import_cluster(self)
+        self._releases = releases
+        namespace = charts()["dynamo-model"].namespace
+        gpu_namespace = releases.charts["dcgm-exporter"].namespace if gpu_nodes else None
+        ContainerInsights(
+            self,
+            "Insights",
+            cluster_name=access.cluster_name,
+            configuration=insights_configuration(
+                region=self.region,
+                cluster_name=access.cluster_name,
+                namespace=namespace,
+                gpu_namespace=gpu_namespace,
+                traces=observability.traces is not None,
+            ),
+            version=releases.add_ons["amazon-cloudwatch-observability"],
+            retention_days=observability.logs.retention_days,
+            encryption_key=encryption_key,
+            traces=observability.traces is not None,
+        )
+        elastic = any(
+            process.scaling
+            for model in plan.models
+            for deployment in model.deployments
+            for process in deployment.processes
+        )
+        prometheus = self._install(
+            "Prometheus",
+            "prometheus",
+            namespace=namespace,
+            gpu_namespace=gpu_namespace,
+            keda_namespace=releases.charts["keda"].namespace if elastic else None,
+            dropped=shipped().serving_metrics.dropped_names,
+        )
+        if gpu_nodes:
+            exporter = self._install("GpuMetrics", "dcgm-exporter")
+            # Both charts are in one namespace, which the first one creates.
+            exporter.node.add_dependency(prometheus)
+
+        if observability.canary:
+            ModelCanary(
+                self,
+                "Canary",
+                code=lambda_.Code.from_asset(str(resources.runtime_directory() / "canary")),
+                platform=access.cluster_name,
+                models=[
+                    {
+                        "name": model.name,
+                        "url": f"{gateway.scheme}://{model.name}.{gateway.zone_name}/v1",
+                        "task": model.task,
+                    }
+                    for model in models
+                ],
+                every_minutes=observability.canary.every_minutes,
+                vpc=vpc,
+                gateway=gateway,
+                log_name=canary_log_group(access.cluster_name),
+                retention_days=observability.logs.retention_days,
+                encryption_key=encryption_key,
+            )
+
+    def _install(self, construct_id: str, name: str, **variables: Any) -> HelmRelease:
+        """Install one chart with its values and wait for its pods."""
+        return HelmRelease(
+            self,
+            construct_id,
+            cluster=self._cluster,
+            chart=self._releases.charts[name],
+            values=chart_values(name, **variables),
+            wait=True,
+            create_namespace=True,
+        )

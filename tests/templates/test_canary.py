@@ -1,0 +1,65 @@
+"""The function that asks every model."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.templates.conftest import Synthesise
+from tests.templates.support import Templates, statements
+
+
+@pytest.fixture(scope="module")
+def templates(synthesise: Synthesise) -> Templates:
+    return synthesise(lambda spec: spec.update(observability={"canary": {"everyMinutes": 10}}))
+
+
+def of_canary(templates: Templates, kind: str) -> dict[str, Any]:
+    """Return the properties of the one resource of this kind."""
+    (found,) = templates.properties(kind, "Observability")
+    return found
+
+
+def test_without_the_key_there_is_none(synthesise: Synthesise) -> None:
+    templates = synthesise(lambda spec: spec.update(observability={}))
+    assert not list(templates.properties("AWS::Lambda::Function", "Observability"))
+
+
+def test_it_asks_every_model_by_its_address(templates: Templates) -> None:
+    variables = of_canary(templates, "AWS::Lambda::Function")["Environment"]["Variables"]
+    assert variables["CANARY_PLATFORM"] == "try"
+    (model,) = json.loads(variables["CANARY_MODELS"])
+    assert (model["name"], model["task"]) == ("qwen3-8b", "generate")
+    assert model["url"].startswith("http://qwen3-8b.")
+    assert model["url"].endswith("/v1")
+
+
+def test_one_round_runs_at_a_time_on_the_schedule(templates: Templates) -> None:
+    assert of_canary(templates, "AWS::Lambda::Function")["ReservedConcurrentExecutions"] == 1
+    rule = of_canary(templates, "AWS::Events::Rule")
+    assert rule["ScheduleExpression"] == "rate(10 minutes)"
+    assert rule["Targets"][0]["RetryPolicy"] == {"MaximumRetryAttempts": 0}
+
+
+def test_it_writes_its_log_and_connects_to_the_vpc_and_may_do_nothing_else(templates: Templates) -> None:
+    (policy,) = templates.resources("AWS::IAM::Policy", "Observability")
+    actions = {action for statement in statements(policy) for action in listed_actions(statement)}
+    assert {action.split(":")[0] for action in actions} == {"ec2", "logs"}
+    assert all("NetworkInterface" in a or "Subnets" in a or "PrivateIp" in a for a in actions if "ec2:" in a)
+    (log,) = [s for s in statements(policy) if listed_actions(s)[0].startswith("logs:")]
+    assert "*" not in json.dumps(log["Resource"]).replace(":*", "")
+
+
+def listed_actions(statement: dict[str, Any]) -> list[str]:
+    actions = statement["Action"]
+    return [actions] if isinstance(actions, str) else actions
+
+
+def test_it_reaches_the_load_balancer_alone(templates: Templates) -> None:
+    # With an egress rule of its own, a group has no other one (CloudFormation, AWS::EC2::SecurityGroupEgress).
+    assert "SecurityGroupEgress" not in of_canary(templates, "AWS::EC2::SecurityGroup")
+    out = of_canary(templates, "AWS::EC2::SecurityGroupEgress")
+    into = of_canary(templates, "AWS::EC2::SecurityGroupIngress")
+    assert out["ToPort"] == into["ToPort"] == 80

@@ -1,0 +1,142 @@
+"""With any fault: no request is cut, the pool is never overfull, workers go only if the others have room."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import pytest
+
+from inference_blueprints.autoscaling.faults import During, late, unreadable, without_series, wrong_by
+from inference_blueprints.autoscaling.fleet import StartFault
+from inference_blueprints.autoscaling.owners import AutoscaledRole, RoleState
+from inference_blueprints.autoscaling.request_simulation import SimulatedRequests, simulate_requests
+from tests.unit.autoscaling.roles import DAY, MOST, WORKER, elastic, in_flight, rates
+
+#: From the rise on, for half an hour.
+_DURING = During(1200.0, 3000.0)
+#: A measurement that is wrong or a minute late may let workers go while the others are full.
+_MISLEADING = {"late by a minute", "a third"}
+
+
+@dataclass(slots=True)
+class _Watched:
+    """An owner that notes the reductions after which the remaining workers have too few slots."""
+
+    owner: AutoscaledRole
+    too_few: list[RoleState] = field(default_factory=list)
+
+    def wanted(self, state: RoleState) -> int:
+        number = self.owner.wanted(state)
+        if number < state.wanted and number * WORKER.slots < in_flight(state):
+            self.too_few.append(state)
+        return number
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A fault, and the least share of requests within the objective."""
+
+    role: Callable[[], AutoscaledRole]
+    least_share: float
+    start: StartFault | None = None
+
+
+_CASES = {
+    "none": _Case(elastic, 0.95),
+    "late by a minute": _Case(lambda: elastic(late(in_flight, 60.0)), 0.85),
+    "unreadable": _Case(lambda: elastic(unreadable(in_flight, _DURING)), 0.6),
+    "the scraper is gone": _Case(lambda: elastic(without_series(in_flight, _DURING)), 0.6),
+    "three times too high": _Case(lambda: elastic(wrong_by(in_flight, 3.0, _DURING)), 0.95),
+    "a third": _Case(lambda: elastic(wrong_by(in_flight, 1 / 3, _DURING)), 0.75),
+    "KEDA is gone": _Case(lambda: elastic(keda_answers=lambda now: now not in _DURING), 0.6),
+    "workers never become ready": _Case(elastic, 0.45, "never ready"),
+    "no capacity": _Case(elastic, 0.6, "no capacity"),
+}
+
+
+@cache
+def _simulated(name: str) -> tuple[SimulatedRequests, tuple[RoleState, ...]]:
+    case = _CASES[name]
+    owner = _Watched(case.role())
+    found = simulate_requests(
+        rates(*DAY),
+        WORKER,
+        owner,
+        most=MOST,
+        seed=1,
+        fault=lambda now: case.start if now in _DURING else None,
+    )
+    return found, tuple(owner.too_few)
+
+
+@pytest.mark.parametrize("name", _CASES)
+def test_no_request_is_cut_or_lost(name: str) -> None:
+    found, _ = _simulated(name)
+    assert (found.completed, found.ended_with_requests) == (found.requests, 0)
+
+
+@pytest.mark.parametrize("name", _CASES)
+def test_never_above_the_pool(name: str) -> None:
+    assert _simulated(name)[0].most_present <= MOST
+
+
+@pytest.mark.parametrize("name", sorted(set(_CASES) - _MISLEADING))
+def test_never_below_what_is_in_flight(name: str) -> None:
+    assert _simulated(name)[1] == ()
+
+
+def test_draining_workers_hold_their_place_in_the_pool() -> None:
+    """All go and come back while the first still have requests."""
+
+    class _Alternating:
+        def wanted(self, state: RoleState) -> int:
+            return MOST if state.wanted < MOST else 2
+
+    found = simulate_requests(rates(9, 9), WORKER, _Alternating(), most=MOST, seed=1)
+    assert (found.most_present, found.ended_with_requests) == (MOST, 0)
+
+
+def test_nothing_changes_while_keda_is_gone() -> None:
+    wanted: list[int] = []
+    role = elastic(keda_answers=lambda now: now not in _DURING)
+
+    class _Noting:
+        def wanted(self, state: RoleState) -> int:
+            if state.now_seconds in _DURING:
+                wanted.append(state.wanted)
+            return role.wanted(state)
+
+    simulate_requests(rates(*DAY), WORKER, _Noting(), most=MOST, seed=1)
+    assert len(set(wanted)) == 1
+
+
+@pytest.mark.parametrize("name", _CASES)
+def test_objective(name: str) -> None:
+    found, _ = _simulated(name)
+    assert found.within_objective / found.requests >= _CASES[name].least_share
+
+
+def test_an_answer_without_a_number_must_be_an_error() -> None:
+    """KEDA's default takes it as 0, and workers go while their load is unknown."""
+
+    def share(ignored: Any) -> float:
+        role = elastic(without_series(in_flight, _DURING), ignore_null_values=ignored)
+        found = simulate_requests(rates(*DAY), WORKER, role, most=MOST, seed=1)
+        return found.within_objective / found.requests
+
+    assert share("true") < share("false") - 0.05
+
+
+def test_the_fallback_helps_when_nothing_can_be_read() -> None:
+    """From the start on: without it, the number stays what it was."""
+
+    def share(fallback: dict[str, Any] | None) -> float:
+        role = elastic(unreadable(in_flight, During(0.0, 3000.0)), fallback=fallback)
+        found = simulate_requests(rates(*DAY), WORKER, role, most=MOST, seed=1)
+        return found.within_objective / found.requests
+
+    fallback = {"failureThreshold": 3, "replicas": 10, "behavior": "currentReplicasIfHigher"}
+    assert share(fallback) > share(None) + 0.1
