@@ -47,7 +47,7 @@ def stream_while(
     Parameters
     ----------
     disturb
-        Called once every client has a stream. What is under way when it returns ends by itself.
+        Called once the streams of all clients have their first token. What is under way when it returns ends by itself.
     lengths
         Lengths of the requests.
     clients
@@ -67,7 +67,7 @@ def stream_while(
         async with aiohttp.ClientSession() as session:
             before = await moved_streams(session, urls, UNDER_WAY)
             async with load:
-                while load.count.running < clients:
+                while load.count.begun + load.count.streams < clients:
                     await asyncio.sleep(_PERIOD_SECONDS)
                 await disturb(ScaleDowns(serving, deployment, load), load)
             return Streamed(load.count, await moved_streams(session, urls, UNDER_WAY) - before)
