@@ -22,7 +22,7 @@ from benchmarks.harness.figure import Figure
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.local.scaling.counted_load import CountedLoad, StreamLengths
 from inference_blueprints.local.scaling.counted_streaming import Streamed, stream_while
-from inference_blueprints.local.scaling.scale_downs import ScaleDown, ScaleDowns
+from inference_blueprints.local.scaling.ending_workers import ScaleDown, ScaleDowns
 from inference_blueprints.measurement.statistics.percentiles import percentile
 from inference_blueprints.processes.child_processes import ProcessGroup
 from inference_blueprints.serving.plan import build_plan

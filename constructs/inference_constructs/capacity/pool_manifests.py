@@ -276,8 +276,8 @@ def _longest_drain(pool: PoolProperties) -> str:
 
     Up to then, PodDisruptionBudgets hold. Each pod is deleted whatever they say, early enough for its whole
     grace period, in which its streams end (``DeleteExpiringPods`` of Karpenter's
-    ``pkg/controllers/node/termination/terminator/terminator.go``). Where AWS ends the instance at a time of its
-    own, the period ends with it. Otherwise budgets would hold pods until the instance is gone, and their
+    ``pkg/controllers/node/termination/terminator/terminator.go``). Where AWS ends the instance at a time of
+    its own, the period ends with it. Otherwise budgets would hold pods until the instance is gone, and their
     processes would never get SIGTERM: EC2 ends a spot instance two minutes after its notice, and those of a
     Capacity Block ten minutes after Karpenter begins to drain them
     (https://karpenter.sh/v1.14/tasks/odcrs/).

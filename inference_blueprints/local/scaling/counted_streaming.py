@@ -10,7 +10,7 @@ import aiohttp
 
 from inference_blueprints.local.moved_streams import UNDER_WAY, moved_streams
 from inference_blueprints.local.scaling.counted_load import CountedLoad, StreamCount, StreamLengths
-from inference_blueprints.local.scaling.scale_downs import ScaleDowns
+from inference_blueprints.local.scaling.ending_workers import ScaleDowns
 from inference_blueprints.targets.local.local_serving import LocalServing
 
 _PERIOD_SECONDS = 0.02
@@ -47,7 +47,7 @@ def stream_while(
     Parameters
     ----------
     disturb
-        Called once every client has a stream. What is under way when it returns ends by itself.
+        Called once the streams of all clients have their first token. What is under way when it returns ends by itself.
     lengths
         Lengths of the requests.
     clients
@@ -67,7 +67,7 @@ def stream_while(
         async with aiohttp.ClientSession() as session:
             before = await moved_streams(session, urls, UNDER_WAY)
             async with load:
-                while load.count.running < clients:
+                while load.count.begun + load.count.streams < clients:
                     await asyncio.sleep(_PERIOD_SECONDS)
                 await disturb(ScaleDowns(serving, deployment, load), load)
             return Streamed(load.count, await moved_streams(session, urls, UNDER_WAY) - before)

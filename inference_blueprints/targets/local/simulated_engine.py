@@ -68,7 +68,8 @@ class _Workers:
         return _run_input(runtime, endpoint, engine)
 
     async def graceful_shutdown(self, _: list[Any]) -> None:
-        await graceful_shutdown_with_discovery(self, self._endpoints)
+        runtimes: Any = self  # it only calls `shutdown`
+        await graceful_shutdown_with_discovery(runtimes, self._endpoints)
 
     def shutdown(self) -> None:
         for runtime in self._runtimes:

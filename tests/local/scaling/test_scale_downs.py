@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from inference_blueprints.local.scaling.counted_load import CountedLoad
-from inference_blueprints.local.scaling.scale_downs import ScaleDown, ScaleDowns
+from inference_blueprints.local.scaling.ending_workers import ScaleDown, ScaleDowns
 from inference_blueprints.spec.types import Blueprint
 from tests.local.scaling.streaming import aggregated, disaggregated, serving, stream_while
 

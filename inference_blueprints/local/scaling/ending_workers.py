@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from inference_blueprints.local.scaling.counted_load import CountedLoad
 from inference_blueprints.targets.local.local_deployment import LocalDeployment
@@ -117,9 +118,7 @@ class ScaleDowns:
             self._workers.end(victim)
         staying = sum(self._workers.runs(worker) for worker in self._workers.of(self._deployment))
         left_out = await self._until(lambda: max(self._listed()) <= staying, begun)
-        seconds = [
-            await self._until(lambda each=each: not self._workers.is_ending(each), begun) for each in victims
-        ]
+        seconds = [await self._until(partial(self._has_ended, each), begun) for each in victims]
         return [
             ScaleDown(victim.kind.name, streams, left_out, ended)
             for victim, ended in zip(victims, seconds, strict=True)
@@ -141,6 +140,9 @@ class ScaleDowns:
         self._workers.begin_all(workers)
         running = sum(self._workers.runs(worker) for worker in self._workers.of(self._deployment))
         await self._until(lambda: min(self._listed()) >= running, time.monotonic())
+
+    def _has_ended(self, worker: WorkerProcess) -> bool:
+        return not self._workers.is_ending(worker)
 
     def _listed(self) -> tuple[int, ...]:
         return self._serving.registered(self._deployment)
