@@ -28,7 +28,7 @@ $(READY): pyproject.toml requirements.lock package-lock.json scripts/setup.sh
 run: $(READY) ## deploy a blueprint to this machine and send requests: make run BLUEPRINT=NAME_OR_PATH ENGINES=vllm
 	@exec $(BIN)/blueprints local up "$(BLUEPRINT)" --engines "$(ENGINES)"
 
-test: $(READY) ## run every layer of tests except test-engines, test-faults, check-lives and test-cluster
+test: $(READY) ## run every layer of tests except test-engines, test-faults, check-lives, test-cluster and test-scaling
 	$(PYTEST) --numprocesses 3 --dist loadgroup --no-loadscope-reorder
 
 test-engines: $(READY) ## test on real vLLM, write docs/real-engines.md; installs 7 GB once: make test-engines ONLY=tests/engines/FILE
