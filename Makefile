@@ -43,7 +43,8 @@ control-plane: $(READY) ## build a real Kubernetes control plane, once
 test-cluster: control-plane ## apply every manifest to a real Kubernetes control plane
 	$(PYTEST) tests/cluster --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
-test-scaling: control-plane ## compare decisions with the real KEDA and HorizontalPodAutoscaler; builds KEDA once, some minutes
+test-scaling: $(READY) ## compare decisions with the real KEDA and HorizontalPodAutoscaler; builds KEDA once, some minutes
+	$(BIN)/python -m inference_blueprints.local.control_plane --keda
 	$(PYTEST) tests/cluster/autoscaling -m scaling --timeout 3600
 
 check-templates: $(READY) ## check templates with checkov, and a hundred generated blueprints and changes to them
