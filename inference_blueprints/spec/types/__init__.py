@@ -107,6 +107,8 @@ KIND: Literal["Blueprint"] = "Blueprint"
 
 __all__ = [
     "API_VERSION",
+    "KIND",
+    "NO_PARSER",
     "AccountId",
     "Alarms",
     "ArgumentValue",
@@ -147,7 +149,6 @@ __all__ = [
     "HuggingFaceRepository",
     "ImageAcceleration",
     "InstanceTypeName",
-    "KIND",
     "KubernetesVersion",
     "Kueue",
     "KvAwareRouting",
@@ -161,7 +162,6 @@ __all__ = [
     "Metadata",
     "Mirror",
     "Model",
-    "NO_PARSER",
     "Name",
     "Network",
     "NodeCount",
