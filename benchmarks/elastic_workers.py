@@ -29,6 +29,9 @@ requests keep the objective. The figures are those of days 5 to 7 with these set
 `kept` is the share of requests whose first token came within the objective. The days are simulated by rates,
 in steps of five seconds. The busiest, the steepest and the quietest hour of `elastic` are also simulated
 request by request, each from as many workers as its first rate needs; the baseline is the same hour by rates.
+
+The last days of m-mid have more requests than the first, and outages after which all requests return at once.
+There the tuned number, CPU and the queue miss the objective, so their GPU-hours are those of a worse service.
 """
 
 from __future__ import annotations
