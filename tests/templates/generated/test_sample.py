@@ -49,6 +49,7 @@ def test_a_valid_blueprint_becomes_sound_templates(
     others = models | ({image_cache.STACK} if bakes else set())
     others |= {"Batch"} if loaded.blueprint.spec.batch else set()
     others |= {"Stores"} if loaded.blueprint.spec.signal_store else set()
+    others |= {"Monitoring", "Observability"} if loaded.blueprint.spec.observability else set()
     assert templates.by_stack.keys() == {"Data", "Network", "Cluster", "Platform", "Capacity"} | others
     assert unexplained_wildcards(templates) == []
     assert exports(templates) == []
