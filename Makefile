@@ -28,7 +28,7 @@ $(READY): pyproject.toml requirements.lock package-lock.json scripts/setup.sh
 run: $(READY) ## deploy a blueprint to this machine and send requests: make run BLUEPRINT=NAME_OR_PATH ENGINES=vllm
 	@exec $(BIN)/blueprints local up "$(BLUEPRINT)" --engines "$(ENGINES)"
 
-test: $(READY) ## run every layer of tests except test-engines, test-faults, check-lives and test-cluster
+test: $(READY) ## run every layer of tests except test-engines, test-faults, check-lives, test-cluster and test-scaling
 	$(PYTEST) --numprocesses 3 --dist loadgroup --no-loadscope-reorder
 
 test-engines: $(READY) ## test on real vLLM, write docs/real-engines.md; installs 7 GB once: make test-engines ONLY=tests/engines/FILE
@@ -43,7 +43,8 @@ control-plane: $(READY) ## build a real Kubernetes control plane, once
 test-cluster: control-plane ## apply every manifest to a real Kubernetes control plane
 	$(PYTEST) tests/cluster --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
-test-scaling: control-plane ## compare decisions with the real KEDA and HorizontalPodAutoscaler; builds KEDA once, some minutes
+test-scaling: $(READY) ## compare decisions with the real KEDA and HorizontalPodAutoscaler; builds KEDA once, some minutes
+	$(BIN)/python -m inference_blueprints.local.control_plane --keda
 	$(PYTEST) tests/cluster/autoscaling -m scaling --timeout 3600
 
 check-templates: $(READY) ## check templates with checkov, and a hundred generated blueprints and changes to them

@@ -30,7 +30,7 @@ _GIB = 1024**3
 _PLACE = re.compile(r"(<!-- plan: [^\n]*-->\n).*?(<!-- end of plan -->)", re.DOTALL)
 _LINES = "<!-- plan: written by scripts/write_blueprint_pages.py -->\n<!-- end of plan -->"
 #: Tables of `blueprints plan` that are also on a page.
-_FURTHER_SIZES = ("KV cache outside the devices",)
+_FURTHER_SIZES = ("KV cache outside the devices", "Elastic workers")
 _PRICES = ("Pools", "Cost of a month", "Price of tokens (simulated)")
 
 
@@ -145,11 +145,11 @@ def _row(
     found = next((memory[process.model, name] for name in names if (process.model, name) in memory), None)
     label = f"{process.model}/{process.deployment}/{process.name}"
     if found is None or not process.accelerators:
-        return (label, process.pool or "system nodes", str(process.replicas), *("-",) * 6)
+        return (label, process.pool or "system nodes", process.replica_range, *("-",) * 6)
     return (
         label,
         f"{process.pool}: {devices[process.pool or '']}",
-        str(process.replicas),
+        process.replica_range,
         str(process.accelerators),
         f"{found.weights_bytes / _GIB:.1f}",
         f"{found.kv_cache_bytes / _GIB:.1f}",

@@ -66,7 +66,8 @@ class MonitoringStack(cdk.Stack):
         )
         shown = {alarm.name: alarm.row.dashboard for alarm in rows}
         for row in dashboard_rows():
-            self._add_dashboard(row, [each for name, each in added.alarms.items() if shown[name] == row.name])
+            here = [alarm for name, alarm in added.alarms.items() if shown[name] == row.name]
+            self._add_dashboard(row, here)
 
     def _topic(self, alarms: Alarms | None) -> sns.ITopic | None:
         if alarms is None:

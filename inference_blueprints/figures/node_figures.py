@@ -66,6 +66,8 @@ class ProcessSummary:
     ----------
     model, deployment, name
         Its model, deployment and name.
+    replicas_least, replicas
+        Smallest and largest number of replicas; equal unless it is elastic.
     accelerators, nodes
         Devices and nodes per replica.
     pool
@@ -75,11 +77,18 @@ class ProcessSummary:
     model: str
     deployment: str
     name: str
+    replicas_least: int
     replicas: int
     accelerators: int
     pool: str | None
     image: str
     nodes: int
+
+    @property
+    def replica_range(self) -> str:
+        """Number of replicas in words."""
+        least, most = self.replicas_least, self.replicas
+        return str(most) if least == most else f"{least} to {most}"
 
 
 @dataclass(frozen=True, slots=True)

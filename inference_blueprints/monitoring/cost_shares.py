@@ -45,7 +45,7 @@ def model_costs(pools: Sequence[PoolHour]) -> Mapping[str, float]:
     for pool in pools:
         total = max(pool.gpus, sum(pool.held.values()))
         for model, gpus in pool.held.items():
-            costs[model] += pool.usd * gpus / total
+            costs[model] += pool.usd * gpus / total if total else 0.0
         rest = total - sum(pool.held.values())
         costs[UNATTRIBUTED] += pool.usd * (rest / total if total else 1.0)
     return dict(costs)

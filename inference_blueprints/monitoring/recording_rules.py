@@ -42,7 +42,7 @@ class NodePrice:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class RecordingRule:
     """A recording rule.
 
     Parameters
@@ -78,7 +78,7 @@ def rules(
     *,
     objectives: Mapping[str, Objectives],
     prices: Sequence[NodePrice] = (),
-) -> tuple[Rule, ...]:
+) -> tuple[RecordingRule, ...]:
     """Return every recording rule of a platform.
 
     Parameters
@@ -92,14 +92,14 @@ def rules(
     prices
         Prices of nodes. Nodes without a price have no cost.
     """
-    found: list[Rule] = []
+    found: list[RecordingRule] = []
     for recording in recordings():
         for scope in _scopes(recording, platform, plan, objectives, prices):
             found += _rules(recording, scope)
     return tuple(found)
 
 
-def rule_file(found: Sequence[Rule]) -> str:
+def rule_file(found: Sequence[RecordingRule]) -> str:
     """Return recording rules as a file for Prometheus."""
     group = {
         "name": "inference-blueprints",
@@ -185,7 +185,7 @@ def _price_constants(
     ]
 
 
-def _rules(recording: Recording, scope: _Scope) -> Iterator[Rule]:
+def _rules(recording: Recording, scope: _Scope) -> Iterator[RecordingRule]:
     template = next(
         (recording.promql[key] for key in (*scope.programs, "any") if key in recording.promql), None
     )
@@ -193,7 +193,7 @@ def _rules(recording: Recording, scope: _Scope) -> Iterator[Rule]:
         return
     if template == _CONSTANT:
         for value, labels in scope.constants:
-            yield Rule(recording.name, f"vector({value:g})", labels)
+            yield RecordingRule(recording.name, f"vector({value:g})", labels)
         return
     limit = getattr(scope.objectives, recording.objective, None) if recording.objective else None
     if recording.objective and limit is None:
@@ -209,7 +209,7 @@ def _rules(recording: Recording, scope: _Scope) -> Iterator[Rule]:
             expression = Template(template).substitute(
                 labels=selector, by=by, window=window, quantile=f"{percentile / 100:g}", gpus=scope.gpus
             )
-        yield Rule(record, expression, {})
+        yield RecordingRule(record, expression, {})
 
 
 def _variants(recording: Recording) -> Iterator[tuple[str, str, int]]:

@@ -233,6 +233,7 @@ def summarise_processes(plan: ServingPlan) -> tuple[ProcessSummary, ...]:
             model=model.name,
             deployment=deployment.name,
             name=process.name,
+            replicas_least=process.replicas,
             replicas=process.most,
             accelerators=_accelerators(process),
             nodes=process.nodes,

@@ -17,6 +17,7 @@ from inference_blueprints import catalog
 from inference_blueprints.catalog.catalogue import shipped
 from inference_blueprints.spec.rules.purchases import CAPACITY_BLOCK_FAMILIES
 from tests.templates.batch_strategies import batches
+from tests.templates.environment_strategies import environments
 from tests.templates.image_strategies import FROM_SNAPSHOT, IMAGE_ACCELERATIONS, pull_where_no_snapshot_can_be
 from tests.templates.network_strategies import networks, vpcs
 from tests.templates.observability_strategies import observability
@@ -115,7 +116,7 @@ def grounds(draw: Draw, regions: st.SearchStrategy[str]) -> Ground:
 def blueprints_on(draw: Draw, ground: Ground) -> Document:
     """Return a valid blueprint of a platform that stands."""
     region = ground.environment["region"]
-    environment = ground.environment | draw(_environments())
+    environment = ground.environment | draw(environments(ACCOUNT))
     network = ground.network | draw(networks(region, ACCOUNT))
     zones = environment.get("availabilityZones") or catalog.regions()[region][:3]
     pools, models = draw(_serving(region, zones))
@@ -142,17 +143,6 @@ def blueprints_on(draw: Draw, ground: Ground) -> Document:
 def _some(**optional: st.SearchStrategy[Any]) -> st.SearchStrategy[Document]:
     """Return a mapping in which each key is there or not."""
     return st.fixed_dictionaries({}, optional=optional)
-
-
-def _environments() -> st.SearchStrategy[Document]:
-    """Return what may change of where it is deployed."""
-    return _some(
-        account=st.just(ACCOUNT),
-        dataRemoval=st.sampled_from(["retain", "destroy"]),
-        tags=st.dictionaries(
-            st.sampled_from(["team", "cost-centre", "Owner"]), st.sampled_from(["search", "7", "a b:c"])
-        ),
-    )
 
 
 @st.composite

@@ -58,7 +58,7 @@ def listed_actions(statement: dict[str, Any]) -> list[str]:
 
 
 def test_it_reaches_the_load_balancer_alone(templates: Templates) -> None:
-    # With an egress rule of its own, a group has no other one (CloudFormation, AWS::EC2::SecurityGroupEgress).
+    # With an egress rule of its own, a group has no other (CloudFormation, AWS::EC2::SecurityGroupEgress).
     assert "SecurityGroupEgress" not in of_canary(templates, "AWS::EC2::SecurityGroup")
     out = of_canary(templates, "AWS::EC2::SecurityGroupEgress")
     into = of_canary(templates, "AWS::EC2::SecurityGroupIngress")

@@ -95,6 +95,37 @@ def test_secrets_are_written_in_the_models_namespace_alone_and_only_where_a_mode
     assert "ClusterRole" not in {each["kind"] for each in base_templates.manifests("Platform")}
 
 
+def test_keda_comes_with_elastic_workers_and_may_scale_only_their_kind(
+    synthesise: Synthesise, base_templates: Templates
+) -> None:
+    def elastic(spec: dict[str, Any]) -> None:
+        spec["observability"] = {}
+        workers = spec["models"][0]["deployments"][0]["aggregated"]
+        workers["replicas"] = {"min": 1, "max": 2}
+        workers["scaledBy"] = {"load": {}}
+
+    assert "keda" not in base_templates.charts("Platform")
+    templates = synthesise(elastic)
+    values = _values(templates, "keda")
+    assert values["watchNamespace"] == "inference"
+    assert values["rbac"] == {
+        "enabledCustomScaledRefKinds": True,
+        "scaledRefKinds": [{"apiGroup": "nvidia.com", "kind": "dynamographdeploymentscalingadapters"}],
+    }
+    keda = templates.charts("Platform")["keda"]["Properties"]
+    [association] = [
+        each
+        for each in templates.properties("AWS::EKS::PodIdentityAssociation", "Platform")
+        if each["Namespace"] == keda["Namespace"]
+    ]
+    role = templates.by_stack["Platform"]["Resources"][association["RoleArn"]["Fn::GetAtt"][0]]
+    assert "Policies" not in role["Properties"], "Prometheus needs no AWS permission"
+    [model] = templates.charts("Model-qwen3-8b").values()
+    processes = json.loads(text(model["Properties"]["Values"]))["processes"]
+    [scaling] = [each["scaling"] for each in processes if "scaling" in each]
+    assert (scaling["least"], scaling["most"]) == (1, 2)
+
+
 def _values(templates: Templates, release: str) -> dict[str, Any]:
     values: dict[str, Any] = json.loads(text(templates.charts("Platform")[release]["Properties"]["Values"]))
     return values

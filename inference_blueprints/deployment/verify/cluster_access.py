@@ -67,8 +67,8 @@ class ClusterAccess:
         }
 
     def expected(self, deployment: DeploymentPlan, process: Process) -> int:  # noqa: ARG002 -- a pod count has no other source
-        """Return the number of pods of a process."""
-        return process.pods
+        """Return the smallest number of pods of a process."""
+        return process.replicas * process.nodes
 
     def log(self, deployment: DeploymentPlan, instance: Instance) -> str:
         """Return the log of a pod's main container."""

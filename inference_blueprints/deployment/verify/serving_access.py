@@ -77,7 +77,7 @@ class ServingAccess(Protocol):
         """Return the instances of a deployment by the name of their process."""
 
     def expected(self, deployment: DeploymentPlan, process: Process) -> int:
-        """Return how many instances of a process should run."""
+        """Return how many instances of a process should run at least."""
 
     def log(self, deployment: DeploymentPlan, instance: Instance) -> str:
         """Return the log of an instance from its start, as far as it is kept."""

@@ -28,7 +28,8 @@ def _process(
     expected = served.access.expected(deployment, process)
     waiting = [each for each in instances if not each.is_ready]
     ready = len(instances) - len(waiting)
-    message = f"{name}: {ready} of {expected} are ready"
+    at_least = "at least " if process.scaling else ""
+    message = f"{name}: {ready} of {at_least}{expected} are ready"
     command = served.access.look_command(deployment, process)
     if ready < expected:
         reasons = [f"{each.name}: {each.unready}" for each in waiting[:_TOLD]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 
 from inference_blueprints.errors import UserError
@@ -10,8 +11,11 @@ from inference_blueprints.local.control_plane import artefacts, build
 
 def main() -> int:
     """Build programs and copy files, with one line of output each. Then free the disk space of the build."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--keda", action="store_true", help="build KEDA as well, for make test-scaling")
+    keda = artefacts.KEDA_PROGRAMS if parser.parse_args().keda else ()
     try:
-        for row in artefacts.PROGRAMS:
+        for row in (*artefacts.PROGRAMS, *keda):
             build.program(row, _print)
         for files in (
             artefacts.KWOK_STAGES,

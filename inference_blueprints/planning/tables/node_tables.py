@@ -107,7 +107,7 @@ def _process_row(process: ProcessSummary) -> tuple[str, ...]:
     return (
         f"{process.model}/{process.deployment}/{process.name}",
         process.pool or "system nodes",
-        str(process.replicas),
+        process.replica_range,
         _devices(process),
     )
 

@@ -19,6 +19,11 @@ def metric_labels(deployment: DeploymentPlan, process: Process, platform: str) -
         The process.
     platform
         `metadata.name`.
+
+    Raises
+    ------
+    ValueError
+        If a router of llm-d has no port of metrics, or several.
     """
     labels = {
         "platform": platform,
@@ -35,8 +40,11 @@ def metric_labels(deployment: DeploymentPlan, process: Process, platform: str) -
 
 def _metrics_port(deployment: DeploymentPlan, process: Process) -> int:
     """Return the port of a process's metrics: its first, or the endpoint picker's own beside a proxy."""
-    picker = deployment.picker
-    if picker is None or process.is_worker:
+    if deployment.picker is None or process.is_worker:
         return process.ports[0].number
-    [port] = [each.number for each in picker.ports if each.name == "metrics"]
-    return port
+    ports = [port for sidecar in process.sidecars for port in sidecar.ports if port.name == "metrics"]
+    if len(ports) != 1:
+        raise ValueError(
+            f"'{deployment.release}' has {len(ports)} ports of an endpoint picker's metrics, not 1"
+        )
+    return ports[0].number

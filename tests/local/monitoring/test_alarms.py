@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 import pytest
 
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.local.prometheus.evaluation import Evaluation, TimedQuery, evaluate
+from inference_blueprints.local.prometheus.timed_evaluation import TimedEvaluation, TimedQuery, evaluate
 from inference_blueprints.monitoring.alarm_states import in_alarm
 from inference_blueprints.monitoring.alarm_table import (
     EVALUATION_SECONDS,
@@ -19,7 +19,7 @@ from inference_blueprints.monitoring.alarm_table import (
     alarm_rows,
     platform_alarms,
 )
-from inference_blueprints.monitoring.recording_rules import NodePrice, Rule, rule_file, rules
+from inference_blueprints.monitoring.recording_rules import NodePrice, RecordingRule, rule_file, rules
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Objectives
 from tests.local.monitoring import series as of
@@ -93,7 +93,7 @@ _PRICE = NodePrice(pool="l40s", instance_type="g6e.2xlarge", purchase="on-demand
 
 
 @pytest.fixture(scope="module")
-def platform() -> tuple[Sequence[Rule], Mapping[str, PlatformAlarm]]:
+def platform() -> tuple[Sequence[RecordingRule], Mapping[str, PlatformAlarm]]:
     blueprint = load_blueprint("quickstart-g6e").blueprint
     plan = build_plan(blueprint)
     name = blueprint.metadata.name
@@ -103,7 +103,7 @@ def platform() -> tuple[Sequence[Rule], Mapping[str, PlatformAlarm]]:
 
 
 def _raised(
-    alarms: Sequence[PlatformAlarm], found: Sequence[Rule], series: of.Series, minutes: int
+    alarms: Sequence[PlatformAlarm], found: Sequence[RecordingRule], series: of.Series, minutes: int
 ) -> Mapping[str, tuple[float, ...]]:
     """Return the minutes at which each alarm is raised."""
     queries = [
@@ -114,7 +114,7 @@ def _raised(
     ]
     asked = set(re.findall(r"\w+", " ".join(alarm.query for alarm in alarms)))
     needed = [rule for rule in found if rule.record in asked]
-    evaluation = Evaluation(series=of.lines(series), queries=queries, rules=rule_file(needed))
+    evaluation = TimedEvaluation(series=of.lines(series), queries=queries, rules=rule_file(needed))
     (answers,) = evaluate([evaluation], lambda _: None)
     times = [float(at) for at in range(0, 60 * minutes + 1, EVALUATION_SECONDS)]
     return {
@@ -137,7 +137,7 @@ def test_every_alarm_has_a_fault() -> None:
 
 
 def test_without_a_fault_all_alarms_are_silent(
-    platform: tuple[Sequence[Rule], Mapping[str, PlatformAlarm]],
+    platform: tuple[Sequence[RecordingRule], Mapping[str, PlatformAlarm]],
 ) -> None:
     found, alarms = platform
     raised = _raised(list(alarms.values()), found, of.well(90), 90)
@@ -146,7 +146,7 @@ def test_without_a_fault_all_alarms_are_silent(
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_the_fault_raises_the_alarm(
-    name: str, platform: tuple[Sequence[Rule], Mapping[str, PlatformAlarm]]
+    name: str, platform: tuple[Sequence[RecordingRule], Mapping[str, PlatformAlarm]]
 ) -> None:
     found, alarms = platform
     fault, minutes = FAULTS[name]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.local.prometheus.evaluation import Evaluation, TimedQuery, evaluate
+from inference_blueprints.local.prometheus.timed_evaluation import TimedEvaluation, TimedQuery, evaluate
 from inference_blueprints.monitoring.cost_shares import UNATTRIBUTED, PoolHour, model_costs
 from inference_blueprints.monitoring.recording_rules import NodePrice, rule_file, rules
 from inference_blueprints.serving.plan import build_plan
@@ -22,7 +22,7 @@ def _costs(series: of.Series) -> dict[str, float]:
     names = ("model_usd_per_hour", "pool_usd_per_hour", "model_usd_per_million_output_tokens")
     queries = [TimedQuery(expression=name, start_seconds=at, end_seconds=at) for name in names]
     ((models, pools, tokens),) = evaluate(
-        [Evaluation(series=of.lines(series), queries=queries, rules=file)], lambda _: None
+        [TimedEvaluation(series=of.lines(series), queries=queries, rules=file)], lambda _: None
     )
     found = {each.labels["model"]: each.values[0][1] for each in models}
     found["all"] = pools[0].values[0][1]

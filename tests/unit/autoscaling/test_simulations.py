@@ -96,6 +96,13 @@ def test_capacity(number: int, share: float) -> None:
     assert found.accelerator_hours == pytest.approx(number * 2, rel=0.02)
 
 
+def test_workers_that_the_pool_cannot_hold_are_counted() -> None:
+    """Eight are wanted for two hours, and there is room for four."""
+    flat = rates(*[3.6] * 12)
+    found = simulate_rates(flat, arrivals_per_step(flat, 1), WORKER, FixedNumber(8), most=4)
+    assert (found.most_present, found.missing_worker_hours) == (4, pytest.approx(8.0))
+
+
 def test_clairvoyant_workers_are_ready_when_the_rate_comes() -> None:
     schedule = ClairvoyantSchedule(rates(*DAY), WORKER, 0.8, 2, MOST)
     found = simulate_requests(rates(*DAY), WORKER, schedule, most=MOST, seed=1)

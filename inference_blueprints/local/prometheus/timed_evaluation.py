@@ -49,7 +49,7 @@ class TimedSeries:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluation:
+class TimedEvaluation:
     """Series, the rules over them, and queries.
 
     Parameters
@@ -71,7 +71,9 @@ class Evaluation:
     interval_seconds: float = 60.0
 
 
-def evaluate(evaluations: Sequence[Evaluation], report: build.Report) -> list[list[tuple[TimedSeries, ...]]]:
+def evaluate(
+    evaluations: Sequence[TimedEvaluation], report: build.Report
+) -> list[list[tuple[TimedSeries, ...]]]:
     """Return the answers to the queries of each evaluation.
 
     Parameters
@@ -96,7 +98,7 @@ def evaluate(evaluations: Sequence[Evaluation], report: build.Report) -> list[li
     return [[_series(each) for each in answer["results"]] for answer in answers]
 
 
-def _request(evaluation: Evaluation) -> Mapping[str, Any]:
+def _request(evaluation: TimedEvaluation) -> Mapping[str, Any]:
     return {
         "intervalSeconds": evaluation.interval_seconds,
         "series": list(evaluation.series),

@@ -1,0 +1,112 @@
+"""A real platform of simulated engines under load, with a real Prometheus."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import openai
+import yaml
+
+from inference_blueprints import resources
+from inference_blueprints.contracts.metric_labels import SYSTEM_POOL, TargetLabels
+from inference_blueprints.local.prometheus.local_prometheus import LocalPrometheus, ScrapeTarget
+from inference_blueprints.monitoring.recording_rules import NodePrice, rule_file, rules
+from inference_blueprints.processes.child_processes import ProcessGroup
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.serving.types import ServingPlan
+from inference_blueprints.spec.types import Blueprint, Objectives
+from inference_blueprints.targets.local.local_endpoint import LocalEndpoint
+from inference_blueprints.targets.local.local_serving import LocalServing
+
+_MODEL = "qwen3-8b"
+_PRICE = NodePrice(pool="l40s", instance_type="g6e.2xlarge", purchase="on-demand", usd_per_hour=2.2)
+_OBJECTIVES = {_MODEL: Objectives(time_to_first_token_p90_ms=2000, time_per_output_token_p90_ms=100)}
+
+
+def _targets(serving: LocalServing, plan: ServingPlan, platform: str) -> list[ScrapeTarget]:
+    processes = {
+        (deployment.release, process.name): (deployment, process)
+        for model in plan.models
+        for deployment in model.deployments
+        for process in deployment.processes
+    }
+    found = []
+    for served in serving.served_processes():
+        deployment, process = processes[served.release, served.process]
+        labels = TargetLabels(
+            platform=platform,
+            model=deployment.model,
+            release=deployment.release,
+            role=process.role,
+            pool=process.pool or SYSTEM_POOL,
+            pod=served.name,
+            node="this-machine",
+        )
+        found.append(ScrapeTarget(f"{served.url}/metrics", labels.as_mapping()))
+    return found
+
+
+class _Load:
+    """Asks the model again and again until it is stopped."""
+
+    def __init__(self, endpoint: LocalEndpoint) -> None:
+        self._client = openai.OpenAI(base_url=endpoint.base_url, api_key="none", max_retries=0)
+        self._stopped = threading.Event()
+        self._threads = [threading.Thread(target=self._ask, args=(each,)) for each in range(6)]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _ask(self, number: int) -> None:
+        while not self._stopped.is_set():
+            message = f"{number} {time.monotonic()} " + "word " * 200
+            with contextlib.suppress(openai.APIError):  # a worker may be killed
+                for _ in self._client.chat.completions.create(
+                    model=_MODEL, messages=[{"role": "user", "content": message}], max_tokens=30, stream=True
+                ):
+                    pass
+
+
+@dataclass(frozen=True, slots=True)
+class LivePlatform:
+    prometheus: LocalPrometheus
+    name: str
+    plan: ServingPlan
+    serving: LocalServing
+
+
+@contextlib.contextmanager
+def live_platform(directory: Path) -> Iterator[LivePlatform]:
+    """Serve the quickstart, ask it without a pause, and let Prometheus record its series."""
+    text = (resources.blueprints_directory() / "quickstart-g6e.yaml").read_text()
+    blueprint = Blueprint.model_validate(yaml.safe_load(text))
+    plan, platform = build_plan(blueprint), blueprint.metadata.name
+    with (
+        ProcessGroup() as processes,
+        LocalServing(plan, blueprint, directory, processes) as serving,
+    ):
+        (endpoint,) = serving.start(lambda _: None)
+        prometheus = LocalPrometheus(directory / "prometheus", processes, lambda _: None)
+        found = rules(platform, plan, objectives=_OBJECTIVES, prices=[_PRICE])
+        file = rule_file(found).replace("interval: 15s", "interval: 1s")
+        prometheus.start(_targets(serving, plan, platform), rules=file)
+        load = _Load(endpoint)
+        load.start()
+        try:
+            prometheus.wait_for("serving_requests_per_second > 0")
+            prometheus.wait_for("serving_first_token_late_ratio_5m")
+            prometheus.wait_for("serving_workers_up == 2")
+            yield LivePlatform(prometheus, platform, plan, serving)
+        finally:
+            load.stop()
