@@ -47,8 +47,7 @@ def stream_while(
     Parameters
     ----------
     disturb
-        Called once the streams of all clients have their first token. What is under way when it returns ends
-        by itself.
+        Called once the streams of all clients have begun. What is under way when it returns ends by itself.
     lengths
         Lengths of the requests.
     clients

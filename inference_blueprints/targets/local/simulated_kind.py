@@ -184,7 +184,7 @@ class SimulatedKind(EngineKind):
         return tuple(
             SimulatedRole(
                 planned=process,
-                replicas=simulated.replicas,
+                replicas=process.replicas,
                 context_length=simulated.settings.max_model_len,
                 profile=simulated.profile,
                 accelerator=role.accelerator,
