@@ -18,7 +18,7 @@ from inference_blueprints.local.emulator.real_kubernetes.registration import reg
 from inference_blueprints.local.emulator.recording_cluster import RecordingCluster
 from inference_blueprints.local.emulator.resource_handlers.emptied_bucket import register_emptied_bucket
 from inference_blueprints.local.emulator.resource_handlers.kubernetes_resources import register_kubernetes
-from inference_blueprints.local.emulator.resource_handlers.math_alarms import register_math_alarms
+from inference_blueprints.local.emulator.resource_handlers.recorded_alarms import register_recorded_alarms
 from inference_blueprints.local.emulator.resource_handlers.stubs import register_stubs
 from inference_blueprints.local.emulator.serverless_cache.handler import register_serverless_caches
 
@@ -41,7 +41,7 @@ def main() -> None:
     for apply in PATCHES:
         apply()
     register_stubs()
-    register_math_alarms()
+    register_recorded_alarms()
     register_emptied_bucket()
     register_serverless_caches(arguments.caches)
     if arguments.control_plane:

@@ -1,4 +1,4 @@
-"""Alarms on metric math are taken and make nothing; those on one metric stay the emulator's."""
+"""Alarms on metric math and PromQL are taken and make nothing; those on one metric stay the emulator's."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from ministack.services.cloudformation.provisioners import _RESOURCE_HANDLERS
 
-from inference_blueprints.local.emulator.resource_handlers.math_alarms import (
+from inference_blueprints.local.emulator.resource_handlers.recorded_alarms import (
     RESOURCE_TYPE,
-    register_math_alarms,
+    register_recorded_alarms,
 )
 
 MATH = {
@@ -17,6 +17,10 @@ MATH = {
     "EvaluationPeriods": 1,
     "Metrics": [{"Id": "sum", "Expression": "waiting + working"}],
     "Threshold": 4.5,
+}
+PROMQL = {
+    "EvaluationCriteria": {"PromQLCriteria": {"Query": "up == 0", "PendingPeriod": 60, "RecoveryPeriod": 60}},
+    "EvaluationInterval": 60,
 }
 PLAIN = {"MetricName": "Errors", "Namespace": "AWS/Lambda"}
 
@@ -31,22 +35,27 @@ def handlers(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         "delete": lambda *_: None,
     }
     monkeypatch.setitem(_RESOURCE_HANDLERS, RESOURCE_TYPE, own)
-    register_math_alarms()
+    register_recorded_alarms()
     found: dict[str, Any] = _RESOURCE_HANDLERS[RESOURCE_TYPE]
     return found
 
 
-def test_an_alarm_on_metric_math_has_a_name_and_an_arn_that_stay(handlers: dict[str, Any]) -> None:
-    name, attributes = handlers["create"]("Alarm", MATH, "stack")
+@pytest.mark.parametrize(("alarm", "key"), [(MATH, "Threshold"), (PROMQL, "EvaluationInterval")])
+def test_a_recorded_alarm_has_a_name_and_an_arn_that_stay(
+    handlers: dict[str, Any], alarm: dict[str, Any], key: str
+) -> None:
+    name, attributes = handlers["create"]("Alarm", alarm, "stack")
     assert attributes["Arn"].endswith(f":alarm:{name}")
-    changed = {**MATH, "Threshold": 8.5}
-    assert handlers["update"](name, MATH, changed, "stack", "Alarm") == (name, attributes)
-    assert handlers["create"]("Other", MATH, "stack")[0] != name
+    assert handlers["update"](name, alarm, {**alarm, key: 8}, "stack", "Alarm") == (name, attributes)
+    assert handlers["create"]("Other", alarm, "stack")[0] != name
 
 
-def test_an_alarm_without_a_threshold_is_refused_as_aws_does(handlers: dict[str, Any]) -> None:
-    incomplete = {key: value for key, value in MATH.items() if key != "Threshold"}
-    with pytest.raises(ValueError, match="Alarm lacks Threshold"):
+@pytest.mark.parametrize(("alarm", "key"), [(MATH, "Threshold"), (PROMQL, "EvaluationInterval")])
+def test_an_incomplete_alarm_is_refused_as_aws_does(
+    handlers: dict[str, Any], alarm: dict[str, Any], key: str
+) -> None:
+    incomplete = {name: value for name, value in alarm.items() if name != key}
+    with pytest.raises(ValueError, match=f"Alarm lacks {key}"):
         handlers["create"]("Alarm", incomplete, "stack")
 
 
