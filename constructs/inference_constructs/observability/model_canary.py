@@ -44,7 +44,7 @@ class ModelCanary(Construct):
     platform
         `metadata.name`.
     models
-        Name, address and task of each model, as ``canary.ask`` reads them.
+        Name, address and task of each model, as ``canary.model_questions`` reads them.
     every_minutes
         Minutes between two rounds.
     vpc, gateway
@@ -92,7 +92,7 @@ class ModelCanary(Construct):
             architecture=lambda_.Architecture.ARM_64,
             code=code,
             environment={"CANARY_PLATFORM": platform, "CANARY_MODELS": json.dumps(list(models))},
-            handler="ask.handle",
+            handler="model_questions.handle",
             log_group=log,
             memory_size=128,
             reserved_concurrent_executions=1,

@@ -39,8 +39,8 @@ from inference_blueprints.serving.stacks.engine_process import (
     startup_seconds,
     worker_resources,
 )
+from inference_blueprints.serving.stacks.request_tracing import trace_arguments, trace_environment
 from inference_blueprints.serving.stacks.serving_stack import RequestCounter, ServingStack
-from inference_blueprints.serving.stacks.traces import trace_arguments, trace_environment
 from inference_blueprints.serving.types import (
     ApproximatePicker,
     EndpointPicker,

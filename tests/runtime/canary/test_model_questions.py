@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from canary import ask
+from canary import model_questions
 
 
 class Model(BaseHTTPRequestHandler):
@@ -57,17 +57,17 @@ def server() -> Iterator[str]:
     ],
 )
 def test_an_answer_is_right_or_its_fault_is_named(server: str, kind: str, error: str) -> None:
-    found = ask.ask("qwen3-8b", f"{server}/{kind}/v1", "generate")
+    found = model_questions.ask("qwen3-8b", f"{server}/{kind}/v1", "generate")
     assert found.startswith(error)
     assert bool(found) == bool(error)
 
 
 def test_a_model_that_is_not_there_is_an_error() -> None:
-    assert "refused" in ask.ask("qwen3-8b", "http://127.0.0.1:9/v1", "generate")
+    assert "refused" in model_questions.ask("qwen3-8b", "http://127.0.0.1:9/v1", "generate")
 
 
 def test_a_model_of_vectors_is_asked_for_vectors(server: str) -> None:
-    assert not ask.ask("vectors", f"{server}/right/v1", "embed")
+    assert not model_questions.ask("vectors", f"{server}/right/v1", "embed")
     path, body = Model.asked[-1]
     assert path == "/right/v1/embeddings"
     assert set(body) == {"model", "input"}
@@ -82,7 +82,7 @@ def test_a_failing_model_does_not_keep_the_next_from_being_asked(
     ]
     monkeypatch.setenv("CANARY_PLATFORM", "try")
     monkeypatch.setenv("CANARY_MODELS", json.dumps(models))
-    ask.handle({}, None)
+    model_questions.handle({}, None)
     first, second = (json.loads(line) for line in capsys.readouterr().out.splitlines())
     assert (first["Model"], first["Success"], first["Error"]) == ("first", 0, "status 503")
     assert (second["Model"], second["Success"]) == ("second", 1)
