@@ -72,7 +72,7 @@ def rights(templates: Templates, service: str) -> list[dict[str, Any]]:
         policy["Properties"]["PolicyDocument"]
         for policy in stack.values()
         if policy["Type"] == "AWS::IAM::Policy"
-        and {each["Ref"] for each in policy["Properties"]["Roles"]} & roles.keys()
+        and {each.get("Ref") for each in policy["Properties"]["Roles"]} & roles.keys()
     ]
     return [statement for document in (*inline, *attached) for statement in document["Statement"]]
 

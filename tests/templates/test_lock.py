@@ -88,7 +88,7 @@ def test_what_a_lock_holds_is_in_the_templates(base: dict[str, Any], tmp_path: P
     }
     assert versions == {name: add_ons.get(name) for name in versions}
     assert versions.keys() <= set(ADD_ONS)
-    assert set(ADD_ONS) - versions.keys() == {SECRETS.name}
+    assert set(ADD_ONS) - versions.keys() == {SECRETS.name, "amazon-cloudwatch-observability"}
     manifests = json.dumps(templates.by_stack["Capacity"])
     assert manifests.count("/aws-k8s-1.34-nvidia/x86_64/1.50.0/image_id") == 1
     assert manifests.count("/aws-k8s-1.35-nvidia/x86_64/") == 1

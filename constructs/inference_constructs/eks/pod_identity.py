@@ -100,6 +100,11 @@ class PodIdentity(Construct):
         """ARN of the role."""
         return self._role.attr_arn
 
+    @property
+    def role_name(self) -> str:
+        """Name of the role."""
+        return self._role.ref
+
     def add_to_policy(self, statement: iam.PolicyStatement) -> IDependable:
         """Add a statement to the role's inline policy.
 

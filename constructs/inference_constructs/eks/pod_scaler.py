@@ -50,7 +50,7 @@ class PodScaler(Construct):
             namespace=chart.namespace,
             service_accounts=[_SERVICE_ACCOUNT],
         )
-        self._role_arn = identity.role_arn
+        self._role_name = identity.role_name
         # A pod that starts before its identity exists never gets it.
         HelmRelease(
             self, "Release", cluster=cluster, chart=chart, values=values, wait=True, create_namespace=True
@@ -64,4 +64,4 @@ class PodScaler(Construct):
         scope, construct_id
             Place of the imported role.
         """
-        return iam.Role.from_role_arn(scope, construct_id, self._role_arn)
+        return iam.Role.from_role_name(scope, construct_id, self._role_name)

@@ -19,6 +19,8 @@ from tests.templates.support import Templates, listed, statements, text
 
 ACCOUNT: Final = "111122223333"
 BUCKET: Final = "arn:aws:s3:::batch"
+#: Name here of the role of KEDA, to which the stack grants the reading of its queues.
+_OTHER_STACK: Final = "RoleOfAnotherStack"
 #: A policy that gives its owner all of S3, as `AmazonS3FullAccess` does.
 ALL_OF_S3: Final = {"Statement": [{"Effect": "Allow", "Action": "s3:*", "Resource": "*"}]}
 #: The role of CDK's function that empties the bucket when the platform is destroyed.
@@ -72,16 +74,18 @@ def policies_of(templates: Templates) -> Policies:
     for each in batch.values():
         if each["Type"] in ("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy"):
             for role in each["Properties"]["Roles"]:
-                own[role["Ref"]] += statements(each)
+                own.setdefault(role.get("Ref", _OTHER_STACK), []).extend(statements(each))
     return Policies(
         bucket=_filled(bucket),
         roles={
-            f"arn:aws:iam::{ACCOUNT}:role{batch[name]['Properties'].get('Path', '/')}{name}": _filled(
-                {"Statement": found}
-            )
+            f"arn:aws:iam::{ACCOUNT}:role{_path(batch.get(name))}{name}": _filled({"Statement": found})
             for name, found in own.items()
         },
     )
+
+
+def _path(role: Any) -> str:
+    return str(role["Properties"].get("Path", "/")) if role else "/"
 
 
 def uses(policy: Policy) -> Iterator[tuple[str, str]]:

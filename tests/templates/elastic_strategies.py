@@ -1,0 +1,54 @@
+"""Generated elastic workers: some sets of workers of a platform follow their load."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from hypothesis import strategies as st
+
+Document = dict[str, Any]
+Draw = Callable[..., Any]
+
+#: Loads by which each role may scale, with a target in the unit of each.
+_TARGETS: dict[str, dict[str, float]] = {
+    "aggregated": {"tokensInFlight": 20_000, "queueLength": 2, "kvCacheUse": 0.5, "timeToFirstToken": 800},
+    "prefill": {"tokensInFlight": 20_000, "queueLength": 2, "timeToFirstToken": 800},
+    "decode": {"tokensInFlight": 20_000, "kvCacheUse": 0.5},
+}
+_TIMES = {"start": "0 7 * * 1-5", "end": "30 21 * * 1-5"}
+
+
+@st.composite
+def with_elastic_workers(draw: Draw, models: Sequence[Document]) -> list[Document]:
+    """Return models of which some deployments are elastic, each in all of its roles."""
+    return [
+        model | {"deployments": [draw(_elastic(deployment)) for deployment in model["deployments"]]}
+        for model in models
+    ]
+
+
+@st.composite
+def _elastic(draw: Draw, deployment: Document) -> Document:
+    if not draw(st.booleans()):
+        return deployment
+    if "aggregated" in deployment:
+        return deployment | {"aggregated": draw(_scaled(deployment["aggregated"], "aggregated"))}
+    roles = {role: draw(_scaled(each, role)) for role, each in deployment["disaggregated"].items()}
+    return deployment | {"disaggregated": roles}
+
+
+@st.composite
+def _scaled(draw: Draw, workers: Document, role: str) -> Document:
+    """Return workers with a range up to their number."""
+    most = workers["replicas"]
+    least = draw(st.integers(1, most))
+    load: Document = {}
+    if metric := draw(st.sampled_from([None, *_TARGETS[role]])):
+        load |= {"metric": metric, "target": _TARGETS[role][metric]}
+    if least < most and draw(st.booleans()):
+        zones = st.sampled_from([{}, {"timeZone": "Europe/Berlin"}])
+        load["floors"] = [{**_TIMES, **draw(zones), "replicas": most}]
+    if draw(st.booleans()):
+        load["scaleDownAfterSeconds"] = 600
+    return workers | {"replicas": {"min": least, "max": most}, "scaledBy": {"load": load}}
