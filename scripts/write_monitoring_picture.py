@@ -1,4 +1,4 @@
-"""Draw docs/images/monitoring-killed-worker.svg: a worker of a simulated platform is killed.
+"""Draw docs/graphs/killed-worker.svg: a worker of a simulated platform is killed.
 
 A real Prometheus answers the queries of the dashboards. The engines are simulated. It takes a minute, and the
 figures differ from run to run, so no test compares the picture.
@@ -13,7 +13,7 @@ from pathlib import Path
 from inference_blueprints.measurement.charts.svg_chart import Axis, Curve, Layer, Plot
 from tests.local.monitoring.live import live_platform
 
-PICTURE = Path(__file__).resolve().parent.parent / "docs/images/monitoring-killed-worker.svg"
+PICTURE = Path(__file__).resolve().parent.parent / "docs/graphs/killed-worker.svg"
 _BEFORE_SECONDS, _AFTER_SECONDS = 20, 30
 _STYLE = (
     "<style>text{font:11px sans-serif;fill:#444}.grid{stroke:#ddd}"

@@ -130,8 +130,10 @@ def with_models(blueprint: Blueprint, added: Mapping[str, catalog.Model]) -> Blu
     added
         Entry by name.
     """
+    if not added or isinstance(blueprint, Hole):
+        return blueprint
     spec = blueprint.spec
-    if not added or isinstance(spec, Hole) or isinstance(spec.models, Hole):
+    if isinstance(spec, Hole) or isinstance(spec.models, Hole):
         return blueprint
     models = [
         model

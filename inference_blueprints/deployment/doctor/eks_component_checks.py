@@ -6,13 +6,11 @@ from collections.abc import Iterator
 
 from inference_blueprints import catalog
 from inference_blueprints.catalog.node_images import NVIDIA_RESOURCE, image_parameter
-from inference_blueprints.catalog.releases import ADD_ONS
 from inference_blueprints.deployment.check_results import CheckResult
 from inference_blueprints.deployment.doctor.doctor_context import DoctorContext
+from inference_blueprints.deployment.platform_add_ons import platform_add_ons
 from inference_blueprints.serving.plan import build_plan
 
-#: Only models with a token need it.
-_SECRETS_ADD_ON = "aws-secrets-store-csi-driver-provider"
 #: Maximum number of names of one GetParameters (AWS Systems Manager API Reference).
 _NAMES_PER_CALL = 10
 
@@ -23,8 +21,7 @@ def add_ons(context: DoctorContext) -> Iterator[CheckResult]:
     if cluster is None:
         return
     pins = context.blueprint.releases.add_ons
-    with_tokens = any(model.weights.token_secret_arn for model in context.blueprint.spec.models)
-    names = [name for name in ADD_ONS if with_tokens or name != _SECRETS_ADD_ON]
+    names = platform_add_ons(context.blueprint.spec)
     problems = 0
     for name in names:
         compatible = _compatible(context, name, cluster.version)

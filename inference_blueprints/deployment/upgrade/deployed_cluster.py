@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from inference_blueprints.catalog.releases import ADD_ONS, version_order
+from inference_blueprints.catalog.releases import version_order
 from inference_blueprints.deployment.aws.account import Account, readable_errors
 
 
@@ -50,8 +50,13 @@ class DeployedCluster:
     nodegroups: Mapping[str, ClusterComponent]
 
 
-def deployed_cluster(account: Account, name: str) -> DeployedCluster | None:
+def deployed_cluster(account: Account, name: str, add_on_names: Collection[str]) -> DeployedCluster | None:
     """Describe the cluster of a platform.
+
+    Parameters
+    ----------
+    add_on_names
+        Add-ons that the platform has. Others of the cluster are left out.
 
     Returns
     -------
@@ -71,7 +76,7 @@ def deployed_cluster(account: Account, name: str) -> DeployedCluster | None:
             return None
         add_ons = {}
         for page in eks.get_paginator("list_addons").paginate(clusterName=name):
-            for add_on in set(page["addons"]) & set(ADD_ONS):
+            for add_on in set(page["addons"]) & set(add_on_names):
                 found = eks.describe_addon(clusterName=name, addonName=add_on)["addon"]
                 add_ons[add_on] = ClusterComponent(found["addonVersion"], found["status"])
         nodegroups = {}

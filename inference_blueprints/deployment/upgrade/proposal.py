@@ -8,6 +8,7 @@ from pathlib import Path
 
 from inference_blueprints.catalog.releases import NodeImage, Releases, shipped_releases
 from inference_blueprints.deployment.aws.account import Account
+from inference_blueprints.deployment.platform_add_ons import platform_add_ons
 from inference_blueprints.deployment.upgrade.deployed_cluster import (
     DeployedCluster,
     compatible_add_on,
@@ -128,7 +129,7 @@ def propose(file: str, to: str | None, pools: Sequence[str] = ()) -> Proposal:
     account = Account(blueprint.spec.environment.region)
     account.demand(blueprint.spec.environment.account)
     _demand_pools(blueprint, pools)
-    cluster = deployed_cluster(account, blueprint.metadata.name)
+    cluster = deployed_cluster(account, blueprint.metadata.name, platform_add_ons(blueprint.spec))
     old = locked.lock if locked else None
     old_version = _old_version(cluster, old, written, eks.version)
     add_ons = _add_ons(account, cluster, eks.version)

@@ -38,8 +38,17 @@ def spec(observability: str = "", engine: str = "") -> Spec:
 def processes(*, frontends: int = 2, workers: int = 3) -> list[ProcessSummary]:
     shared: dict[str, Any] = {"model": "qwen3-8b", "deployment": "main", "image": "image", "nodes": 1}
     return [
-        ProcessSummary(name="frontend", replicas=frontends, accelerators=0, pool=None, **shared),
-        ProcessSummary(name="worker", replicas=workers, accelerators=1, pool="l40s", **shared),
+        ProcessSummary(
+            name="frontend",
+            replicas=frontends,
+            replicas_least=frontends,
+            accelerators=0,
+            pool=None,
+            **shared,
+        ),
+        ProcessSummary(
+            name="worker", replicas=workers, replicas_least=workers, accelerators=1, pool="l40s", **shared
+        ),
     ]
 
 

@@ -100,6 +100,30 @@ _BATCH_OUTCOME = _object(
         ]
     },
 )
+_DECISION = _object(
+    seconds=_NUMBER,
+    role=_STRING,
+    workers=_COUNT,
+    ready=_COUNT,
+    readings={"type": "object", "additionalProperties": _NUMBER_OR_NULL},
+    desired=_COUNT,
+    reason=_STRING,
+)
+_SCALING = _object(
+    workersMin=_COUNT,
+    workersMax=_COUNT,
+    decisions={"type": "array", "items": _DECISION},
+    cutStreams=_COUNT,
+    lost=_COUNT,
+    gpuHours=_NUMBER,
+    gpuHoursAtMost=_NUMBER,
+    timeFactor=_NUMBER,
+    startSeconds={"type": "object", "additionalProperties": _NUMBER},
+    samples={
+        "type": "array",
+        "items": _object(seconds=_NUMBER, wanted=_COUNT, ready=_COUNT, occupying=_COUNT),
+    },
+)
 SCHEMA = _object(
     blueprint=_STRING,
     createdAt={"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT.*[+-]\d\d:\d\d$"},
@@ -112,6 +136,7 @@ SCHEMA = _object(
     models={"type": "array", "items": _MODEL, "minItems": 1},
     workerLosses={"anyOf": [{"type": "null"}, {"type": "array", "items": _WORKER_LOSS}]},
     batch={"anyOf": [{"type": "null"}, {"type": "array", "items": _BATCH_OUTCOME}]},
+    scaling={"anyOf": [{"type": "null"}, _SCALING]},
     parts={"type": "array", "items": _PART},
     replacements={"type": "array", "items": _REPLACEMENT},
     plan={"type": "object", "required": ["pools", "processes", "totals", "prices"]},

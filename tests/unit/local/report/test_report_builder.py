@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 
 from inference_blueprints.local.report import as_dict, curl_line
+from inference_blueprints.local.scaling.scaling_outcome import ScalingDecision, ScalingOutcome, WorkerSample
 from inference_blueprints.local.worker_losses import WorkerLoss
 from inference_blueprints.measurement.statistics.serving_capacity import capacity_of
 from inference_blueprints.spec.types import Objectives
@@ -54,6 +55,28 @@ def test_batch_jobs_are_reported_and_absent_where_none_ran(report_of) -> None:
     plain = as_dict(report_of(run, batch=(dataclasses.replace(BATCH_OUTCOME, signals=None),)))
     jsonschema.validate(plain, SCHEMA)
     assert plain["batch"][0]["signals"] is None
+
+
+def test_scaling_is_reported_and_absent_where_no_role_is_elastic(report_of) -> None:
+    run = run_of(result_of(answered(0.0, 100.0)))
+    assert as_dict(report_of(run))["scaling"] is None
+    decision = ScalingDecision(30.0, "main/worker", 2, 1, {"queue-length": None}, 3, "too few answers")
+    scaling = ScalingOutcome(
+        workers_min=1,
+        workers_max=3,
+        decisions=(decision,),
+        cut_streams=0,
+        lost=0,
+        gpu_hours=0.2,
+        gpu_hours_at_most=0.3,
+        time_factor=15.0,
+        start_seconds={"main/worker": 1.7},
+        samples=(WorkerSample(0.0, 2, 1, 2),),
+    )
+    document = as_dict(report_of(run, scaling=scaling))
+    jsonschema.validate(json.loads(json.dumps(document, allow_nan=False)), SCHEMA)
+    assert (document["scaling"]["workersMax"], document["scaling"]["gpuHours"]) == (3, 0.2)
+    assert document["scaling"]["decisions"][0]["readings"] == {"queue-length": None}
 
 
 def test_without_any_answer_figures_are_null_and_the_shape_stays(report_of) -> None:
