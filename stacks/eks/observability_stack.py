@@ -16,8 +16,8 @@ from inference_blueprints.catalog.catalogue import shipped
 from inference_blueprints.catalog.charts import charts
 from inference_blueprints.catalog.log_groups import canary_log_group
 from inference_blueprints.catalog.releases import Releases
-from inference_blueprints.monitoring.node_prices import node_prices
-from inference_blueprints.monitoring.recording_rules import rule_groups, rules
+from inference_blueprints.monitoring.platform_rules import platform_rules
+from inference_blueprints.monitoring.recording_rules import rule_groups
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Model, Observability, Pool
 from inference_blueprints.targets.eks.chart_values import chart_values
@@ -107,12 +107,7 @@ class ObservabilityStack(cdk.Stack):
             dropped=shipped().serving_metrics.dropped_names,
             platform=access.cluster_name,
             rules=rule_groups(
-                rules(
-                    access.cluster_name,
-                    plan,
-                    objectives={model.name: model.objectives for model in models},
-                    prices=node_prices(pools, self.region),
-                )
+                platform_rules(access.cluster_name, plan, models=models, pools=pools, region=self.region)
             ),
         )
         if gpu_nodes:

@@ -1,4 +1,4 @@
-"""Prices of a platform's nodes, as far as the catalogue knows them."""
+"""The recording rules of a blueprint: its plan, its objectives, and prices that the catalogue knows."""
 
 from __future__ import annotations
 
@@ -6,12 +6,33 @@ from collections.abc import Sequence
 from typing import Final
 
 from inference_blueprints import catalog
-from inference_blueprints.monitoring.recording_rules import NodePrice
-from inference_blueprints.spec.types import Pool, Purchase
+from inference_blueprints.monitoring.recording_rules import NodePrice, RecordingRule, rules
+from inference_blueprints.serving.types import ServingPlan
+from inference_blueprints.spec.types import Model, Pool, Purchase
 
 #: Karpenter's capacity types. https://karpenter.sh/v1.15/concepts/nodepools/#capacity-type
 _ON_DEMAND: Final = "on-demand"
 _RESERVED: Final = "reserved"
+
+
+def platform_rules(
+    platform: str, plan: ServingPlan, *, models: Sequence[Model], pools: Sequence[Pool], region: str
+) -> tuple[RecordingRule, ...]:
+    """Return every recording rule of a platform.
+
+    Parameters
+    ----------
+    platform
+        `metadata.name`.
+    plan
+        Its serving plan.
+    models, pools
+        Sections of the blueprint.
+    region
+        Region of the platform.
+    """
+    objectives = {model.name: model.objectives for model in models}
+    return rules(platform, plan, objectives=objectives, prices=node_prices(pools, region))
 
 
 def node_prices(pools: Sequence[Pool], region: str) -> tuple[NodePrice, ...]:
