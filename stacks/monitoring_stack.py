@@ -10,11 +10,12 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from inference_blueprints.monitoring.alarm_table import EVALUATION_SECONDS, platform_alarms
+from inference_blueprints.monitoring.alarm_table import CANARY_RUNBOOK, EVALUATION_SECONDS, platform_alarms
 from inference_blueprints.monitoring.dashboard_table import DashboardRow, dashboard_rows
 from inference_blueprints.serving.types import ServingPlan
-from inference_blueprints.spec.types import Alarms
+from inference_blueprints.spec.types import Alarms, Canary
 from inference_constructs.observability.alarm_topic import AlarmTopic
+from inference_constructs.observability.canary_alarms import CanaryAlarms
 from inference_constructs.observability.metric_dashboard import MetricDashboard, MetricPanel, NamedMetric
 from inference_constructs.observability.promql_alarms import AlarmQuery, PromqlAlarms
 
@@ -28,6 +29,8 @@ class MonitoringStack(cdk.Stack):
         `metadata.name`.
     plan
         The serving plan.
+    canary
+        What asks every model. None if nothing does.
     alarms
         Who is told of an alarm. None if nobody is.
     env
@@ -41,12 +44,14 @@ class MonitoringStack(cdk.Stack):
         *,
         platform: str,
         plan: ServingPlan,
+        canary: Canary | None,
         alarms: Alarms | None,
         env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env)
         rows = platform_alarms(platform, plan)
         self._platform = platform
+        topic = self._topic(alarms)
         added = PromqlAlarms(
             self,
             "Alarms",
@@ -62,12 +67,24 @@ class MonitoringStack(cdk.Stack):
                 )
                 for alarm in rows
             ],
-            topic=self._topic(alarms),
+            topic=topic,
         )
-        shown = {alarm.name: alarm.row.dashboard for alarm in rows}
+        shown: dict[str, list[cloudwatch.IAlarm]] = {row.name: [] for row in dashboard_rows()}
+        for alarm in rows:
+            shown[alarm.row.dashboard].append(added.alarms[alarm.name])
+        if canary is not None:
+            asked = CanaryAlarms(
+                self,
+                "Canary",
+                platform=platform,
+                models=[model.name for model in plan.models],
+                every_minutes=canary.every_minutes,
+                runbook=CANARY_RUNBOOK,
+                topic=topic,
+            )
+            shown["model"] += asked.alarms
         for row in dashboard_rows():
-            here = [alarm for name, alarm in added.alarms.items() if shown[name] == row.name]
-            self._add_dashboard(row, here)
+            self._add_dashboard(row, shown[row.name])
 
     def _topic(self, alarms: Alarms | None) -> sns.ITopic | None:
         if alarms is None:
@@ -88,6 +105,9 @@ class MonitoringStack(cdk.Stack):
         for panel in row.panels:
             queries = " · ".join(f"`{query}`" for query in panel.queries(f'platform="{self._platform}"'))
             lines.append(f"| {panel.title} | {queries} |")
+        for insight in row.insights:
+            query = Template(insight.query).substitute(cluster=self._platform)
+            lines.append(f"| {insight.title} | `{query}` |")
         MetricDashboard(
             self,
             row.name.capitalize(),

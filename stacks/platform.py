@@ -146,6 +146,7 @@ class PlatformStacks:
             stack_name(self._name, "Monitoring"),
             platform=self._name,
             plan=plan,
+            canary=self._spec.observability.canary,
             alarms=self._spec.observability.alarms,
             env=self._env,
         )

@@ -69,7 +69,7 @@ CLUSTER_SOURCES: Final[Mapping[str, str]] = {
     "pod": "__meta_kubernetes_pod_name",
     "node": "__meta_kubernetes_pod_node_name",
 }
-#: Labels of exporters that run once per node (GPU, EFA), besides ``platform``. The job needs
+#: Labels of exporters that run once per node, besides ``platform``. The job needs
 #: ``attach_metadata: {node: true}``.
 NODE_SOURCES: Final[Mapping[str, str]] = {
     "pool": "__meta_kubernetes_node_label_karpenter_sh_nodepool",
@@ -77,15 +77,14 @@ NODE_SOURCES: Final[Mapping[str, str]] = {
     "purchase": "__meta_kubernetes_node_label_karpenter_sh_capacity_type",
     "node": "__meta_kubernetes_pod_node_name",
 }
-#: Beginnings of the names of recorded series: what CloudWatch stores of them, as a regular expression.
+#: Names of recorded series: what CloudWatch stores of them, as a regular expression.
 RECORDED_SERIES: Final = "(serving|pool|model|platform)_.+"
 #: Jobs of the cluster's Prometheus, by what they scrape.
 SERVING_JOB: Final = "serving"
 GPU_JOB: Final = "gpu"
-NODE_JOB: Final = "node"
-EFA_JOB: Final = "efa"
 KEDA_JOB: Final = "keda"
-KUBE_STATE_JOB: Final = "kube-state-metrics"
+#: Job of the CloudWatch agent that reads recorded series from the cluster's Prometheus.
+RECORDED_JOB: Final = "recorded"
 #: The cluster's Prometheus, which KEDA asks: chart ``prometheus``, release and namespace of this name.
 PROMETHEUS_NAMESPACE: Final = "monitoring"
 PROMETHEUS_ADDRESS: Final = "http://prometheus-server.monitoring.svc:80"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from string import Template
-from typing import Final
+from typing import Final, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict
@@ -24,6 +24,8 @@ MOST_SERIES: Final = 500
 MOST_QUERY_LETTERS: Final = 10_000
 #: How often CloudWatch evaluates a query.
 EVALUATION_SECONDS: Final = 60
+#: Runbook of the alarms on the canary's own metric, which are no PromQL alarms.
+CANARY_RUNBOOK: Final = "docs/runbooks/canary-failing.md"
 
 _FILE = Path(__file__).parent / "data/alarms.yaml"
 _BURN_PENDING_SECONDS = 0
@@ -36,7 +38,7 @@ class AlarmRow(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
-    scope: Scope
+    scope: Scope | Literal["node"]
     says: str
     query: str
     pending_seconds: int
@@ -45,7 +47,7 @@ class AlarmRow(BaseModel):
     @property
     def dashboard(self) -> str:
         """Name of the dashboard that shows its state."""
-        return {"platform": "platform", "pool": "pool"}.get(self.scope, "model")
+        return {"platform": "platform", "pool": "pool", "node": "pool"}.get(self.scope, "model")
 
     @property
     def runbook(self) -> str:
@@ -118,18 +120,24 @@ def _alarms(row: AlarmRow, platform: str, plan: ServingPlan) -> Iterator[Platfor
         yield PlatformAlarm(
             row=row,
             name=row.name if len(groups) == 1 else f"{row.name}-{number}",
-            query=Template(row.query).substitute(labels=selector + only),
+            query=Template(row.query).substitute(
+                labels=selector + only, platform=platform, most=MOST_CONTRIBUTORS
+            ),
             contributors=series,
         )
 
 
-def _model_groups(scope: Scope, plan: ServingPlan) -> Sequence[tuple[tuple[str, ...], int]]:
+def _model_groups(scope: Scope | Literal["node"], plan: ServingPlan) -> Sequence[tuple[tuple[str, ...], int]]:
     """Return the models of each alarm, and the largest number of its series."""
+    if scope == "node":
+        return [((), MOST_CONTRIBUTORS)]
     deployments = [deployment for model in plan.models for deployment in model.deployments]
     if scope in {"platform", "pool"}:
         processes = [process for each in deployments for process in each.processes]
         pools = {process.pool for process in processes if process.pool}
-        return [((), len(pools) if scope == "pool" else len({process.role for process in processes}))]
+        # Exporters have no role.
+        roles = {"", *(process.role for process in processes)}
+        return [((), len(pools if scope == "pool" else roles))]
     series: Counter[str] = Counter()
     for deployment in deployments:
         series[deployment.model] += len(deployment.workers) if scope == "role" else 1

@@ -31,6 +31,16 @@ class SeriesPanel(BaseModel):
         return tuple(f"{name}{{{selector}}}" for name in self.series)
 
 
+class InsightsQuery(BaseModel):
+    """A graph of what Container Insights sends to CloudWatch itself."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    title: str
+    query: str
+    source: str
+
+
 class ServiceMetrics(BaseModel):
     """A graph of metrics that a service of AWS reports."""
 
@@ -52,6 +62,7 @@ class DashboardRow(BaseModel):
     name: str
     says: str
     panels: tuple[SeriesPanel, ...]
+    insights: tuple[InsightsQuery, ...] = ()
     cloudwatch: tuple[ServiceMetrics, ...] = ()
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from string import Template
+from typing import Any
 
 import yaml
 
@@ -99,8 +100,8 @@ def rules(
     return tuple(found)
 
 
-def rule_file(found: Sequence[RecordingRule]) -> str:
-    """Return recording rules as a file for Prometheus."""
+def rule_groups(found: Sequence[RecordingRule]) -> dict[str, Any]:
+    """Return recording rules as the content of a rule file, such as a chart's values hold it."""
     group = {
         "name": "inference-blueprints",
         "interval": _INTERVAL,
@@ -113,7 +114,12 @@ def rule_file(found: Sequence[RecordingRule]) -> str:
             for rule in found
         ],
     }
-    return yaml.safe_dump({"groups": [group]}, sort_keys=False, width=10_000)
+    return {"groups": [group]}
+
+
+def rule_file(found: Sequence[RecordingRule]) -> str:
+    """Return recording rules as a file for Prometheus."""
+    return yaml.safe_dump(rule_groups(found), sort_keys=False, width=10_000)
 
 
 def _scopes(

@@ -19,6 +19,7 @@ from inference_blueprints.figures import (
     ProcessSummary,
     Totals,
 )
+from inference_blueprints.monitoring.platform_rules import platform_rules
 from inference_blueprints.planning.frontend_summaries import summarise_frontends
 from inference_blueprints.planning.memory_summary import summarise_memory
 from inference_blueprints.planning.objective_summary import objective_checks
@@ -95,6 +96,15 @@ def summarise(blueprint: Blueprint, plan: ServingPlan, rates: CustomRates | None
             [resolved for resolved, _ in roles],
             prices,
             processes=processes,
+            recording_rules=len(
+                platform_rules(
+                    blueprint.metadata.name,
+                    plan,
+                    models=spec.models,
+                    pools=spec.pools,
+                    region=spec.environment.region,
+                )
+            ),
             signal_store=signal_store,
             batch_workers=batch_workers,
         ),

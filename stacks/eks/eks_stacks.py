@@ -135,6 +135,7 @@ class EksStacks(TargetStacks):
             vpc=self._foundation.network.vpc,
             gateway=self._foundation.network.models.gateway,
             models=blueprint.spec.models,
+            pools=blueprint.spec.pools,
             env=self._foundation.env,
         )
         stack.add_stack_dependency(after)

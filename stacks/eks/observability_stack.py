@@ -16,8 +16,10 @@ from inference_blueprints.catalog.catalogue import shipped
 from inference_blueprints.catalog.charts import charts
 from inference_blueprints.catalog.log_groups import canary_log_group
 from inference_blueprints.catalog.releases import Releases
+from inference_blueprints.monitoring.platform_rules import platform_rules
+from inference_blueprints.monitoring.recording_rules import rule_groups
 from inference_blueprints.serving.types import ServingPlan
-from inference_blueprints.spec.types import Model, Observability
+from inference_blueprints.spec.types import Model, Observability, Pool
 from inference_blueprints.targets.eks.chart_values import chart_values
 from inference_blueprints.targets.eks.insights_configuration import insights_configuration
 from inference_constructs.eks.kubectl_access import KubectlAccess
@@ -46,8 +48,8 @@ class ObservabilityStack(cdk.Stack):
         KMS key of the logs.
     vpc, gateway
         Network of the models, and their load balancer, for the canary.
-    models
-        Section of the blueprint.
+    models, pools
+        Sections of the blueprint.
     env
         Account and region.
     """
@@ -66,6 +68,7 @@ class ObservabilityStack(cdk.Stack):
         vpc: ec2.IVpc,
         gateway: Gateway,
         models: Sequence[Model],
+        pools: Sequence[Pool],
         env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env)
@@ -102,6 +105,10 @@ class ObservabilityStack(cdk.Stack):
             gpu_namespace=gpu_namespace,
             keda_namespace=releases.charts["keda"].namespace if elastic else None,
             dropped=shipped().serving_metrics.dropped_names,
+            platform=access.cluster_name,
+            rules=rule_groups(
+                platform_rules(access.cluster_name, plan, models=models, pools=pools, region=self.region)
+            ),
         )
         if gpu_nodes:
             exporter = self._install("GpuMetrics", "dcgm-exporter")

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from canary import ask
 
 from inference_blueprints.monitoring.alarm_table import alarm_rows
 from inference_blueprints.monitoring.dashboard_table import dashboard_rows
@@ -36,7 +37,7 @@ def test_every_row_is_a_promql_alarm_with_its_runbook_and_its_people(told: Templ
     assert len(alarms) == len(alarm_rows())
     for alarm in alarms:
         criteria = alarm["EvaluationCriteria"]["PromQLCriteria"]
-        assert 'platform="' in criteria["Query"]
+        assert '="try"' in criteria["Query"]
         assert "$" not in criteria["Query"]
         assert " Runbook: docs/runbooks/" in alarm["AlarmDescription"]
         assert alarm["AlarmActions"] == alarm["OKActions"] != []
@@ -64,3 +65,35 @@ def test_every_row_is_a_dashboard_with_the_queries_of_its_panels(untold: Templat
 def test_without_people_nobody_is_told(untold: Templates) -> None:
     assert untold.properties("AWS::SNS::Topic", _STACK) == []
     assert all("AlarmActions" not in each for each in untold.properties("AWS::CloudWatch::Alarm", _STACK))
+
+
+def test_a_model_that_does_not_answer_the_canary_raises_an_alarm(
+    synthesise: Synthesise, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CANARY_PLATFORM", "try")
+    monkeypatch.setenv("CANARY_MODELS", json.dumps([{"name": "qwen3-8b", "url": "-", "task": "generate"}]))
+    monkeypatch.setattr(ask, "ask", lambda *_: "status 503")
+    ask.handle(None, None)
+    monkeypatch.setattr(ask, "ask", lambda *_: "")
+    ask.handle(None, None)
+    broken, well = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+
+    templates = synthesise(lambda spec: spec.update(observability={"canary": {"everyMinutes": 10}}))
+    (alarm,) = [
+        each for each in templates.properties("AWS::CloudWatch::Alarm", _STACK) if "MetricName" in each
+    ]
+    (written,) = broken["_aws"]["CloudWatchMetrics"]
+    assert alarm["Namespace"] == written["Namespace"]
+    dimensions = {each["Name"]: each["Value"] for each in alarm["Dimensions"]}
+    assert [list(dimensions)] == [sorted(names) for names in written["Dimensions"]]
+    assert all(broken[name] == value for name, value in dimensions.items())
+    assert alarm["ComparisonOperator"] == "LessThanThreshold"
+    assert broken[alarm["MetricName"]] < alarm["Threshold"] <= well[alarm["MetricName"]]
+    assert alarm["Period"] == 600
+    assert alarm["TreatMissingData"] == "breaching"
+    assert alarm["AlarmDescription"].endswith(" Runbook: docs/runbooks/canary-failing.md")
+
+
+def test_without_a_canary_nothing_waits_for_its_answers(untold: Templates) -> None:
+    alarms = untold.properties("AWS::CloudWatch::Alarm", _STACK)
+    assert not [each for each in alarms if "MetricName" in each]

@@ -7,9 +7,11 @@ import re
 from typing import Any
 
 import pytest
+import yaml
 
 from inference_blueprints.contracts.metric_labels import (
     CLUSTER_SOURCES,
+    NODE_SOURCES,
     PROMETHEUS_ADDRESS,
     PROMETHEUS_NAMESPACE,
 )
@@ -44,6 +46,24 @@ def prometheus(templates: Templates) -> dict[str, Any]:
     values = templates.charts("Observability")["prometheus"]["Properties"]["Values"]
     result: dict[str, Any] = json.loads(values)
     return result
+
+
+def labels_of(job: dict[str, Any]) -> dict[str, str]:
+    """Return the labels that a job takes from its targets, with their sources."""
+    return {
+        each["target_label"]: each["source_labels"][0]
+        for each in job["relabel_configs"]
+        if each["action"] == "replace" and "source_labels" in each
+    }
+
+
+def fixed_labels_of(job: dict[str, Any]) -> dict[str, str]:
+    """Return the labels that a job gives to every target, with their values."""
+    return {
+        each["target_label"]: each["replacement"]
+        for each in job["relabel_configs"]
+        if each["action"] == "replace" and "source_labels" not in each
+    }
 
 
 def test_without_the_section_there_is_nothing(base_templates: Templates) -> None:
@@ -121,12 +141,7 @@ def test_traces_go_to_the_port_on_which_the_agent_listens(observed: Templates) -
 def test_each_pod_is_one_target_with_the_labels_of_the_contract(observed: Templates) -> None:
     ours, agents = prometheus(observed)["scrapeConfigs"]["serving"], scrape_jobs(observed)["serving"]
     for job in (ours, agents):
-        labels = {
-            each["target_label"]: each["source_labels"][0]
-            for each in job["relabel_configs"]
-            if each["action"] == "replace"
-        }
-        assert labels == CLUSTER_SOURCES
+        assert labels_of(job) == CLUSTER_SOURCES
         (one_port,) = [each for each in job["relabel_configs"] if each["action"] == "keepequal"]
         assert one_port["source_labels"] == ["__meta_kubernetes_pod_container_port_number"]
     assert ours["metric_relabel_configs"] == agents["metric_relabel_configs"]
@@ -151,8 +166,34 @@ def test_agents_scrape_pods_of_their_own_node(observed: Templates) -> None:
         assert on_node["source_labels"] == ["__meta_kubernetes_pod_node_name"]
         assert on_node["regex"] == "${env:K8S_NODE_NAME}"
         assert on_node["action"] == "keep"
-    _, cluster_agent = configuration(observed)["agents"]
-    assert "otelConfig" not in cluster_agent
+
+
+def test_each_node_is_known_by_platform_pool_type_and_purchase(observed: Templates) -> None:
+    gpu = prometheus(observed)["scrapeConfigs"]["gpu"]
+    assert labels_of(gpu) == NODE_SOURCES
+    assert fixed_labels_of(gpu) == {"platform": "try"}
+    (found,) = gpu["kubernetes_sd_configs"]
+    assert found["attach_metadata"] == {"node": True}
+    assert fixed_labels_of(scrape_jobs(observed)["gpu"]) == {"platform": "try"}
+
+
+def test_prometheus_may_read_nodes_and_no_more_of_the_cluster(observed: Templates) -> None:
+    role, binding = (yaml.safe_load(text) for text in prometheus(observed)["extraManifests"])
+    assert role["rules"] == [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch"]}]
+    assert binding["roleRef"]["name"] == role["metadata"]["name"]
+    # The chart's name of the account is the full name, which the values set.
+    assert binding["subjects"][0]["name"] == prometheus(observed)["server"]["fullnameOverride"]
+
+
+def test_what_the_scaler_reports_has_the_platform(synthesise: Synthesise) -> None:
+    def elastic(spec: dict[str, Any]) -> None:
+        spec["observability"] = {}
+        workers = spec["models"][0]["deployments"][0]["aggregated"]
+        workers["replicas"] = {"min": 1, "max": 2}
+        workers["scaledBy"] = {"load": {}}
+
+    keda = prometheus(synthesise(elastic))["scrapeConfigs"]["keda"]
+    assert fixed_labels_of(keda) == {"platform": "try"}
 
 
 def test_prometheus_is_where_keda_asks(observed: Templates) -> None:

@@ -20,6 +20,7 @@ from inference_constructs.batch.batch_shard_queue import BatchShardQueue
 
 _WIDTH, _HEIGHT = 12, 6
 _HOUR_SECONDS = 3600
+_RUNBOOK = "docs/batch-runbook.md#dashboard-alarms-and-metrics"
 # A job that has waited longer than this percentage of the time until its deadline raises an alarm.
 _WAITED_PERCENT = 80
 _MISSING_IS_WELL = cloudwatch.TreatMissingData.NOT_BREACHING
@@ -155,7 +156,7 @@ class BatchMonitoring(Construct):
         return cloudwatch.Alarm(
             self,
             name,
-            alarm_description=description,
+            alarm_description=f"{description} Runbook: {_RUNBOOK}",
             comparison_operator=(
                 operators.LESS_THAN_THRESHOLD if above is None else operators.GREATER_THAN_THRESHOLD
             ),

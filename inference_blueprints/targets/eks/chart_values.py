@@ -57,6 +57,7 @@ def _environment() -> jinja2.Environment:
         device_plugin_label=placement.DEVICE_PLUGIN_LABEL,
         device_plugin_label_value=placement.DEVICE_PLUGIN_LABEL_VALUE,
         target_labels=metric_labels.CLUSTER_SOURCES,
+        node_labels=metric_labels.NODE_SOURCES,
         metrics_port_label=metric_labels.METRICS_PORT_SOURCE,
         jobs={
             "serving": metric_labels.SERVING_JOB,

@@ -2,18 +2,24 @@
 
 The keys are those of the add-on's chart (aws-observability/helm-charts v6.4.0,
 charts/amazon-cloudwatch-observability/values.yaml and its templates), which the add-on installs. The agent of
-each node scrapes the pods of its own node, so that every pod is scraped once.
+each node scrapes the pods of its own node, so that every pod is scraped once. What Prometheus records is read
+by the agent of the cluster, which is one pod.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from inference_blueprints.catalog.catalogue import shipped
 from inference_blueprints.contracts.metric_labels import (
     CLUSTER_SOURCES,
     GPU_JOB,
     METRICS_PORT_SOURCE,
+    PROMETHEUS_ADDRESS,
+    RECORDED_JOB,
+    RECORDED_SERIES,
     SERVING_JOB,
 )
 
@@ -42,9 +48,18 @@ def insights_configuration(
     traces
         Whether the agent accepts traces, on the ports of OTLP.
     """
+    node_jobs = [_serving_job(namespace)]
+    if gpu_namespace:
+        node_jobs.append(_gpu_job(gpu_namespace, cluster_name))
     agent: dict[str, Any] = {
         "name": _NODE_AGENT,
-        "otelConfig": _serving_metrics(region, cluster_name, namespace, gpu_namespace),
+        "otelConfig": _collector(region, cluster_name, node_jobs),
+    }
+    cluster_agent = {
+        "name": _CLUSTER_AGENT,
+        "mode": "deployment",
+        "config": "default",
+        "otelConfig": _collector(region, cluster_name, [_recorded_job()]),
     }
     if traces:
         # AWS X-Ray receives them by PutTraceSegments, which needs no setting of the account, unlike its OTLP
@@ -64,20 +79,15 @@ def insights_configuration(
         },
         # It has a DCGM engine of its own, and a node must have one: that of the node monitoring agent.
         "dcgmExporter": {"enabled": False},
-        "agents": [agent, {"name": _CLUSTER_AGENT, "mode": "deployment", "config": "default"}],
+        "agents": [agent, cluster_agent],
     }
 
 
-def _serving_metrics(
-    region: str, cluster_name: str, namespace: str, gpu_namespace: str | None
-) -> dict[str, Any]:
-    """Return the part of the collector that sends metrics of models and GPUs to CloudWatch."""
-    jobs = [_serving_job(namespace)]
-    if gpu_namespace:
-        jobs.append(_gpu_job(gpu_namespace))
+def _collector(region: str, cluster_name: str, jobs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what an agent collects besides its own: it sends what these jobs scrape to CloudWatch."""
     return {
         "extensions": {"sigv4auth/platform": {"region": region, "service": "monitoring"}},
-        "receivers": {"prometheus/platform": {"config": {"scrape_configs": jobs}}},
+        "receivers": {"prometheus/platform": {"config": {"scrape_configs": list(jobs)}}},
         "processors": {
             "filter/platform": {
                 "error_mode": "ignore",
@@ -142,7 +152,7 @@ def _serving_job(namespace: str) -> dict[str, Any]:
     }
 
 
-def _gpu_job(namespace: str) -> dict[str, Any]:
+def _gpu_job(namespace: str, platform: str) -> dict[str, Any]:
     """Return the job of the exporter of GPU metrics."""
     exporter = {
         "action": "keep",
@@ -157,4 +167,23 @@ def _gpu_job(namespace: str) -> dict[str, Any]:
         "source_labels": ["__meta_kubernetes_pod_node_name"],
         "target_label": "node",
     }
-    return _job(GPU_JOB, namespace, [exporter, node])
+    of_platform = {"action": "replace", "target_label": "platform", "replacement": platform}
+    return _job(GPU_JOB, namespace, [exporter, node, of_platform])
+
+
+def _recorded_job() -> dict[str, Any]:
+    """Return the job of series that Prometheus recorded. They keep their own labels.
+
+    The Service sends each request to one of the two servers, so each series is read once. They have neither
+    ``job`` nor ``instance``; the agent then takes those of the target
+    (https://github.com/open-telemetry/opentelemetry-collector-contrib/pull/33565). ``/federate``:
+    https://prometheus.io/docs/prometheus/latest/federation/
+    """
+    return {
+        "job_name": RECORDED_JOB,
+        "scrape_interval": f"{_SCRAPE_SECONDS}s",
+        "honor_labels": True,
+        "metrics_path": "/federate",
+        "params": {"match[]": [f'{{__name__=~"{RECORDED_SERIES}"}}']},
+        "static_configs": [{"targets": [urlsplit(PROMETHEUS_ADDRESS).netloc]}],
+    }

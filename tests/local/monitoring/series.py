@@ -15,8 +15,8 @@ from inference_blueprints.monitoring.histogram_share import BUCKETS
 RECORDED: Final[Mapping[str, str]] = {
     "DCGM_FI_DEV": "open-telemetry/opentelemetry-collector-contrib, receiver/awscontainerinsightreceiver/"
     "internal/gpu/dcgmscraper_test.go: output of NVIDIA's exporter on an A10G",
-    "node_amazonefa": "awslabs/awsome-distributed-training, 4.validation_and_observability/"
-    "3.efa-node-exporter/README.md: output on a node with four EFA interfaces",
+    "efa_": "aws/amazon-cloudwatch-agent-test, test of OTel Container Insights on EFA: names of metrics; "
+    "aws-observability/helm-charts v6.4.0, _otel-container-insights-config.tpl: labels",
     "keda_scaler": "kedacore/keda-docs, content/docs/2.20/integrations/prometheus.md",
 }
 PLATFORM: Final = 'platform="quickstart"'
@@ -27,6 +27,7 @@ POOL: Final = f'{PLATFORM},pool="l40s"'
 #: Labels of a node, which Prometheus adds to its exporters.
 NODE: Final = 'instance_type="g6e.2xlarge",purchase="on-demand"'
 _GPU = 'UUID="uuid",device="nvidia0",modelName="NVIDIA L40S",Hostname="hostname",container="main"'
+_EFA_NODE = '"@resource.k8s.cluster.name"="quickstart","@resource.k8s.node.name"="node-1"'
 SCALED: Final = 'scaledObject="qwen3-8b",type="scaledobject"'
 TTFT: Final = "dynamo_frontend_time_to_first_token_seconds"
 ITL: Final = "dynamo_frontend_inter_token_latency_seconds"
@@ -68,7 +69,7 @@ def well(minutes: int) -> Series:
         f"dynamo_frontend_input_sequence_tokens_sum{{{FRONTEND}}}": f"0+60000x{minutes}",
         f'up{{{SERVING},role="frontend",pool="system",pod="frontend-1",node="system-1"}}': f"1x{minutes}",
         f"keda_scaler_detail_errors_total{{{PLATFORM},{SCALED}}}": f"0x{minutes}",
-        f'node_amazonefa_rx_drops{{{POOL},device="rdmap16s27",port="1"}}': f"0x{minutes}",
+        f'{{"efa_rx_dropped",{_EFA_NODE},"aws.efa.device"="rdmap16s27"}}': f"0x{minutes}",
     }
     for number in (1, 2):
         engine = f'{WORKER},pod="worker-{number}",engine="0",model_name="qwen3-8b"'

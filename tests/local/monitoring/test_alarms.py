@@ -79,7 +79,7 @@ FAULTS: Mapping[str, tuple[_Fault, int]] = {
     "scaler-errors": (_replace("keda_scaler_detail_errors_total", "0", "0+4"), 60),
     "gpu-errors": (_replace("DCGM_FI_DEV_XID_ERRORS", "0", "79"), 60),
     "gpus-idle": (_replace("DCGM_FI_DEV_GPU_UTIL", "80", "0"), 420),
-    "efa-drops": (_replace("node_amazonefa_rx_drops", "0", "0+6000"), 60),
+    "efa-drops": (_replace("efa_rx_dropped", "0", "0+6000"), 60),
     "requests-failing-fast": (_failing, 120),
     "requests-failing-slow": (_failing, 120),
     "first-token-late-fast": (_late(of.TTFT, 8), 120),

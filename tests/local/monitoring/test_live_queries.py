@@ -15,7 +15,7 @@ from inference_blueprints.spec.types import Blueprint
 from tests.local.monitoring.live import LivePlatform, live_platform
 
 #: Series of programs that this machine does not run. `test_costs` and `test_alarms` read recorded ones.
-_ABSENT = ("DCGM_FI_DEV", "node_amazonefa", "keda_", "pool_nodes", "pool_gpus", "model_usd_per_hour")
+_ABSENT = ("DCGM_FI_DEV", "keda_", "pool_nodes", "pool_gpus", "model_usd_per_hour")
 
 
 @pytest.fixture(scope="module")

@@ -86,6 +86,7 @@ ALLOWED = {
     },
     f"{LIBRARY}/planning": {
         f"{LIBRARY}.planning",
+        f"{LIBRARY}.monitoring",
         f"{LIBRARY}.picture",
         f"{LIBRARY}.pricing",
         f"{LIBRARY}.sizing",

@@ -53,7 +53,7 @@ def processes(*, frontends: int = 2, workers: int = 3) -> list[ProcessSummary]:
 
 
 def items(of: Spec) -> dict[str, CostItem]:
-    return {each.name: each for each in telemetry_items(of, processes(), catalog.service_prices())}
+    return {each.name: each for each in telemetry_items(of, processes(), 36, catalog.service_prices())}
 
 
 def test_without_the_section_nothing_is_priced() -> None:
@@ -77,6 +77,9 @@ def test_a_price_that_is_not_known_is_not_guessed() -> None:
     metrics = items(spec("observability: {}"))["metrics in CloudWatch"]
     assert metrics.usd_per_month is None
     assert "at a price that is not known" in metrics.assumption
+    assert "those of 36 recording rules" in metrics.assumption
+    # 2 * (251 + 3 * 5) + 3 * 243 series and the rules, once a minute.
+    assert f"{(1261 + 36) * 43800 / 1e6:.0f} million data points" in metrics.assumption
 
 
 @pytest.mark.parametrize(("ratio", "usd"), [("0.01", 0.26), ("1.0", 26.28)])
