@@ -59,6 +59,7 @@ def _environment() -> jinja2.Environment:
         target_labels=metric_labels.CLUSTER_SOURCES,
         node_labels=metric_labels.NODE_SOURCES,
         metrics_port_label=metric_labels.METRICS_PORT_SOURCE,
+        own_namespace=metric_labels.PROMETHEUS_NAMESPACE,
         jobs={
             "serving": metric_labels.SERVING_JOB,
             "gpu": metric_labels.GPU_JOB,
