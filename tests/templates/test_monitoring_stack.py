@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from canary import ask
+from canary import model_questions
 
 from inference_blueprints.monitoring.alarm_table import alarm_rows
 from inference_blueprints.monitoring.dashboard_table import dashboard_rows
