@@ -72,10 +72,10 @@ def test_a_model_that_does_not_answer_the_canary_raises_an_alarm(
 ) -> None:
     monkeypatch.setenv("CANARY_PLATFORM", "try")
     monkeypatch.setenv("CANARY_MODELS", json.dumps([{"name": "qwen3-8b", "url": "-", "task": "generate"}]))
-    monkeypatch.setattr(ask, "ask", lambda *_: "status 503")
-    ask.handle(None, None)
-    monkeypatch.setattr(ask, "ask", lambda *_: "")
-    ask.handle(None, None)
+    monkeypatch.setattr(model_questions, "ask", lambda *_: "status 503")
+    model_questions.handle(None, None)
+    monkeypatch.setattr(model_questions, "ask", lambda *_: "")
+    model_questions.handle(None, None)
     broken, well = (json.loads(line) for line in capsys.readouterr().out.splitlines())
 
     templates = synthesise(lambda spec: spec.update(observability={"canary": {"everyMinutes": 10}}))

@@ -11,7 +11,7 @@ from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-#: What the canary writes, see `runtime/canary/ask.py`.
+#: What the canary writes, see `runtime/canary/model_questions.py`.
 _NAMESPACE: Final = "InferenceBlueprints/Canary"
 _ANSWERED: Final = "Success"
 #: One lost answer may be a pod that moves.
