@@ -77,7 +77,8 @@ def _metrics(spec: Spec, processes: Sequence[ProcessSummary], recording_rules: i
     more = f", and those of {', '.join(unknown)}, not counted" if unknown else ""
     assumption = (
         f"{series:,} series of serving pods{more}; those of {recording_rules} recording rules; "
-        f"{points:,.0f} million data points, billed by the GB at a price that is not known; series of nodes and GPUs come on top"
+        f"{points:,.0f} million data points, billed by the GB at a price that is not known; "
+        "series of nodes and GPUs come on top"
     )
     return CostItem("metrics in CloudWatch", assumption, None)
 
