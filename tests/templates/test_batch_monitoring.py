@@ -132,7 +132,9 @@ def test_services_figures_are_of_the_resources_of_this_stack(batch: Templates) -
 
 
 def test_alarms_call_for_somebody_when_it_matters(batch: Templates) -> None:
-    found = {each["AlarmDescription"]: each for each in alarms(batch)}
+    described = {tuple(each["AlarmDescription"].split(" Runbook: ")): each for each in alarms(batch)}
+    assert {runbook for _, runbook in described} == {"docs/batch-runbook.md#dashboard-alarms-and-metrics"}
+    found = {says: each for (says, _), each in described.items()}
     stopped = found["No jobs are started: the function `schedule` does not run, or fails."]
     assert (stopped["TreatMissingData"], stopped["Threshold"]) == ("breaching", 1)
     assert stopped["ComparisonOperator"] == "LessThanThreshold"
