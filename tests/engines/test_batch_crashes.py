@@ -28,7 +28,7 @@ from tests.engines.counting_kind import CountingKind, prompt_to, words_after
 from tests.local.batch_client import MODEL, has_ended, line, rows, submit
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(5400)]
-LINES, WORDS, APART = 500, 700, 3
+LINES, WORDS, APART = 500, 1500, 3
 JOB_SECONDS = 3000.0
 #: Fewer than the restarts that a worker has.
 MOST_KILLS = 4
