@@ -26,10 +26,12 @@ from tests.templates.support import Templates
 NOT_TO_BE_HAD = {
     "aws-efa-k8s-device-plugin",
     "aws-load-balancer-controller",
+    "dcgm-exporter",
     "dynamo-platform",
     "karpenter-crd",
     "keda",
     "nvidia-device-plugin",
+    "prometheus",
 }
 
 
