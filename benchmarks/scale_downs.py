@@ -19,14 +19,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from benchmarks.harness.figure import Figure
-from inference_blueprints.loading import load_blueprint
+from benchmarks.harness.scaled_blueprint import scaled_blueprint
 from inference_blueprints.local.scaling.counted_load import CountedLoad, StreamLengths
 from inference_blueprints.local.scaling.counted_streaming import Streamed, stream_while
 from inference_blueprints.local.scaling.ending_workers import ScaleDown, ScaleDowns
 from inference_blueprints.measurement.statistics.percentiles import percentile
 from inference_blueprints.processes.child_processes import ProcessGroup
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.targets.local.local_serving import LocalServing
 from inference_blueprints.targets.local.simulated_kind import SimulatedKind
 
@@ -51,7 +50,7 @@ def measure() -> list[Figure]:
 
 
 def _scale_down(layout: str) -> tuple[Streamed, list[ScaleDown]]:
-    blueprint, done = _blueprint(*_REPLICAS[layout]), list[ScaleDown]()
+    blueprint, done = scaled_blueprint(*_REPLICAS[layout]), list[ScaleDown]()
 
     async def disturb(workers: ScaleDowns, _: CountedLoad) -> None:
         await workers.at_random(_SCALE_DOWNS, seed=1, each=done.append)
@@ -75,15 +74,6 @@ def _scale_down(layout: str) -> tuple[Streamed, list[ScaleDown]]:
     for fault in streamed.count.faults:
         print(f"{layout}: cut stream: {fault}", file=sys.stderr)
     return streamed, done
-
-
-def _blueprint(name: str, replicas: dict[str, int]) -> Blueprint:
-    document = load_blueprint(name).blueprint.model_dump(by_alias=True, exclude_unset=True)
-    deployment = document["spec"]["models"][0]["deployments"][0]
-    roles = deployment.get("disaggregated") or deployment
-    for role, count in replicas.items():
-        roles[role]["replicas"] = count
-    return Blueprint.model_validate(document)
 
 
 def _figures(layout: str, streamed: Streamed, done: list[ScaleDown]) -> list[Figure]:

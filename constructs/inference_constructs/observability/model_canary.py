@@ -33,9 +33,8 @@ _INTERFACES = (
 class ModelCanary(Construct):
     """A Lambda function behind a schedule, with its log group as its only permission beside the VPC.
 
-    Not a canary of CloudWatch Synthetics: its runtimes bring a browser and a bucket for artefacts, AWS ends
-    them within about a year, and aws-cdk-lib knows only ended ones for Python
-    (https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Synthetics_Library_Lifecycle.html).
+    It is not a canary of CloudWatch Synthetics: that needs a bucket for artefacts, and aws-cdk-lib knows
+    only older runtimes of it for Python.
 
     Parameters
     ----------

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from inference_blueprints.loading import load_blueprint
+from benchmarks.harness.scaled_blueprint import scaled_blueprint
 from inference_blueprints.local.scaling import counted_streaming
 from inference_blueprints.local.scaling.counted_load import StreamLengths
 from inference_blueprints.local.scaling.counted_streaming import Disturbance, Streamed
@@ -22,21 +22,12 @@ _STREAM_SECONDS = 240.0
 
 def aggregated(workers: int) -> Blueprint:
     """Return a blueprint with workers of one role behind two frontends."""
-    return _scaled("quickstart-g6e", {"aggregated": workers})
+    return scaled_blueprint("quickstart-g6e", {"aggregated": workers})
 
 
 def disaggregated(prefill: int, decode: int) -> Blueprint:
     """Return a blueprint with prefill and decode workers behind two frontends."""
-    return _scaled("p5en-disaggregated", {"prefill": prefill, "decode": decode})
-
-
-def _scaled(name: str, replicas: dict[str, int]) -> Blueprint:
-    document = load_blueprint(name).blueprint.model_dump(by_alias=True, exclude_unset=True)
-    deployment = document["spec"]["models"][0]["deployments"][0]
-    roles = deployment.get("disaggregated") or deployment
-    for role, count in replicas.items():
-        roles[role]["replicas"] = count
-    return Blueprint.model_validate(document)
+    return scaled_blueprint("p5en-disaggregated", {"prefill": prefill, "decode": decode})
 
 
 @contextmanager
