@@ -1,4 +1,4 @@
-"""A real platform of simulated engines under load, with a real Prometheus."""
+"""A platform under load with a real Prometheus: simulated engines here, real ones in tests of engines."""
 
 from __future__ import annotations
 
@@ -10,22 +10,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import openai
-import yaml
 
-from inference_blueprints import resources
 from inference_blueprints.contracts.metric_labels import SYSTEM_POOL, TargetLabels
 from inference_blueprints.local.prometheus.local_prometheus import LocalPrometheus, ScrapeTarget
-from inference_blueprints.monitoring.recording_rules import NodePrice, rule_file, rules
+from inference_blueprints.monitoring.recording_rules import rule_file, rules
 from inference_blueprints.processes.child_processes import ProcessGroup
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import ServingPlan
-from inference_blueprints.spec.types import Blueprint, Objectives
+from inference_blueprints.spec.types import Objectives
 from inference_blueprints.targets.local.local_endpoint import LocalEndpoint
 from inference_blueprints.targets.local.local_serving import LocalServing
+from tests.local.monitoring.asked import MODEL, PRICE, quickstart
 
-_MODEL = "qwen3-8b"
-_PRICE = NodePrice(pool="l40s", instance_type="g6e.2xlarge", purchase="on-demand", usd_per_hour=2.2)
-_OBJECTIVES = {_MODEL: Objectives(time_to_first_token_p90_ms=2000, time_per_output_token_p90_ms=100)}
+_OBJECTIVES = Objectives(time_to_first_token_p90_ms=2000, time_per_output_token_p90_ms=100)
 
 
 def _targets(serving: LocalServing, plan: ServingPlan, platform: str) -> list[ScrapeTarget]:
@@ -73,7 +70,7 @@ class _Load:
             message = f"{number} {time.monotonic()} " + "word " * 200
             with contextlib.suppress(openai.APIError):  # a worker may be killed
                 for _ in self._client.chat.completions.create(
-                    model=_MODEL, messages=[{"role": "user", "content": message}], max_tokens=30, stream=True
+                    model=MODEL, messages=[{"role": "user", "content": message}], max_tokens=30, stream=True
                 ):
                     pass
 
@@ -87,26 +84,47 @@ class LivePlatform:
 
 
 @contextlib.contextmanager
+def watched(
+    platform: LivePlatform,
+    endpoint: LocalEndpoint,
+    *,
+    objectives: Objectives = _OBJECTIVES,
+    interval_seconds: int = 1,
+) -> Iterator[LivePlatform]:
+    """Ask a served model without a pause, and let Prometheus record its series.
+
+    Parameters
+    ----------
+    interval_seconds
+        Time between two scrapes, and between two evaluations of the rules.
+    """
+    found = rules(platform.name, platform.plan, objectives={MODEL: objectives}, prices=[PRICE])
+    file = rule_file(found).replace("interval: 15s", f"interval: {interval_seconds}s")
+    targets = _targets(platform.serving, platform.plan, platform.name)
+    prometheus = platform.prometheus
+    prometheus.start(targets, interval_seconds=interval_seconds, rules=file)
+    load = _Load(endpoint)
+    load.start()
+    try:
+        prometheus.wait_for("serving_requests_per_second > 0")
+        prometheus.wait_for("serving_first_token_late_ratio_5m")
+        prometheus.wait_for("serving_workers_up == 2")
+        yield platform
+    finally:
+        load.stop()
+
+
+@contextlib.contextmanager
 def live_platform(directory: Path) -> Iterator[LivePlatform]:
-    """Serve the quickstart, ask it without a pause, and let Prometheus record its series."""
-    text = (resources.blueprints_directory() / "quickstart-g6e.yaml").read_text()
-    blueprint = Blueprint.model_validate(yaml.safe_load(text))
-    plan, platform = build_plan(blueprint), blueprint.metadata.name
+    """Serve the quickstart by simulated engines, ask it, and watch it."""
+    blueprint = quickstart()
+    plan = build_plan(blueprint)
     with (
         ProcessGroup() as processes,
         LocalServing(plan, blueprint, directory, processes) as serving,
     ):
         (endpoint,) = serving.start(lambda _: None)
         prometheus = LocalPrometheus(directory / "prometheus", processes, lambda _: None)
-        found = rules(platform, plan, objectives=_OBJECTIVES, prices=[_PRICE])
-        file = rule_file(found).replace("interval: 15s", "interval: 1s")
-        prometheus.start(_targets(serving, plan, platform), rules=file)
-        load = _Load(endpoint)
-        load.start()
-        try:
-            prometheus.wait_for("serving_requests_per_second > 0")
-            prometheus.wait_for("serving_first_token_late_ratio_5m")
-            prometheus.wait_for("serving_workers_up == 2")
-            yield LivePlatform(prometheus, platform, plan, serving)
-        finally:
-            load.stop()
+        platform = LivePlatform(prometheus, blueprint.metadata.name, plan, serving)
+        with watched(platform, endpoint):
+            yield platform

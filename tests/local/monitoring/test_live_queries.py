@@ -5,17 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-import yaml
 
-from inference_blueprints import resources
 from inference_blueprints.monitoring.alarm_table import platform_alarms
 from inference_blueprints.monitoring.recordings import Recording, recordings
-from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.spec.types import Blueprint
+from tests.local.monitoring.asked import SIGNALS, reported_here, trigger_expressions
 from tests.local.monitoring.live import LivePlatform, live_platform
-
-#: Series of programs that this machine does not run. `test_costs` and `test_alarms` read recorded ones.
-_ABSENT = ("DCGM_FI_DEV", "keda_", "pool_nodes", "pool_gpus", "model_usd_per_hour")
 
 
 @pytest.fixture(scope="module")
@@ -24,12 +18,8 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LivePlatform]:
         yield platform
 
 
-def _is_local(recording: Recording) -> bool:
-    return not any(name in text for text in recording.promql.values() for name in _ABSENT)
-
-
 @pytest.mark.parametrize(
-    "recording", [each for each in recordings() if _is_local(each)], ids=lambda each: each.name
+    "recording", [each for each in recordings() if reported_here(each)], ids=lambda each: each.name
 )
 def test_a_recorded_series_exists_with_its_labels(recording: Recording, live: LivePlatform) -> None:
     prometheus, platform = live.prometheus, live.name
@@ -60,15 +50,7 @@ def test_open_requests_are_counted_once_by_several_frontends(
     assert 1 <= found[0].value <= 6
 
 
-@pytest.mark.parametrize("signal", ["tokensInFlight", "queueLength", "kvCacheUse", "timeToFirstToken"])
+@pytest.mark.parametrize("signal", SIGNALS)
 def test_a_trigger_of_scaling_has_one_number(signal: str, live: LivePlatform) -> None:
-    document = yaml.safe_load((resources.blueprints_directory() / "quickstart-g6e.yaml").read_text())
-    document["spec"]["observability"] = {}
-    load = {"load": {"metric": signal, "target": 0.5 if signal == "kvCacheUse" else 1000}}
-    (deployment,) = document["spec"]["models"][0]["deployments"]
-    deployment["aggregated"] |= {"replicas": {"min": 1, "max": 2}, "scaledBy": load}
-    (model,) = build_plan(Blueprint.model_validate(document)).models
-    (worker,) = model.deployments[0].workers
-    assert worker.scaling is not None
-    for trigger in worker.scaling.triggers:
-        assert live.prometheus.number(trigger.query) is not None, trigger.query
+    for query in trigger_expressions(signal, {"dynamo": {}}):
+        assert live.prometheus.number(query) is not None, query
