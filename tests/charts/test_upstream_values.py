@@ -69,6 +69,7 @@ CHECKED: dict[str, tuple[str, set[str]]] = {
             "permissions.operator.restrict.secret",
             "permissions.metricServer.restrict.secret",
             "image.pullPolicy",
+            "prometheus.operator.enabled",
             "operator.replicaCount",
             "metricsServer.replicaCount",
             "podDisruptionBudget.operator",

@@ -192,8 +192,12 @@ def test_what_the_scaler_reports_has_the_platform(synthesise: Synthesise) -> Non
         workers["replicas"] = {"min": 1, "max": 2}
         workers["scaledBy"] = {"load": {}}
 
-    keda = prometheus(synthesise(elastic))["scrapeConfigs"]["keda"]
+    templates = synthesise(elastic)
+    keda = prometheus(templates)["scrapeConfigs"]["keda"]
     assert fixed_labels_of(keda) == {"platform": "try"}
+    # Without them the operator has no port for metrics: keda/templates/manager/deployment.yaml.
+    operator = json.loads(templates.charts("Platform")["keda"]["Properties"]["Values"])
+    assert operator["prometheus"] == {"operator": {"enabled": True}}
 
 
 def test_prometheus_is_where_keda_asks(observed: Templates) -> None:

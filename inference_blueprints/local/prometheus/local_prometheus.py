@@ -11,6 +11,7 @@ import urllib.request
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -22,7 +23,6 @@ from inference_blueprints.local.control_plane import artefacts, build
 from inference_blueprints.processes.child_processes import ProcessGroup, RunningProcess
 from inference_blueprints.processes.free_ports import free_ports
 
-_TARGETS = "targets.json"
 _CONFIGURATION = "prometheus.yaml"
 _RULES = "rules.yaml"
 _PATIENCE_SECONDS = 120.0
@@ -38,11 +38,15 @@ class ScrapeTarget:
     url
         URL of its metrics, such as ``http://127.0.0.1:40001/metrics``.
     labels
-        Labels of all its series, such as those of `TargetLabels.as_mapping`.
+        Labels of all its series, such as those of `TargetLabels.as_mapping`, or meta labels that its job
+        turns into labels.
+    job
+        The job that scrapes it.
     """
 
     url: str
     labels: Mapping[str, str]
+    job: str = SERVING_JOB
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,7 @@ class LocalPrometheus:
         self._report = report
         self._port = free_ports(1)[0]
         self._process: RunningProcess | None = None
+        self._jobs: Mapping[str, Mapping[str, Any]] = MappingProxyType({SERVING_JOB: {}})
 
     @property
     def base_url(self) -> str:
@@ -89,7 +94,12 @@ class LocalPrometheus:
         return f"http://127.0.0.1:{self._port}"
 
     def start(
-        self, targets: Iterable[ScrapeTarget], *, interval_seconds: float = 1.0, rules: str | None = None
+        self,
+        targets: Iterable[ScrapeTarget],
+        *,
+        interval_seconds: float = 1.0,
+        rules: str | None = None,
+        relabelling: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
         """Start it, and wait until it answers.
 
@@ -101,17 +111,21 @@ class LocalPrometheus:
             Time between two scrapes of a target, and between two evaluations of the rules.
         rules
             A file of recording rules, or none.
+        relabelling
+            Further jobs with what they do with labels: keys of a scrape configuration, such as
+            ``relabel_configs``.
 
         Raises
         ------
         UserError
             If the program cannot be built, or does not answer.
         """
+        self._jobs = {SERVING_JOB: {}, **(relabelling or {})}
         program = build.program(artefacts.PROMETHEUS, self._report) / artefacts.PROMETHEUS.name
         self._directory.mkdir(parents=True, exist_ok=True)
         self.scrape(targets)
         (self._directory / _CONFIGURATION).write_text(
-            _configuration(interval_seconds, [] if rules is None else [_RULES])
+            _configuration(interval_seconds, [] if rules is None else [_RULES], self._jobs)
         )
         if rules is not None:
             (self._directory / _RULES).write_text(rules)
@@ -138,9 +152,11 @@ class LocalPrometheus:
         targets
             All targets from now on.
         """
-        draft = self._directory / f".{_TARGETS}"
-        draft.write_text(json.dumps([_file_target(target) for target in targets]))
-        draft.rename(self._directory / _TARGETS)
+        every = list(targets)
+        for job in self._jobs:
+            draft = self._directory / f".{_targets_file(job)}"
+            draft.write_text(json.dumps([_file_target(target) for target in every if target.job == job]))
+            draft.rename(self._directory / _targets_file(job))
 
     def query(self, expression: str) -> list[Sample]:
         """Return the value of a PromQL expression now.
@@ -255,13 +271,19 @@ def _open(url: str) -> Any:  # a response to read
     return urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url, timeout=_PATIENCE_SECONDS)
 
 
+def _targets_file(job: str) -> str:
+    return f"targets-{job}.json"
+
+
 def _file_target(target: ScrapeTarget) -> Mapping[str, Any]:
     parts = urlsplit(target.url)
     labels = {**target.labels, "__metrics_path__": parts.path or "/metrics"}
     return {"targets": [parts.netloc], "labels": labels}
 
 
-def _configuration(interval_seconds: float, rule_files: Sequence[str]) -> str:
+def _configuration(
+    interval_seconds: float, rule_files: Sequence[str], jobs: Mapping[str, Mapping[str, Any]]
+) -> str:
     interval = f"{round(interval_seconds * 1000)}ms"
     return yaml.safe_dump(
         {
@@ -271,7 +293,10 @@ def _configuration(interval_seconds: float, rule_files: Sequence[str]) -> str:
                 "evaluation_interval": interval,
             },
             "rule_files": list(rule_files),
-            "scrape_configs": [{"job_name": SERVING_JOB, "file_sd_configs": [{"files": [_TARGETS]}]}],
+            "scrape_configs": [
+                {"job_name": job, "file_sd_configs": [{"files": [_targets_file(job)]}], **settings}
+                for job, settings in jobs.items()
+            ],
         },
         sort_keys=False,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from inference_blueprints.local.control_plane import artefacts, build
@@ -26,6 +27,14 @@ CONTROLLER_FLAGS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class KedaMetrics:
+    """URLs of the metrics of both programs."""
+
+    operator: str
+    adapter: str
+
+
 def api_server_flags(folder: Path) -> list[str]:
     """Return flags with which the API server passes on requests for metrics, and names the client.
 
@@ -45,7 +54,7 @@ def api_server_flags(folder: Path) -> list[str]:
 
 
 @contextmanager
-def keda(control_plane: ControlPlane) -> Iterator[None]:
+def keda(control_plane: ControlPlane) -> Iterator[KedaMetrics]:
     """Run both programs until the API server can ask for metrics."""
     kubectl = control_plane.kubectl
     kubectl.apply([namespace_object(_NAMESPACE)])
@@ -94,7 +103,10 @@ def keda(control_plane: ControlPlane) -> Iterator[None]:
     ):
         kubectl.apply(_metrics_api(adapter))
         kubectl.wait_until(metrics_are_served, "KEDA's metrics API")
-        yield
+        yield KedaMetrics(
+            operator=f"http://{LOOPBACK}:{own_metrics}/metrics",
+            adapter=f"http://{LOOPBACK}:{adapter_metrics}/metrics",
+        )
 
 
 def _metrics_api(port: int) -> list[KubernetesObject]:
