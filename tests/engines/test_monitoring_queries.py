@@ -42,7 +42,8 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LivePlatform]:
     with running_engines(blueprint, folder, VllmKind(blueprint)) as running:
         prometheus = LocalPrometheus(folder / "prometheus", running.processes, print)
         plan = build_plan(blueprint)
-        platform = LivePlatform(prometheus, blueprint.metadata.name, plan, running.serving)
+        name = blueprint.metadata.name
+        platform = LivePlatform(prometheus, name, plan, running.serving, running.processes)
         (endpoint,) = running.endpoints
         with watched(platform, endpoint, objectives=_OBJECTIVES, interval_seconds=5):
             yield platform

@@ -81,6 +81,7 @@ class LivePlatform:
     name: str
     plan: ServingPlan
     serving: LocalServing
+    processes: ProcessGroup
 
 
 @contextlib.contextmanager
@@ -125,6 +126,6 @@ def live_platform(directory: Path) -> Iterator[LivePlatform]:
     ):
         (endpoint,) = serving.start(lambda _: None)
         prometheus = LocalPrometheus(directory / "prometheus", processes, lambda _: None)
-        platform = LivePlatform(prometheus, blueprint.metadata.name, plan, serving)
+        platform = LivePlatform(prometheus, blueprint.metadata.name, plan, serving, processes)
         with watched(platform, endpoint):
             yield platform

@@ -102,7 +102,7 @@ def platform() -> tuple[Sequence[RecordingRule], Mapping[str, PlatformAlarm]]:
     return found, {alarm.name: alarm for alarm in platform_alarms(name, plan)}
 
 
-def _raised(
+def alarm_minutes(
     alarms: Sequence[PlatformAlarm], found: Sequence[RecordingRule], series: of.Series, minutes: int
 ) -> Mapping[str, tuple[float, ...]]:
     """Return the minutes at which each alarm is raised."""
@@ -140,7 +140,7 @@ def test_without_a_fault_all_alarms_are_silent(
     platform: tuple[Sequence[RecordingRule], Mapping[str, PlatformAlarm]],
 ) -> None:
     found, alarms = platform
-    raised = _raised(list(alarms.values()), found, of.well(90), 90)
+    raised = alarm_minutes(list(alarms.values()), found, of.well(90), 90)
     assert {name: at[:3] for name, at in raised.items() if at} == {}
 
 
@@ -150,6 +150,6 @@ def test_the_fault_raises_the_alarm(
 ) -> None:
     found, alarms = platform
     fault, minutes = FAULTS[name]
-    at = _raised([alarms[name]], found, fault(of.well(minutes), minutes), minutes)[name]
+    at = alarm_minutes([alarms[name]], found, fault(of.well(minutes), minutes), minutes)[name]
     assert at
     assert min(at) >= _BEFORE
