@@ -79,14 +79,9 @@ def scraped(directory: Path, files: Mapping[str, str]) -> Mapping[str, Sequence[
     files
         Names of files, with the job of each.
     """
-    with ExitStack() as stack, ProcessGroup() as processes:
-        urls = {file: stack.enter_context(_served(file)) for file in files}
-        targets = [
-            ScrapeTarget(urls[file], _meta_labels(job, node=f"node-{number}"), job)
-            for number, (file, job) in enumerate(files.items(), start=1)
-        ]
+    with served_files(files) as targets, ProcessGroup() as processes:
         prometheus = LocalPrometheus(directory, processes, lambda _: None)
-        prometheus.start(targets, relabelling=relabelling())
+        prometheus.start(targets.values(), relabelling=relabelling())
         return {
             file: [
                 Scraped(
@@ -94,9 +89,21 @@ def scraped(directory: Path, files: Mapping[str, str]) -> Mapping[str, Sequence[
                     {name: value for name, value in sample.labels.items() if name not in _OF_THE_TARGET},
                     sample.value,
                 )
-                for sample in prometheus.wait_for(f'{{instance="{urlsplit(url).netloc}"}}')
+                for sample in prometheus.wait_for(f'{{instance="{urlsplit(target.url).netloc}"}}')
             ]
-            for file, url in urls.items()
+            for file, target in targets.items()
+        }
+
+
+@contextmanager
+def served_files(files: Mapping[str, str]) -> Iterator[Mapping[str, ScrapeTarget]]:
+    """Serve recorded files on loopback, each as a pod of its job on a node of its own."""
+    with ExitStack() as stack:
+        yield {
+            file: ScrapeTarget(
+                stack.enter_context(_served(file)), _meta_labels(job, node=f"node-{number}"), job
+            )
+            for number, (file, job) in enumerate(files.items(), start=1)
         }
 
 

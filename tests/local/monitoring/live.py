@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from inference_blueprints.spec.types import Objectives
 from inference_blueprints.targets.local.local_endpoint import LocalEndpoint
 from inference_blueprints.targets.local.local_serving import LocalServing
 from tests.local.monitoring.asked import MODEL, PRICE, quickstart
+from tests.local.monitoring.exporters import relabelling
 
 _OBJECTIVES = Objectives(time_to_first_token_p90_ms=2000, time_per_output_token_p90_ms=100)
 
@@ -91,6 +92,7 @@ def watched(
     *,
     objectives: Objectives = _OBJECTIVES,
     interval_seconds: int = 1,
+    exporters: Sequence[ScrapeTarget] = (),
 ) -> Iterator[LivePlatform]:
     """Ask a served model without a pause, and let Prometheus record its series.
 
@@ -98,12 +100,16 @@ def watched(
     ----------
     interval_seconds
         Time between two scrapes, and between two evaluations of the rules.
+    exporters
+        Further targets, such as recorded output of exporters.
     """
     found = rules(platform.name, platform.plan, objectives={MODEL: objectives}, prices=[PRICE])
     file = rule_file(found).replace("interval: 15s", f"interval: {interval_seconds}s")
     targets = _targets(platform.serving, platform.plan, platform.name)
     prometheus = platform.prometheus
-    prometheus.start(targets, interval_seconds=interval_seconds, rules=file)
+    prometheus.start(
+        [*targets, *exporters], interval_seconds=interval_seconds, rules=file, relabelling=relabelling()
+    )
     load = _Load(endpoint)
     load.start()
     try:
@@ -116,7 +122,7 @@ def watched(
 
 
 @contextlib.contextmanager
-def live_platform(directory: Path) -> Iterator[LivePlatform]:
+def live_platform(directory: Path, exporters: Sequence[ScrapeTarget] = ()) -> Iterator[LivePlatform]:
     """Serve the quickstart by simulated engines, ask it, and watch it."""
     blueprint = quickstart()
     plan = build_plan(blueprint)
@@ -127,5 +133,5 @@ def live_platform(directory: Path) -> Iterator[LivePlatform]:
         (endpoint,) = serving.start(lambda _: None)
         prometheus = LocalPrometheus(directory / "prometheus", processes, lambda _: None)
         platform = LivePlatform(prometheus, blueprint.metadata.name, plan, serving, processes)
-        with watched(platform, endpoint):
+        with watched(platform, endpoint, exporters=exporters):
             yield platform

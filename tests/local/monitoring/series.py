@@ -1,7 +1,8 @@
-"""Written series of a platform that is well, in the notation of Prometheus' unit tests, one value per minute.
+"""Written series of a platform that is well, in the notation of Prometheus' unit tests, a value per minute.
 
-Names and labels of GPU, EFA and node series come from recorded output of the exporters, see ``RECORDED``.
-The others have the names and labels that `test_live_queries` reads from real frontends and engines.
+Their values are written. Names and labels of GPU and KEDA series are those of recorded output, see `recorded`,
+which `test_recorded_exporters` evaluates itself; those of EFA are documented. The others have the names and
+labels that `test_live_queries` reads from real frontends and engines.
 """
 
 from __future__ import annotations
@@ -11,14 +12,6 @@ from typing import Final
 
 from inference_blueprints.monitoring.histogram_share import BUCKETS
 
-#: Where the labels of recorded series were read.
-RECORDED: Final[Mapping[str, str]] = {
-    "DCGM_FI_DEV": "open-telemetry/opentelemetry-collector-contrib, receiver/awscontainerinsightreceiver/"
-    "internal/gpu/dcgmscraper_test.go: output of NVIDIA's exporter on an A10G",
-    "efa_": "aws/amazon-cloudwatch-agent-test, test of OTel Container Insights on EFA: names of metrics; "
-    "aws-observability/helm-charts v6.4.0, _otel-container-insights-config.tpl: labels",
-    "keda_scaler": "kedacore/keda-docs, content/docs/2.20/integrations/prometheus.md",
-}
 PLATFORM: Final = 'platform="quickstart"'
 SERVING: Final = f'{PLATFORM},model="qwen3-8b",release="qwen3-8b-main"'
 WORKER: Final = f'{SERVING},role="worker",pool="l40s"'
