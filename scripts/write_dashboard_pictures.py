@@ -31,7 +31,11 @@ _FILES = {
 _COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd")
 _COLUMNS = 2
 _TITLE_HEIGHT, _LEGEND_HEIGHT, _MARGIN = 20, 15, 12
-_LINES = "".join(f".line-{place}{{stroke:{each}}}" for place, each in enumerate(_COLOURS))
+#: Later lines are dashed, so that one below is seen.
+_LINES = "".join(
+    f".line-{place}{{stroke:{each};stroke-dasharray:{'6 5' if place else 'none'}}}"
+    for place, each in enumerate(_COLOURS)
+)
 _STYLE = (
     "<style>text{font:11px sans-serif;fill:#444}.title{font:bold 13px sans-serif}"
     f".grid{{stroke:#ddd}}polyline{{fill:none;stroke-width:2}}{_LINES}</style>"
