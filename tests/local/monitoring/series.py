@@ -1,8 +1,8 @@
 """Written series of a platform that is well, in the notation of Prometheus' unit tests, a value per minute.
 
 Their values are written. Names and labels of GPU and KEDA series are those of recorded output, which
-`test_recorded_exporters` evaluates itself; those of EFA are documented. The others have the names and labels that
-`test_live_queries` reads from real frontends and engines.
+`test_recorded_exporters` evaluates itself; those of EFA are documented. The others have the names and
+labels that `test_live_queries` reads from real frontends and engines.
 """
 
 from __future__ import annotations
