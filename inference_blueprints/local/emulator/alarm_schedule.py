@@ -40,7 +40,7 @@ class AlarmSchedule:
     async def run(self) -> None:
         """Evaluate alarms forever, at each full ten seconds of their clock."""
         if not self._speed:
-            return
+            await asyncio.Event().wait()
         while True:
             now = self._clock()
             tick = math.floor(now / _TICK_SECONDS + 1) * _TICK_SECONDS

@@ -64,11 +64,15 @@ def main() -> None:
 
 
 async def _serve(configuration: Config, alarms: AlarmSchedule) -> None:
+    """Serve until the end. If an evaluation of alarms fails, this fails too."""
     evaluations = asyncio.create_task(alarms.run())
-    try:
-        await serve(alarms.beside(app.app), configuration)
-    finally:
-        evaluations.cancel()
+    served = asyncio.create_task(serve(alarms.beside(app.app), configuration))
+    await asyncio.wait({evaluations, served}, return_when=asyncio.FIRST_COMPLETED)
+    if evaluations.done():
+        served.cancel()
+        await evaluations
+    evaluations.cancel()
+    await served
 
 
 if __name__ == "__main__":

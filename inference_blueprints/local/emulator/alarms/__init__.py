@@ -1,4 +1,4 @@
-"""CloudWatch's evaluation of alarms and its metrics of logs, after AWS's documents: pure functions of time."""
+"""CloudWatch's alarms and metrics of logs, after AWS's documents: pure functions of time."""
 
 from typing import Final
 

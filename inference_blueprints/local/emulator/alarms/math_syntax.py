@@ -31,7 +31,7 @@ NOT_EMULATED: Final = frozenset(
 )
 
 
-class WrongExpression(ValueError):
+class ExpressionError(ValueError):
     """An expression of metric math that CloudWatch or this emulation refuses."""
 
 
@@ -72,7 +72,7 @@ def parse(expression: str) -> Node:
 
     Raises
     ------
-    WrongExpression
+    ExpressionError
         If it has another syntax. The text shows where.
     """
     reader = _Reader(expression)
@@ -129,7 +129,7 @@ class _Reader:
             if self._text() != "(":
                 return Reference(text)
             if text in NOT_EMULATED:
-                raise WrongExpression(f"the function {text} of {self._expression!r} is not emulated")
+                raise ExpressionError(f"the function {text} of {self._expression!r} is not emulated")
             self._take()
             return Call(text, self._list(")"))
         if text == "[":
@@ -162,8 +162,8 @@ class _Reader:
             self._at -= 1
             raise self._wrong(self._text())
 
-    def _wrong(self, found: str) -> WrongExpression:
-        return WrongExpression(
+    def _wrong(self, found: str) -> ExpressionError:
+        return ExpressionError(
             f"the expression {self._expression!r} has {found!r} where it cannot be"
             if found
             else f"the expression {self._expression!r} ends too early"

@@ -23,11 +23,11 @@ from inference_blueprints.local.emulator.alarms.math_functions import (
     filled_with_previous,
 )
 from inference_blueprints.local.emulator.alarms.math_syntax import (
+    ExpressionError,
     Node,
     Number,
     Reference,
     Text,
-    WrongExpression,
 )
 
 Value: TypeAlias = "float | Series | list[Series]"
@@ -78,7 +78,7 @@ def compute(node: Node, given: MathInput) -> Series:
 
     Raises
     ------
-    WrongExpression
+    ExpressionError
         If it is not one time series, refers to an unknown id, or uses a function wrongly.
     """
     value = _value(node, given, ())
@@ -86,7 +86,7 @@ def compute(node: Node, given: MathInput) -> Series:
         return value[0]
     if not isinstance(value, Mapping):
         kind = "an array of time series" if isinstance(value, list) else "a number"
-        raise WrongExpression(f"the result of an alarm's expression must be one time series, not {kind}")
+        raise ExpressionError(f"the result of an alarm's expression must be one time series, not {kind}")
     return value
 
 
@@ -94,15 +94,15 @@ def _value(node: Node, given: MathInput, within: tuple[str, ...]) -> Value:
     if isinstance(node, Number):
         return node.value
     if isinstance(node, Text):
-        raise WrongExpression(f"{node.value!r} can only be the argument of METRICS")
+        raise ExpressionError(f"{node.value!r} can only be the argument of METRICS")
     if isinstance(node, Reference):
         return _referred(node.name, given, within)
     name = node.function
     if name == "METRICS":
         part = node.arguments[0].value if node.arguments and isinstance(node.arguments[0], Text) else ""
         return [series for identifier, series in given.metrics.items() if part in identifier]
-    if name == "FILL" and len(node.arguments) == 2:
-        return _filled(_value(node.arguments[0], given, within), node.arguments[1], given, within)
+    if name == "FILL":
+        return _filled(node.arguments, given, within)
     return _called(name, [_value(each, given, within) for each in node.arguments], given)
 
 
@@ -110,7 +110,7 @@ def _referred(name: str, given: MathInput, within: tuple[str, ...]) -> Value:
     if name in given.metrics:
         return given.metrics[name]
     if name not in given.expressions or name in within:
-        raise WrongExpression(
+        raise ExpressionError(
             f"the expression refers to {name!r}, which is no metric or expression before it"
         )
     return _value(given.expressions[name], given, (*within, name))
@@ -128,7 +128,7 @@ def _called(name: str, values: list[Value], given: MathInput) -> Value:
             return _combined(name, left, right)
         case [value] if (found := _function(name, value, given)) is not None:
             return found
-    raise WrongExpression(
+    raise ExpressionError(
         f"{name} with {len(values)} arguments is no function of metric math that is emulated"
     )
 
@@ -143,11 +143,15 @@ def _function(name: str, value: Value, given: MathInput) -> Value | None:
         return float(given.period_seconds)
     if isinstance(value, list):
         return _of_array(name, value)
+    return _of_series(name, value, given)
+
+
+def _of_series(name: str, series: Series, given: MathInput) -> Value | None:
     if name in TIMES:
         return {start: TIMES[name](start) for start in given.starts}
     if name in WHOLE:
-        return WHOLE[name](list(value.values()))
-    return ALONG[name](value) if name in ALONG else None
+        return WHOLE[name](list(series.values()))
+    return ALONG[name](series) if name in ALONG else None
 
 
 def _of_array(name: str, array: list[Series]) -> Value | None:
@@ -168,7 +172,7 @@ def _combined(name: str, left: Value, right: Value) -> Value:
     if isinstance(left, float) and isinstance(right, float):
         found = _applied(name, left, right)
         if found is None:
-            raise WrongExpression(f"{left} {name} {right} has no value")
+            raise ExpressionError(f"{left} {name} {right} has no value")
         return found
     starts = sorted({*_points(left), *_points(right)})
     computed = {start: _applied(name, _at(left, start), _at(right, start)) for start in starts}
@@ -191,7 +195,7 @@ def _paired(left: Value, right: Value) -> tuple[list[Value], list[Value]]:
         list(value) if isinstance(value, list) else [value] * count for value in (left, right)
     ]
     if len(sides[0]) != len(sides[1]):
-        raise WrongExpression("an operator has two arrays with different numbers of time series")
+        raise ExpressionError("an operator has two arrays with different numbers of time series")
     return sides[0], sides[1]
 
 
@@ -209,9 +213,14 @@ def _chosen(condition: Value, then: Value, otherwise: Value) -> Value:
     return found
 
 
-def _filled(value: Value, filler: Node, given: MathInput, within: tuple[str, ...]) -> Value:
+def _filled(arguments: Sequence[Node], given: MathInput, within: tuple[str, ...]) -> Value:
+    match arguments:
+        case [filled, filler]:
+            value = _value(filled, given, within)
+        case _:
+            raise ExpressionError("FILL needs a time series and a filler")
     if isinstance(value, float):
-        raise WrongExpression("FILL fills time series, not numbers")
+        raise ExpressionError("FILL fills time series, not numbers")
     words = {"REPEAT": filled_with_previous, "LINEAR": filled_linearly}
     if isinstance(filler, Reference) and filler.name in words:
         by = words[filler.name]
@@ -225,13 +234,13 @@ def _filled(value: Value, filler: Node, given: MathInput, within: tuple[str, ...
 
 def _array(value: Value) -> list[Series]:
     if isinstance(value, float):
-        raise WrongExpression("a number stands where a time series must be")
+        raise ExpressionError("a number stands where a time series must be")
     return value if isinstance(value, list) else [value]
 
 
 def _series(value: Value) -> Series:
     if isinstance(value, (float, list)):
-        raise WrongExpression("an array or a number stands where a time series must be")
+        raise ExpressionError("an array or a number stands where a time series must be")
     return value
 
 

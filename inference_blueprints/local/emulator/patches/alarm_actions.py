@@ -6,6 +6,7 @@ The emulator sends messages to topics alone, without the fields that CloudWatch 
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -30,6 +31,7 @@ from inference_blueprints.local.emulator.alarms.state_changes import (
     StateChange,
 )
 
+_LOGGER = logging.getLogger("alarms")
 _put_plain = cloudwatch._put_composite_alarm
 _record_plain = cloudwatch._record_history
 _INITIAL = "Unchecked: Initial alarm creation"
@@ -177,10 +179,14 @@ def _send_event(change: StateChange, now: float) -> None:
 def _take_actions(change: StateChange) -> None:
     """Send messages to topics and invoke functions. Other actions have no effect here."""
     for action in change.actions():
-        if ":sns:" in action:
-            sns._fanout(action, new_uuid(), json.dumps(change.message()), change.subject())
-        elif ":lambda:" in action:
-            eventbridge._dispatch_to_lambda(action, json.dumps(change.lambda_event()))
+        try:
+            if ":sns:" in action:
+                sns._fanout(action, new_uuid(), json.dumps(change.message()), change.subject())
+            elif ":lambda:" in action:
+                eventbridge._dispatch_to_lambda(action, json.dumps(change.lambda_event()))
+        except Exception:
+            # As in CloudWatch, a failed action changes neither the alarm nor its other actions.
+            _LOGGER.exception("the action %s of %s failed", action, change.alarm["AlarmName"])
 
 
 @cache
@@ -204,10 +210,9 @@ def _record_history(*given: Any, **named: Any) -> None:
         cloudwatch._history_entries()[-1]["Timestamp"] = cloudwatch._ts_iso(_now[-1])
 
 
-def _put_composite_alarm(
-    params: Mapping[str, Any], content: Mapping[str, Any], is_cbor: bool, is_json: bool = False
-) -> Any:
+def _put_composite_alarm(params: Mapping[str, Any], content: Mapping[str, Any], *protocol: bool) -> Any:
     """Store a composite alarm with its suppressor."""
+    is_cbor, is_json = protocol
     request = content if is_cbor or is_json else {name: cloudwatch._p(params, name) for name in params}
     name = request.get("AlarmName", "")
     given = {key: request[key] for key in _SUPPRESSOR if request.get(key) not in (None, "")}
@@ -222,7 +227,7 @@ def _put_composite_alarm(
     if former and former != given:
         # Replacing the suppressor ends its periods.
         _suppressed.pop(name, None)
-    answer = _put_plain(params, content, is_cbor, is_json)
+    answer = _put_plain(params, content, *protocol)
     if alarm := cloudwatch._composite_alarms.get(name):
         alarm.update(given)
     return answer

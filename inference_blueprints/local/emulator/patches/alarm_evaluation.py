@@ -1,8 +1,8 @@
 """Gives alarms the states, events and actions that CloudWatch gives them.
 
-The emulator compares an alarm with its metric when data arrives. It ignores dimensions, units, periods, the number
-of data points, missing data and metric math, sends no event to EventBridge, and takes no actions but those on
-topics. With this patch, `evaluate_alarms` computes the states at a given time as
+The emulator compares an alarm with its metric when data arrives. It ignores dimensions, units, periods, the
+number of data points, missing data and metric math, sends no event to EventBridge, and takes no actions but
+those on topics. With this patch, `evaluate_alarms` computes the states at a given time as
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarm-evaluation.html describes.
 """
 
@@ -111,18 +111,16 @@ def _sample(point: Mapping[str, Any], at_seconds: float, now: float, speed: floa
     return Sample(at, count, total, least, most, point.get("Unit") or "None")
 
 
-def _put_metric_alarm(
-    params: Mapping[str, Any], content: Mapping[str, Any], is_cbor: bool, is_json: bool = False
-) -> Any:
+def _put_metric_alarm(params: Mapping[str, Any], content: Mapping[str, Any], *protocol: bool) -> Any:
     """Store an alarm with all its parameters, or refuse one that cannot be evaluated."""
+    is_cbor, is_json = protocol
     request = content if is_cbor or is_json else {name: cloudwatch._p(params, name) for name in params}
     try:
-        if any(name.startswith("Metrics.") for name in request):
-            raise ValueError("Metrics is only emulated in requests in CBOR or JSON")
         parse_alarm(request)
     except ValueError as error:
+        # In requests of the old query protocol, `Metrics` is not read and MetricName is missing.
         return cloudwatch._error("ValidationError", str(error), 400, use_json=is_json, use_cbor=is_cbor)
-    answer = _put_plain(params, content, is_cbor, is_json)
+    answer = _put_plain(params, content, *protocol)
     if record := cloudwatch._alarms.get(request["AlarmName"]):
         _complete(record, request)
     return answer
@@ -166,12 +164,10 @@ def _typed(query: Mapping[str, Any]) -> dict[str, Any]:
     return typed
 
 
-def _set_alarm_state(
-    params: Mapping[str, Any], content: Mapping[str, Any], is_cbor: bool, is_json: bool = False
-) -> Any:
+def _set_alarm_state(params: Mapping[str, Any], content: Mapping[str, Any], *protocol: bool) -> Any:
     """Set a state. The data of the former reason do not stay."""
     name = content.get("AlarmName") or cloudwatch._p(params, "AlarmName")
     if record := cloudwatch._alarms.get(name):
         record.pop("StateReasonData", None)
         record["StateTransitionedTimestamp"] = time.time()
-    return _set_plain(params, content, is_cbor, is_json)
+    return _set_plain(params, content, *protocol)

@@ -25,8 +25,8 @@ _MOST_DIMENSIONS = 3
 _MINUTE = 60
 #: Minutes for which a default value can still be replaced by that of a late event.
 _REMEMBERED = 120
-#: Log group, filter and number of the transformation to what was reported in a minute: the point of the default
-#: value, or None after a match.
+#: Log group, filter and number of the transformation to what was reported in a minute: the point of the
+#: default value, or None after a match.
 _reported = AccountRegionScopedDict()
 
 

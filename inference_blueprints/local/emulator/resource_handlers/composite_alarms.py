@@ -14,6 +14,8 @@ from inference_blueprints.local.emulator.resource_handlers.registry import (
 )
 
 RESOURCE_TYPE = "AWS::CloudWatch::CompositeAlarm"
+#: The protocol of the requests: not CBOR, but JSON.
+_JSON = (False, True)
 _PERIODS = ("ActionsSuppressorWaitPeriod", "ActionsSuppressorExtensionPeriod")
 
 
@@ -26,7 +28,7 @@ class CompositeAlarmHandler:
         content: dict[str, Any] = {**request.properties, "AlarmName": name}
         content.update({key: int(content[key]) for key in _PERIODS if key in content})
         content["ActionsEnabled"] = str(content.get("ActionsEnabled", True)).lower() == "true"
-        status, _, answer = cloudwatch._put_composite_alarm({}, content, False, True)
+        status, _, answer = cloudwatch._put_composite_alarm({}, content, *_JSON)
         if status != 200:  # noqa: PLR2004 - the status of success
             raise ValueError(f"{RESOURCE_TYPE}: {answer.decode()}")
         return name, {"Arn": cloudwatch._composite_alarms[name]["AlarmArn"]}
@@ -35,7 +37,7 @@ class CompositeAlarmHandler:
 
     def delete(self, request: ResourceRequest) -> None:
         """Delete the alarm."""
-        cloudwatch._delete_alarms({}, {"AlarmNames": [request.physical_id]}, False, True)
+        cloudwatch._delete_alarms({}, {"AlarmNames": [request.physical_id]}, *_JSON)
 
 
 def register_composite_alarms() -> None:
