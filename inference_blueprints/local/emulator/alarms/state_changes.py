@@ -189,8 +189,9 @@ def _returns_data(query: Mapping[str, Any]) -> bool:
 
 
 def _trigger(alarm: Mapping[str, Any]) -> dict[str, Any]:
+    stats = (query["MetricStat"] for query in alarm.get("Metrics") or () if query.get("MetricStat"))
     common = {
-        "Period": alarm.get("Period"),
+        "Period": next((int(stat["Period"]) for stat in stats), alarm.get("Period")),
         "EvaluationPeriods": alarm["EvaluationPeriods"],
         **({"DatapointsToAlarm": alarm["DatapointsToAlarm"]} if alarm.get("DatapointsToAlarm") else {}),
         "ComparisonOperator": alarm["ComparisonOperator"],
