@@ -1,7 +1,7 @@
-"""Gaps of the emulator that patches close. If one of these tests fails, a release has closed the gap itself.
+"""Gaps of the emulator that patches close. A test that fails says that a release has closed one.
 
-Then run `tests/local/emulator/test_alarm_states.py` and `test_log_metrics.py` beside it without the patch, and
-delete the patch if they pass.
+Then run `tests/local/emulator/test_alarm_states.py` and `test_metrics_of_logs.py` beside it without the patch,
+and delete the patch if they pass.
 """
 
 from __future__ import annotations
@@ -78,4 +78,4 @@ def test_logs_have_no_metrics() -> None:
     embedded = {"_aws": {"Timestamp": now, "CloudWatchMetrics": [directive]}, "Embedded": 1}
     event = {"timestamp": now, "message": json.dumps(embedded)}
     cloudwatch_logs._put_log_events({"logGroupName": "plain", "logStreamName": "one", "logEvents": [event]})
-    assert not {name for _, name, _ in cloudwatch._metrics.keys()} & {"Matches", "Embedded"}
+    assert not {name for _, name, _ in cloudwatch._metrics} & {"Matches", "Embedded"}

@@ -79,8 +79,8 @@ def test_the_figure_of_the_document(metrics: Metrics) -> None:
 
 
 def test_a_period_of_five_minutes_moves_every_minute(metrics: Metrics) -> None:
-    # "at the end of minute 5 the alarm evaluates based on data from minutes 1 to 5. Then at the end of minute 6,
-    # the alarm is evaluated based on the data from minutes 2 to 6."
+    # "at the end of minute 5 the alarm evaluates based on data from minutes 1 to 5. Then at the end of
+    # minute 6, the alarm is evaluated based on the data from minutes 2 to 6."
     metrics.put(100, 1, 1, 1, 1, 1)
     changes = {"Period": 300, "EvaluationPeriods": 1, "DatapointsToAlarm": 1, "Threshold": 10}
     assert state(metrics, NOW - MINUTE, **changes) == "ALARM"
@@ -221,20 +221,21 @@ def test_filled_metrics_are_not_missing(metrics: Metrics) -> None:
         (
             [99.5],
             {"EvaluationPeriods": 1, "DatapointsToAlarm": 1, "Threshold": 50},
-            "Threshold Crossed: 1 out of the last 1 datapoints [99.5 (23/11/26 08:59:00)] was greater than the "
-            "threshold (50.0) (minimum 1 datapoint for OK -> ALARM transition).",
+            "Threshold Crossed: 1 out of the last 1 datapoints [99.5 (23/11/26 08:59:00)] was greater than "
+            "the threshold (50.0) (minimum 1 datapoint for OK -> ALARM transition).",
         ),
         (
             [0.25],
             {"EvaluationPeriods": 1, "DatapointsToAlarm": 1, "Threshold": 50},
-            "Threshold Crossed: 1 out of the last 1 datapoints [0.25 (23/11/26 08:59:00)] was not greater than "
-            "the threshold (50.0) (minimum 1 datapoint for ALARM -> OK transition).",
+            "Threshold Crossed: 1 out of the last 1 datapoints [0.25 (23/11/26 08:59:00)] was not greater "
+            "than the threshold (50.0) (minimum 1 datapoint for ALARM -> OK transition).",
         ),
         (
             [1, 9, 1],
             {"DatapointsToAlarm": 2},
             "Threshold Crossed: 2 out of the last 3 datapoints "
-            "[1.0 (23/11/26 08:59:00), 1.0 (23/11/26 08:57:00)] were not greater than the threshold (3.0) (minimum 2 datapoints for ALARM -> OK transition).",
+            "[1.0 (23/11/26 08:59:00), 1.0 (23/11/26 08:57:00)] were not greater than the threshold "
+            "(3.0) (minimum 2 datapoints for ALARM -> OK transition).",
         ),
         (
             [0],

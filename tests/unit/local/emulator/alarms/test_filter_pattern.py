@@ -123,7 +123,7 @@ APACHE = '127.0.0.1 Prod frank [10/Oct/2000:13:25:15 -0700] "GET /index.html HTT
         ("[..., request =*.html*, status_code = 4*, bytes]", True),
         ("[ip, ..., status_code = 404, bytes]", True),
         (
-            "[ip, user, username, timestamp, request =*.html*, status_code = 404 || status_code = 410, bytes]",
+            "[ip, user, name, timestamp, request =*.html*, status_code = 404 || status_code = 410, bytes]",
             True,
         ),
         ("[ip, user, username, timestamp, request, status_code = 5*, bytes]", False),
