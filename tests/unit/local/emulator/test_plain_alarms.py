@@ -1,7 +1,7 @@
 """Gaps of the emulator that patches close. A test that fails says that a release has closed one.
 
-Then run `tests/local/emulator/test_alarm_states.py` and `test_metrics_of_logs.py` beside it without the patch,
-and delete the patch if they pass.
+Then run `test_alarm_states.py` and `test_metrics_of_logs.py` of `tests/local/emulator` without the patch, and
+delete the patch if they pass.
 """
 
 from __future__ import annotations
