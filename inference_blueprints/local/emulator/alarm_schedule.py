@@ -6,17 +6,12 @@ import asyncio
 import json
 import math
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
 from urllib.parse import parse_qs
+
+from hypercorn.typing import ASGIFramework, ASGIReceiveCallable, ASGISendCallable, Scope
 
 from inference_blueprints.local.emulator.alarms import EVALUATION_PATH
 from inference_blueprints.local.emulator.patches.alarm_evaluation import evaluate_alarms
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 #: The shortest time between two evaluations of an alarm.
 _TICK_SECONDS = 10.0
@@ -47,7 +42,7 @@ class AlarmSchedule:
             await asyncio.sleep(max((tick - now) / self._speed, _SHORTEST_SLEEP_SECONDS))
             evaluate_alarms(self._clock(), now_seconds=time.time(), speed=self._speed)
 
-    def beside(self, application: Application) -> Application:
+    def beside(self, application: ASGIFramework) -> ASGIFramework:
         """Return an application that also answers requests for evaluations.
 
         Parameters
@@ -56,7 +51,7 @@ class AlarmSchedule:
             The emulator.
         """
 
-        async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        async def answer(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
             if scope["type"] != "http" or scope["path"] != EVALUATION_PATH:
                 await application(scope, receive, send)
                 return
@@ -64,7 +59,7 @@ class AlarmSchedule:
             body = json.dumps(evaluate_alarms(at_seconds)).encode()
             headers = [(b"content-type", b"application/json")]
             await send({"type": "http.response.start", "status": 200, "headers": headers})
-            await send({"type": "http.response.body", "body": body})
+            await send({"type": "http.response.body", "body": body, "more_body": False})
 
         return answer
 
