@@ -43,7 +43,7 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class QuotedText:
     """A text in quotation marks, argument of METRICS."""
 
     value: str
@@ -64,7 +64,7 @@ class Call:
     arguments: tuple[Node, ...]
 
 
-Node: TypeAlias = Number | Text | Reference | Call
+Node: TypeAlias = Number | QuotedText | Reference | Call
 
 
 def parse(expression: str) -> Node:
@@ -124,7 +124,7 @@ class _Reader:
         if kind == "number":
             return Number(float(text))
         if kind == "text":
-            return Text(text.strip('"'))
+            return QuotedText(text.strip('"'))
         if kind == "name":
             if self._text() != "(":
                 return Reference(text)

@@ -26,8 +26,8 @@ from inference_blueprints.local.emulator.alarms.math_syntax import (
     ExpressionError,
     Node,
     Number,
+    QuotedText,
     Reference,
-    Text,
 )
 
 Value: TypeAlias = "float | Series | list[Series]"
@@ -93,13 +93,13 @@ def compute(node: Node, given: MathInput) -> Series:
 def _value(node: Node, given: MathInput, within: tuple[str, ...]) -> Value:
     if isinstance(node, Number):
         return node.value
-    if isinstance(node, Text):
+    if isinstance(node, QuotedText):
         raise ExpressionError(f"{node.value!r} can only be the argument of METRICS")
     if isinstance(node, Reference):
         return _referred(node.name, given, within)
     name = node.function
     if name == "METRICS":
-        part = node.arguments[0].value if node.arguments and isinstance(node.arguments[0], Text) else ""
+        part = node.arguments[0].value if node.arguments and isinstance(node.arguments[0], QuotedText) else ""
         return [series for identifier, series in given.metrics.items() if part in identifier]
     if name == "FILL":
         return _filled(node.arguments, given, within)

@@ -19,7 +19,7 @@ _EXTRA_POINTS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class StateDecision:
     """What the data points of an alarm say.
 
     Parameters
@@ -44,7 +44,7 @@ def evaluation_range(evaluation_periods: int) -> int:
 
 def decide(
     points: Sequence[bool | None], *, evaluation_periods: int, datapoints_to_alarm: int, treatment: str
-) -> Decision:
+) -> StateDecision:
     """Decide the state of an alarm.
 
     Parameters
@@ -63,16 +63,16 @@ def decide(
     filled = evaluation_periods - len(counted)
     breaching = sum(bool(points[position]) for position in counted)
     if breaching >= datapoints_to_alarm:
-        return Decision(ALARM, counted, filled)
+        return StateDecision(ALARM, counted, filled)
     if not filled or treatment == "notBreaching":
-        return Decision(OK, counted, filled)
+        return StateDecision(OK, counted, filled)
     if treatment == "breaching":
-        return Decision(ALARM if breaching + filled >= datapoints_to_alarm else OK, counted, filled)
+        return StateDecision(ALARM if breaching + filled >= datapoints_to_alarm else OK, counted, filled)
     if not counted:
-        return Decision(INSUFFICIENT_DATA if treatment == "missing" else None, counted, filled)
+        return StateDecision(INSUFFICIENT_DATA if treatment == "missing" else None, counted, filled)
     if breaching < len(counted):
-        return Decision(OK, counted, filled)
+        return StateDecision(OK, counted, filled)
     # Every data point breaches, and they are fewer than M. AWS raises the alarm if the oldest is as old as M
     # data points ("premature alarm state"). It does not say what happens before. Here, the state stays.
     is_old = len(points) - counted[0] >= datapoints_to_alarm
-    return Decision(ALARM if is_old and treatment == "missing" else None, counted, filled)
+    return StateDecision(ALARM if is_old and treatment == "missing" else None, counted, filled)

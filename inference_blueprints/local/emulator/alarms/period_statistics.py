@@ -15,7 +15,7 @@ _PLAIN = ("SampleCount", "Sum", "Average", "Minimum", "Maximum")
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class MetricSample:
     """A published value or statistic set.
 
     Parameters
@@ -74,7 +74,7 @@ def is_percentile(statistic: str) -> bool:
     return bool(_PERCENTILE.fullmatch(statistic))
 
 
-def statistic_of(samples: Sequence[Sample], statistic: str) -> float | None:
+def statistic_of(samples: Sequence[MetricSample], statistic: str) -> float | None:
     """Return a statistic of the samples of a period, None if they do not have it.
 
     Percentiles need all values: there is none if a value is negative or a statistic set has different values.
@@ -104,11 +104,11 @@ def has_few_samples(statistic: str, samples: float) -> bool:
         return False
     share = float(statistic[1:]) / 100
     rare = 1 - share if share >= _MEDIAN else share
-    # 10/(1-0.99) is 999.9999999999991 in floating-point numbers.
+    # 10/(1-0.9) is 100.00000000000003 in floating-point numbers.
     return rare > 0 and samples < round(10 / rare, 6)
 
 
-def _percentile(samples: Sequence[Sample], share: float) -> float | None:
+def _percentile(samples: Sequence[MetricSample], share: float) -> float | None:
     """Interpolate between the two nearest ranks."""
     if any(each.least < 0 or each.least != each.most for each in samples):
         return None

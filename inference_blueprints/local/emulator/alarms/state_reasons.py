@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from inference_blueprints.local.emulator.alarms.alarm_definition import COMPARISONS, AlarmDefinition
-from inference_blueprints.local.emulator.alarms.missing_data import ALARM, INSUFFICIENT_DATA, Decision
+from inference_blueprints.local.emulator.alarms.missing_data import ALARM, INSUFFICIENT_DATA, StateDecision
 from inference_blueprints.local.emulator.alarms.period_statistics import Datapoint
 
 _TREATED = {"breaching": "Breaching", "notBreaching": "NonBreaching"}
@@ -30,7 +30,7 @@ def moment(seconds: float) -> str:
 
 def text(
     alarm: AlarmDefinition,
-    decision: Decision,
+    decision: StateDecision,
     counted: Sequence[Datapoint],
     breaches: Callable[[float, float], bool],
 ) -> str:
@@ -107,7 +107,7 @@ def data(
     return json.dumps(content, separators=(",", ":"))
 
 
-def _filled(alarm: AlarmDefinition, decision: Decision, counted: Sequence[Datapoint]) -> str:
+def _filled(alarm: AlarmDefinition, decision: StateDecision, counted: Sequence[Datapoint]) -> str:
     received = f"{_many(len(counted), 'datapoint')} {_was(len(counted))} received"
     if not counted:
         received = "no datapoints were received"

@@ -18,8 +18,8 @@ from ministack.services import cloudwatch
 from ministack.services.cloudformation import provisioners
 
 from inference_blueprints.local.emulator.alarms.alarm_definition import MetricStat, parse_alarm
-from inference_blueprints.local.emulator.alarms.evaluation import evaluate
-from inference_blueprints.local.emulator.alarms.period_statistics import Sample
+from inference_blueprints.local.emulator.alarms.metric_alarms import evaluate
+from inference_blueprints.local.emulator.alarms.period_statistics import MetricSample
 from inference_blueprints.local.emulator.patches import alarm_actions
 
 _LOGGER = logging.getLogger("alarms")
@@ -81,7 +81,7 @@ def _evaluate_one(record: dict[str, Any], at_seconds: float, now: float, speed: 
         return None
     _evaluated[key] = interval
 
-    def source(metric: MetricStat, start: float, end: float) -> Sequence[Sample]:
+    def source(metric: MetricStat, start: float, end: float) -> Sequence[MetricSample]:
         key = (metric.namespace, metric.name, cloudwatch._dims_key(dict(metric.dimensions)))
         samples = (_sample(point, at_seconds, now, speed) for point in cloudwatch._metrics.get(key, ()))
         return [sample for sample in samples if start <= sample.at < end]
@@ -105,10 +105,10 @@ def _evaluate_one(record: dict[str, Any], at_seconds: float, now: float, speed: 
     return f"{record['AlarmName']}: {before} -> {found.state}"
 
 
-def _sample(point: Mapping[str, Any], at_seconds: float, now: float, speed: float) -> Sample:
+def _sample(point: Mapping[str, Any], at_seconds: float, now: float, speed: float) -> MetricSample:
     count, total, least, most = cloudwatch._point_stats(point)
     at = at_seconds - (now - point["Timestamp"]) * speed
-    return Sample(at, count, total, least, most, point.get("Unit") or "None")
+    return MetricSample(at, count, total, least, most, point.get("Unit") or "None")
 
 
 def _put_metric_alarm(params: Mapping[str, Any], content: Mapping[str, Any], *protocol: bool) -> Any:

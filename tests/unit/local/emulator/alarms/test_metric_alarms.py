@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from inference_blueprints.local.emulator.alarms.alarm_definition import MetricStat, parse_alarm
-from inference_blueprints.local.emulator.alarms.evaluation import AlarmEvaluation, evaluate
+from inference_blueprints.local.emulator.alarms.metric_alarms import AlarmEvaluation, evaluate
 from inference_blueprints.local.emulator.alarms.period_statistics import (
-    Sample,
+    MetricSample,
     has_few_samples,
     statistic_of,
 )
@@ -40,7 +40,7 @@ class Metrics:
     """Samples of metrics. One value per minute, before NOW."""
 
     def __init__(self) -> None:
-        self.samples: dict[tuple[str, tuple[tuple[str, str], ...]], list[Sample]] = {}
+        self.samples: dict[tuple[str, tuple[tuple[str, str], ...]], list[MetricSample]] = {}
 
     def put(
         self, *values: float | None, name: str = "Latency", worker: str = "a", unit: str = "None"
@@ -50,9 +50,9 @@ class Metrics:
         for at, value in enumerate(values):
             if value is not None:
                 time = NOW - MINUTE * (len(values) - at) + 1
-                samples.append(Sample(time, 1, value, value, value, unit))
+                samples.append(MetricSample(time, 1, value, value, value, unit))
 
-    def source(self, metric: MetricStat, start: float, end: float) -> Sequence[Sample]:
+    def source(self, metric: MetricStat, start: float, end: float) -> Sequence[MetricSample]:
         samples = self.samples.get((metric.name, metric.dimensions), [])
         return [sample for sample in samples if start <= sample.at < end]
 
@@ -90,14 +90,14 @@ def test_a_period_of_five_minutes_moves_every_minute(metrics: Metrics) -> None:
 
 def test_an_open_period_does_not_count(metrics: Metrics) -> None:
     metrics.put(1, 1, 1)
-    metrics.samples["Latency", (("Worker", "a"),)].append(Sample(NOW + 30, 1, 9, 9, 9))
+    metrics.samples["Latency", (("Worker", "a"),)].append(MetricSample(NOW + 30, 1, 9, 9, 9))
     single = {"EvaluationPeriods": 1, "DatapointsToAlarm": 1}
     assert state(metrics, NOW + 59, **single) == "OK"
     assert state(metrics, NOW + 60, **single) == "ALARM"
 
 
 def test_periods_of_ten_seconds_end_every_ten_seconds(metrics: Metrics) -> None:
-    metrics.samples["Latency", (("Worker", "a"),)] = [Sample(NOW + 12, 1, 9, 9, 9)]
+    metrics.samples["Latency", (("Worker", "a"),)] = [MetricSample(NOW + 12, 1, 9, 9, 9)]
     single = {
         "EvaluationPeriods": 1,
         "DatapointsToAlarm": 1,
@@ -151,21 +151,22 @@ def test_comparisons(metrics: Metrics, comparison: str, expected: str) -> None:
     ],
 )
 def test_statistics(statistic: str, expected: float) -> None:
-    values = [Sample(NOW, 1, value, value, value) for value in (3.0, 1.0, 4.0, 2.0)]
+    values = [MetricSample(NOW, 1, value, value, value) for value in (3.0, 1.0, 4.0, 2.0)]
     assert statistic_of(values, statistic) == pytest.approx(expected)
 
 
 def test_percentiles_need_all_values_and_none_below_zero() -> None:
     # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_concepts.html#Percentiles
-    assert statistic_of([Sample(NOW, 2, 6, 1, 5)], "p90") is None
-    assert statistic_of([Sample(NOW, 2, 6, 3, 3)], "p90") == 3
-    assert statistic_of([Sample(NOW, 1, -1, -1, -1)], "p90") is None
+    assert statistic_of([MetricSample(NOW, 2, 6, 1, 5)], "p90") is None
+    assert statistic_of([MetricSample(NOW, 2, 6, 3, 3)], "p90") == 3
+    assert statistic_of([MetricSample(NOW, 1, -1, -1, -1)], "p90") is None
 
 
 def test_few_samples_of_a_percentile(metrics: Metrics) -> None:
     # "this setting would be used if there were fewer than 1000 samples for an alarm on a p99 percentile"
     # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/percentiles-with-low-samples.html
     assert [has_few_samples("p99", count) for count in (999, 1000)] == [True, False]
+    assert [has_few_samples("p90", count) for count in (99, 100)] == [True, False]
     assert [has_few_samples("p25", count) for count in (39, 40)] == [True, False]
     metrics.put(9, 9, 9)
     percentile = {"Statistic": None, "ExtendedStatistic": "p99"}
@@ -232,10 +233,10 @@ def test_filled_metrics_are_not_missing(metrics: Metrics) -> None:
         ),
         (
             [1, 9, 1],
-            {"DatapointsToAlarm": 2},
+            {"DatapointsToAlarm": 3},
             "Threshold Crossed: 2 out of the last 3 datapoints "
             "[1.0 (23/11/26 08:59:00), 1.0 (23/11/26 08:57:00)] were not greater than the threshold "
-            "(3.0) (minimum 2 datapoints for ALARM -> OK transition).",
+            "(3.0) (minimum 1 datapoint for ALARM -> OK transition).",
         ),
         (
             [0],

@@ -14,7 +14,7 @@ _ALARM: Final = "Alarm"
 
 
 @dataclass(frozen=True, slots=True)
-class Suppression:
+class HeldActions:
     """Actions that a composite alarm has not taken yet.
 
     Parameters
@@ -29,23 +29,23 @@ class Suppression:
     until_seconds: float | None = None
 
 
-def begin(*, suppressor_in_alarm: bool, now_seconds: float, wait_seconds: float) -> Suppression:
+def begin(*, suppressor_in_alarm: bool, now_seconds: float, wait_seconds: float) -> HeldActions:
     """Return what suppresses the actions of a composite alarm that changes its state.
 
     A change during a period begins a new wait period.
     """
-    return Suppression(_ALARM) if suppressor_in_alarm else Suppression(_WAIT, now_seconds + wait_seconds)
+    return HeldActions(_ALARM) if suppressor_in_alarm else HeldActions(_WAIT, now_seconds + wait_seconds)
 
 
 def follow(
-    suppression: Suppression, *, suppressor_in_alarm: bool, now_seconds: float, extension_seconds: float
-) -> Suppression | None:
+    held: HeldActions, *, suppressor_in_alarm: bool, now_seconds: float, extension_seconds: float
+) -> HeldActions | None:
     """Return what suppresses the actions now. None if it is time to take them."""
-    until = suppression.until_seconds
+    until = held.until_seconds
     if until is not None and now_seconds >= until:
         return None
     if suppressor_in_alarm:
-        return Suppression(_ALARM)
+        return HeldActions(_ALARM)
     if until is None:
-        return Suppression(_EXTENSION, now_seconds + extension_seconds)
-    return suppression
+        return HeldActions(_EXTENSION, now_seconds + extension_seconds)
+    return held

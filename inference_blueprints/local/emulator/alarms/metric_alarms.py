@@ -17,7 +17,7 @@ from inference_blueprints.local.emulator.alarms.metric_math import MathInput, co
 from inference_blueprints.local.emulator.alarms.missing_data import decide, evaluation_range
 from inference_blueprints.local.emulator.alarms.period_statistics import (
     Datapoint,
-    Sample,
+    MetricSample,
     has_few_samples,
     statistic_of,
 )
@@ -29,7 +29,7 @@ _BREACHES: Final[Mapping[str, Callable[[float, float], bool]]] = {
     "LessThanOrEqualToThreshold": operator.le,
 }
 #: Returns the samples of a metric with any unit from a time until before another, in seconds since 1970.
-Source = Callable[[MetricStat, float, float], Sequence[Sample]]
+Source = Callable[[MetricStat, float, float], Sequence[MetricSample]]
 
 
 @dataclass(frozen=True, slots=True)
