@@ -33,6 +33,7 @@ def test_the_default_value_is_that_of_minutes_without_a_match(parts: AlarmParts)
     parts.log(
         group, "This message contains an Error", "This message also contains an Error", at=parts.minute(1)
     )
+    parts.log(group, "nothing", at=parts.minute(1) + 30)
     parts.log(group, "one", at=parts.minute(2))
     parts.log(group, "two", at=parts.minute(2) + 30)
     assert parts.sums("Errors") == {1: (2, 2), 2: (0, 1)}
