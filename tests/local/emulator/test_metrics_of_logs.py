@@ -104,6 +104,39 @@ def test_what_a_function_prints_yields_embedded_metrics(
     assert parts.sums("Decisions", Worker="a") == {1: (3, 2)}
 
 
+def test_queries_have_expressions_dimensions_and_the_newest_value_first(parts: AlarmParts) -> None:
+    # https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_GetMetricData.html
+    for worker, values in (("a", (1, 2, 3)), ("b", (10, None, 30))):
+        parts.put("Busy", *values, Dimensions=[{"Name": "Worker", "Value": worker}])
+
+    def stat(*dimensions: str) -> dict[str, Any]:
+        named = [{"Name": "Worker", "Value": worker} for worker in dimensions]
+        metric = {"Namespace": parts.space, "MetricName": "Busy", "Dimensions": named}
+        return {"Metric": metric, "Period": 60, "Stat": "Sum"}
+
+    queries = [
+        {"Id": "all", "Expression": "SUM([a, b])"},
+        {"Id": "filled", "Expression": "FILL(b, 0)"},
+        {"Id": "a", "MetricStat": stat("a")},
+        {"Id": "b", "MetricStat": stat("b"), "ReturnData": False},
+        {"Id": "none", "MetricStat": stat()},
+    ]
+    span = {"StartTime": parts.minute(0), "EndTime": parts.minute(3)}
+    answer = parts.cloudwatch.get_metric_data(MetricDataQueries=queries, **span)
+    found = {result["Id"]: result["Values"] for result in answer["MetricDataResults"]}
+    assert found == {"all": [33, 2, 11], "filled": [30, 0, 10], "a": [3, 2, 1], "none": []}
+    last = answer["MetricDataResults"][0]["Timestamps"][0]
+    assert last.timestamp() == parts.minute(2)
+    oldest = parts.cloudwatch.get_metric_data(
+        MetricDataQueries=queries[2:3], ScanBy="TimestampAscending", **span
+    )
+    assert oldest["MetricDataResults"][0]["Values"] == [1, 2, 3]
+    with pytest.raises(ClientError, match=r"SEARCH .* not emulated"):
+        parts.cloudwatch.get_metric_data(
+            MetricDataQueries=[{"Id": "s", "Expression": "SEARCH('x')"}, *queries[2:3]], **span
+        )
+
+
 def test_templates_have_metric_math_composite_alarms_and_filters(
     apply_stack: Callable[..., Any], parts: AlarmParts
 ) -> None:

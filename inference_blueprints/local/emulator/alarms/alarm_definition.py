@@ -151,7 +151,7 @@ def _queries(record: Mapping[str, Any]) -> tuple[MetricQuery, ...]:
         statistic = record.get("ExtendedStatistic") or record.get("Statistic") or "Average"
         metric = _metric({"Metric": record, "Period": record.get("Period"), "Stat": statistic, **record})
         return (MetricQuery("m1", metric, None, returns_data=True),)
-    queries = tuple(_query(query) for query in given)
+    queries = tuple(parse_query(query) for query in given)
     identifiers = [query.id for query in queries]
     if len(set(identifiers)) < len(identifiers):
         raise ValueError(f"Metrics has an Id twice: {', '.join(identifiers)}")
@@ -162,7 +162,14 @@ def _queries(record: Mapping[str, Any]) -> tuple[MetricQuery, ...]:
     return queries
 
 
-def _query(given: Mapping[str, Any]) -> MetricQuery:
+def parse_query(given: Mapping[str, Any]) -> MetricQuery:
+    """Return a metric or an expression from a query of PutMetricAlarm or GetMetricData.
+
+    Raises
+    ------
+    ValueError
+        If it is wrong, or right but not emulated.
+    """
     expression = given.get("Expression")
     if bool(expression) == bool(given.get("MetricStat")):
         raise ValueError(f"Metrics: {given.get('Id')!r} must have either MetricStat or Expression")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 _TOKEN: Final = re.compile(
-    r"\s*(?:(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|(?P<name>[A-Za-z]\w*)|(?P<text>\"[^\"]*\")"
+    r"\s*(?:(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|(?P<name>[A-Za-z]\w*)|(?P<text>\"[^\"]*\"|'[^']*')"
     r"|(?P<sign>==|!=|<=|>=|&&|\|\||[-+*/^<>(),\[\]]))"
 )
 #: Binary operators by precedence, the weakest first.
@@ -124,7 +124,7 @@ class _Reader:
         if kind == "number":
             return Number(float(text))
         if kind == "text":
-            return QuotedText(text.strip('"'))
+            return QuotedText(text[1:-1])
         if kind == "name":
             if self._text() != "(":
                 return Reference(text)

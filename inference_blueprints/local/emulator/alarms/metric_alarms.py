@@ -120,14 +120,25 @@ def _points(alarm: AlarmDefinition, source: Source, starts: Sequence[float]) -> 
     return [Datapoint(start, series[start]) if start in series else None for start in starts]
 
 
+def datapoint(metric: MetricStat, samples: Sequence[MetricSample], start: float) -> Datapoint | None:
+    """Return the data point of a period, None if it is missing.
+
+    Parameters
+    ----------
+    metric
+        The metric.
+    samples
+        Its samples in the period, with any unit.
+    start
+        Start of the period, in seconds since 1970.
+    """
+    of_unit = [sample for sample in samples if metric.unit is None or sample.unit == metric.unit]
+    value = statistic_of(of_unit, metric.statistic)
+    return None if value is None else Datapoint(start, value, sum(sample.count for sample in of_unit))
+
+
 def _point(metric: MetricStat, source: Source, start: float) -> Datapoint | None:
-    samples = [
-        sample
-        for sample in source(metric, start, start + metric.period_seconds)
-        if metric.unit is None or sample.unit == metric.unit
-    ]
-    value = statistic_of(samples, metric.statistic)
-    return None if value is None else Datapoint(start, value, sum(sample.count for sample in samples))
+    return datapoint(metric, source(metric, start, start + metric.period_seconds), start)
 
 
 def _has_few(alarm: AlarmDefinition, points: Sequence[Datapoint]) -> bool:

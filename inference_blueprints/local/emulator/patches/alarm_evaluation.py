@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ministack.core.responses import request_scope
@@ -21,6 +22,7 @@ from inference_blueprints.local.emulator.alarms.alarm_definition import MetricSt
 from inference_blueprints.local.emulator.alarms.metric_alarms import evaluate
 from inference_blueprints.local.emulator.alarms.period_statistics import MetricSample
 from inference_blueprints.local.emulator.patches import alarm_actions
+from inference_blueprints.local.emulator.patches.metric_queries import stored_samples
 
 _LOGGER = logging.getLogger("alarms")
 _put_plain = cloudwatch._put_metric_alarm
@@ -82,8 +84,9 @@ def _evaluate_one(record: dict[str, Any], at_seconds: float, now: float, speed: 
     _evaluated[key] = interval
 
     def source(metric: MetricStat, start: float, end: float) -> Sequence[MetricSample]:
-        key = (metric.namespace, metric.name, cloudwatch._dims_key(dict(metric.dimensions)))
-        samples = (_sample(point, at_seconds, now, speed) for point in cloudwatch._metrics.get(key, ()))
+        samples = (
+            replace(sample, at=at_seconds - (now - sample.at) * speed) for sample in stored_samples(metric)
+        )
         return [sample for sample in samples if start <= sample.at < end]
 
     try:
@@ -103,12 +106,6 @@ def _evaluate_one(record: dict[str, Any], at_seconds: float, now: float, speed: 
     )
     alarm_actions.act(record, before, now)
     return f"{record['AlarmName']}: {before} -> {found.state}"
-
-
-def _sample(point: Mapping[str, Any], at_seconds: float, now: float, speed: float) -> MetricSample:
-    count, total, least, most = cloudwatch._point_stats(point)
-    at = at_seconds - (now - point["Timestamp"]) * speed
-    return MetricSample(at, count, total, least, most, point.get("Unit") or "None")
 
 
 def _put_metric_alarm(params: Mapping[str, Any], content: Mapping[str, Any], *protocol: bool) -> Any:

@@ -66,6 +66,18 @@ def test_templates_have_no_metric_math_and_no_composite_alarms() -> None:
     assert RESOURCE_TYPE not in _RESOURCE_HANDLERS
 
 
+def test_queries_have_no_expressions() -> None:
+    # `patches/metric_queries.py`
+    query = {
+        "MetricDataQueries": [{"Id": "e1", "Expression": "TIME_SERIES(1)"}],
+        "StartTime": 0,
+        "EndTime": 60,
+    }
+    _, _, answer = cloudwatch._get_metric_data({}, query, *JSON)
+    [result] = json.loads(answer)["MetricDataResults"]
+    assert result["StatusCode"] == "InternalError"
+
+
 def test_logs_have_no_metrics() -> None:
     # `patches/metrics_of_logs.py`
     cloudwatch_logs._create_log_group({"logGroupName": "plain"})
