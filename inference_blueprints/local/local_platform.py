@@ -17,7 +17,7 @@ from inference_blueprints.local.batch.batch_outcome import BatchOutcome
 from inference_blueprints.local.batch.local_batch import LocalBatch
 from inference_blueprints.local.control_plane import artefacts, build
 from inference_blueprints.local.emulator import emulator_parts
-from inference_blueprints.local.emulator.emulator import Emulator
+from inference_blueprints.local.emulator.emulator import DEFAULT_ACCOUNT, Emulator
 from inference_blueprints.local.emulator.emulator_deploy import bootstrap, deploy
 from inference_blueprints.local.prometheus.local_prometheus import LocalPrometheus
 from inference_blueprints.local.run_state import RunningBatch, RunningSignals
@@ -300,9 +300,11 @@ class LocalPlatform:
     def _deploy(self, steps: Steps, assembly: Path) -> Emulator:
         environment = self._loaded.blueprint.spec.environment
         with steps.step("Start the AWS emulator and bootstrap it") as step:
-            account = {"account": environment.account} if environment.account else {}
             emulator = Emulator(
-                self._directory, region=environment.region, control_plane=self._control_plane, **account
+                self._directory,
+                region=environment.region,
+                account=environment.account or DEFAULT_ACCOUNT,
+                control_plane=self._control_plane,
             )
             self._resources.enter_context(emulator)
             self._checks.append(emulator.check)

@@ -16,6 +16,7 @@ import boto3
 
 from inference_blueprints import tools
 from inference_blueprints.errors import UserError
+from inference_blueprints.local.emulator.alarms import EVALUATION_PATH
 from inference_blueprints.local.emulator.records import RecordedRelease, recorded_releases
 from inference_blueprints.local.emulator.serverless_cache import AUTHORITY_FILE
 from inference_blueprints.processes.child_processes import log_tail
@@ -25,6 +26,7 @@ LOOPBACK = "127.0.0.1"
 DEFAULT_ACCOUNT = "123456789012"
 _SECRET = "none"  # noqa: S105 - no secret: the emulator is reached from this machine alone
 _START_SECONDS = 60.0
+_EVALUATION_SECONDS = 60.0
 _POLL_SECONDS = 0.05
 
 
@@ -44,16 +46,26 @@ class Emulator(Programs):
     control_plane
         Whether EKS clusters are real Kubernetes API servers and IAM is enforced. Otherwise, objects are only
         recorded.
+    alarm_speed
+        How much faster than time alarms are evaluated: with 60, a period of a minute lasts a second. With 0,
+        they are evaluated only by `evaluate_alarms`.
     """
 
     def __init__(
-        self, run_directory: Path, *, region: str, account: str = DEFAULT_ACCOUNT, control_plane: bool = False
+        self,
+        run_directory: Path,
+        *,
+        region: str,
+        account: str = DEFAULT_ACCOUNT,
+        control_plane: bool = False,
+        alarm_speed: float = 1.0,
     ) -> None:
         super().__init__(grace_seconds=5)
         self._run_directory = run_directory.resolve()
         self._region = region
         self._account = account
         self._control_plane = control_plane
+        self._alarm_speed = alarm_speed
         self._port = 0
 
     @property
@@ -127,6 +139,25 @@ class Emulator(Programs):
             aws_secret_access_key=_SECRET,
         )
 
+    def evaluate_alarms(self, at_seconds: float) -> tuple[str, ...]:
+        """Evaluate all alarms as of a moment, and act on changes with that time.
+
+        Parameters
+        ----------
+        at_seconds
+            The moment, in seconds since 1970. Metrics and log events need times before it. The emulator
+            forgets metrics that are older than two weeks.
+
+        Returns
+        -------
+        tuple[str, ...]
+            One line per metric alarm that changed: its name and both states.
+        """
+        address = f"{self.endpoint_url}{EVALUATION_PATH}?at={at_seconds!r}"
+        request = urllib.request.Request(address, method="POST")  # noqa: S310 - our own address
+        with urllib.request.urlopen(request, timeout=_EVALUATION_SECONDS) as response:  # noqa: S310
+            return tuple(json.load(response))
+
     def recorded_releases(self) -> tuple[RecordedRelease, ...]:
         """Return the Helm releases. Those that are not ``rendered`` are only recorded."""
         return recorded_releases(self.records_directory)
@@ -144,6 +175,7 @@ class Emulator(Programs):
                     *("--socket", str(listener.fileno())),
                     *("--records", self.records_directory, "--helm", tools.helm()),
                     *("--caches", self._caches_directory),
+                    *("--alarm-speed", str(self._alarm_speed)),
                     *(("--control-plane", self.control_planes_directory) if self._control_plane else ()),
                 ],
                 environment=self._process_environment(temporary),

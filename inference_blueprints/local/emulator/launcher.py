@@ -13,9 +13,11 @@ from hypercorn.asyncio import serve
 from hypercorn.config import Config
 from ministack import app
 
+from inference_blueprints.local.emulator.alarm_schedule import AlarmSchedule
 from inference_blueprints.local.emulator.patches import PATCHES
 from inference_blueprints.local.emulator.real_kubernetes.registration import register_real_kubernetes
 from inference_blueprints.local.emulator.recording_cluster import RecordingCluster
+from inference_blueprints.local.emulator.resource_handlers.composite_alarms import register_composite_alarms
 from inference_blueprints.local.emulator.resource_handlers.emptied_bucket import register_emptied_bucket
 from inference_blueprints.local.emulator.resource_handlers.kubernetes_resources import register_kubernetes
 from inference_blueprints.local.emulator.resource_handlers.recorded_alarms import register_recorded_alarms
@@ -37,11 +39,18 @@ def main() -> None:
         type=Path,
         help="folder for real control planes; otherwise, objects are only recorded",
     )
+    parser.add_argument(
+        "--alarm-speed",
+        type=float,
+        default=1.0,
+        help="how much faster than time alarms are evaluated; 0 evaluates them on request only",
+    )
     arguments = parser.parse_args()
     for apply in PATCHES:
         apply()
     register_stubs()
     register_recorded_alarms()
+    register_composite_alarms()
     register_emptied_bucket()
     register_serverless_caches(arguments.caches)
     if arguments.control_plane:
@@ -51,7 +60,19 @@ def main() -> None:
     configuration = Config()
     configuration.bind = [f"fd://{arguments.socket}"]
     configuration.graceful_timeout = _SHUTDOWN_SECONDS
-    asyncio.run(serve(app.app, configuration))
+    asyncio.run(_serve(configuration, AlarmSchedule(arguments.alarm_speed)))
+
+
+async def _serve(configuration: Config, alarms: AlarmSchedule) -> None:
+    """Serve until the end. If an evaluation of alarms fails, this fails too."""
+    evaluations = asyncio.create_task(alarms.run())
+    served = asyncio.create_task(serve(alarms.beside(app.app), configuration))
+    await asyncio.wait({evaluations, served}, return_when=asyncio.FIRST_COMPLETED)
+    if evaluations.done():
+        served.cancel()
+        await evaluations
+    evaluations.cancel()
+    await served
 
 
 if __name__ == "__main__":

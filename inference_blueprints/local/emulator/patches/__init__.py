@@ -3,8 +3,11 @@
 from collections.abc import Callable
 
 from inference_blueprints.local.emulator.patches import (
+    alarm_evaluation,
     custom_resource_errors,
     distributed_maps,
+    metric_queries,
+    metrics_of_logs,
     no_docker,
     stack_status_polling,
     task_tokens,
@@ -12,8 +15,11 @@ from inference_blueprints.local.emulator.patches import (
 )
 
 PATCHES: tuple[Callable[[], None], ...] = (
+    alarm_evaluation.apply,
     custom_resource_errors.apply,
     distributed_maps.apply,
+    metric_queries.apply,
+    metrics_of_logs.apply,
     no_docker.apply,
     stack_status_polling.apply,
     task_tokens.apply,

@@ -24,11 +24,14 @@ class ResourceRequest:
         Name of the resource in the template. Empty at deletion.
     properties
         The resource's properties with resolved references.
+    physical_id
+        What the creation returned. Empty at creation.
     """
 
     stack: str
     logical_id: str
     properties: Properties
+    physical_id: str = ""
 
 
 class ResourceHandler(Protocol):
@@ -55,11 +58,11 @@ def register(resource_type: str, handler: ResourceHandler) -> None:
     def create(logical_id: str, properties: Properties, stack: str) -> Made:
         return handler.create(ResourceRequest(stack, logical_id, properties))
 
-    def update(_: str, __: Properties, properties: Properties, stack: str, logical_id: str) -> Made:
-        return handler.update(ResourceRequest(stack, logical_id, properties))
+    def update(name: str, _: Properties, properties: Properties, stack: str, logical_id: str) -> Made:
+        return handler.update(ResourceRequest(stack, logical_id, properties, name))
 
-    def delete(_: str, properties: Properties) -> None:
-        handler.delete(ResourceRequest("", "", properties))
+    def delete(name: str, properties: Properties) -> None:
+        handler.delete(ResourceRequest("", "", properties, name))
 
     _RESOURCE_HANDLERS[resource_type] = {
         "create": create,

@@ -1,4 +1,4 @@
-"""Alarms on metric math and PromQL are taken and make nothing; those on one metric stay the emulator's."""
+"""Alarms on PromQL are accepted without effect. The emulator handles the others."""
 
 from __future__ import annotations
 
@@ -12,12 +12,6 @@ from inference_blueprints.local.emulator.resource_handlers.recorded_alarms impor
     register_recorded_alarms,
 )
 
-MATH = {
-    "ComparisonOperator": "GreaterThanOrEqualToThreshold",
-    "EvaluationPeriods": 1,
-    "Metrics": [{"Id": "sum", "Expression": "waiting + working"}],
-    "Threshold": 4.5,
-}
 PROMQL = {
     "EvaluationCriteria": {"PromQLCriteria": {"Query": "up == 0", "PendingPeriod": 60, "RecoveryPeriod": 60}},
     "EvaluationInterval": 60,
@@ -40,22 +34,17 @@ def handlers(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize(("alarm", "key"), [(MATH, "Threshold"), (PROMQL, "EvaluationInterval")])
-def test_a_recorded_alarm_has_a_name_and_an_arn_that_stay(
-    handlers: dict[str, Any], alarm: dict[str, Any], key: str
-) -> None:
-    name, attributes = handlers["create"]("Alarm", alarm, "stack")
+def test_a_recorded_alarm_has_a_name_and_an_arn_that_stay(handlers: dict[str, Any]) -> None:
+    name, attributes = handlers["create"]("Alarm", PROMQL, "stack")
     assert attributes["Arn"].endswith(f":alarm:{name}")
-    assert handlers["update"](name, alarm, {**alarm, key: 8}, "stack", "Alarm") == (name, attributes)
-    assert handlers["create"]("Other", alarm, "stack")[0] != name
+    changed = {**PROMQL, "EvaluationInterval": 8}
+    assert handlers["update"](name, PROMQL, changed, "stack", "Alarm") == (name, attributes)
+    assert handlers["create"]("Other", PROMQL, "stack")[0] != name
 
 
-@pytest.mark.parametrize(("alarm", "key"), [(MATH, "Threshold"), (PROMQL, "EvaluationInterval")])
-def test_an_incomplete_alarm_is_refused_as_aws_does(
-    handlers: dict[str, Any], alarm: dict[str, Any], key: str
-) -> None:
-    incomplete = {name: value for name, value in alarm.items() if name != key}
-    with pytest.raises(ValueError, match=f"Alarm lacks {key}"):
+def test_an_incomplete_alarm_is_refused_as_aws_does(handlers: dict[str, Any]) -> None:
+    incomplete = {name: value for name, value in PROMQL.items() if name != "EvaluationInterval"}
+    with pytest.raises(ValueError, match="Alarm lacks EvaluationInterval"):
         handlers["create"]("Alarm", incomplete, "stack")
 
 
