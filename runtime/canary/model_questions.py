@@ -1,12 +1,9 @@
 """Asks every model one short question and reports whether it answered, and after which time.
 
 Lambda runs it (`handle`). It needs the standard library only. The report is one line per model in
-CloudWatch's embedded metric format, from which CloudWatch Logs makes the metrics `Success` (0 or 1) and
-`Milliseconds`
+CloudWatch's embedded metric format, from which CloudWatch Logs makes metrics
 (https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html).
-
-Environment: `CANARY_PLATFORM`, and `CANARY_MODELS`, a JSON list of objects with `name`, `url` (to `/v1`) and
-`task` (`generate` or `embed`).
+`inference_blueprints/contracts/canary_names.py` names them and the variables of the environment.
 """
 
 from __future__ import annotations
@@ -18,15 +15,16 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 
-NAMESPACE = "InferenceBlueprints/Canary"
+from inference_blueprints.contracts import canary_names
+
 _TIMEOUT_SECONDS = 60
 _QUESTION = "Say yes."
 
 
 def handle(_event: object, _context: object) -> None:
     """Ask every model in turn. A model that fails does not keep the others from being asked."""
-    platform = os.environ["CANARY_PLATFORM"]
-    for model in json.loads(os.environ["CANARY_MODELS"]):
+    platform = os.environ[canary_names.PLATFORM_VARIABLE]
+    for model in json.loads(os.environ[canary_names.MODELS_VARIABLE]):
         started = time.monotonic()
         error = ask(model["name"], model["url"], model["task"])
         milliseconds = (time.monotonic() - started) * 1000
@@ -81,17 +79,19 @@ def report(platform: str, model: str, milliseconds: float, error: str) -> Mappin
     error
         What is wrong; empty if nothing is.
     """
-    metrics = [{"Name": "Success", "Unit": "Count"}, {"Name": "Milliseconds", "Unit": "Milliseconds"}]
+    dimensions = {canary_names.PLATFORM_DIMENSION: platform, canary_names.MODEL_DIMENSION: model}
+    directive = {
+        "Namespace": canary_names.METRIC_NAMESPACE,
+        "Dimensions": [list(dimensions)],
+        "Metrics": [
+            {"Name": canary_names.ANSWERED, "Unit": "Count"},
+            {"Name": canary_names.MILLISECONDS, "Unit": "Milliseconds"},
+        ],
+    }
     return {
-        "_aws": {
-            "Timestamp": int(time.time() * 1000),
-            "CloudWatchMetrics": [
-                {"Namespace": NAMESPACE, "Dimensions": [["Platform", "Model"]], "Metrics": metrics}
-            ],
-        },
-        "Platform": platform,
-        "Model": model,
-        "Success": 0 if error else 1,
-        "Milliseconds": round(milliseconds),
+        "_aws": {"Timestamp": int(time.time() * 1000), "CloudWatchMetrics": [directive]},
+        **dimensions,
+        canary_names.ANSWERED: 0 if error else 1,
+        canary_names.MILLISECONDS: round(milliseconds),
         **({"Error": error} if error else {}),
     }

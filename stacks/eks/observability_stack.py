@@ -8,7 +8,6 @@ from typing import Any
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
-from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from inference_blueprints import resources
@@ -23,6 +22,7 @@ from inference_blueprints.spec.types import Model, Observability, Pool
 from inference_blueprints.targets.eks.chart_values import chart_values
 from inference_blueprints.targets.eks.insights_configuration import insights_configuration
 from inference_constructs.eks.kubectl_access import KubectlAccess
+from inference_constructs.function_code import function_code
 from inference_constructs.helm.release import HelmRelease
 from inference_constructs.network.gateway import Gateway
 from inference_constructs.observability.container_insights import ContainerInsights
@@ -119,7 +119,7 @@ class ObservabilityStack(cdk.Stack):
             ModelCanary(
                 self,
                 "Canary",
-                code=lambda_.Code.from_asset(str(resources.runtime_directory() / "canary")),
+                code=function_code(resources.runtime_directory() / "canary"),
                 platform=access.cluster_name,
                 models=[
                     {

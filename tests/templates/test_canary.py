@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from inference_blueprints.resources import runtime_directory
+from inference_constructs.code_staging import stage_packages
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates, statements
 
@@ -63,3 +68,13 @@ def test_it_reaches_the_load_balancer_alone(templates: Templates) -> None:
     out = of_canary(templates, "AWS::EC2::SecurityGroupEgress")
     into = of_canary(templates, "AWS::EC2::SecurityGroupIngress")
     assert out["ToPort"] == into["ToPort"] == 80
+
+
+def test_its_handler_starts_from_the_staged_code_and_the_standard_library(
+    templates: Templates, tmp_path: Path
+) -> None:
+    stage_packages((runtime_directory() / "canary",), tmp_path)
+    module, _, function = of_canary(templates, "AWS::Lambda::Function")["Handler"].rpartition(".")
+    program = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from {module} import {function}"
+    # Isolated, and without installed packages.
+    subprocess.run([sys.executable, "-I", "-S", "-c", program], check=True, timeout=60)

@@ -28,16 +28,18 @@ from inference_blueprints.contracts.batch_limits import SCHEDULE_SECONDS
 from inference_constructs.batch.add_function import add_function
 from inference_constructs.batch.batch_shard_queue import BatchShardQueue
 from inference_constructs.batch.batch_store import BatchStore
-from inference_constructs.batch.function_code import function_code
 from inference_constructs.batch.job_functions import OTHER_FUNCTIONS, STATE_FUNCTIONS, JobFunction
 from inference_constructs.batch.job_states import JobResources, job_definition
 from inference_constructs.findings import acknowledge, acknowledge_grants, acknowledge_wildcards
+from inference_constructs.function_code import function_code
 from inference_constructs.signals.signal_access import SignalAccess
 from inference_constructs.signals.signal_publisher import SignalPublisher
 
 # Stored with the functions' code, because all environment variables of a function share 4 KB
 # (https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html).
 _CONFIGURATION = "configuration.json"
+#: Import names of the packages that the functions need.
+_PACKAGES = ("aws_lambda_powertools", "jinja2", "markupsafe", "multipart", "typing_extensions", "valkey")
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,9 @@ class BatchJobs(Construct):
         super().__init__(scope, construct_id)
         self._stack = cdk.Stack.of(self)
         self._platform = platform
-        self._code = function_code(*code, documents={_CONFIGURATION: json.dumps(configuration)})
+        self._code = function_code(
+            *code, packages=_PACKAGES, documents={_CONFIGURATION: json.dumps(configuration)}
+        )
         self._store = store
         self._bus = events.EventBus.from_event_bus_name(self, "Bus", "default")
         self.undelivered = self._add_undelivered_events()

@@ -17,7 +17,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
-from inference_constructs.batch.code_staging import stage_packages
+from inference_constructs.code_staging import stage_packages
 from inference_constructs.findings import acknowledge
 
 _BUILD_MINUTES = 20

@@ -1,10 +1,12 @@
-"""A topic that tells people of alarms."""
+"""Who is told of alarms."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import aws_cdk as cdk
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
@@ -39,3 +41,19 @@ class AlarmTopic(Construct):
     def topic(self) -> sns.ITopic:
         """The topic."""
         return self._topic
+
+
+def tell(alarm: cloudwatch.AlarmBase, topic: sns.ITopic | None) -> None:
+    """Have a topic told when an alarm is raised and when it ends.
+
+    Parameters
+    ----------
+    alarm
+        The alarm.
+    topic
+        The topic. None if nobody is told.
+    """
+    if topic is not None:
+        action = actions.SnsAction(topic)
+        alarm.add_alarm_action(action)
+        alarm.add_ok_action(action)

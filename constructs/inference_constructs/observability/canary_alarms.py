@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-#: What the canary writes, see `runtime/canary/model_questions.py`.
-_NAMESPACE: Final = "InferenceBlueprints/Canary"
-_ANSWERED: Final = "Success"
+from inference_blueprints.contracts import canary_names
+from inference_constructs.observability.alarm_topic import tell
+
 #: One lost answer may be a pod that moves.
 _ROUNDS: Final = 2
 
@@ -55,13 +54,11 @@ class CanaryAlarms(Construct):
                 alarm_description=f"{model} did not answer {_ROUNDS} questions in turn. Runbook: {runbook}",
                 comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
                 evaluation_periods=_ROUNDS,
-                metric=_answers({"Platform": platform, "Model": model}, every_minutes),
+                metric=_answers(platform, model, every_minutes),
                 threshold=1,
                 treat_missing_data=cloudwatch.TreatMissingData.BREACHING,
             )
-            if topic is not None:
-                alarm.add_alarm_action(actions.SnsAction(topic))
-                alarm.add_ok_action(actions.SnsAction(topic))
+            tell(alarm, topic)
             self._alarms.append(alarm)
 
     @property
@@ -70,11 +67,14 @@ class CanaryAlarms(Construct):
         return self._alarms
 
 
-def _answers(dimensions: Mapping[str, str], every_minutes: int) -> cloudwatch.Metric:
+def _answers(platform: str, model: str, every_minutes: int) -> cloudwatch.Metric:
     return cloudwatch.Metric(
-        namespace=_NAMESPACE,
-        metric_name=_ANSWERED,
-        dimensions_map=dict(dimensions),
+        namespace=canary_names.METRIC_NAMESPACE,
+        metric_name=canary_names.ANSWERED,
+        dimensions_map={
+            canary_names.PLATFORM_DIMENSION: platform,
+            canary_names.MODEL_DIMENSION: model,
+        },
         statistic="Minimum",
         period=cdk.Duration.minutes(every_minutes),
     )

@@ -14,6 +14,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
+from inference_blueprints.contracts import canary_names
 from inference_constructs.findings import acknowledge_wildcards
 from inference_constructs.network.gateway import Gateway
 from inference_constructs.observability.kept_log_group import KeptLogGroup
@@ -39,7 +40,7 @@ class ModelCanary(Construct):
     Parameters
     ----------
     code
-        Folder of the package ``canary``.
+        The package ``canary``.
     platform
         `metadata.name`.
     models
@@ -90,8 +91,11 @@ class ModelCanary(Construct):
             "Ask",
             architecture=lambda_.Architecture.ARM_64,
             code=code,
-            environment={"CANARY_PLATFORM": platform, "CANARY_MODELS": json.dumps(list(models))},
-            handler="model_questions.handle",
+            environment={
+                canary_names.PLATFORM_VARIABLE: platform,
+                canary_names.MODELS_VARIABLE: json.dumps(list(models)),
+            },
+            handler="canary.model_questions.handle",
             log_group=log,
             memory_size=128,
             reserved_concurrent_executions=1,

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_sns as sns
 from constructs import Construct
+
+from inference_constructs.observability.alarm_topic import tell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,8 +81,5 @@ class PromqlAlarms(Construct):
             pending_period=cdk.Duration.seconds(query.pending_seconds),
             recovery_period=cdk.Duration.seconds(query.recovery_seconds),
         )
-        if topic is not None:
-            action = actions.SnsAction(topic)
-            alarm.add_alarm_action(action)
-            alarm.add_ok_action(action)
+        tell(alarm, topic)
         return alarm

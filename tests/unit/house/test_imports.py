@@ -21,8 +21,8 @@ ALLOWED = {
     "runtime/weights": {"weights"},
     "runtime/signals": {"signals"},
     "runtime/benchmark": {"benchmark"},
-    "runtime/canary": {"canary"},
     "runtime/image_build": {"image_build"},
+    "runtime/canary": {"canary", f"{LIBRARY}.contracts"},
     "runtime/batch": {"batch", "signals", f"{LIBRARY}.contracts"},
     f"{LIBRARY}/catalog": {f"{LIBRARY}.catalog", f"{LIBRARY}.errors", f"{LIBRARY}.resources"},
     f"{LIBRARY}/spec": {

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from inference_blueprints.resources import root
-from inference_constructs.batch.code_staging import stage_packages
+from inference_constructs.code_staging import stage_packages
 
 #: In Lambda (https://docs.aws.amazon.com/lambda/latest/dg/lambda-python.html), or pure Python and copied.
 PACKAGES = [

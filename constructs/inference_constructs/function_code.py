@@ -1,4 +1,4 @@
-"""The code of batch's functions: the project's own, and pure Python packages that Lambda does not provide.
+"""The code of Lambda functions: the project's own, and pure Python packages that Lambda does not provide.
 
 The packages are copied from this virtual environment. Their versions are therefore those of the lock file,
 and synthesis needs neither a container engine nor a package registry.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,8 @@ import aws_cdk as cdk
 import jsii
 from aws_cdk import aws_lambda as lambda_
 
-from inference_constructs.batch.code_staging import stage_packages
+from inference_constructs.code_staging import stage_packages
 
-#: Import names of the packages. Lambda itself provides boto3.
-_PACKAGES = ("aws_lambda_powertools", "jinja2", "markupsafe", "multipart", "typing_extensions", "valkey")
 # Compiled files fit only one Python version and processor. Each of the packages works without them.
 _LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.so", "*.pyi", "*.c", "py.typed")
 
@@ -32,31 +30,40 @@ class _Copying:
     ----------
     folders
         The project's own packages.
+    packages
+        Import names of installed packages.
     documents
         Content of additional files, by file name.
     """
 
-    def __init__(self, folders: tuple[Path, ...], documents: Mapping[str, str]) -> None:
+    def __init__(
+        self, folders: tuple[Path, ...], packages: Sequence[str], documents: Mapping[str, str]
+    ) -> None:
         self._folders = folders
+        self._packages = packages
         self._documents = documents
 
     def try_bundle(self, output_dir: str, *, image: Any, **_: Any) -> bool:  # noqa: ARG002 - jsii's
         """Copy everything into the folder."""
         stage_packages(self._folders, Path(output_dir))
-        for name in _PACKAGES:
+        for name in self._packages:
             _copy_package(name, Path(output_dir))
         for name, content in self._documents.items():
             (Path(output_dir) / name).write_text(content, "utf-8")
         return True
 
 
-def function_code(*folders: Path, documents: Mapping[str, str] | None = None) -> lambda_.Code:
-    """Return code for functions in Python.
+def function_code(
+    *folders: Path, packages: Sequence[str] = (), documents: Mapping[str, str] | None = None
+) -> lambda_.Code:
+    """Return code for functions in Python: packages of the project, and `inference_blueprints.contracts`.
 
     Parameters
     ----------
     folders
         The project's own packages.
+    packages
+        Import names of installed packages that the code needs. Lambda itself provides boto3.
     documents
         Content of additional files, by file name. It must be known at synthesis, without CDK tokens.
     """
@@ -66,7 +73,7 @@ def function_code(*folders: Path, documents: Mapping[str, str] | None = None) ->
         bundling=cdk.BundlingOptions(
             # CDK requires an image but never pulls it: `try_bundle` copies the files.
             image=cdk.DockerImage.from_registry("none"),
-            local=_Copying(folders, documents or {}),
+            local=_Copying(folders, packages, documents or {}),
         ),
     )
 

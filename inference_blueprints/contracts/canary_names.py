@@ -1,0 +1,17 @@
+"""Names that the canary's function and the alarms on its metrics share."""
+
+from __future__ import annotations
+
+from typing import Final
+
+METRIC_NAMESPACE: Final = "InferenceBlueprints/Canary"
+#: 1 if the model answered, else 0.
+ANSWERED: Final = "Success"
+#: Time until the whole answer was there.
+MILLISECONDS: Final = "Milliseconds"
+PLATFORM_DIMENSION: Final = "Platform"
+MODEL_DIMENSION: Final = "Model"
+#: Environment of the function: `metadata.name`, and a JSON list of objects with `name`, `url` (to `/v1`) and
+#: `task` (`generate` or `embed`).
+PLATFORM_VARIABLE: Final = "CANARY_PLATFORM"
+MODELS_VARIABLE: Final = "CANARY_MODELS"
