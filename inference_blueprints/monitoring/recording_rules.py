@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from string import Template
 from typing import Any
 
 import yaml
 
 from inference_blueprints.monitoring.histogram_share import late_share
-from inference_blueprints.monitoring.recordings import Recording, recordings
-from inference_blueprints.serving.types import DeploymentPlan, Process, ServingPlan
+from inference_blueprints.monitoring.recordings import SCOPE_LABELS, Recording, recordings
+from inference_blueprints.serving.types import DeploymentPlan, ServingPlan
 from inference_blueprints.spec.types import Objectives
 
 _INTERVAL = "15s"
@@ -54,23 +55,25 @@ class RecordingRule:
         PromQL.
     labels
         Labels that the rule adds.
+    series
+        Parts of the plan that the rule is about: its answer has at least one series for each.
     """
 
     record: str
     expression: str
     labels: Mapping[str, str]
+    series: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """What one rule is about: the labels that select its series, and what fills its placeholders."""
+    """What one rule is about: the matchers that select its series, and what fills its placeholders."""
 
-    labels: Mapping[str, str]
-    programs: tuple[str, ...] = ()
-    roles: tuple[str, ...] = ()
-    objectives: Objectives | None = None
+    template: str
+    matchers: tuple[str, ...]
+    series: int
+    limit_ms: float = 0.0
     gpus: int = 0
-    constants: Sequence[tuple[float, Mapping[str, str]]] = ()
 
 
 def rules(
@@ -81,6 +84,9 @@ def rules(
     prices: Sequence[NodePrice] = (),
 ) -> tuple[RecordingRule, ...]:
     """Return every recording rule of a platform.
+
+    One rule is about all deployments whose program reports the same metrics, so that the rules of a large
+    platform fit into the event of a custom resource.
 
     Parameters
     ----------
@@ -95,7 +101,9 @@ def rules(
     """
     found: list[RecordingRule] = []
     for recording in recordings():
-        for scope in _scopes(recording, platform, plan, objectives, prices):
+        if _CONSTANT in recording.promql.values():
+            found += _constants(recording, platform, plan, prices)
+        for scope in _scopes(recording, platform, plan, objectives):
             found += _rules(recording, scope)
     return tuple(found)
 
@@ -123,41 +131,76 @@ def rule_file(found: Sequence[RecordingRule]) -> str:
 
 
 def _scopes(
-    recording: Recording,
-    platform: str,
-    plan: ServingPlan,
-    objectives: Mapping[str, Objectives],
-    prices: Sequence[NodePrice],
+    recording: Recording, platform: str, plan: ServingPlan, objectives: Mapping[str, Objectives]
 ) -> Iterator[_Scope]:
-    if recording.scope == "platform":
-        yield _Scope({"platform": platform})
+    here = f'platform="{platform}"'
+    if recording.scope in {"platform", "pool"}:
+        template, is_pool = recording.promql["any"], recording.scope == "pool"
+        if template != _CONSTANT:
+            yield _Scope(template, (here, 'pool!=""') if is_pool else (here,), _pools(plan) if is_pool else 1)
         return
-    if recording.scope == "pool":
-        for pool in _pools(plan):
-            labels = {"platform": platform, "pool": pool}
-            yield _Scope(labels, constants=_price_constants(labels, prices))
-        return
-    for model in plan.models:
-        for deployment in model.deployments:
-            labels = {"platform": platform, "model": deployment.model, "release": deployment.release}
-            programs = (deployment.stack, deployment.framework)
-            if recording.scope == "release":
-                yield _Scope(labels, programs, _measured_roles(deployment), objectives.get(model.name))
-                continue
-            for process in deployment.workers:
-                yield _worker_scope(process, labels, programs, recording)
+    deployments = [deployment for model in plan.models for deployment in model.deployments]
+    parts = _roles if recording.scope == "role" else _releases
+    groups: dict[_Scope, list[DeploymentPlan]] = defaultdict(list)
+    for deployment in deployments:
+        for scope in parts(recording, deployment, here, objectives):
+            groups[scope].append(deployment)
+    for scope, about in groups.items():
+        yield replace(scope, matchers=(*scope.matchers, *_only(scope, about, deployments)), series=len(about))
 
 
-def _pools(plan: ServingPlan) -> list[str]:
-    return sorted(
-        {
-            process.pool
-            for model in plan.models
-            for deployment in model.deployments
-            for process in deployment.workers
-            if process.pool
-        }
-    )
+def _only(
+    scope: _Scope, about: Sequence[DeploymentPlan], deployments: Sequence[DeploymentPlan]
+) -> tuple[str, ...]:
+    """Return the matcher of some deployments; none if they are all.
+
+    Program and objectives are the same for all deployments of a model, numbers of GPUs are not.
+    """
+    if len(about) == len(deployments):
+        return ()
+    label = "release" if scope.gpus else "model"
+    names = dict.fromkeys(getattr(each, label) for each in about)
+    return (f'{label}=~"{"|".join(names)}"',)
+
+
+def _releases(
+    recording: Recording, deployment: DeploymentPlan, here: str, objectives: Mapping[str, Objectives]
+) -> Iterator[_Scope]:
+    """Yield what a recording per release asks about a deployment, if its program reports it."""
+    template = _template(recording, deployment)
+    if template is None:
+        return
+    limit = None
+    if recording.objective:
+        limit = getattr(objectives.get(deployment.model), recording.objective, None)
+        if limit is None:
+            return
+    engines = "vllm:" in template
+    roles = f'role=~"{"|".join(_measured_roles(deployment))}"'
+    yield _Scope(template, (here, roles) if engines else (here,), 1, limit_ms=limit or 0.0)
+
+
+def _roles(
+    recording: Recording, deployment: DeploymentPlan, here: str, _: Mapping[str, Objectives]
+) -> Iterator[_Scope]:
+    """Yield what a recording per role asks about each kind of worker of a deployment."""
+    template = _template(recording, deployment)
+    if template is None or template == _CONSTANT:
+        return
+    for process in deployment.workers:
+        accelerators = process.resources.accelerators
+        gpus = accelerators.count * process.nodes if accelerators and "$gpus" in template else 0
+        yield _Scope(template, (here, f'role="{process.role}"'), 1, gpus=gpus)
+
+
+def _template(recording: Recording, deployment: DeploymentPlan) -> str | None:
+    programs = (deployment.stack, deployment.framework, "any")
+    return next((recording.promql[key] for key in programs if key in recording.promql), None)
+
+
+def _pools(plan: ServingPlan) -> int:
+    deployments = [deployment for model in plan.models for deployment in model.deployments]
+    return len({process.pool for each in deployments for process in each.workers if process.pool})
 
 
 def _measured_roles(deployment: DeploymentPlan) -> tuple[str, ...]:
@@ -166,56 +209,47 @@ def _measured_roles(deployment: DeploymentPlan) -> tuple[str, ...]:
     return ("decode",) if "decode" in roles else tuple(sorted(roles))
 
 
-def _worker_scope(
-    process: Process, labels: Mapping[str, str], programs: tuple[str, ...], recording: Recording
-) -> _Scope:
-    accelerators = process.resources.accelerators
-    role = {**labels, "role": process.role, "pool": process.pool or ""}
-    batch = process.engine.max_num_seqs if process.engine else 0
-    constant = {"serving_workers_least": process.replicas, "serving_batch_size": batch}.get(recording.name)
-    return _Scope(
-        role,
-        programs,
-        gpus=accelerators.count * process.nodes if accelerators else 0,
-        constants=[] if constant is None else [(constant, role)],
-    )
-
-
-def _price_constants(
-    labels: Mapping[str, str], prices: Sequence[NodePrice]
-) -> Sequence[tuple[float, Mapping[str, str]]]:
-    return [
-        (price.usd_per_hour, {**labels, "instance_type": price.instance_type, "purchase": price.purchase})
-        for price in prices
-        if price.pool == labels["pool"]
-    ]
+def _constants(
+    recording: Recording, platform: str, plan: ServingPlan, prices: Sequence[NodePrice]
+) -> Iterator[RecordingRule]:
+    """Yield the rules of what the plan or the catalogue knows."""
+    if recording.scope == "pool":
+        for price in prices:
+            labels = {
+                "platform": platform,
+                "pool": price.pool,
+                "instance_type": price.instance_type,
+                "purchase": price.purchase,
+            }
+            yield RecordingRule(recording.name, f"vector({price.usd_per_hour:g})", labels)
+        return
+    for model in plan.models:
+        for deployment in model.deployments:
+            for process in deployment.workers:
+                batch = process.engine.max_num_seqs if process.engine else 0
+                value = batch if recording.name == "serving_batch_size" else process.replicas
+                labels = {
+                    "platform": platform,
+                    "model": deployment.model,
+                    "release": deployment.release,
+                    "role": process.role,
+                    "pool": process.pool or "",
+                }
+                yield RecordingRule(recording.name, f"vector({value:g})", labels)
 
 
 def _rules(recording: Recording, scope: _Scope) -> Iterator[RecordingRule]:
-    template = next(
-        (recording.promql[key] for key in (*scope.programs, "any") if key in recording.promql), None
-    )
-    if template is None:
-        return
-    if template == _CONSTANT:
-        for value, labels in scope.constants:
-            yield RecordingRule(recording.name, f"vector({value:g})", labels)
-        return
-    limit = getattr(scope.objectives, recording.objective, None) if recording.objective else None
-    if recording.objective and limit is None:
-        return
-    selector = ",".join(f'{name}="{value}"' for name, value in scope.labels.items())
-    if scope.roles and "vllm:" in template:
-        selector += f',role=~"{"|".join(scope.roles)}"'
-    by = ", ".join(scope.labels)
+    selector = ",".join(scope.matchers)
+    by = ", ".join(SCOPE_LABELS[recording.scope])
     for record, window, percentile in _variants(recording):
-        if late := _LATE.match(template):
-            expression = late_share(late[1], selector, by, window, limit_seconds=(limit or 0) / 1000)
+        if late := _LATE.match(scope.template):
+            limit_seconds = scope.limit_ms / 1000
+            expression = late_share(late[1], selector, by, window, limit_seconds=limit_seconds)
         else:
-            expression = Template(template).substitute(
+            expression = Template(scope.template).substitute(
                 labels=selector, by=by, window=window, quantile=f"{percentile / 100:g}", gpus=scope.gpus
             )
-        yield RecordingRule(record, expression, {})
+        yield RecordingRule(record, expression, {}, scope.series)
 
 
 def _variants(recording: Recording) -> Iterator[tuple[str, str, int]]:
