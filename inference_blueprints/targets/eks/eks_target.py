@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
+from inference_blueprints.errors import Finding
 from inference_blueprints.serving.types import ModelPlan
+from inference_blueprints.spec.types import Blueprint
+from inference_blueprints.targets.eks.rules_size import rules_findings
 from inference_blueprints.targets.target import Target
 
 
@@ -31,6 +35,17 @@ class EksTarget(Target[dict[str, Any]]):
         self._weights_bucket = weights_bucket
         self._kv_cache_bucket = kv_cache_bucket
         self._observed_platform = observed_platform
+
+    @classmethod
+    def findings(cls, blueprint: Blueprint) -> Iterator[Finding]:
+        """Yield a finding for each part of a blueprint that does not fit on EKS.
+
+        Parameters
+        ----------
+        blueprint
+            A blueprint that may have holes.
+        """
+        yield from rules_findings(blueprint)
 
     def render(self, model: ModelPlan) -> tuple[dict[str, Any], ...]:
         """Return the values of each deployment's chart, in the order of the plan.
