@@ -1,9 +1,10 @@
 """Whether the recording rules of a blueprint fit into the event that carries them to the cluster.
 
-The rules are values of Prometheus' chart. CloudFormation sends a chart's values to a Lambda function, and with
-an update also those before it; an event is at most 1 MB
-(https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html, asynchronous). The ConfigMap of the
-rules (1 MiB) and Helm's compressed record of the release (1 MiB, about 5 % of the rules) are reached later.
+The rules are values of Prometheus' chart. CloudFormation sends a chart's values to a Lambda function, and
+with an update also those before it; an event is at most 1 MB
+(https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html, asynchronous). The ConfigMap of
+the rules (1 MiB) and Helm's compressed record of the release (1 MiB, about 5 % of the rules) are reached
+later.
 """
 
 from __future__ import annotations
