@@ -96,8 +96,9 @@ def summarise(blueprint: Blueprint, plan: ServingPlan, rates: CustomRates | None
             [resolved for resolved, _ in roles],
             prices,
             processes=processes,
-            recording_rules=len(
-                platform_rules(
+            recorded_series=sum(
+                rule.series
+                for rule in platform_rules(
                     blueprint.metadata.name,
                     plan,
                     models=spec.models,

@@ -42,7 +42,7 @@ def platform_price(
     prices: Prices,
     *,
     processes: Sequence[ProcessSummary],
-    recording_rules: int,
+    recorded_series: int,
     signal_store: SignalStorePrice | None,
     batch_workers: BatchWorkersSummary | None,
 ) -> PlatformCost:
@@ -58,8 +58,8 @@ def platform_price(
         Known prices of instances.
     processes
         Figures of the processes, whose metrics are counted.
-    recording_rules
-        Number of rules whose series CloudWatch stores, if metrics are collected.
+    recorded_series
+        Least number of recorded series, which CloudWatch stores, if metrics are collected.
     signal_store, batch_workers
         Their prices; None if there are none.
     """
@@ -72,7 +72,7 @@ def platform_price(
         *_network(spec, roles, services),
         *_storage(roles, services),
         *_optional_parts(signal_store, batch_workers),
-        *telemetry_items(spec, processes, recording_rules, services),
+        *telemetry_items(spec, processes, recorded_series, services),
         *_by_use(spec, services),
     )
     return PlatformCost(

@@ -21,7 +21,7 @@ _DECIMALS = 2
 
 
 def telemetry_items(
-    spec: Spec, processes: Sequence[ProcessSummary], recording_rules: int, services: ServicePrices
+    spec: Spec, processes: Sequence[ProcessSummary], recorded_series: int, services: ServicePrices
 ) -> Iterator[CostItem]:
     """Yield the cost of each signal; nothing without observability.
 
@@ -29,15 +29,15 @@ def telemetry_items(
     ----------
     processes
         Figures of the processes, with the replicas that are scraped.
-    recording_rules
-        Number of rules whose series CloudWatch stores.
+    recorded_series
+        Least number of recorded series, which CloudWatch stores.
     services
         Prices of services.
     """
     observability = spec.observability
     if observability is None:
         return
-    yield _metrics(spec, processes, recording_rules)
+    yield _metrics(spec, processes, recorded_series)
     per_gb = f"{services.usd('log_ingestion'):.2f} USD per GB ingested"
     kept = f"kept {observability.logs.retention_days} days"
     yield CostItem("logs of pods, nodes and control plane", f"{per_gb}, {kept}", None)
@@ -71,12 +71,12 @@ def serving_series(spec: Spec, processes: Sequence[ProcessSummary]) -> tuple[int
     return total, unknown
 
 
-def _metrics(spec: Spec, processes: Sequence[ProcessSummary], recording_rules: int) -> CostItem:
+def _metrics(spec: Spec, processes: Sequence[ProcessSummary], recorded_series: int) -> CostItem:
     series, unknown = serving_series(spec, processes)
-    points = (series + recording_rules) * _MINUTES_PER_MONTH / 1e6
+    points = (series + recorded_series) * _MINUTES_PER_MONTH / 1e6
     more = f", and those of {', '.join(unknown)}, not counted" if unknown else ""
     assumption = (
-        f"{series:,} series of serving pods{more}; those of {recording_rules} recording rules; "
+        f"{series:,} series of serving pods{more}; {recorded_series:,} recorded series; "
         f"{points:,.0f} million data points, billed by the GB at a price that is not known; "
         "series of nodes and GPUs come on top"
     )

@@ -77,7 +77,7 @@ def test_a_price_that_is_not_known_is_not_guessed() -> None:
     metrics = items(spec("observability: {}"))["metrics in CloudWatch"]
     assert metrics.usd_per_month is None
     assert "at a price that is not known" in metrics.assumption
-    assert "those of 36 recording rules" in metrics.assumption
+    assert "36 recorded series" in metrics.assumption
     # 2 * (251 + 3 * 5) + 3 * 243 series and the rules, once a minute.
     assert f"{(1261 + 36) * 43800 / 1e6:.0f} million data points" in metrics.assumption
 
