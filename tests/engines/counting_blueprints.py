@@ -7,6 +7,7 @@ from typing import Any
 
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.spec.types import Blueprint
+from inference_blueprints.targets.local.process_commands import FINISH_SECONDS
 
 
 def counting(name: str, **model: Any) -> Blueprint:
@@ -21,6 +22,13 @@ def counting(name: str, **model: Any) -> Blueprint:
     """
     document = load_blueprint(name).blueprint.model_dump(by_alias=True, exclude_unset=True)
     document["spec"]["models"][0] |= {"parsers": {"reasoning": "none", "toolCall": "none"}} | model
+    return Blueprint.model_validate(document)
+
+
+def with_little_time(blueprint: Blueprint, seconds: int) -> Blueprint:
+    """Return a blueprint whose workers serve on for so long after SIGTERM, instead of the plan's time."""
+    document = blueprint.model_dump(by_alias=True, exclude_unset=True)
+    document["spec"]["models"][0]["engine"] = {"vllm": {"env": {FINISH_SECONDS: str(seconds)}}}
     return Blueprint.model_validate(document)
 
 

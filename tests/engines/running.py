@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +17,9 @@ from inference_blueprints.targets.local.engine_kind import EngineKind
 from inference_blueprints.targets.local.local_endpoint import LocalEndpoint
 from inference_blueprints.targets.local.local_serving import LocalServing
 from inference_blueprints.targets.local.vllm_cpu.vllm_kind import VllmKind
+
+# Bounds a hang, not a speed.
+_PAGE_SECONDS = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +43,23 @@ class RunningEngines:
     processes: ProcessGroup
     directory: Path
 
+    def counted(self, name: str, metric: str) -> float:
+        """Return the sum of one of vLLM's metrics over processes. One that has ended counts as 0.
+
+        Parameters
+        ----------
+        name
+            Name of a process, or the beginning of several, such as a role.
+        metric
+            Name of the metric without ``vllm:``.
+        """
+        return sum(
+            float(value)
+            for each in self.serving.served_processes()
+            if each.name.startswith(name)
+            for value in re.findall(rf"^vllm:{metric}{{[^}}]*}} (\S+)$", _page(each.url), re.MULTILINE)
+        )
+
 
 @contextmanager
 def running_engines(
@@ -56,3 +79,11 @@ def running_engines(
         LocalServing(build_plan(blueprint), blueprint, directory, processes, engines=engines) as serving,
     ):
         yield RunningEngines(serving, serving.start(print), processes, directory)
+
+
+def _page(url: str) -> str:
+    try:
+        with urllib.request.urlopen(f"{url}/metrics", timeout=_PAGE_SECONDS) as response:  # noqa: S310 -- of this machine
+            return str(response.read().decode())
+    except urllib.error.URLError:
+        return ""

@@ -6,7 +6,6 @@ What the stand-ins do is in ``tests/local/targets/local/test_llm_d_stand_ins.py`
 from __future__ import annotations
 
 import json
-import re
 import signal
 import threading
 import time
@@ -70,15 +69,6 @@ class LlmD:
         except urllib.error.HTTPError as error:
             return Answer(error.code, error.read().decode())
 
-    def counted(self, role: str, metric: str) -> float:
-        """Return the sum of a metric over the workers of a role."""
-        return sum(
-            float(value)
-            for each in self.running.serving.served_processes()
-            if each.process == role
-            for value in re.findall(rf"^vllm:{metric}{{[^}}]*}} (\S+)$", _page(each.url), re.MULTILINE)
-        )
-
     def worker(self, role: str) -> WorkerProcess:
         """Return the first worker of a role."""
         (found,) = (each for each in self.running.serving.first_workers() if each.role == role)
@@ -100,14 +90,14 @@ def llm_d(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LlmD]:
 
 def test_the_decode_worker_reads_the_prompt_from_a_prefill_worker(llm_d: LlmD) -> None:
     names = ("external_prefix_cache_hits_total", "nixl_xfer_time_seconds_count", "prompt_tokens_total")
-    before = {name: llm_d.counted("decode", name) for name in names}
-    computed = llm_d.counted("prefill", "prompt_tokens_total")
+    before = {name: llm_d.running.counted("decode", name) for name in names}
+    computed = llm_d.running.counted("prefill", "prompt_tokens_total")
     answer = llm_d.ask(f"read elsewhere {_WORDS * 30}")
     assert answer.status == 200, answer.text
     usage = answer.content["usage"]
     assert usage["completion_tokens"] == 8
-    moved = {name: llm_d.counted("decode", name) - before[name] for name in names}
-    assert llm_d.counted("prefill", "prompt_tokens_total") - computed == usage["prompt_tokens"]
+    moved = {name: llm_d.running.counted("decode", name) - before[name] for name in names}
+    assert llm_d.running.counted("prefill", "prompt_tokens_total") - computed == usage["prompt_tokens"]
     assert moved["external_prefix_cache_hits_total"] == usage["prompt_tokens"]
     assert moved["nixl_xfer_time_seconds_count"] >= 1
 
@@ -173,7 +163,7 @@ def test_prompts_of_a_killed_prefill_worker_are_refused_and_the_other_takes_over
     ]
     for thread in threads:
         thread.start()
-    _wait_until(lambda: llm_d.counted("prefill", "num_requests_running") > 0)
+    _wait_until(lambda: llm_d.running.counted("prefill", "num_requests_running") > 0)
     llm_d.running.serving.kill(victim)
     for thread in threads:
         thread.join()
@@ -204,7 +194,7 @@ def test_a_decode_worker_completes_its_streams_after_sigterm(llm_d: LlmD) -> Non
     for thread in threads:
         thread.start()
     # A request that comes after the signal is refused.
-    _wait_until(lambda: llm_d.counted("decode", "num_requests_running") == len(threads))
+    _wait_until(lambda: llm_d.running.counted("decode", "num_requests_running") == len(threads))
     process.send_signal(signal.SIGTERM)
     for thread in threads:
         thread.join()
@@ -214,14 +204,6 @@ def test_a_decode_worker_completes_its_streams_after_sigterm(llm_d: LlmD) -> Non
         assert done == "data: [DONE]"
         assert json.loads(last.removeprefix("data: "))["usage"]["completion_tokens"] == 150
     process.wait(_SECONDS)
-
-
-def _page(url: str) -> str:
-    try:
-        with urllib.request.urlopen(f"{url}/metrics", timeout=_SECONDS) as response:  # noqa: S310 -- of this machine
-            return str(response.read().decode())
-    except urllib.error.URLError:
-        return ""  # a killed worker
 
 
 def _wait_until(holds: Any) -> None:

@@ -71,6 +71,17 @@ class WorkerControl:
             for count in _MIGRATIONS.findall(_text(f"{url.removesuffix('/v1')}/metrics"))
         )
 
+    def counted(self, name: str, metric: str) -> float:
+        """Return the sum of one of vLLM's metrics over the processes whose names begin with a name."""
+        return self._running.counted(name, metric)
+
+    def tell_to_end(self, worker: WorkerProcess) -> psutil.Process:
+        """Send SIGTERM to a worker, as to the first process of its container, and return its process."""
+        process = self.process(worker.name)
+        self.will_lose(worker)
+        process.terminate()
+        return process
+
     def kill(self, worker: WorkerProcess) -> None:
         """Kill a worker with all of its processes."""
         self.serving.kill(worker)

@@ -27,6 +27,17 @@ def observed(synthesise: Synthesise) -> Templates:
     return synthesise(lambda spec: spec.update(observability={"logs": {"retentionDays": 60}, "traces": {}}))
 
 
+@pytest.fixture(scope="module")
+def elastic(synthesise: Synthesise) -> Templates:
+    def scaled(spec: dict[str, Any]) -> None:
+        spec["observability"] = {}
+        workers = spec["models"][0]["deployments"][0]["aggregated"]
+        workers["replicas"] = {"min": 1, "max": 2}
+        workers["scaledBy"] = {"load": {}}
+
+    return synthesise(scaled)
+
+
 def configuration(templates: Templates) -> dict[str, Any]:
     """Return the configuration values of the add-on."""
     (add_on,) = templates.properties("AWS::EKS::Addon", "Observability")
@@ -185,19 +196,26 @@ def test_prometheus_may_read_nodes_and_no_more_of_the_cluster(observed: Template
     assert binding["subjects"][0]["name"] == prometheus(observed)["server"]["fullnameOverride"]
 
 
-def test_what_the_scaler_reports_has_the_platform(synthesise: Synthesise) -> None:
-    def elastic(spec: dict[str, Any]) -> None:
-        spec["observability"] = {}
-        workers = spec["models"][0]["deployments"][0]["aggregated"]
-        workers["replicas"] = {"min": 1, "max": 2}
-        workers["scaledBy"] = {"load": {}}
-
-    templates = synthesise(elastic)
-    keda = prometheus(templates)["scrapeConfigs"]["keda"]
+def test_what_the_scaler_reports_has_the_platform(elastic: Templates) -> None:
+    keda = prometheus(elastic)["scrapeConfigs"]["keda"]
     assert fixed_labels_of(keda) == {"platform": "try"}
-    # Without them the operator has no port for metrics: keda/templates/manager/deployment.yaml.
-    operator = json.loads(templates.charts("Platform")["keda"]["Properties"]["Values"])
-    assert operator["prometheus"] == {"operator": {"enabled": True}}
+
+
+def test_prometheus_finds_both_programs_of_keda(elastic: Templates) -> None:
+    """Label `app` and port of KEDA's pods, and the value without which the operator has no such port.
+
+    Source: templates/manager/deployment.yaml and templates/metrics-server/deployment.yaml of kedacore/charts,
+    keda v2.20.2.
+    """
+    operator = json.loads(elastic.charts("Platform")["keda"]["Properties"]["Values"])
+    assert operator["prometheus"]["operator"]["enabled"] is True
+    job = prometheus(elastic)["scrapeConfigs"]["keda"]
+    (kept,) = (each for each in job["relabel_configs"] if each["action"] == "keep")
+    scraped = ("keda-operator;metrics", "keda-operator-metrics-apiserver;metrics")
+    others = ("keda-operator;metricsservice", "keda-operator-metrics-apiserver;https")
+    # Prometheus anchors its regular expressions at both ends.
+    found = {name for name in (*scraped, *others) if re.fullmatch(kept["regex"], name)}
+    assert found == set(scraped)
 
 
 def test_prometheus_is_where_keda_asks(observed: Templates) -> None:

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from itertools import pairwise
 
+from inference_blueprints.measurement.replay.recorded_trace import Trace
 from inference_blueprints.measurement.replay.scaled_trace import ScaledRequest
 
 #: Share of the trace's requests over the share of the time.
 POINTS = ((0.0, 0.1), (0.15, 0.1), (0.4, 1.0), (0.55, 1.0), (0.75, 0.1), (1.0, 0.1))
+
+
+def long_enough(trace: Trace, peak: float, seconds: float) -> Trace:
+    """Return a trace, repeated if it has too few requests for a ramp.
+
+    Parameters
+    ----------
+    trace
+        Recorded requests.
+    peak
+        Requests per second at the peak.
+    seconds
+        How long they arrive.
+    """
+    return trace.repeated(math.ceil(seconds * peak / len(trace.requests)))
 
 
 def ramped(requests: Sequence[ScaledRequest], seconds: float, seed: int) -> tuple[ScaledRequest, ...]:

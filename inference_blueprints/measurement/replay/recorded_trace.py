@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -74,6 +74,30 @@ class Trace:
             seen[number] = position + 1
             arrivals.append((number + position / together[number]) * step)
         return [arrival - arrivals[0] for arrival in arrivals]
+
+    def repeated(self, times: int) -> Trace:
+        """Return the trace several times in a row.
+
+        Parameters
+        ----------
+        times
+            How often. Each time, prompts are new: none of their blocks is one of an earlier time.
+        """
+        if times == 1:
+            return self
+        steps = round(self.requests[-1].timestamp_seconds / self.timestamp_step_seconds) + 1
+        lasting = steps * self.timestamp_step_seconds
+        blocks = max(block for request in self.requests for block in request.block_ids) + 1
+        requests = tuple(
+            replace(
+                request,
+                timestamp_seconds=request.timestamp_seconds + time * lasting,
+                block_ids=tuple(block + time * blocks for block in request.block_ids),
+            )
+            for time in range(times)
+            for request in self.requests
+        )
+        return replace(self, cut=f"{self.cut}, {times} times in a row with new prompts", requests=requests)
 
 
 @cache

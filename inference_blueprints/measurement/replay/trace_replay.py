@@ -14,7 +14,7 @@ from inference_blueprints.measurement.completions.counted_stream import Counting
 from inference_blueprints.measurement.completions.request_outcome import RequestOutcome
 from inference_blueprints.measurement.replay.open_loop import OpenLoop, Pacing, ProgressCallback
 from inference_blueprints.measurement.replay.prompt_writer import PromptWriter
-from inference_blueprints.measurement.replay.ramp import ramped
+from inference_blueprints.measurement.replay.ramp import long_enough, ramped
 from inference_blueprints.measurement.replay.recorded_trace import shipped_trace
 from inference_blueprints.measurement.replay.replay_result import ReplayResult
 from inference_blueprints.measurement.replay.scaled_trace import ReplayError, scale
@@ -86,6 +86,8 @@ async def replay_async(
         kind = CountingClient if follows_ramp else CompletionClient
         client = kind(session, base_url, model, timeout_seconds=request_timeout_seconds, clock=pacing.clock)
         template_tokens = await _template_tokens(client, base_url, random_text(1, seed))
+        if follows_ramp:
+            trace = long_enough(trace, workload.peak_requests_per_second, seconds)
         scaled = scale(trace, workload, context_length, seconds=seconds, template_tokens=template_tokens)
         if follows_ramp:
             scaled = replace(scaled, requests=ramped(scaled.requests, seconds, seed))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from inference_blueprints.measurement.replay.ramp import ramped
-from inference_blueprints.measurement.replay.scaled_trace import ScaledRequest
+import pytest
+
+from inference_blueprints.loading import load_blueprint
+from inference_blueprints.measurement.replay.ramp import long_enough, ramped
+from inference_blueprints.measurement.replay.recorded_trace import shipped_trace
+from inference_blueprints.measurement.replay.scaled_trace import ScaledRequest, scale
 
 REQUESTS = [ScaledRequest(number / 10, 10, 10, ()) for number in range(10_000)]
 
@@ -22,3 +26,16 @@ def test_the_first_request_stays_and_order_is_kept() -> None:
     kept = ramped(REQUESTS, 1000.0, seed=2)
     assert kept[0] is REQUESTS[0]
     assert list(kept) == sorted(kept, key=lambda each: each.arrival_seconds)
+
+
+@pytest.mark.parametrize("peak", [0.5, 12.0])
+def test_requests_arrive_until_the_end(peak: float) -> None:
+    (model,) = load_blueprint("elastic-g6e").blueprint.spec.models
+    workload = model.workload.model_copy(update={"peak_requests_per_second": peak})
+    scaled = scale(long_enough(shipped_trace(), peak, 300.0), workload, 8192, seconds=300.0)
+    assert scaled.requests[-1].arrival_seconds > 290
+    kept = ramped(scaled.requests, 300.0, seed=1)
+    first, peaking, last = (
+        sum(begin <= each.arrival_seconds < begin + 45 for each in kept) for begin in (0, 120, 255)
+    )
+    assert 2 * first < peaking > 2 * last

@@ -27,3 +27,17 @@ def test_a_block_id_has_one_position() -> None:
     for request in shipped_trace().requests:
         for position, identity in enumerate(request.block_ids):
             assert positions.setdefault(identity, position) == position
+
+
+def test_a_repeated_trace_goes_on_with_new_prompts() -> None:
+    trace = shipped_trace()
+    twice = trace.repeated(2)
+    first, second = twice.requests[: len(trace.requests)], twice.requests[len(trace.requests) :]
+    assert first == trace.requests
+    assert first[-1].timestamp_seconds < second[0].timestamp_seconds
+    assert not {each for one in first for each in one.block_ids} & {
+        each for one in second for each in one.block_ids
+    }
+    assert [len(each.block_ids) for each in second] == [len(each.block_ids) for each in first]
+    assert twice.cut == f"{trace.cut}, 2 times in a row with new prompts"
+    assert trace.repeated(1) is trace
