@@ -83,3 +83,27 @@ def test_every_part_of_the_plan_is_counted_once(found: Sequence[RecordingRule]) 
     # Two roles each of b and d, one each of a and c.
     for record in ("serving_workers_up", "serving_gpus", "serving_workers_least", "serving_batch_size"):
         assert sum(rule.series for rule in found if rule.record == record) == 6, record
+
+
+def test_deployments_of_a_model_with_other_numbers_of_gpus_are_in_other_rules() -> None:
+    model = _model("a", "quickstart-g6e")
+    (worker,) = model.deployments[0].workers
+    wider = dataclasses.replace(model.deployments[0], name="wide", release="a-wide")
+    processes = tuple(
+        dataclasses.replace(each, nodes=2) if each.name == worker.name else each for each in wider.processes
+    )
+    plan = ServingPlan(
+        models=(
+            dataclasses.replace(
+                model,
+                deployments=(model.deployments[0], dataclasses.replace(wider, processes=processes)),
+            ),
+        ),
+        node_systems=(),
+    )
+    selected = {
+        re.findall(r'release=~"(.+?)"', rule.expression)[0]: rule.expression.rpartition("* ")[2]
+        for rule in rules("try", plan, objectives={})
+        if rule.record == "serving_gpus"
+    }
+    assert selected == {"a-main": "1", "a-wide": "2"}
