@@ -147,7 +147,6 @@ class Dynamo(ServingStack):
         finish = _finish_seconds(resolved)
         environment: dict[str, EnvironmentValue] = {
             "DYN_SYSTEM_PORT": str(_SYSTEM.number),
-            "DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS": '["generate"]',
             "DYN_TCP_RPC_HOST": OwnAddress(),
             "DYN_TCP_RESPONSE_STREAM_HOST": OwnAddress(),
             "DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS": str(finish),

@@ -125,6 +125,8 @@ def _pages_environment(place: WorkerPlace) -> dict[str, str]:
     return {
         "DYN_SYSTEM_HOST": place.address,
         "DYN_SYSTEM_PORT": str(place.pages_port),
+        # Ready once it serves. Real workers register a request that tests their health, which says the same;
+        # the mocker registers none, and without one Dynamo 1.6.1 still reads this deprecated variable.
         "DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS": '["generate"]',
     }
 
