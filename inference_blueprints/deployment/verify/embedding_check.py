@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import aiohttp
 
 from inference_blueprints.deployment.check_results import CheckResult
-from inference_blueprints.measurement.completions.completion_client import TIMED_OUT, connection_failure
+from inference_blueprints.deployment.verify.answered_request import UnansweredError, answered
 
 CHECK = "embeddings"
 _INPUTS = ("a river of light", "a table made of stone")
-_HTTP_OK = 200
-_SHOWN_CHARACTERS = 200
+_PATH = "/v1/embeddings"
 
 
 async def embeddings(
@@ -30,24 +30,21 @@ async def embeddings(
     timeout_seconds
         Maximum time of the answer.
     """
-    url, body = f"{base_url}/v1/embeddings", {"model": model, "input": list(_INPUTS)}
-    timeout = aiohttp.ClientTimeout(total=timeout_seconds)
+    body = {"model": model, "input": list(_INPUTS)}
     try:
-        async with session.post(url, json=body, timeout=timeout) as response:
-            if response.status != _HTTP_OK:
-                detail = (await response.text())[:_SHOWN_CHARACTERS]
-                return _wrong(label, f"no vectors: HTTP {response.status} ({detail})")
-            vectors = [each["embedding"] for each in (await response.json())["data"]]
-    except TimeoutError:
-        return _wrong(label, f"no vectors: {TIMED_OUT} ({timeout_seconds:g} s)")
-    except aiohttp.ClientConnectorError as error:
-        return _wrong(label, f"no vectors: {connection_failure(error)}")
-    except (aiohttp.ClientError, ConnectionError, ValueError, LookupError, TypeError) as error:
-        return _wrong(label, f"the answer is not one of /v1/embeddings: {error}")
+        vectors = await answered(
+            session, base_url, _PATH, body, timeout_seconds=timeout_seconds, read=_vectors
+        )
+    except UnansweredError as error:
+        return _wrong(label, f"no vectors: {error}")
     problem = _problem(vectors)
     if problem:
         return _wrong(label, problem)
     return CheckResult(CHECK, "ok", f"{label}: {len(vectors)} vectors of {len(vectors[0]):,} numbers")
+
+
+def _vectors(answer: Any) -> list[list[float]]:
+    return [each["embedding"] for each in answer["data"]]
 
 
 def _problem(vectors: Sequence[Sequence[float]]) -> str | None:

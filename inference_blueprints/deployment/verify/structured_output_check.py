@@ -8,7 +8,11 @@ from typing import Any
 import aiohttp
 
 from inference_blueprints.deployment.check_results import CheckResult
-from inference_blueprints.measurement.completions.completion_client import TIMED_OUT, connection_failure
+from inference_blueprints.deployment.verify.answered_request import (
+    SHOWN_CHARACTERS,
+    UnansweredError,
+    answered,
+)
 
 CHECK = "structured output"
 _CHOICES, _SWITCH = ("lake", "river"), "deep"
@@ -21,8 +25,7 @@ _SCHEMA = {
 }
 #: Enough for a model that reasons before it answers.
 _TOKENS = 1024
-_HTTP_OK = 200
-_SHOWN_CHARACTERS = 200
+_PATH = "/v1/chat/completions"
 
 
 async def structured_output(
@@ -39,25 +42,6 @@ async def structured_output(
     timeout_seconds
         Maximum time of the answer.
     """
-    try:
-        text, ending = await _asked(session, f"{base_url}/v1/chat/completions", model, timeout_seconds)
-    except TimeoutError:
-        problem = f"{TIMED_OUT} ({timeout_seconds:g} s)"
-    except aiohttp.ClientConnectorError as error:
-        problem = connection_failure(error)
-    except aiohttp.ClientResponseError as error:
-        problem = f"HTTP {error.status} ({error.message})"
-    except (aiohttp.ClientError, ConnectionError, ValueError, LookupError, TypeError) as error:
-        problem = f"the answer is not one of /v1/chat/completions: {error}"
-    else:
-        return _judged(label, text, ending)
-    return CheckResult(CHECK, "error", f"{label}: {problem}")
-
-
-async def _asked(
-    session: aiohttp.ClientSession, url: str, model: str, timeout_seconds: float
-) -> tuple[str, str]:
-    """Return an answer and why it ended."""
     body = {
         "model": model,
         "messages": [{"role": "user", "content": "Name a kind of water, and whether it is deep, as JSON."}],
@@ -68,15 +52,19 @@ async def _asked(
         },
         "chat_template_kwargs": {"enable_thinking": False},
     }
-    timeout = aiohttp.ClientTimeout(total=timeout_seconds)
-    async with session.post(url, json=body, timeout=timeout) as response:
-        if response.status != _HTTP_OK:
-            detail = (await response.text())[:_SHOWN_CHARACTERS]
-            raise aiohttp.ClientResponseError(
-                response.request_info, response.history, status=response.status, message=detail
-            )
-        (choice,) = (await response.json())["choices"]
-        return choice["message"].get("content") or "", choice["finish_reason"]
+    try:
+        text, ending = await answered(
+            session, base_url, _PATH, body, timeout_seconds=timeout_seconds, read=_text_and_ending
+        )
+    except UnansweredError as error:
+        return CheckResult(CHECK, "error", f"{label}: {error}")
+    return _judged(label, text, ending)
+
+
+def _text_and_ending(answer: Any) -> tuple[str, str]:
+    """Return the text of an answer, and why it ended."""
+    (choice,) = answer["choices"]
+    return choice["message"].get("content") or "", choice["finish_reason"]
 
 
 def _judged(label: str, text: str, ending: str) -> CheckResult:
@@ -86,7 +74,7 @@ def _judged(label: str, text: str, ending: str) -> CheckResult:
     if ending == "length":
         message = f"{label}: the answer was cut off after {_TOKENS} tokens, so its layout is not known"
         return CheckResult(CHECK, "unknown", message)
-    found = text[:_SHOWN_CHARACTERS]
+    found = text[:SHOWN_CHARACTERS]
     message = f"{label}: the answer does not follow the JSON schema of its request: {found!r}"
     return CheckResult(CHECK, "error", message)
 

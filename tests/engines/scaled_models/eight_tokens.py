@@ -2,6 +2,9 @@
 
 An error has the file and the line of vLLM that raised it. It runs in vLLM's environment. The library is
 imported once, and each model gets a process by ``fork``.
+
+Arguments: the file for the lines; as JSON, the processes that share a model, by its directory; and ``AVX2``
+if vLLM shall take the processor for one without AVX-512 and AMX.
 """
 
 from __future__ import annotations
@@ -15,6 +18,13 @@ from pathlib import Path
 from typing import IO
 
 os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
+
+import torch
+
+if "AVX2" in sys.argv:
+    # ``import_kernels`` in ``vllm/platforms/cpu.py`` chooses the library by these, when vLLM is imported.
+    for feature in ("avx512", "avx512_bf16", "avx512_vnni", "amx_tile", "amx_fp16"):
+        setattr(torch.cpu, f"_is_{feature}_supported", lambda: False)
 
 import vllm
 import vllm.entrypoints.llm
@@ -57,7 +67,13 @@ def _written(directory: str, processes: int) -> dict[str, object]:
     [completion] = engine.generate("bado gufi", eight)
     found: dict[str, object] = {"tokens": list(completion.outputs[0].token_ids)}
     [chat] = engine.chat(_CONVERSATION, eight, tools=[_WEATHER])
-    return found | {"prompt": engine.get_tokenizer().decode(chat.prompt_token_ids)}
+    return found | {"prompt": engine.get_tokenizer().decode(chat.prompt_token_ids), "libraries": _libraries()}
+
+
+def _libraries() -> list[str]:
+    """Return the names of vLLM's libraries of kernels that this process has loaded."""
+    lines = Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
+    return sorted({line.rpartition("/")[2].partition(".")[0] for line in lines if "/vllm/_C" in line})
 
 
 def _child(directory: str, processes: int, output: IO[str]) -> None:
@@ -75,10 +91,7 @@ def _child(directory: str, processes: int, output: IO[str]) -> None:
 
 
 def main() -> None:
-    """Write a line for each directory.
-
-    The arguments are the file for the lines, and JSON: the processes that share a model, by its directory.
-    """
+    """Write a line for each directory."""
     with Path(sys.argv[1]).open("a", encoding="utf-8") as output:
         for directory, processes in json.loads(sys.argv[2]).items():
             child = os.fork()

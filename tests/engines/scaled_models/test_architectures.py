@@ -37,18 +37,19 @@ _SPLIT: Mapping[str, Model] = {
     for model in map(catalog.model, ("Qwen/Qwen3-30B-A3B", "deepseek-ai/DeepSeek-V3"))
 }
 _TOKENS = 8
+#: Models that run in one process, the only one that can be told that the processor has no AVX-512.
+_RUNNING = [name for name, model in _MODELS.items() if refusal(model) is None]
+Found = Mapping[str, Mapping[str, Any]]
 
 
-@pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    """What vLLM did with each model: one process loads all of them, one after the other."""
-    folder: Path = tmp_path_factory.mktemp("models")
-    processes = dict.fromkeys(_MODELS, 1) | dict.fromkeys(_SPLIT, 2)
-    for name, model in {**_MODELS, **_SPLIT}.items():
+def _written(folder: Path, models: Mapping[str, Model], *features: str) -> Found:
+    """Return what vLLM did with each model: one program loads all of them, one after the other."""
+    processes = {name: 2 if name in _SPLIT else 1 for name in models}
+    for name, model in models.items():
         write_scaled_model(model, folder / name, tensor_parallel_size=processes[name])
     output = folder / "lines.jsonl"
     subprocess.run(
-        [str(vllm_python(print)), str(_PROGRAM), str(output), json.dumps(processes)],
+        [str(vllm_python(print)), str(_PROGRAM), str(output), json.dumps(processes), *features],
         cwd=folder,
         env={"PATH": os.defpath, "HOME": str(folder), **_SETTINGS},
         check=True,
@@ -57,19 +58,36 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]
     return {line["model"]: line for line in lines}
 
 
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
+    return _written(tmp_path_factory.mktemp("models"), {**_MODELS, **_SPLIT})
+
+
+@pytest.fixture(scope="module")
+def found_with_avx2(tmp_path_factory: pytest.TempPathFactory) -> Found:
+    models = {name: _MODELS[name] for name in _RUNNING}
+    return _written(tmp_path_factory.mktemp("avx2"), models, "AVX2")
+
+
 @pytest.mark.parametrize(
     "name", [name for name, model in {**_MODELS, **_SPLIT}.items() if refusal(model) is None]
 )
-def test_an_architecture_writes_tokens(found: dict[str, dict[str, Any]], name: str) -> None:
+def test_an_architecture_writes_tokens(found: Found, name: str) -> None:
     """A scaled-down model of each architecture that is not refused writes tokens."""
     assert "error" not in found[name], found[name]["error"]
     assert len(found[name]["tokens"]) == _TOKENS
 
 
-@pytest.mark.parametrize("name", [name for name, model in _MODELS.items() if refusal(model) is None])
-def test_the_chat_template_renders_tools_calls_and_results(
-    found: dict[str, dict[str, Any]], name: str
-) -> None:
+@pytest.mark.parametrize("name", _RUNNING)
+def test_an_architecture_writes_tokens_without_avx512(found_with_avx2: Found, name: str) -> None:
+    """On a processor with AVX2 alone, vLLM loads another library, and each architecture writes tokens."""
+    assert "error" not in found_with_avx2[name], found_with_avx2[name]["error"]
+    assert found_with_avx2[name]["libraries"] == ["_C_AVX2"]
+    assert len(found_with_avx2[name]["tokens"]) == _TOKENS
+
+
+@pytest.mark.parametrize("name", _RUNNING)
+def test_the_chat_template_renders_tools_calls_and_results(found: Found, name: str) -> None:
     """The chat format of each family has tools, calls and their results."""
     prompt = found[name]["prompt"]
     chat = _MODELS[name].answer_format is not None  # a family without an answer format has no tools
@@ -78,9 +96,7 @@ def test_the_chat_template_renders_tools_calls_and_results(
 
 
 @pytest.mark.parametrize("name", [name for name, model in _MODELS.items() if refusal(model) is not None])
-def test_a_refused_architecture_fails_for_the_stated_reason(
-    found: dict[str, dict[str, Any]], name: str
-) -> None:
+def test_a_refused_architecture_fails_for_the_stated_reason(found: Found, name: str) -> None:
     """A refused architecture fails with the stated error, in the stated file of vLLM."""
     entry = document("refused")["architectures"][_MODELS[name].architecture]
     error = found[name]["error"]
