@@ -74,7 +74,6 @@ CHECKED: dict[str, tuple[str, set[str]]] = {
             "metricsServer.replicaCount",
             "podDisruptionBudget.operator",
             "podDisruptionBudget.metricServer",
-            "prometheus.operator.enabled",
             "resources.operator",
             "resources.metricServer",
             "resources.webhooks",

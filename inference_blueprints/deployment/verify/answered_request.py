@@ -14,7 +14,7 @@ SHOWN_CHARACTERS = 200
 Answer = TypeVar("Answer")
 
 
-class UnansweredError(Exception):
+class ModelUnansweredError(Exception):
     """A request without an answer. The text says why."""
 
 
@@ -42,7 +42,7 @@ async def answered(
 
     Raises
     ------
-    UnansweredError
+    ModelUnansweredError
         If there is no answer, if its status is an error, or if ``read`` fails.
     """
     timeout = aiohttp.ClientTimeout(total=timeout_seconds)
@@ -50,11 +50,11 @@ async def answered(
         async with session.post(f"{base_url}{path}", json=body, timeout=timeout) as response:
             if response.status != _HTTP_OK:
                 detail = (await response.text())[:SHOWN_CHARACTERS]
-                raise UnansweredError(f"HTTP {response.status} ({detail})")
+                raise ModelUnansweredError(f"HTTP {response.status} ({detail})")
             return read(await response.json())
     except TimeoutError:
-        raise UnansweredError(f"{TIMED_OUT} ({timeout_seconds:g} s)") from None
+        raise ModelUnansweredError(f"{TIMED_OUT} ({timeout_seconds:g} s)") from None
     except aiohttp.ClientConnectorError as error:
-        raise UnansweredError(connection_failure(error)) from error
+        raise ModelUnansweredError(connection_failure(error)) from error
     except (aiohttp.ClientError, ConnectionError, ValueError, LookupError, TypeError) as error:
-        raise UnansweredError(f"the answer is not one of {path}: {error}") from error
+        raise ModelUnansweredError(f"the answer is not one of {path}: {error}") from error

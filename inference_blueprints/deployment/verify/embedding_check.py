@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 
 from inference_blueprints.deployment.check_results import CheckResult
-from inference_blueprints.deployment.verify.answered_request import UnansweredError, answered
+from inference_blueprints.deployment.verify.answered_request import ModelUnansweredError, answered
 
 CHECK = "embeddings"
 _INPUTS = ("a river of light", "a table made of stone")
@@ -35,7 +35,7 @@ async def embeddings(
         vectors = await answered(
             session, base_url, _PATH, body, timeout_seconds=timeout_seconds, read=_vectors
         )
-    except UnansweredError as error:
+    except ModelUnansweredError as error:
         return _wrong(label, f"no vectors: {error}")
     problem = _problem(vectors)
     if problem:

@@ -10,7 +10,7 @@ import aiohttp
 from inference_blueprints.deployment.check_results import CheckResult
 from inference_blueprints.deployment.verify.answered_request import (
     SHOWN_CHARACTERS,
-    UnansweredError,
+    ModelUnansweredError,
     answered,
 )
 
@@ -56,7 +56,7 @@ async def structured_output(
         text, ending = await answered(
             session, base_url, _PATH, body, timeout_seconds=timeout_seconds, read=_text_and_ending
         )
-    except UnansweredError as error:
+    except ModelUnansweredError as error:
         return CheckResult(CHECK, "error", f"{label}: {error}")
     return _judged(label, text, ending)
 

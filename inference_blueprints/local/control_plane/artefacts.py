@@ -182,7 +182,7 @@ KEDA_METRICS_ADAPTER = Program(
 PROMETHEUS = Program(
     "prometheus", "github.com/prometheus/prometheus", PROMETHEUS_VERSION, "sources/prometheus"
 )
-#: The same, which finds its targets by a Kubernetes API. Only a test of the cluster's configuration builds it.
+#: The same, which finds its targets by a Kubernetes API. Only a test of the configuration builds it.
 PROMETHEUS_OF_A_CLUSTER = replace(
     PROMETHEUS,
     name="prometheus-of-a-cluster",
