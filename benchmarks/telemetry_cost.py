@@ -75,36 +75,39 @@ def measure() -> list[Figure]:
                 processes=processes,
                 variables=variables[name],
             )
-        # The text has nearly as many tokens as words, see `frontend_load`.
-        load = Load(_REQUESTS, workload.input_tokens, workload.output_tokens)
         for frontend in frontends.values():
             frontend.wait()
-            frontend.cost(Load(_WARM_REQUESTS, load.words, load.answer_tokens))
-        pairs = [_pair(frontends, load, number) for number in range(_PAIRS)]
-        reading = _reading(frontends["observed"])
+            warm = frontend.cost(Load(_WARM_REQUESTS, workload.input_tokens, workload.output_tokens))
+        words = round(workload.input_tokens**2 / warm.prompt_tokens)
+        load = Load(_REQUESTS, words, workload.output_tokens)
+        minutes = _REQUESTS * process.replicas / (60 * workload.peak_requests_per_second)
+        readings = round(_READINGS_PER_MINUTE * minutes)
+        pairs = [_pair(frontends, load, readings, number) for number in range(_PAIRS)]
+        metrics = readings * _reading(frontends["observed"], _MEASURED_READINGS) / _MEASURED_READINGS
         processes.check()
         if not sink.traces():
             raise BenchmarkError("the observed frontend sent no trace")
-    per_minute = 60 * workload.peak_requests_per_second / process.replicas
-    metrics = reading * _READINGS_PER_MINUTE / per_minute * _REQUESTS
     return _figures(pairs, metrics)
 
 
-def _pair(frontends: dict[str, MeasuredFrontend], load: Load, number: int) -> _Pair:
+def _pair(frontends: dict[str, MeasuredFrontend], load: Load, readings: int, number: int) -> _Pair:
     """Measure both frontends, one after the other."""
-    names = ("plain", "observed") if number % 2 else ("observed", "plain")
-    first = _WARM_REQUESTS + number * load.requests
-    seconds = {name: frontends[name].cost(load, first).seconds * load.requests for name in names}
+    seconds = {}
+    for name in ("plain", "observed") if number % 2 else ("observed", "plain"):
+        frontend, first = frontends[name], _WARM_REQUESTS + number * load.requests
+        seconds[name] = frontend.cost(load, first).seconds * load.requests
+        if name == "observed":
+            seconds[name] += _reading(frontend, readings)
     return _Pair(**seconds)
 
 
-def _reading(frontend: MeasuredFrontend) -> float:
-    """Return the processor seconds of one reading of the metrics."""
+def _reading(frontend: MeasuredFrontend, times: int) -> float:
+    """Read the metrics several times; return the processor seconds that it took."""
     before = frontend.processor_seconds()
-    for _ in range(_MEASURED_READINGS):
+    for _ in range(times):
         with urllib.request.urlopen(f"http://127.0.0.1:{frontend.port}/metrics", timeout=60) as answer:
             answer.read()
-    return (frontend.processor_seconds() - before) / _MEASURED_READINGS
+    return frontend.processor_seconds() - before
 
 
 def _figures(pairs: list[_Pair], metrics: float) -> list[Figure]:
@@ -113,9 +116,9 @@ def _figures(pairs: list[_Pair], metrics: float) -> list[Figure]:
     Parameters
     ----------
     metrics
-        Processor seconds that reading metrics takes while a round of requests arrives at the peak rate.
+        Processor seconds of a round's readings of metrics.
     """
-    shares = [100 * ((pair.observed + metrics) / pair.plain - 1) for pair in pairs]
+    shares = [100 * (pair.observed / pair.plain - 1) for pair in pairs]
     mean = statistics.mean(shares)
     half = _QUANTILE * statistics.stdev(shares) / math.sqrt(len(shares))
     of_metrics = statistics.mean(100 * metrics / pair.plain for pair in pairs)
