@@ -33,7 +33,7 @@ from inference_blueprints.spec.types import Blueprint
 
 _BLUEPRINT = "quickstart-g6e"
 _SAMPLE_RATIO = 0.01
-_PAIRS, _REQUESTS, _WARM_REQUESTS = 20, 60, 40
+_PAIRS, _REQUESTS, _WARM_REQUESTS, _CONCURRENT = 20, 60, 40, 30
 #: 97.5 % of Student's t with 19 degrees of freedom.
 _QUANTILE = 2.093
 #: Two servers every 15 s, one agent every 60 s.
@@ -77,9 +77,11 @@ def measure() -> list[Figure]:
             )
         for frontend in frontends.values():
             frontend.wait()
-            warm = frontend.cost(Load(_WARM_REQUESTS, workload.input_tokens, workload.output_tokens))
+            warm = frontend.cost(
+                Load(_WARM_REQUESTS, workload.input_tokens, workload.output_tokens, _CONCURRENT)
+            )
         words = round(workload.input_tokens**2 / warm.prompt_tokens)
-        load = Load(_REQUESTS, words, workload.output_tokens)
+        load = Load(_REQUESTS, words, workload.output_tokens, _CONCURRENT)
         minutes = _REQUESTS * process.replicas / (60 * workload.peak_requests_per_second)
         readings = round(_READINGS_PER_MINUTE * minutes)
         pairs = [_pair(frontends, load, readings, number) for number in range(_PAIRS)]

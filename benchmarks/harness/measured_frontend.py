@@ -24,16 +24,16 @@ from inference_blueprints.targets.local.process_commands import environment, fro
 _MODEL = "measured"
 _WORKERS = 4
 _READY_SECONDS = 120.0
-_CONCURRENT = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Requests of one kind: how many, words of a prompt, tokens of an answer."""
+    """Requests of one kind: how many, words of a prompt, tokens of an answer, and how many at once."""
 
     requests: int
     words: int
     answer_tokens: int
+    concurrent: int = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class MeasuredFrontend:
         return times.user + times.system
 
     async def _ask_all(self, load: Load, first: int, headers: Mapping[str, str]) -> list[tuple[int, int]]:
-        free = asyncio.Semaphore(_CONCURRENT)
+        free = asyncio.Semaphore(load.concurrent)
         async with aiohttp.ClientSession(headers=headers) as session:
             numbers = range(first, first + load.requests)
             return await asyncio.gather(*(self._ask(session, free, load, number) for number in numbers))
