@@ -16,7 +16,12 @@ from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Alarms, Canary
 from inference_constructs.observability.alarm_topic import AlarmTopic
 from inference_constructs.observability.canary_alarms import CanaryAlarms
-from inference_constructs.observability.metric_dashboard import MetricDashboard, MetricPanel, NamedMetric
+from inference_constructs.observability.metric_dashboard import (
+    MetricDashboard,
+    MetricPanel,
+    NamedMetric,
+    QueryPanel,
+)
 from inference_constructs.observability.promql_alarms import AlarmQuery, PromqlAlarms
 
 
@@ -94,26 +99,21 @@ class MonitoringStack(cdk.Stack):
         return AlarmTopic(self, "People", emails=alarms.emails or []).topic
 
     def _add_dashboard(self, row: DashboardRow, alarms: Sequence[cloudwatch.IAlarm]) -> None:
-        lines = [
-            f"# {row.name}",
-            row.says,
-            "PromQL for Query Studio and Grafana:",
-            "",
-            "| Graph | PromQL |",
-            "|---|---|",
+        selector = f'platform="{self._platform}"'
+        series = [QueryPanel(title=panel.title, queries=panel.queries(selector)) for panel in row.panels]
+        insights = [
+            QueryPanel(
+                title=insight.title, queries=[Template(insight.query).substitute(cluster=self._platform)]
+            )
+            for insight in row.insights
         ]
-        for panel in row.panels:
-            queries = " · ".join(f"`{query}`" for query in panel.queries(f'platform="{self._platform}"'))
-            lines.append(f"| {panel.title} | {queries} |")
-        for insight in row.insights:
-            query = Template(insight.query).substitute(cluster=self._platform)
-            lines.append(f"| {insight.title} | `{query}` |")
         MetricDashboard(
             self,
             row.name.capitalize(),
-            text="\n".join(lines),
+            text=f"# {row.name}\n{row.says}",
             alarms=alarms,
-            panels=[
+            queries=[*series, *insights],
+            metrics=[
                 MetricPanel(
                     title=graph.title,
                     metrics=[

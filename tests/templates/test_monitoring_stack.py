@@ -53,13 +53,22 @@ def test_cloudwatch_may_publish_to_the_encrypted_topic(told: Templates) -> None:
     assert "cloudwatch.amazonaws.com" in readers
 
 
-def test_every_row_is_a_dashboard_with_the_queries_of_its_panels(untold: Templates) -> None:
-    bodies = [text(each["DashboardBody"]) for each in untold.properties("AWS::CloudWatch::Dashboard", _STACK)]
-    assert len(bodies) == len(dashboard_rows())
-    everything = "\n".join(bodies)
+def test_every_row_is_a_dashboard_with_a_graph_of_each_panel(untold: Templates) -> None:
+    found = {}
+    for each in untold.properties("AWS::CloudWatch::Dashboard", _STACK):
+        widgets = json.loads(text(each["DashboardBody"]))["widgets"]
+        (title,) = [widget["properties"]["markdown"] for widget in widgets if widget["type"] == "text"]
+        found[title.splitlines()[0]] = widgets
+    assert len(found) == len(dashboard_rows())
     for row in dashboard_rows():
+        widgets = found[f"# {row.name}"]
+        graphs = {each["properties"]["title"]: each for each in widgets if each["type"] == "chart"}
+        assert set(graphs) == {panel.title for panel in (*row.panels, *row.insights)}
         for panel in row.panels:
-            assert all(f"{name}{{platform=" in everything for name in panel.series)
+            queries = [each["query"] for each in graphs[panel.title]["properties"]["data"]["queries"]]
+            assert queries == [f'{name}{{platform="try"}}' for name in panel.series]
+        places = [(each["x"], each["y"]) for each in widgets]
+        assert len(places) == len(set(places))
 
 
 def test_without_people_nobody_is_told(untold: Templates) -> None:

@@ -1,4 +1,4 @@
-"""A CloudWatch dashboard of alarms and of metrics in documented namespaces."""
+"""A CloudWatch dashboard of alarms, of PromQL, and of metrics in documented namespaces."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
+from inference_constructs.observability.promql_widget import PromqlWidget
+
 _WIDTH, _HEIGHT = 12, 6
+_TEXT_HEIGHT = 2
 _ALL = 2 * _WIDTH
 
 
@@ -47,8 +50,24 @@ class MetricPanel:
     metrics: Sequence[NamedMetric]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryPanel:
+    """A graph of PromQL.
+
+    Parameters
+    ----------
+    title
+        Its title, with the unit.
+    queries
+        Its queries.
+    """
+
+    title: str
+    queries: Sequence[str]
+
+
 class MetricDashboard(Construct):
-    """A dashboard with a text, the state of alarms, and graphs.
+    """A dashboard with the state of alarms, a text, and graphs.
 
     Parameters
     ----------
@@ -56,7 +75,7 @@ class MetricDashboard(Construct):
         Markdown at the top.
     alarms
         Alarms whose state it shows.
-    panels
+    queries, metrics
         Its graphs.
     """
 
@@ -67,13 +86,17 @@ class MetricDashboard(Construct):
         *,
         text: str,
         alarms: Sequence[cloudwatch.IAlarm],
-        panels: Sequence[MetricPanel],
+        queries: Sequence[QueryPanel],
+        metrics: Sequence[MetricPanel],
     ) -> None:
         super().__init__(scope, construct_id)
-        graphs = [self._graph(panel) for panel in panels]
+        graphs: list[cloudwatch.IWidget] = [
+            *(self._query_graph(panel) for panel in queries),
+            *(self._metric_graph(panel) for panel in metrics),
+        ]
         rows: list[list[cloudwatch.IWidget]] = [
-            [cloudwatch.TextWidget(markdown=text, width=_ALL, height=_HEIGHT)],
-            *(list(graphs[start : start + 2]) for start in range(0, len(graphs), 2)),
+            [cloudwatch.TextWidget(markdown=text, width=_ALL, height=_TEXT_HEIGHT)],
+            *(graphs[start : start + 2] for start in range(0, len(graphs), 2)),
         ]
         if alarms:
             state = cloudwatch.AlarmStatusWidget(
@@ -82,7 +105,13 @@ class MetricDashboard(Construct):
             rows.insert(0, [state])
         cloudwatch.Dashboard(self, "Dashboard", default_interval=cdk.Duration.hours(6), widgets=rows)
 
-    def _graph(self, panel: MetricPanel) -> cloudwatch.IWidget:
+    def _query_graph(self, panel: QueryPanel) -> cloudwatch.IWidget:
+        region = cdk.Stack.of(self).region
+        return PromqlWidget(
+            title=panel.title, queries=panel.queries, region=region, width=_WIDTH, height=_HEIGHT
+        )
+
+    def _metric_graph(self, panel: MetricPanel) -> cloudwatch.IWidget:
         metrics = [
             cloudwatch.Metric(
                 namespace=metric.namespace,

@@ -9,11 +9,19 @@ specification.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from inference_blueprints.contracts.trace_names import EXPORT_SWITCHES, TRACES_ENDPOINT
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import EnvironmentValue, Role
 from inference_blueprints.spec.types import ArgumentValue
+
+#: Dynamo sends its logs wherever it sends traces, and nothing switches that off. They have no receiver, since
+#: Fluent Bit reads them from the pods, so each attempt would add an error to the logs. An hour between two
+#: attempts leaves one per 512 lines (the batch of the OpenTelemetry specification).
+#: https://docs.nvidia.com/dynamo/v1.3.0/user-guides/observability-local
+#: https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/#batch-logrecord-processor
+_LOG_EXPORT_MILLISECONDS: Final = 3_600_000
 
 
 def trace_environment(resolved: ResolvedWorkers, role: Role) -> Mapping[str, EnvironmentValue]:
@@ -32,6 +40,7 @@ def trace_environment(resolved: ResolvedWorkers, role: Role) -> Mapping[str, Env
     ratio = f"{traces:g}"
     return {
         **dict.fromkeys(EXPORT_SWITCHES, "true"),
+        "OTEL_BLRP_SCHEDULE_DELAY": f"{_LOG_EXPORT_MILLISECONDS}",
         "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": TRACES_ENDPOINT,
         "OTEL_SERVICE_NAME": f"{resolved.release}-{role}",
         "OTEL_TRACES_SAMPLER": "parentbased_traceidratio",

@@ -63,7 +63,8 @@ def insights_configuration(
     }
     if traces:
         # AWS X-Ray receives them by PutTraceSegments, which needs no setting of the account, unlike its OTLP
-        # endpoint (CloudWatch User Guide, "OTLP Endpoints": Transaction Search must be on).
+        # endpoint: "Make sure Transaction Search is enabled before you use the OTLP Endpoint"
+        # (https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-OTLPGettingStarted.html).
         collected = {"otlp": {"grpc_endpoint": "0.0.0.0:4317", "http_endpoint": "0.0.0.0:4318"}}
         agent["config"] = {"agent": {"region": region}, "traces": {"traces_collected": collected}}
     return {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"net/url"
 	"os"
 	"os/signal"
@@ -16,9 +15,7 @@ import (
 
 	"github.com/grafana/regexp"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/common/model"
-	"github.com/prometheus/common/route"
 
 	"github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/discovery"
@@ -30,7 +27,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/util/notifications"
-	v1 "github.com/prometheus/prometheus/web/api/v1"
+	"github.com/prometheus/prometheus/web"
 )
 
 const (
@@ -163,55 +160,52 @@ func (s *server) answer(ctx context.Context, address string) error {
 	if err != nil {
 		return err
 	}
-	alerts := notifier.NewManager(&notifier.Options{Registerer: s.registry}, model.UTF8Validation, s.logger)
-	api := v1.NewAPI(
-		s.engine, s.storage, nil, s.storage,
-		func(context.Context) v1.ScrapePoolsRetriever { return s.scraper },
-		func(context.Context) v1.TargetRetriever { return s.scraper },
-		func(context.Context) v1.AlertmanagerRetriever { return alerts },
-		func() config.Config { return *s.configuration },
-		map[string]string{},
-		v1.GlobalURLOptions{ListenAddress: address, Host: address, Scheme: "http"},
-		func(next http.HandlerFunc) http.HandlerFunc { return next },
-		statistics{s.storage}, "", false, s.logger,
-		func(context.Context) v1.RulesRetriever { return s.rules },
-		0, 1, 0, false, regexp.MustCompile("^$"),
-		func() (v1.RuntimeInfo, error) { return v1.RuntimeInfo{}, nil },
-		&v1.PrometheusVersion{},
-		func() []notifications.Notification { return nil },
-		func() (<-chan notifications.Notification, func(), bool) { return nil, func() {}, false },
-		s.registry, s.registry, nil,
-		false, nil, false, false, false, false, lookback, false, false, nil,
-	)
-	router := route.New()
-	api.Register(router.WithPrefix("/api/v1"))
-	router.Get("/metrics", promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{}).ServeHTTP)
-	router.Get("/-/ready", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
-	server := &http.Server{Handler: router, ReadHeaderTimeout: timeout}
-	go func() {
-		<-ctx.Done()
-		_ = server.Close()
-	}()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+	local := localStorage{s.storage}
+	handler := web.New(s.logger, &web.Options{
+		Context:         ctx,
+		LocalStorage:    local,
+		Storage:         local,
+		ExemplarStorage: s.storage,
+		QueryEngine:     s.engine,
+		LookbackDelta:   lookback,
+		ScrapeManager:   s.scraper,
+		RuleManager:     s.rules,
+		Notifier: notifier.NewManager(
+			&notifier.Options{Registerer: s.registry}, model.UTF8Validation, s.logger,
+		),
+		Version:                    &web.PrometheusVersion{},
+		NotificationsGetter:        func() []notifications.Notification { return nil },
+		NotificationsSub:           func() (<-chan notifications.Notification, func(), bool) { return nil, func() {}, false },
+		ListenAddresses:            []string{address},
+		CORSOrigin:                 regexp.MustCompile("^$"),
+		ReadTimeout:                timeout,
+		ExternalURL:                &url.URL{Scheme: "http", Host: address},
+		RoutePrefix:                "/",
+		RemoteReadConcurrencyLimit: 1,
+		Gatherer:                   s.registry,
+		Registerer:                 s.registry,
+	})
+	if err := handler.ApplyConfig(s.configuration); err != nil {
 		return err
 	}
-	return nil
+	handler.SetReady(web.Ready)
+	return handler.Run(ctx, []net.Listener{listener}, "")
 }
 
-// statistics is the storage as the API's part for administrators, which is switched off, wants it.
-type statistics struct{ *tsdb.DB }
+// localStorage is the storage with what the API for administrators, which is switched off, wants of it.
+type localStorage struct{ *tsdb.DB }
 
-func (s statistics) Stats(label string, limit int) (*tsdb.Stats, error) {
+func (s localStorage) Stats(label string, limit int) (*tsdb.Stats, error) {
 	return s.Head().Stats(label, limit), nil
 }
 
-func (s statistics) WALReplayStatus() (tsdb.WALReplayStatus, error) {
+func (s localStorage) WALReplayStatus() (tsdb.WALReplayStatus, error) {
 	return tsdb.WALReplayStatus{}, nil
 }
 
-func (s statistics) BlockMetas() ([]tsdb.BlockMeta, error) { return s.DB.BlockMetas(), nil }
+func (s localStorage) BlockMetas() ([]tsdb.BlockMeta, error) { return s.DB.BlockMetas(), nil }
 
-func (s statistics) Delete(ctx context.Context, from, to int64, matchers ...*labels.Matcher) error {
+func (s localStorage) Delete(ctx context.Context, from, to int64, matchers ...*labels.Matcher) error {
 	return s.DB.Delete(ctx, from, to, matchers...)
 }
 

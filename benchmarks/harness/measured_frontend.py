@@ -1,0 +1,156 @@
+"""A Dynamo frontend in front of simulated workers that answer at once, and what requests cost it."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import time
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+import psutil
+
+from benchmarks.harness.large_vocabulary import sentences
+from benchmarks.harness.timing import BenchmarkError
+from inference_blueprints.processes.child_processes import ProcessGroup
+from inference_blueprints.processes.free_ports import free_ports
+from inference_blueprints.serving.types import Process
+from inference_blueprints.targets.local.process_commands import environment, frontend_command
+
+_MODEL = "measured"
+_WORKERS = 4
+_READY_SECONDS = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Requests of one kind: how many, words of a prompt, tokens of an answer, and how many at once."""
+
+    requests: int
+    words: int
+    answer_tokens: int
+    concurrent: int = 4
+
+
+@dataclass(frozen=True, slots=True)
+class RequestCost:
+    """What one request of a kind had, and what it cost the frontend."""
+
+    prompt_tokens: float
+    answer_tokens: float
+    seconds: float
+
+
+class MeasuredFrontend:
+    """A frontend with its workers.
+
+    Parameters
+    ----------
+    process
+        The frontend of a plan.
+    name
+        Name among the frontends of a benchmark.
+    folder
+        Folder for its files.
+    model
+        Folder of the model.
+    variables
+        Environment variables beside those of the plan, or in place of them.
+    worker_variables
+        The same for its workers, which have the frontend's variables too.
+    """
+
+    def __init__(
+        self,
+        process: Process,
+        name: str,
+        folder: Path,
+        *,
+        model: Path,
+        processes: ProcessGroup,
+        variables: Mapping[str, str] | None = None,
+        worker_variables: Mapping[str, str] | None = None,
+    ) -> None:
+        folder.mkdir(exist_ok=True)
+        own = {**environment(process.environment, folder), **(variables or {})}
+        [self.port] = free_ports(1)
+        command = frontend_command(process, self.port)
+        running = processes.start(name, command, environment=own, log_path=folder / "frontend.log")
+        worker = [command[0], "-m", "dynamo.mocker", "--model-path", str(model), "--model-name", _MODEL]
+        worker += ["--num-workers", str(_WORKERS), "--block-size", "64", "--speedup-ratio", "0"]
+        worker += ["--num-gpu-blocks-override", "8000", "--discovery-backend", "file"]
+        processes.start(
+            f"workers of {name}",
+            worker,
+            environment=own | dict(worker_variables or {}),
+            log_path=folder / "worker.log",
+        )
+        self.process = psutil.Process(running.pid)
+        self._processes = processes
+
+    def wait(self) -> None:
+        """Wait until the frontend lists the model."""
+        deadline = time.monotonic() + _READY_SECONDS
+        while time.monotonic() < deadline:
+            self._processes.check()
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/v1/models", timeout=5) as answer:
+                    if json.load(answer)["data"]:
+                        return
+            except (OSError, http.client.HTTPException):
+                pass
+            time.sleep(0.2)
+        raise BenchmarkError("the frontend does not list its model")
+
+    def cost(self, load: Load, first: int = 0, headers: Mapping[str, str] | None = None) -> RequestCost:
+        """Send the requests of a kind, some at once, and return their mean cost.
+
+        Parameters
+        ----------
+        first
+            Number of the first prompt. Equal numbers give equal prompts.
+        headers
+            HTTP headers of the requests.
+        """
+        before = self.processor_seconds()
+        usages = asyncio.run(self._ask_all(load, first, headers or {}))
+        seconds = self.processor_seconds() - before
+        prompt, answer = (sum(column) / load.requests for column in zip(*usages, strict=True))
+        return RequestCost(prompt, answer, seconds / load.requests)
+
+    def processor_seconds(self) -> float:
+        """Return the processor time that the frontend has used."""
+        times = self.process.cpu_times()
+        return times.user + times.system
+
+    async def _ask_all(self, load: Load, first: int, headers: Mapping[str, str]) -> list[tuple[int, int]]:
+        free = asyncio.Semaphore(load.concurrent)
+        async with aiohttp.ClientSession(headers=headers) as session:
+            numbers = range(first, first + load.requests)
+            return await asyncio.gather(*(self._ask(session, free, load, number) for number in numbers))
+
+    async def _ask(
+        self, session: aiohttp.ClientSession, free: asyncio.Semaphore, load: Load, number: int
+    ) -> tuple[int, int]:
+        """Send one request and read its stream; return its tokens of prompt and answer."""
+        body = {
+            "model": _MODEL,
+            "messages": [{"role": "user", "content": sentences(number * 7919 + load.words, load.words)}],
+            "max_tokens": load.answer_tokens,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "ignore_eos": True,
+        }
+        last = b""
+        url = f"http://127.0.0.1:{self.port}/v1/chat/completions"
+        async with free, session.post(url, json=body) as answer:
+            if answer.status != http.client.OK:
+                raise BenchmarkError(f"the frontend answered {answer.status}: {await answer.text()}")
+            async for line in answer.content:
+                last = line if line.startswith(b"data: {") else last
+        usage = json.loads(last.removeprefix(b"data: "))["usage"]
+        return usage["prompt_tokens"], usage["completion_tokens"]
