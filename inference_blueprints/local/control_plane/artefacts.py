@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 KUBERNETES_VERSION = "v1.36.3"
@@ -181,12 +181,6 @@ KEDA_METRICS_ADAPTER = Program(
 #: Not a part of the control plane. Tests of queries and the local run of scaling build it when they need it.
 PROMETHEUS = Program(
     "prometheus", "github.com/prometheus/prometheus", PROMETHEUS_VERSION, "sources/prometheus"
-)
-#: The same, which finds its targets by a Kubernetes API. Only a test of the configuration builds it.
-PROMETHEUS_OF_A_CLUSTER = replace(
-    PROMETHEUS,
-    name="prometheus-of-a-cluster",
-    rewrites={"main.go": ("prometheus/discovery/file", "prometheus/discovery/kubernetes")},
 )
 
 PROGRAMS = (ETCD, KUBERNETES, KWOK, KARPENTER, LEADER_WORKER_SET, KUEUE)

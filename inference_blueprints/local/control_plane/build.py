@@ -160,10 +160,12 @@ def _build(row: Program, directory: Path) -> None:
         # The module's archive is checked, so its checksums of dependencies can be trusted.
         if (source / "go.sum").is_file():
             (module / "go.sum").write_bytes((source / "go.sum").read_bytes())
-        package, ours = row.package, _SOURCES / row.package
-        if ours.is_dir() or row.rewrites:
-            upstream = source / row.package.removeprefix(f"{row.module}/")
-            _copy_package(row, ours if ours.is_dir() else upstream, module)
+        package = row.package
+        if (_SOURCES / row.package).is_dir():
+            shutil.copytree(_SOURCES / row.package, module, dirs_exist_ok=True)
+            package = "."
+        elif row.rewrites:
+            _rewrite(row, source, module)
             package = "."
         linked = " ".join([*_LINKER_FLAGS, *(f"-X {name}={value}" for name, value in row.variables.items())])
         _go(["build", "-ldflags", linked, "-o", str(directory / row.name), package], module)
@@ -171,9 +173,10 @@ def _build(row: Program, directory: Path) -> None:
         (directory / called).symlink_to(row.name)
 
 
-def _copy_package(row: Program, package: Path, directory: Path) -> None:
-    """Copy the main package and change text in it. The original is unchanged."""
-    shutil.copytree(package, directory, dirs_exist_ok=True, copy_function=shutil.copyfile)
+def _rewrite(row: Program, source: Path, directory: Path) -> None:
+    """Copy the main package and change text in it. The checked module is unchanged."""
+    folder = source / row.package.removeprefix(f"{row.module}/")
+    shutil.copytree(folder, directory, dirs_exist_ok=True, copy_function=shutil.copyfile)
     for name, (old, new) in row.rewrites.items():
         text = (directory / name).read_text()
         if old not in text:
