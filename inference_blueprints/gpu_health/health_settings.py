@@ -47,7 +47,8 @@ class DetectionSettings:
     least_requests
         Least requests of a worker in a window. With fewer, the window counts as missing.
     bands
-        Largest number of load bands of a group.
+        Largest number of load bands of a group. A group whose loads are within twice `load_tolerance` has
+        one.
     load_tolerance
         A worker is compared only if its load is at most this share above the median load of its peers.
     excess_share
@@ -55,8 +56,14 @@ class DetectionSettings:
     least_failures
         Least number of failed requests of a worker in a window.
     companions
-        A worker is not judged alone if at least this share of the other workers of its rack, of its
-        group or of its pool moved at least half as far.
+        A worker is not judged alone if at least this share of the workers on other nodes of its rack, its
+        group or its pool moved as well.
+    companion_move
+        How far they have to have moved to count, as a share of its own distance.
+    warm_up_seconds
+        Age below which a worker is not compared: it compiles, and its prefix cache is empty.
+    window_seconds
+        Length of a window.
     """
 
     rules: tuple[SlownessRule, ...] = (
@@ -72,6 +79,9 @@ class DetectionSettings:
     excess_share: float = 0.05
     least_failures: float = 3.0
     companions: float = 0.3
+    companion_move: float = 1 / 3
+    warm_up_seconds: float = 300.0
+    window_seconds: float = 60.0
 
     @property
     def windows(self) -> int:
@@ -99,6 +109,12 @@ class HealthSettings:
         Whether workers that are slower than their peers count, beside hardware signals.
     confirm_seconds
         How long the evidence of a signal that is not fatal has to last before anything is done.
+    forget_seconds
+        How long a suspicion that nothing confirms is kept.
+    boot_seconds
+        How long after a boot missing GPUs are normal: driver and device plugin start.
+    corrected_per_second
+        Rate of corrected memory errors that confirms that a GPU stalls DCGM.
     stale_seconds
         Age from which a live reading is too old to act on.
     drain_seconds
@@ -121,6 +137,9 @@ class HealthSettings:
     in_flight_per_pool: int = 1
     slow_gpus: bool = True
     confirm_seconds: float = 120.0
+    forget_seconds: float = 21600.0
+    boot_seconds: float = 600.0
+    corrected_per_second: float = 1000.0
     stale_seconds: float = 180.0
     drain_seconds: float = 900.0
     replace_seconds: float = 1800.0

@@ -100,6 +100,10 @@ class LiveNode:
         Newest reading of the exporter. None if it does not answer.
     slower
         Slowdown of its worst worker in the newest complete window, as a share. None if it is not known.
+    failing
+        Share of requests that fail on its worst worker, above that of the peers. None if it is not known.
+    rack
+        The rack. Empty if it is not known.
     serving_pods
         Serving pods on the node.
     """
@@ -122,4 +126,6 @@ class LiveNode:
     conditions: tuple[LiveCondition, ...] = ()
     dcgm: DcgmReading | None = None
     slower: float | None = None
+    failing: float | None = None
+    rack: str = ""
     serving_pods: int = 0

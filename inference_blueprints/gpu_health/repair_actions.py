@@ -14,19 +14,6 @@ class RepairActionError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class DrainProgress:
-    """How far a drain is.
-
-    Parameters
-    ----------
-    pods_left
-        Serving pods that have not ended.
-    """
-
-    pods_left: int
-
-
-@dataclass(frozen=True, slots=True)
 class Verification:
     """Whether the pool serves again with as many nodes as before.
 
@@ -48,13 +35,22 @@ class RepairActions(Protocol):
     def read_live(self, node: str) -> LiveNode | None:
         """Return the node as it is now. None if it is gone."""
 
+    def reserve(self, case: RepairCase) -> bool:
+        """Take one of the pool's places for replacements in flight, atomically. False if all are taken.
+
+        A case that holds a place already keeps it.
+        """
+
+    def release(self, case: RepairCase) -> None:
+        """Give the place back, if the case holds one."""
+
     def cordon(self, case: RepairCase) -> None:
         """Close the node to new pods, with a mark of whose cordon it is."""
 
     def uncordon(self, case: RepairCase) -> None:
         """Open the node again if the cordon is ours."""
 
-    def drain(self, case: RepairCase) -> DrainProgress:
+    def drain(self, case: RepairCase) -> None:
         """Start or continue moving serving pods away through evictions, which cut no stream."""
 
     def replace(self, case: RepairCase, live: LiveNode) -> None:

@@ -1,0 +1,161 @@
+"""How far each worker is from its peers, in each window."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy
+
+from inference_blueprints.gpu_health.health_settings import DetectionSettings
+from inference_blueprints.gpu_health.segment_medians import (
+    group_medians,
+    group_sums,
+    ranks_in_groups,
+    spread_out,
+)
+from inference_blueprints.gpu_health.worker_windows import Codes, Flags, Numbers, WorkerWindows
+
+#: Standard deviation of a normal distribution, in units of its median absolute deviation.
+#: https://en.wikipedia.org/wiki/Median_absolute_deviation
+_DEVIATIONS_PER_MAD = 1.4826
+#: A worker's weight in a median is at most this many times the mean: none of them is the median alone.
+_LARGEST_WEIGHT = 2.0
+#: Share of failures that is assumed of peers without one, so that one failure is no proof.
+_LEAST_FAILURES = 0.01
+#: Kinds of failures, in the order in which they are reported.
+FAILURES = ("failed", "failed_transfers", "empty")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeerComparison:
+    """The distance of each worker from its peers. Matrices of windows and workers, as in `WorkerWindows`.
+
+    Parameters
+    ----------
+    slower
+        Natural logarithm of the latency per token as a multiple of the peers' median. NaN if it cannot be
+        judged.
+    spread
+        Spread of the peers in the same unit, for a worker with as many requests as this one.
+    reported
+        Whether the worker reported enough requests, comparable or not.
+    excess
+        By kind of failure: share of requests above the peers' median share. NaN if it cannot be judged.
+    excess_spread
+        By kind of failure: the spread of that share.
+    failures
+        By kind of failure: the count.
+    """
+
+    slower: Numbers
+    spread: Numbers
+    reported: Flags
+    excess: Mapping[str, Numbers]
+    excess_spread: Mapping[str, Numbers]
+    failures: Mapping[str, Numbers]
+
+
+def compare(windows: WorkerWindows, settings: DetectionSettings) -> PeerComparison:
+    """Return how far each worker is from its peers in each window.
+
+    Parameters
+    ----------
+    windows
+        What the workers did.
+    settings
+        How they are compared.
+    """
+    rows = len(windows.latency)
+    _, peers = numpy.unique(windows.peers, return_inverse=True)
+    groups = int(peers.max()) + 1 if len(peers) else 0
+    place = (numpy.arange(rows)[:, None] * groups + peers[None, :]).astype(numpy.int64)
+    ages = windows.age[None, :] - settings.window_seconds * numpy.arange(rows - 1, -1, -1)[:, None]
+    with numpy.errstate(invalid="ignore"):
+        reported = (windows.requests >= settings.least_requests) & (ages >= settings.warm_up_seconds)
+        timed = reported & (windows.latency > 0) & (windows.load > 0)
+    slower, spread = _slowness(windows, timed, place, rows * groups, settings)
+    excess, excess_spread = dict[str, Numbers](), dict[str, Numbers]()
+    counts = {
+        "failed": windows.failed,
+        "failed_transfers": windows.failed_transfers,
+        "empty": windows.empty,
+    }
+    for name, count in counts.items():
+        excess[name], excess_spread[name] = _excess(
+            count, windows.requests, reported, place, rows * groups, settings
+        )
+    return PeerComparison(
+        slower=slower,
+        spread=spread,
+        reported=reported,
+        excess=excess,
+        excess_spread=excess_spread,
+        failures=counts,
+    )
+
+
+def _slowness(
+    windows: WorkerWindows, timed: Flags, place: Codes, places: int, settings: DetectionSettings
+) -> tuple[Numbers, Numbers]:
+    latency, load, requests = windows.latency[timed], windows.load[timed], windows.requests[timed]
+    group, groups = _banded(load, place[timed], places, settings)
+    size = numpy.bincount(group, minlength=groups)
+    weights = _weights(requests, group, groups, size)
+    median = group_medians(latency, weights, group, groups)[group]
+    away = numpy.log(latency / median)
+    # A mean over few requests scatters more. One over many does not scatter less: peers differ in other ways.
+    busy = numpy.sqrt(numpy.minimum(1.0, requests / (group_sums(requests, group, groups) / size)[group]))
+    scale = _DEVIATIONS_PER_MAD * group_medians(numpy.abs(away) * busy, weights, group, groups)[group]
+    own_load = load <= (1 + settings.load_tolerance) * group_medians(load, weights, group, groups)[group]
+    judged = (size[group] >= settings.least_group) & own_load
+    return (
+        spread_out(numpy.where(judged, away, numpy.nan), timed),
+        spread_out(numpy.maximum(scale, settings.least_spread) / busy, timed),
+    )
+
+
+def _banded(load: Numbers, group: Codes, groups: int, settings: DetectionSettings) -> tuple[Codes, int]:
+    """Return the group and load band of each worker as one number, and how many there are.
+
+    Bands are cut by rank, so that each has enough workers.
+    """
+    size = numpy.bincount(group, minlength=groups)
+    ranks = ranks_in_groups(load, group, groups)
+    ones = numpy.ones(len(load))
+    typical = group_medians(load, ones, group, groups)
+    off = group_medians(numpy.abs(load - typical[group]), ones, group, groups)
+    wide = off > settings.load_tolerance / 2 * typical
+    bands = numpy.where(wide, numpy.clip(size // (2 * settings.least_group), 1, settings.bands), 1)
+    band = ranks * bands[group] // size[group]
+    return group * settings.bands + band, groups * settings.bands
+
+
+def _weights(requests: Numbers, group: Codes, groups: int, size: Codes) -> Numbers:
+    mean = (group_sums(requests, group, groups) / numpy.maximum(size, 1))[group]
+    return numpy.minimum(requests, _LARGEST_WEIGHT * mean)
+
+
+def _excess(
+    count: Numbers,
+    requests: Numbers,
+    reported: Flags,
+    place: Codes,
+    places: int,
+    settings: DetectionSettings,
+) -> tuple[Numbers, Numbers]:
+    counted = reported & numpy.isfinite(count)
+    group, answered = place[counted], requests[counted]
+    share = count[counted] / answered
+    size = numpy.bincount(group, minlength=places)
+    weights = _weights(answered, group, places, size)
+    usual = group_medians(share, weights, group, places)[group]
+    away = share - usual
+    scale = _DEVIATIONS_PER_MAD * group_medians(numpy.abs(away), weights, group, places)[group]
+    expected = numpy.clip(usual, _LEAST_FAILURES, 1 - _LEAST_FAILURES)
+    chance = numpy.sqrt(expected * (1 - expected) / answered)
+    judged = size[group] >= settings.least_group
+    return (
+        spread_out(numpy.where(judged, away, numpy.nan), counted),
+        spread_out(numpy.maximum(scale, chance), counted),
+    )
