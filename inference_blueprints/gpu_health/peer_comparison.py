@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy
@@ -56,6 +56,28 @@ class PeerComparison:
     failures: Mapping[str, Numbers]
 
 
+def joined(parts: Sequence[PeerComparison]) -> PeerComparison:
+    """Return the comparisons of several windows, oldest first, as one.
+
+    Parameters
+    ----------
+    parts
+        Comparisons of the same workers.
+    """
+    return PeerComparison(
+        slower=numpy.concatenate([part.slower for part in parts]),
+        spread=numpy.concatenate([part.spread for part in parts]),
+        reported=numpy.concatenate([part.reported for part in parts]),
+        excess=_joined([part.excess for part in parts]),
+        excess_spread=_joined([part.excess_spread for part in parts]),
+        failures=_joined([part.failures for part in parts]),
+    )
+
+
+def _joined(parts: Sequence[Mapping[str, Numbers]]) -> Mapping[str, Numbers]:
+    return {kind: numpy.concatenate([part[kind] for part in parts]) for kind in FAILURES}
+
+
 def compare(windows: WorkerWindows, settings: DetectionSettings) -> PeerComparison:
     """Return how far each worker is from its peers in each window.
 
@@ -83,7 +105,7 @@ def compare(windows: WorkerWindows, settings: DetectionSettings) -> PeerComparis
     }
     for name, count in counts.items():
         excess[name], excess_spread[name] = _excess(
-            count, windows.requests, reported, place, rows * groups, settings
+            numpy.where(reported, count, numpy.nan), windows.requests, place, rows * groups, settings
         )
     return PeerComparison(
         slower=slower,
@@ -105,7 +127,7 @@ def _slowness(
     median = group_medians(latency, weights, group, groups)[group]
     away = numpy.log(latency / median)
     # A mean over few requests scatters more. One over many does not scatter less: peers differ in other ways.
-    busy = numpy.sqrt(numpy.minimum(1.0, requests / (group_sums(requests, group, groups) / size)[group]))
+    busy = numpy.sqrt(numpy.minimum(1.0, requests / _mean_of_group(requests, group, groups, size)))
     scale = _DEVIATIONS_PER_MAD * group_medians(numpy.abs(away) * busy, weights, group, groups)[group]
     own_load = load <= (1 + settings.load_tolerance) * group_medians(load, weights, group, groups)[group]
     judged = (size[group] >= settings.least_group) & own_load
@@ -132,19 +154,17 @@ def _banded(load: Numbers, group: Codes, groups: int, settings: DetectionSetting
 
 
 def _weights(requests: Numbers, group: Codes, groups: int, size: Codes) -> Numbers:
-    mean = (group_sums(requests, group, groups) / numpy.maximum(size, 1))[group]
-    return numpy.minimum(requests, _LARGEST_WEIGHT * mean)
+    return numpy.minimum(requests, _LARGEST_WEIGHT * _mean_of_group(requests, group, groups, size))
+
+
+def _mean_of_group(values: Numbers, group: Codes, groups: int, size: Codes) -> Numbers:
+    return (group_sums(values, group, groups) / numpy.maximum(size, 1))[group]
 
 
 def _excess(
-    count: Numbers,
-    requests: Numbers,
-    reported: Flags,
-    place: Codes,
-    places: int,
-    settings: DetectionSettings,
+    count: Numbers, requests: Numbers, place: Codes, places: int, settings: DetectionSettings
 ) -> tuple[Numbers, Numbers]:
-    counted = reported & numpy.isfinite(count)
+    counted = numpy.isfinite(count) & numpy.isfinite(requests)
     group, answered = place[counted], requests[counted]
     share = count[counted] / answered
     size = numpy.bincount(group, minlength=places)

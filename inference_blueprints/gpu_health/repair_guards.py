@@ -99,7 +99,7 @@ def stopped(settings: HealthSettings) -> GuardAnswer | None:
 
 
 def moved_together(case: RepairCase, live: LiveNode, fleet: FleetView) -> GuardAnswer | None:
-    """Return that the rack or pool moved together. Hardware that reported a fault itself is no shift."""
+    """Return that the rack or pool moved together, unless the hardware reported a fault."""
     for unit, name in (("rack", live.rack), ("pool", live.pool)):
         if name and not case.fatal and (unit, name) in fleet.shifted:
             return GuardAnswer("wait", f"{unit}_shift", f"the whole {unit} `{name}` moved together")
@@ -117,7 +117,7 @@ def breaker(fleet: FleetView, settings: HealthSettings) -> GuardAnswer | None:
     return GuardAnswer(
         "wait",
         "too_many_unhealthy",
-        f"{fleet.unhealthy} of {fleet.nodes} nodes of pool `{fleet.pool}` are unhealthy, at most {most} may be"
+        f"{fleet.unhealthy} of {fleet.nodes} nodes of pool `{fleet.pool}` are unhealthy, more than {most}"
         f" (gpuHealth.maxUnhealthyPercent: {settings.max_unhealthy_percent:g})",
     )
 

@@ -59,11 +59,10 @@ def judge(windows: WorkerWindows, comparison: PeerComparison, settings: Detectio
     kind = numpy.full(count, "", dtype="U16")
     suspicious, suppressed_by = numpy.zeros(count, numpy.bool_), numpy.full(count, "", dtype="U128")
     shifts = dict[tuple[str, str], Shift]()
-    units = {"rack": windows.rack, "peers": windows.peers, "pool": windows.pool}
     for sighting in sightings:
         for worker in numpy.flatnonzero(sighting.found & ~suspicious & (suppressed_by == "")):
             kind[worker] = sighting.kind
-            shift = _shift(int(worker), sighting, windows.node, units, comparison.reported, settings)
+            shift = _shift(int(worker), sighting, windows, comparison.reported, settings)
             if shift is None:
                 suspicious[worker] = True
             else:
@@ -114,18 +113,14 @@ def _failing(comparison: PeerComparison, kind: str, settings: DetectionSettings)
 
 
 def _shift(
-    worker: int,
-    sighting: _Sighting,
-    node: Labels,
-    units: dict[str, Labels],
-    reported: Flags,
-    settings: DetectionSettings,
+    worker: int, sighting: _Sighting, windows: WorkerWindows, reported: Flags, settings: DetectionSettings
 ) -> Shift | None:
     """Return what moved together with a worker. None if it moved alone.
 
     Workers on the same node do not count: the node is what is replaced.
     """
-    level = sighting.level
+    level, node = sighting.level, windows.node
+    units: dict[str, Labels] = {"rack": windows.rack, "peers": windows.peers, "pool": windows.pool}
     for unit, names in units.items():
         if names[worker] == "":
             continue
