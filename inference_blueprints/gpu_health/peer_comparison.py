@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy
 
 from inference_blueprints.gpu_health.health_settings import DetectionSettings
+from inference_blueprints.gpu_health.load_bands import load_bands
 from inference_blueprints.gpu_health.segment_medians import (
     group_medians,
     group_sums,
-    ranks_in_groups,
     spread_out,
 )
 from inference_blueprints.gpu_health.worker_windows import Codes, Flags, Numbers, WorkerWindows
@@ -121,7 +121,8 @@ def _slowness(
     windows: WorkerWindows, timed: Flags, place: Codes, places: int, settings: DetectionSettings
 ) -> tuple[Numbers, Numbers]:
     latency, load, requests = windows.latency[timed], windows.load[timed], windows.requests[timed]
-    group, groups = _banded(load, place[timed], places, settings)
+    bands = load_bands(load, place[timed], places, settings)
+    group, groups = bands.band, bands.bands
     size = numpy.bincount(group, minlength=groups)
     weights = _weights(requests, group, groups, size)
     median = group_medians(latency, weights, group, groups)[group]
@@ -129,28 +130,12 @@ def _slowness(
     # A mean over few requests scatters more. One over many does not scatter less: peers differ in other ways.
     busy = numpy.sqrt(numpy.minimum(1.0, requests / _mean_of_group(requests, group, groups, size)))
     scale = _DEVIATIONS_PER_MAD * group_medians(numpy.abs(away) * busy, weights, group, groups)[group]
-    own_load = load <= (1 + settings.load_tolerance) * group_medians(load, weights, group, groups)[group]
+    own_load = load <= (1 + settings.load_tolerance) * bands.typical
     judged = (size[group] >= settings.least_group) & own_load
     return (
         spread_out(numpy.where(judged, away, numpy.nan), timed),
         spread_out(numpy.maximum(scale, settings.least_spread) / busy, timed),
     )
-
-
-def _banded(load: Numbers, group: Codes, groups: int, settings: DetectionSettings) -> tuple[Codes, int]:
-    """Return the group and load band of each worker as one number, and how many there are.
-
-    Bands are cut by rank, so that each has enough workers.
-    """
-    size = numpy.bincount(group, minlength=groups)
-    ranks = ranks_in_groups(load, group, groups)
-    ones = numpy.ones(len(load))
-    typical = group_medians(load, ones, group, groups)
-    off = group_medians(numpy.abs(load - typical[group]), ones, group, groups)
-    wide = off > settings.load_tolerance / 2 * typical
-    bands = numpy.where(wide, numpy.clip(size // (2 * settings.least_group), 1, settings.bands), 1)
-    band = ranks * bands[group] // size[group]
-    return group * settings.bands + band, groups * settings.bands
 
 
 def _weights(requests: Numbers, group: Codes, groups: int, size: Codes) -> Numbers:
@@ -167,6 +152,9 @@ def _excess(
     counted = numpy.isfinite(count) & numpy.isfinite(requests)
     group, answered = place[counted], requests[counted]
     share = count[counted] / answered
+    if not (share[count[counted] >= settings.least_failures] >= settings.excess_share).any():
+        # Nobody fails often enough to be suspicious, as in almost every minute: all are alike.
+        return spread_out(numpy.zeros(len(share)), counted), spread_out(numpy.ones(len(share)), counted)
     size = numpy.bincount(group, minlength=places)
     weights = _weights(answered, group, places, size)
     usual = group_medians(share, weights, group, places)[group]

@@ -56,26 +56,6 @@ def group_medians(values: Numbers, weights: Numbers, group: Codes, groups: int) 
     return medians
 
 
-def ranks_in_groups(values: Numbers, group: Codes, groups: int) -> Codes:
-    """Return each value's place in its group, counted from zero, smallest first.
-
-    Parameters
-    ----------
-    values
-        Finite values.
-    group
-        Number of the group of each value.
-    groups
-        Number of groups.
-    """
-    order = numpy.lexsort((values, group))
-    ends = numpy.cumsum(numpy.bincount(group, minlength=groups))
-    starts = numpy.concatenate(([0], ends[:-1])).astype(numpy.int64)
-    ranks = numpy.empty(len(values), numpy.int64)
-    ranks[order] = numpy.arange(len(values)) - starts[group[order]]
-    return ranks
-
-
 def spread_out(flat: Numbers, usable: Flags) -> Numbers:
     """Return values of the usable elements at their places in a matrix of NaN.
 
