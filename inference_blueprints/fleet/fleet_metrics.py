@@ -14,6 +14,9 @@ from inference_blueprints.gpu_health.worker_windows import Codes, Flags, Numbers
 
 _MINUTE = 60.0
 _DAY = 86400.0
+#: Logarithms of the requests per minute of a busy worker: those of the workers in docs/benchmarks.md, where
+#: Qwen3-32B on 16 H200 serves 13.9 to 61.5 requests/s, and of smaller models.
+_REQUESTS = (math.log(50), math.log(500))
 #: Revisions of a release have numbers of their own within this many.
 _REVISIONS = 1000
 #: Share of requests that fail on healthy workers.
@@ -72,7 +75,7 @@ class FleetMetrics:
         self._offset = random.normal(0, self._noise["worker_offset"], count)
         self._drift = random.normal(0, self._noise["drift"], count)
         self._latency = random.uniform(0.01, 0.05, releases)[layout.release]
-        self._requests = numpy.exp(random.uniform(math.log(30), math.log(300), releases))[layout.release]
+        self._requests = numpy.exp(random.uniform(*_REQUESTS, releases))[layout.release]
         self._tokens = random.uniform(200, 2000, releases)[layout.release]
         self._phase = random.uniform(0, _DAY, releases)[layout.release]
         self._revision = numpy.zeros(count, numpy.int64)

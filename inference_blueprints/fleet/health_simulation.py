@@ -191,7 +191,7 @@ class HealthSimulation:
     def _judged(self, verdicts: Verdicts, comparison: PeerComparison, minute: int, now: float) -> None:
         """Open cases about suspicious workers, and remember what moved together."""
         self._nodes.slower = numpy.expm1(comparison.slower[-1])
-        if comparison.reported[-1].any():
+        if numpy.isfinite(comparison.requests[-1]).any():
             self._metrics_at = (minute + 1) * _MINUTE
         for shift in verdicts.shifts:
             self._shifted[shift.unit, shift.name] = minute

@@ -36,11 +36,18 @@ class DetectionSettings:
     rules
         A worker is slow if one of them holds. Large slowdowns are found fast, small ones by patience.
     score
-        Least distance from the peers, in units of the spread of the peers (1.4826 times their median
-        absolute deviation, the standard deviation if the spread is normal).
+        Least distance from the peers, in units of the spread of the peers: 1.4826 times their median
+        absolute deviation, which is the standard deviation if they are spread normally. 100,000 GPUs are
+        judged 10^8 times a day, so that a single false verdict a day needs more than five.
     least_spread
         Smallest spread that is assumed, as a share of the latency. Peers that agree by chance do not make
         a difference of a few percent significant.
+    request_spread
+        Spread of the latency per token between requests that is assumed, as a share: a mean over n
+        requests is at least this over the square root of n uncertain.
+    small_group
+        By how much the spread of a group of n is widened, as the share `small_group / n`: that of a few
+        workers is a poor estimate.
     least_group
         Least number of workers with metrics in a group of peers. Below it nothing is decided: among two or
         three, one odd worker and a split cannot be told apart.
@@ -70,10 +77,12 @@ class DetectionSettings:
         SlownessRule(windows=3, needed=2, slower=0.20),
         SlownessRule(windows=10, needed=9, slower=0.10),
     )
-    score: float = 4.0
+    score: float = 6.0
     least_spread: float = 0.025
+    request_spread: float = 0.3
+    small_group: float = 3.0
     least_group: int = 4
-    least_requests: float = 5.0
+    least_requests: float = 10.0
     bands: int = 4
     load_tolerance: float = 0.25
     excess_share: float = 0.05

@@ -10,15 +10,13 @@ import numpy
 from inference_blueprints.gpu_health.health_settings import DetectionSettings
 from inference_blueprints.gpu_health.load_bands import load_bands
 from inference_blueprints.gpu_health.segment_medians import (
+    DEVIATIONS_PER_MAD,
     group_medians,
     group_sums,
     spread_out,
 )
 from inference_blueprints.gpu_health.worker_windows import Codes, Flags, Numbers, WorkerWindows
 
-#: Standard deviation of a normal distribution, in units of its median absolute deviation.
-#: https://en.wikipedia.org/wiki/Median_absolute_deviation
-_DEVIATIONS_PER_MAD = 1.4826
 #: A worker's weight in a median is at most this many times the mean: none of them is the median alone.
 _LARGEST_WEIGHT = 2.0
 #: Share of failures that is assumed of peers without one, so that one failure is no proof.
@@ -36,10 +34,8 @@ class PeerComparison:
     slower
         Natural logarithm of the latency per token as a multiple of the peers' median. NaN if it cannot be
         judged.
-    spread
-        Spread of the peers in the same unit, for a worker with as many requests as this one.
-    reported
-        Whether the worker reported enough requests, comparable or not.
+    requests
+        Requests of the worker. NaN if it reported too few, or is too young.
     excess
         By kind of failure: share of requests above the peers' median share. NaN if it cannot be judged.
     excess_spread
@@ -49,8 +45,7 @@ class PeerComparison:
     """
 
     slower: Numbers
-    spread: Numbers
-    reported: Flags
+    requests: Numbers
     excess: Mapping[str, Numbers]
     excess_spread: Mapping[str, Numbers]
     failures: Mapping[str, Numbers]
@@ -66,8 +61,7 @@ def joined(parts: Sequence[PeerComparison]) -> PeerComparison:
     """
     return PeerComparison(
         slower=numpy.concatenate([part.slower for part in parts]),
-        spread=numpy.concatenate([part.spread for part in parts]),
-        reported=numpy.concatenate([part.reported for part in parts]),
+        requests=numpy.concatenate([part.requests for part in parts]),
         excess=_joined([part.excess for part in parts]),
         excess_spread=_joined([part.excess_spread for part in parts]),
         failures=_joined([part.failures for part in parts]),
@@ -96,7 +90,6 @@ def compare(windows: WorkerWindows, settings: DetectionSettings) -> PeerComparis
     with numpy.errstate(invalid="ignore"):
         reported = (windows.requests >= settings.least_requests) & (ages >= settings.warm_up_seconds)
         timed = reported & (windows.latency > 0) & (windows.load > 0)
-    slower, spread = _slowness(windows, timed, place, rows * groups, settings)
     excess, excess_spread = dict[str, Numbers](), dict[str, Numbers]()
     counts = {
         "failed": windows.failed,
@@ -108,9 +101,8 @@ def compare(windows: WorkerWindows, settings: DetectionSettings) -> PeerComparis
             numpy.where(reported, count, numpy.nan), windows.requests, place, rows * groups, settings
         )
     return PeerComparison(
-        slower=slower,
-        spread=spread,
-        reported=reported,
+        slower=_slowness(windows, timed, place, rows * groups, settings),
+        requests=numpy.where(reported, windows.requests, numpy.nan),
         excess=excess,
         excess_spread=excess_spread,
         failures=counts,
@@ -119,31 +111,20 @@ def compare(windows: WorkerWindows, settings: DetectionSettings) -> PeerComparis
 
 def _slowness(
     windows: WorkerWindows, timed: Flags, place: Codes, places: int, settings: DetectionSettings
-) -> tuple[Numbers, Numbers]:
+) -> Numbers:
     latency, load, requests = windows.latency[timed], windows.load[timed], windows.requests[timed]
     bands = load_bands(load, place[timed], places, settings)
-    group, groups = bands.band, bands.bands
-    size = numpy.bincount(group, minlength=groups)
-    weights = _weights(requests, group, groups, size)
-    median = group_medians(latency, weights, group, groups)[group]
-    away = numpy.log(latency / median)
-    # A mean over few requests scatters more. One over many does not scatter less: peers differ in other ways.
-    busy = numpy.sqrt(numpy.minimum(1.0, requests / _mean_of_group(requests, group, groups, size)))
-    scale = _DEVIATIONS_PER_MAD * group_medians(numpy.abs(away) * busy, weights, group, groups)[group]
+    size = numpy.bincount(bands.band, minlength=bands.bands)
+    weights = _weights(requests, bands.band, bands.bands, size)
+    median = group_medians(latency, weights, bands.band, bands.bands)[bands.band]
     own_load = load <= (1 + settings.load_tolerance) * bands.typical
-    judged = (size[group] >= settings.least_group) & own_load
-    return (
-        spread_out(numpy.where(judged, away, numpy.nan), timed),
-        spread_out(numpy.maximum(scale, settings.least_spread) / busy, timed),
-    )
+    judged = (size[bands.band] >= settings.least_group) & own_load
+    return spread_out(numpy.where(judged, numpy.log(latency / median), numpy.nan), timed)
 
 
 def _weights(requests: Numbers, group: Codes, groups: int, size: Codes) -> Numbers:
-    return numpy.minimum(requests, _LARGEST_WEIGHT * _mean_of_group(requests, group, groups, size))
-
-
-def _mean_of_group(values: Numbers, group: Codes, groups: int, size: Codes) -> Numbers:
-    return (group_sums(values, group, groups) / numpy.maximum(size, 1))[group]
+    mean = group_sums(requests, group, groups) / numpy.maximum(size, 1)
+    return numpy.minimum(requests, _LARGEST_WEIGHT * mean[group])
 
 
 def _excess(
@@ -159,7 +140,7 @@ def _excess(
     weights = _weights(answered, group, places, size)
     usual = group_medians(share, weights, group, places)[group]
     away = share - usual
-    scale = _DEVIATIONS_PER_MAD * group_medians(numpy.abs(away), weights, group, places)[group]
+    scale = DEVIATIONS_PER_MAD * group_medians(numpy.abs(away), weights, group, places)[group]
     expected = numpy.clip(usual, _LEAST_FAILURES, 1 - _LEAST_FAILURES)
     chance = numpy.sqrt(expected * (1 - expected) / answered)
     judged = size[group] >= settings.least_group

@@ -6,6 +6,10 @@ import numpy
 
 from inference_blueprints.gpu_health.worker_windows import Codes, Flags, Numbers
 
+#: Standard deviation of a normal distribution, in units of its median absolute deviation.
+#: https://en.wikipedia.org/wiki/Median_absolute_deviation
+DEVIATIONS_PER_MAD = 1.4826
+
 
 def group_sums(values: Numbers, group: Codes, groups: int) -> Numbers:
     """Return the sum of each group.

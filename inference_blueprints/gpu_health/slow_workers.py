@@ -14,6 +14,7 @@ import numpy
 
 from inference_blueprints.gpu_health.health_settings import DetectionSettings, SlownessRule
 from inference_blueprints.gpu_health.peer_comparison import FAILURES, PeerComparison, compare
+from inference_blueprints.gpu_health.segment_medians import DEVIATIONS_PER_MAD, group_medians
 from inference_blueprints.gpu_health.verdicts import Shift, Verdicts
 from inference_blueprints.gpu_health.worker_windows import Codes, Flags, Labels, Numbers, WorkerWindows
 
@@ -25,6 +26,7 @@ class _Sighting:
     kind: str
     found: Flags
     level: Numbers
+    score: Numbers
 
 
 def detect(windows: WorkerWindows, settings: DetectionSettings) -> Verdicts:
@@ -52,8 +54,8 @@ def judge(windows: WorkerWindows, comparison: PeerComparison, settings: Detectio
     settings
         How they are compared.
     """
-    spread = _pooled(comparison.spread)
-    sightings = [_slow(comparison.slower, spread, rule, settings) for rule in settings.rules]
+    sightings = [_slow(comparison, windows.peers, rule, settings) for rule in settings.rules]
+    first = sightings[0]
     sightings += [_failing(comparison, kind, settings) for kind in FAILURES]
     count = len(windows.worker)
     kind = numpy.full(count, "", dtype="U16")
@@ -62,29 +64,62 @@ def judge(windows: WorkerWindows, comparison: PeerComparison, settings: Detectio
     for sighting in sightings:
         for worker in numpy.flatnonzero(sighting.found & ~suspicious & (suppressed_by == "")):
             kind[worker] = sighting.kind
-            shift = _shift(int(worker), sighting, windows, comparison.reported, settings)
+            shift = _shift(int(worker), sighting, windows, comparison.requests, settings)
             if shift is None:
                 suspicious[worker] = True
             else:
                 suppressed_by[worker] = f"{shift.unit} {shift.name}"
                 shifts.setdefault((shift.unit, shift.name), shift)
-    newest = min(rule.windows for rule in settings.rules)
-    with numpy.errstate(invalid="ignore"):
-        score = comparison.slower[-1] / spread
     return Verdicts(
         suspicious=suspicious,
         kind=kind,
-        slower=numpy.expm1(_mean(comparison.slower[-newest:])),
-        score=score,
+        slower=numpy.expm1(first.level),
+        score=first.score,
         decidable=numpy.isfinite(comparison.slower[-1]),
         suppressed_by=suppressed_by,
         shifts=tuple(shifts.values()),
     )
 
 
-def _pooled(spread: Numbers) -> Numbers:
-    """Return each worker's mean spread over the windows: that of a single small group is a poor estimate."""
-    return _mean(spread)
+def _slow(
+    comparison: PeerComparison, peers: Labels, rule: SlownessRule, settings: DetectionSettings
+) -> _Sighting:
+    """Return who is slow: often enough, now, and further off than its peers are from each other.
+
+    The spread is that of the peers' own means over the same windows, so that differences that last, and
+    those that last for minutes, are in it.
+    """
+    with numpy.errstate(invalid="ignore"):
+        slow = comparison.slower[-rule.windows :] >= math.log1p(rule.slower)
+    newest = comparison.slower[-rule.needed :]
+    weights = numpy.where(numpy.isfinite(newest), comparison.requests[-rule.needed :], 0.0)
+    requests = weights.sum(axis=0)
+    known = requests > 0
+    level = numpy.full(len(requests), numpy.nan)
+    level[known] = (numpy.where(weights > 0, newest, 0.0) * weights).sum(axis=0)[known] / requests[known]
+    spread = numpy.full(len(requests), numpy.nan)
+    names, group = numpy.unique(peers[known], return_inverse=True)
+    peer_spread = group_medians(numpy.abs(level[known]), numpy.ones(len(group)), group, len(names))
+    size = numpy.bincount(group, minlength=len(names))
+    least = numpy.maximum(settings.least_spread, settings.request_spread / numpy.sqrt(requests[known]))
+    spread[known] = numpy.maximum(DEVIATIONS_PER_MAD * peer_spread[group], least) * (
+        1 + settings.small_group / size[group]
+    )
+    score = level / spread
+    with numpy.errstate(invalid="ignore"):
+        found = (slow.sum(axis=0) >= rule.needed) & slow[-1] & (score >= settings.score)
+    return _Sighting("slow", found, level, score)
+
+
+def _failing(comparison: PeerComparison, kind: str, settings: DetectionSettings) -> _Sighting:
+    rule = settings.rules[0]
+    newest = comparison.excess[kind][-rule.windows :]
+    spread, count = comparison.excess_spread[kind][-rule.windows :], comparison.failures[kind]
+    with numpy.errstate(invalid="ignore"):
+        failing = (newest >= settings.excess_share) & (newest >= settings.score * spread)
+        failing &= count[-rule.windows :] >= settings.least_failures
+    level = _mean(newest)
+    return _Sighting(kind, (failing.sum(axis=0) >= rule.needed) & failing[-1], level, level / _mean(spread))
 
 
 def _mean(matrix: Numbers) -> Numbers:
@@ -95,25 +130,8 @@ def _mean(matrix: Numbers) -> Numbers:
     return numpy.where(count > 0, total / numpy.maximum(count, 1), numpy.nan)
 
 
-def _slow(slower: Numbers, spread: Numbers, rule: SlownessRule, settings: DetectionSettings) -> _Sighting:
-    newest = slower[-rule.windows :]
-    with numpy.errstate(invalid="ignore"):
-        slow = (newest >= math.log1p(rule.slower)) & (newest >= settings.score * spread)
-    return _Sighting("slow", (slow.sum(axis=0) >= rule.needed) & slow[-1], _mean(newest))
-
-
-def _failing(comparison: PeerComparison, kind: str, settings: DetectionSettings) -> _Sighting:
-    rule = settings.rules[0]
-    newest = comparison.excess[kind][-rule.windows :]
-    spread, count = comparison.excess_spread[kind][-rule.windows :], comparison.failures[kind]
-    with numpy.errstate(invalid="ignore"):
-        failing = (newest >= settings.excess_share) & (newest >= settings.score * spread)
-        failing &= count[-rule.windows :] >= settings.least_failures
-    return _Sighting(kind, (failing.sum(axis=0) >= rule.needed) & failing[-1], _mean(newest))
-
-
 def _shift(
-    worker: int, sighting: _Sighting, windows: WorkerWindows, reported: Flags, settings: DetectionSettings
+    worker: int, sighting: _Sighting, windows: WorkerWindows, requests: Numbers, settings: DetectionSettings
 ) -> Shift | None:
     """Return what moved together with a worker. None if it moved alone.
 
@@ -126,7 +144,7 @@ def _shift(
             continue
         others: Codes = numpy.flatnonzero((names == names[worker]) & (node != node[worker]))
         judged = others[numpy.isfinite(level[others])]
-        if unit == "rack" and _fell_silent(others, judged, reported):
+        if unit == "rack" and _fell_silent(others, judged, requests):
             return Shift("rack", str(names[worker]), 0, 0.0)
         with numpy.errstate(invalid="ignore"):
             moved = judged[level[judged] >= settings.companion_move * level[worker]]
@@ -136,8 +154,9 @@ def _shift(
     return None
 
 
-def _fell_silent(others: Codes, judged: Codes, reported: Flags) -> bool:
+def _fell_silent(others: Codes, judged: Codes, requests: Numbers) -> bool:
     """Return whether most workers of a rack reported lately and do not now: nobody can be compared."""
-    lately = others[reported[:, others].any(axis=0)]
-    now = lately[reported[-1, lately]]
+    reported = numpy.isfinite(requests[:, others])
+    lately = others[reported.any(axis=0)]
+    now = others[reported[-1]]
     return len(lately) > 1 and 2 * len(now) < len(lately) and 2 * len(judged) < len(lately)

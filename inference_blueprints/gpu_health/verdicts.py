@@ -40,9 +40,9 @@ class Verdicts:
     kind
         ``slow``, ``failed``, ``failed_transfers``, ``empty``, or the empty string.
     slower
-        Median slowdown against the peers in the windows looked at, as a share. NaN if it is unknown.
+        Slowdown against the peers in the newest windows, by the first rule, as a share. NaN if it is unknown.
     score
-        Distance from the peers in units of their spread, in the newest window with metrics.
+        Distance from the peers in units of their spread, by the first of the rules.
     decidable
         Whether the newest window could be judged: enough peers, requests, and comparable load.
     suppressed_by
