@@ -26,6 +26,7 @@ _GPUS = 100_000
 _MINUTES = 1440
 _SEED = 20261123
 _LARGE = 0.3
+_LASTING_SECONDS = 1800
 
 
 def measure() -> list[Figure]:
@@ -58,7 +59,7 @@ def _slowdowns(result: FleetRun, layout: FleetLayout) -> list[Figure]:
         (found, found.fault)
         for found in result.faults
         if isinstance(found.fault, GreyFailure)
-        and min(found.fault.until, _MINUTES * 60) - found.fault.at >= 1800
+        and min(found.fault.until, _MINUTES * 60) - found.fault.at >= _LASTING_SECONDS
         and sizes[layout.release[found.fault.worker]] >= HealthSettings().detection.least_group
     ]
     large = [found for found, fault in lasting if fault.slower >= _LARGE]
