@@ -89,7 +89,7 @@ class SharedEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Rollout:
+class RevisionRollout:
     """A new revision of a release, worker by worker.
 
     Parameters
@@ -125,7 +125,7 @@ class FleetEvents:
     grey: tuple[GreyFailure, ...] = ()
     hardware: tuple[HardwareFault, ...] = ()
     shared: tuple[SharedEvent, ...] = ()
-    rollouts: tuple[Rollout, ...] = ()
+    rollouts: tuple[RevisionRollout, ...] = ()
 
 
 def drawn_events(
@@ -194,7 +194,7 @@ def drawn_events(
             for at in times(rates["spikes_per_release_day"] * layout.releases)
         ),
         rollouts=tuple(
-            Rollout(int(random.integers(layout.releases)), at, 60.0, float(random.uniform(-0.2, 0.4)))
+            RevisionRollout(int(random.integers(layout.releases)), at, 60.0, float(random.uniform(-0.2, 0.4)))
             for at in times(rates["rollouts_per_release_day"] * layout.releases)
         ),
     )

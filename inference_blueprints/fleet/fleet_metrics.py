@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy
 
 from inference_blueprints.catalog.fleet_faults import FleetFaults
-from inference_blueprints.fleet.fleet_events import FleetEvents, GreyFailure, Rollout, SharedEvent
+from inference_blueprints.fleet.fleet_events import FleetEvents, GreyFailure, RevisionRollout, SharedEvent
 from inference_blueprints.fleet.fleet_layout import FleetLayout
 from inference_blueprints.gpu_health.worker_windows import Codes, Flags, Numbers, WorkerWindows
 
@@ -162,7 +162,7 @@ class FleetMetrics:
         gone = set(workers.tolist())
         self._grey = [each for each in self._grey if each.worker not in gone]
 
-    def _planned(self, rollouts: tuple[Rollout, ...]) -> list[tuple[float, int, int, float]]:
+    def _planned(self, rollouts: tuple[RevisionRollout, ...]) -> list[tuple[float, int, int, float]]:
         """Return when which worker starts with which revision, and how much slower that is, in order."""
         restarts = list[tuple[float, int, int, float]]()
         for number, rollout in enumerate(sorted(rollouts, key=lambda each: each.at), start=1):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy
 
 from inference_blueprints.catalog.fleet_faults import FleetFaults
-from inference_blueprints.contracts.health_names import CASES_IN_FLIGHT
+from inference_blueprints.contracts.health_names import CASES_IN_FLIGHT, FaultKind
 from inference_blueprints.fleet.fleet_events import FleetEvents, GreyFailure, HardwareFault
 from inference_blueprints.fleet.fleet_layout import FleetLayout
 from inference_blueprints.fleet.fleet_metrics import FleetMetrics
@@ -198,7 +198,7 @@ class HealthSimulation:
             self.run_so_far.shifts.setdefault((shift.unit, shift.name), minute)
         self._shifted = {unit: seen for unit, seen in self._shifted.items() if minute - seen < _SHIFT_MINUTES}
         for worker in numpy.flatnonzero(verdicts.suspicious):
-            kind = "slow_worker" if verdicts.kind[worker] == "slow" else "failing_worker"
+            kind: FaultKind = "slow_worker" if verdicts.kind[worker] == "slow" else "failing_worker"
             self._add(
                 int(self._layout.node[worker]),
                 Evidence(

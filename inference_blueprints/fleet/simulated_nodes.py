@@ -87,7 +87,8 @@ class SimulatedNodes:
         workers = self.layout.workers_of(number)
         pods = 0 if absence and absence.drained_at <= self.now else len(workers)
         gpus = NODE_GPUS - (number in self.missing_gpus)
-        known = self.slower[workers][numpy.isfinite(self.slower[workers])] if len(self.slower) else []
+        figures = self.slower[workers] if len(self.slower) else numpy.zeros(0)
+        known = figures[numpy.isfinite(figures)]
         return LiveNode(
             name=node,
             uid=node,

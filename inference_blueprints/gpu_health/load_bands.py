@@ -53,7 +53,8 @@ def load_bands(load: Numbers, group: Codes, groups: int, settings: DetectionSett
 
     def quartile(quarters: int) -> Numbers:
         place = starts + (size - 1) * quarters // 4
-        return ordered[numpy.clip(place, 0, max(len(ordered) - 1, 0))]
+        found: Numbers = ordered[numpy.clip(place, 0, max(len(ordered) - 1, 0))]
+        return found
 
     if not len(load):
         return LoadBands(numpy.zeros(0, numpy.int64), groups * settings.bands, load)

@@ -23,7 +23,7 @@ def group_sums(values: Numbers, group: Codes, groups: int) -> Numbers:
     groups
         Number of groups.
     """
-    return numpy.bincount(group, weights=values, minlength=groups)
+    return numpy.asarray(numpy.bincount(group, weights=values, minlength=groups), numpy.float64)
 
 
 def group_medians(values: Numbers, weights: Numbers, group: Codes, groups: int) -> Numbers:

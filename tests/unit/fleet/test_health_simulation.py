@@ -11,7 +11,7 @@ from inference_blueprints.fleet.fleet_events import (
     FleetEvents,
     GreyFailure,
     HardwareFault,
-    Rollout,
+    RevisionRollout,
     SharedEvent,
 )
 from inference_blueprints.fleet.fleet_layout import drawn_layout, one_release
@@ -54,7 +54,7 @@ def test_observing_drains_nothing() -> None:
     [
         FleetEvents(shared=(SharedEvent("rack", 2, 930.0, 9e9, slower=0.5),)),
         FleetEvents(shared=(SharedEvent("release", 0, 930.0, 9e9, slower=0.5),)),
-        FleetEvents(rollouts=(Rollout(0, 930.0, 60.0, 0.4),)),
+        FleetEvents(rollouts=(RevisionRollout(0, 930.0, 60.0, 0.4),)),
         FleetEvents(shared=(SharedEvent("release", 0, 930.0, 1800.0, load=3.0),)),
         FleetEvents(shared=(SharedEvent("rack", 1, 930.0, 1800.0, silent=True),)),
         FleetEvents(shared=(SharedEvent("cell", 0, 930.0, 1800.0, silent=True),)),
