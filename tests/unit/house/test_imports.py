@@ -114,6 +114,19 @@ ALLOWED = {
         f"{LIBRARY}.catalog",
         f"{LIBRARY}.errors",
     },
+    # Ships with the Lambda functions of GPU health: numpy and the standard library besides.
+    f"{LIBRARY}/gpu_health": {f"{LIBRARY}.contracts", f"{LIBRARY}.gpu_health"},
+    f"{LIBRARY}/fleet": {
+        f"{LIBRARY}.contracts",
+        f"{LIBRARY}.fleet",
+        f"{LIBRARY}.gpu_health",
+        f"{LIBRARY}.catalog",
+        f"{LIBRARY}.serving",
+        f"{LIBRARY}.spec",
+        f"{LIBRARY}.sizing",
+        f"{LIBRARY}.pricing",
+        f"{LIBRARY}.errors",
+    },
     f"{LIBRARY}/autoscaling": {f"{LIBRARY}.autoscaling", f"{LIBRARY}.errors", f"{LIBRARY}.resources"},
     f"{LIBRARY}/processes": {f"{LIBRARY}.processes"},
     f"{LIBRARY}/targets": {

@@ -1,0 +1,148 @@
+"""What a live reading of a node says about the evidence of its case."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from inference_blueprints.gpu_health.health_settings import HealthSettings
+from inference_blueprints.gpu_health.live_node import DcgmReading, LiveNode
+from inference_blueprints.gpu_health.repair_case import Evidence, RepairCase
+
+#: ``proved``: the node has to go. ``contradicted``: nothing speaks against it any more. ``open``: not yet
+#: decided. ``unreadable``: the reading is too old to say anything.
+Outcome = Literal["proved", "contradicted", "open", "unreadable"]
+
+#: Verdicts on workers: they prove something only while they last.
+_SEEN_FROM_OUTSIDE = ("slow_worker", "failing_worker")
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """What a reading says about a case.
+
+    Parameters
+    ----------
+    outcome
+        One of `Outcome`.
+    reason
+        Code of the reason.
+    """
+
+    outcome: Outcome
+    reason: str
+
+
+def assess(case: RepairCase, live: LiveNode, settings: HealthSettings, now: float) -> Assessment:
+    """Return what a node's live reading says about the evidence against it.
+
+    Evidence from before the boot, and conditions that the hardware contradicts, count for nothing: the node
+    monitoring agent never takes some conditions back (aws/eks-node-monitoring-agent#266). The wait counts
+    from the first evidence and not from a condition's last transition, which each further error moves
+    (kubernetes-sigs/karpenter#2833).
+
+    Parameters
+    ----------
+    case
+        The case.
+    live
+        The node, read just now.
+    settings
+        Limits.
+    now
+        Seconds since the epoch.
+    """
+    if live.uid != case.node_uid:
+        return Assessment("contradicted", "another_node")
+    if now - live.read_at > settings.stale_seconds:
+        return Assessment("unreadable", "stale_reading")
+    answers = [_one(each, case, live, settings, now) for each in case.evidence]
+    return next((answer for answer in answers if answer.outcome == "proved"), None) or _together(
+        case, answers, settings, now
+    )
+
+
+def _together(
+    case: RepairCase, answers: list[Assessment], settings: HealthSettings, now: float
+) -> Assessment:
+    """Return what evidence says together of which no piece suffices alone."""
+    pairs = zip(case.evidence, answers, strict=True)
+    left = [(evidence, answer) for evidence, answer in pairs if answer.outcome != "contradicted"]
+    if not left:
+        return answers[-1]
+    if len({evidence.kind for evidence, _ in left} - {"gpus_missing"}) > 1:
+        return Assessment("proved", "several_signals")
+    if now - max(evidence.at for evidence, _ in left) > settings.forget_seconds:
+        return Assessment("contradicted", "nothing_further")
+    return left[0][1]
+
+
+def _one(
+    evidence: Evidence, case: RepairCase, live: LiveNode, settings: HealthSettings, now: float
+) -> Assessment:
+    """Return what the reading says about one piece of evidence."""
+    if evidence.at < live.booted_at:
+        return Assessment("contradicted", "older_than_boot")
+    if evidence.kind in _SEEN_FROM_OUTSIDE:
+        return _seen_from_outside(evidence, live)
+    if evidence.kind == "gpus_missing":
+        return _missing(case, live, settings, now)
+    if evidence.kind == "dcgm":
+        return _dcgm(evidence, live, settings, now)
+    if evidence.fatal:
+        return Assessment("proved", f"{evidence.kind}_{evidence.code}")
+    return Assessment("open", "one_signal")
+
+
+def _seen_from_outside(evidence: Evidence, live: LiveNode) -> Assessment:
+    figure = live.slower if evidence.kind == "slow_worker" else live.failing
+    if figure is None:
+        return Assessment("open", "metrics_missing")
+    if figure >= evidence.figure / 2:
+        return Assessment("proved", evidence.kind)
+    return Assessment("contradicted", "recovered")
+
+
+def _missing(case: RepairCase, live: LiveNode, settings: HealthSettings, now: float) -> Assessment:
+    if not gpus_missing(live, settings, now):
+        return Assessment("contradicted", "recovered")
+    if now - case.opened_at >= settings.confirm_seconds:
+        return Assessment("proved", "gpus_missing")
+    return Assessment("open", "not_long_enough")
+
+
+def _dcgm(evidence: Evidence, live: LiveNode, settings: HealthSettings, now: float) -> Assessment:
+    dcgm = live.dcgm
+    if dcgm is not None and dcgm.host_engines > 1:
+        return Assessment("contradicted", "second_dcgm")
+    if dcgm is not None and dcgm.corrected_per_second >= settings.corrected_per_second:
+        return Assessment("proved", "corrected_storm")
+    if dcgm is not None and now - dcgm.at <= settings.stale_seconds and _clean(dcgm, live):
+        return Assessment("contradicted", "sticky_condition")
+    return Assessment("open", f"dcgm_{evidence.code}")
+
+
+def _clean(dcgm: DcgmReading, live: LiveNode) -> bool:
+    return dcgm.gpus >= live.gpus_expected and not dcgm.xids and not dcgm.uncorrectable
+
+
+def gpus_missing(live: LiveNode, settings: HealthSettings, now: float) -> bool:
+    """Return whether a node offers or lists fewer GPUs than it has, long enough after its boot.
+
+    Kubernetes calls such a node ready, and an exporter without GPUs reports no error.
+
+    Parameters
+    ----------
+    live
+        The node.
+    settings
+        Limits.
+    now
+        Seconds since the epoch.
+    """
+    if now - live.booted_at < settings.boot_seconds:
+        return False
+    listed = live.gpus_allocatable
+    if live.dcgm is not None and now - live.dcgm.at <= settings.stale_seconds:
+        listed = min(listed, live.dcgm.gpus)
+    return listed < live.gpus_expected

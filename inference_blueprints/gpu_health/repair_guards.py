@@ -1,0 +1,186 @@
+"""Whether a node may be taken out of service now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from inference_blueprints.gpu_health.health_settings import HealthSettings
+from inference_blueprints.gpu_health.live_node import LiveNode
+from inference_blueprints.gpu_health.repair_case import RepairCase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetView:
+    """What is known about the pool of a case, and about the cell.
+
+    Parameters
+    ----------
+    pool
+        Name of the pool.
+    nodes
+        Nodes of the pool that have joined.
+    unhealthy
+        Nodes of the pool that are not ready, or whose case is confirmed or in flight. With this one.
+    in_flight
+        Other nodes of the pool that are being replaced.
+    started_last_hour
+        Replacements that started in the cell within the last hour, without this one.
+    shifted
+        Racks, groups of peers and pools that moved together: unit and name of each `Shift`.
+    metrics_at
+        End of the newest window that workers reported, in seconds since the epoch.
+    """
+
+    pool: str
+    nodes: int
+    unhealthy: int
+    in_flight: int
+    started_last_hour: int
+    metrics_at: float
+    shifted: frozenset[tuple[str, str]] = field(default_factory=frozenset)
+
+
+#: ``wait``: asked again at the next decision. ``refuse``: people have to act.
+GuardOutcome = Literal["allow", "wait", "refuse"]
+
+
+@dataclass(frozen=True, slots=True)
+class GuardAnswer:
+    """Whether a node may be taken out of service.
+
+    Parameters
+    ----------
+    outcome
+        One of `GuardOutcome`.
+    reason
+        Code of the reason.
+    text
+        The reason in words, for people.
+    """
+
+    outcome: GuardOutcome
+    reason: str
+    text: str
+
+
+def guard(
+    case: RepairCase, live: LiveNode, fleet: FleetView, settings: HealthSettings, now: float
+) -> GuardAnswer:
+    """Return whether a node may be taken out of service now.
+
+    Parameters
+    ----------
+    case
+        A case that is proved.
+    live
+        The node, read just now.
+    fleet
+        Its pool and cell.
+    settings
+        Limits.
+    now
+        Seconds since the epoch.
+    """
+    for check in (_switched, _owned, _replaceable, _alone, _limited):
+        answer = check(case, live, fleet, settings, now)
+        if answer is not None:
+            return answer
+    return GuardAnswer("allow", "allowed", "every guard allows it")
+
+
+def stopped(settings: HealthSettings) -> GuardAnswer | None:
+    """Return why no act is allowed at all: people froze it, or it only observes."""
+    if settings.frozen:
+        return GuardAnswer("wait", "frozen", "replacements are frozen")
+    if settings.action == "observe":
+        return GuardAnswer("wait", "observe", "gpuHealth.action is `observe`: it is only recorded")
+    return None
+
+
+def moved_together(case: RepairCase, live: LiveNode, fleet: FleetView) -> GuardAnswer | None:
+    """Return that the rack or pool moved together, unless the hardware reported a fault."""
+    for unit, name in (("rack", live.rack), ("pool", live.pool)):
+        if name and not case.fatal and (unit, name) in fleet.shifted:
+            return GuardAnswer("wait", f"{unit}_shift", f"the whole {unit} `{name}` moved together")
+    return None
+
+
+def breaker(fleet: FleetView, settings: HealthSettings) -> GuardAnswer | None:
+    """Return that too many nodes of the pool are unhealthy for replacements to be the remedy.
+
+    One unhealthy node is always few: 5 % of a pool of 16 is less than a node.
+    """
+    most = max(1, int(fleet.nodes * settings.max_unhealthy_percent / 100))
+    if fleet.unhealthy <= most:
+        return None
+    return GuardAnswer(
+        "wait",
+        "too_many_unhealthy",
+        f"{fleet.unhealthy} of {fleet.nodes} nodes of pool `{fleet.pool}` are unhealthy, more than {most}"
+        f" (gpuHealth.maxUnhealthyPercent: {settings.max_unhealthy_percent:g})",
+    )
+
+
+def _switched(
+    case: RepairCase, live: LiveNode, fleet: FleetView, settings: HealthSettings, now: float
+) -> GuardAnswer | None:
+    del case, live, fleet, now
+    return stopped(settings)
+
+
+def _owned(
+    case: RepairCase, live: LiveNode, fleet: FleetView, settings: HealthSettings, now: float
+) -> GuardAnswer | None:
+    del fleet, now
+    owner = settings.repaired_by.get(case.pool, "karpenter")
+    if owner != "gpuHealth":
+        return GuardAnswer(
+            "refuse", "another_owner", f"nodes of pool `{case.pool}` are repaired by `{owner}`"
+        )
+    if live.owner == "none":
+        return GuardAnswer("refuse", "no_owner", "no NodeClaim and no Auto Scaling group owns the node")
+    if live.cordoned and not live.cordoned_by_us:
+        return GuardAnswer("wait", "cordoned_by_others", "somebody else cordoned the node")
+    return None
+
+
+def _replaceable(
+    case: RepairCase, live: LiveNode, fleet: FleetView, settings: HealthSettings, now: float
+) -> GuardAnswer | None:
+    del settings, now
+    if live.purchase in ("capacity_block", "reservation") and not live.spare:
+        return GuardAnswer(
+            "refuse", "no_spare", f"the node's {live.purchase.replace('_', ' ')} has no place for another one"
+        )
+    if fleet.nodes <= 1 and not case.fatal:
+        return GuardAnswer("refuse", "last_node", f"it is the only node of pool `{case.pool}`, and it serves")
+    return None
+
+
+def _alone(
+    case: RepairCase, live: LiveNode, fleet: FleetView, settings: HealthSettings, now: float
+) -> GuardAnswer | None:
+    if not case.fatal and now - fleet.metrics_at > settings.stale_seconds:
+        return GuardAnswer(
+            "wait", "metrics_missing", f"no worker has reported for {now - fleet.metrics_at:.0f} s"
+        )
+    return moved_together(case, live, fleet)
+
+
+def _limited(
+    case: RepairCase, live: LiveNode, fleet: FleetView, settings: HealthSettings, now: float
+) -> GuardAnswer | None:
+    del case, live, now
+    if (answer := breaker(fleet, settings)) is not None:
+        return answer
+    if fleet.in_flight >= settings.in_flight_per_pool:
+        return GuardAnswer("wait", "in_flight", f"another node of pool `{fleet.pool}` is being replaced")
+    if fleet.started_last_hour >= settings.replacements_per_hour:
+        return GuardAnswer(
+            "wait",
+            "hourly_cap",
+            f"{fleet.started_last_hour} replacements started within an hour"
+            f" (gpuHealth.replacementsPerHour: {settings.replacements_per_hour})",
+        )
+    return None

@@ -1,0 +1,85 @@
+"""A small simulated fleet: one slow worker is replaced; racks, releases, load and lost metrics are not."""
+
+from __future__ import annotations
+
+import numpy
+import pytest
+
+from inference_blueprints.catalog.fleet_faults import fleet_faults
+from inference_blueprints.catalog.gpu_faults import gpu_faults_file
+from inference_blueprints.fleet.fleet_events import (
+    FleetEvents,
+    GreyFailure,
+    HardwareFault,
+    RevisionRollout,
+    SharedEvent,
+)
+from inference_blueprints.fleet.fleet_layout import drawn_layout, one_release
+from inference_blueprints.fleet.health_simulation import FleetRun, HealthSimulation
+from inference_blueprints.gpu_health.fault_rules import FaultRules
+from inference_blueprints.gpu_health.health_settings import HealthSettings
+
+
+def run(events: FleetEvents, *, action: str = "replace", seed: int = 1, minutes: int = 45) -> FleetRun:
+    simulation = HealthSimulation(
+        one_release(16, racks=4),
+        events,
+        settings=HealthSettings(action=action, repaired_by={"0": "gpuHealth"}),  # type: ignore[arg-type]
+        rules=FaultRules.parsed(gpu_faults_file().read_text()),
+        figures=fleet_faults(),
+        seed=seed,
+    )
+    return simulation.run(minutes)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_one_slow_worker_among_sixteen_is_found_and_replaced(seed: int) -> None:
+    result = run(FleetEvents(grey=(GreyFailure(5, 930.0, 0.5),)), seed=seed)
+    (found,) = result.faults
+    assert found.found_at is not None
+    assert found.found_at - 930 <= 240
+    assert found.serving_at is not None
+    assert (result.drains, result.false_drains) == (1, [])
+
+
+def test_observing_drains_nothing() -> None:
+    result = run(FleetEvents(grey=(GreyFailure(5, 930.0, 0.5),)), action="observe")
+    assert result.faults[0].found_at is not None
+    assert result.drains == 0
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    "events",
+    [
+        FleetEvents(shared=(SharedEvent("rack", 2, 930.0, 9e9, slower=0.5),)),
+        FleetEvents(shared=(SharedEvent("release", 0, 930.0, 9e9, slower=0.5),)),
+        FleetEvents(rollouts=(RevisionRollout(0, 930.0, 60.0, 0.4),)),
+        FleetEvents(shared=(SharedEvent("release", 0, 930.0, 1800.0, load=3.0),)),
+        FleetEvents(shared=(SharedEvent("rack", 1, 930.0, 1800.0, silent=True),)),
+        FleetEvents(shared=(SharedEvent("cell", 0, 930.0, 1800.0, silent=True),)),
+        FleetEvents(hardware=(HardwareFault(3, 930.0, "xid", "31", broken=False),)),
+    ],
+    ids=["rack", "release", "rollout", "spike", "rack silent", "all silent", "application error"],
+)
+def test_what_no_single_node_is_to_blame_for_drains_nothing(events: FleetEvents, seed: int) -> None:
+    assert run(events, seed=seed).drains == 0
+
+
+def test_a_slow_rack_is_a_finding_of_its_own() -> None:
+    result = run(FleetEvents(shared=(SharedEvent("rack", 2, 930.0, 9e9, slower=0.5),)))
+    assert ("rack", "2") in result.shifts
+
+
+def test_a_fatal_error_is_decided_at_once() -> None:
+    result = run(FleetEvents(hardware=(HardwareFault(3, 930.0, "xid", "79", broken=True),)))
+    (found,) = result.faults
+    assert found.found_at is not None
+    assert found.found_at - 930 <= fleet_faults().delays["hardware_signal_seconds"]
+    assert found.serving_at is not None
+
+
+def test_the_same_seed_gives_the_same_fleet() -> None:
+    first, second = (drawn_layout(4000, numpy.random.default_rng(3)) for _ in range(2))
+    assert numpy.array_equal(first.node, second.node)
+    assert first.nodes == 500
