@@ -1,7 +1,7 @@
 // Command prometheus is Prometheus 3 for one machine: its scraper, storage, rules, PromQL engine and HTTP API,
 // without the user interface, remote storage and cloud discovery of the whole server.
 //
-//	prometheus serve CONFIGURATION STORAGE ADDRESS   scrapes targets and answers /api/v1 on a loopback address
+//	prometheus serve CONFIGURATION STORAGE ADDRESS   scrapes targets and answers /api/v1 and /federate on a loopback address
 //	prometheus evaluate                              reads cases from stdin, and evaluates them at their own times
 package main
 
