@@ -24,6 +24,8 @@ from inference_blueprints.targets.local.process_commands import environment, fro
 _MODEL = "measured"
 _WORKERS = 4
 _READY_SECONDS = 120.0
+#: A busy machine accepts connections late.
+_TIMEOUT = aiohttp.ClientTimeout(total=300.0, sock_connect=300.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,7 @@ class MeasuredFrontend:
 
     async def _ask_all(self, load: Load, first: int, headers: Mapping[str, str]) -> list[tuple[int, int]]:
         free = asyncio.Semaphore(load.concurrent)
-        async with aiohttp.ClientSession(headers=headers) as session:
+        async with aiohttp.ClientSession(headers=headers, timeout=_TIMEOUT) as session:
             numbers = range(first, first + load.requests)
             return await asyncio.gather(*(self._ask(session, free, load, number) for number in numbers))
 
