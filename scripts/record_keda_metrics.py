@@ -14,12 +14,12 @@ import tempfile
 import time
 import urllib.request
 from pathlib import Path
-from typing import Any
 
 from inference_blueprints.local.control_plane import definitions
-from inference_blueprints.local.control_plane.control_plane import FAKE_NODE_ANNOTATION, ControlPlane
+from inference_blueprints.local.control_plane.control_plane import ControlPlane
 from tests.cluster.autoscaling.branches import Branch
 from tests.cluster.autoscaling.keda import CONTROLLER_FLAGS, api_server_flags, keda
+from tests.cluster.autoscaling.scaled_deployments import branch_deployment, in_namespace, roomy_node
 from tests.cluster.autoscaling.scripted_prometheus import ScriptedPrometheus, serving
 from tests.cluster.state import namespace_object
 
@@ -47,11 +47,14 @@ def main() -> None:
         plane = ControlPlane(folder, report=print, api_server_flags=flags, controller_flags=CONTROLLER_FLAGS)
         with plane, serving(prometheus):
             definitions.install(plane.kubectl, print)
-            plane.kubectl.apply([_node(), namespace_object(_NAMESPACE)])
-            plane.kubectl.apply([_deployment(each.name) for each in _BRANCHES])
+            plane.kubectl.apply([roomy_node(), namespace_object(_NAMESPACE)])
+            plane.kubectl.apply([branch_deployment(each, _NAMESPACE) for each in _BRANCHES])
             with keda(plane) as metrics:
                 plane.kubectl.apply(
-                    [_placed(each.manifest(prometheus.address, _WINDOW)) for each in _BRANCHES]
+                    [
+                        in_namespace(each.manifest(prometheus.address, _WINDOW), _NAMESPACE)
+                        for each in _BRANCHES
+                    ]
                 )
 
                 def reported() -> bool:
@@ -75,36 +78,6 @@ def _write(name: str, url: str) -> None:
     lines = _text(url).splitlines(keepends=True)
     own = [line for line in lines if _OWN.match(line)]
     (FOLDER / f"{name}.prom").write_text("".join(own), encoding="utf-8")
-
-
-def _placed(manifest: dict[str, Any]) -> dict[str, Any]:
-    return {**manifest, "metadata": {**manifest["metadata"], "namespace": _NAMESPACE}}
-
-
-def _node() -> dict[str, Any]:
-    capacity = {"cpu": "64", "memory": "64Gi", "pods": "500"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": "node", "annotations": FAKE_NODE_ANNOTATION},
-        "status": {"allocatable": capacity, "capacity": capacity},
-    }
-
-
-def _deployment(name: str) -> dict[str, Any]:
-    labels = {"app": name}
-    template = {
-        "metadata": {"labels": labels},
-        "spec": {"containers": [{"name": "worker", "image": "worker"}]},
-    }
-    return _placed(
-        {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": {"name": name},
-            "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": template},
-        }
-    )
 
 
 if __name__ == "__main__":

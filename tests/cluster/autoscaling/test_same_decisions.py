@@ -8,15 +8,15 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import pytest
 
 from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
 from inference_blueprints.local.control_plane import definitions
-from inference_blueprints.local.control_plane.control_plane import FAKE_NODE_ANNOTATION, ControlPlane
+from inference_blueprints.local.control_plane.control_plane import ControlPlane
 from tests.cluster.autoscaling.branches import BRANCHES, SECONDS, Branch, changes, daily
 from tests.cluster.autoscaling.keda import CONTROLLER_FLAGS, api_server_flags, keda
+from tests.cluster.autoscaling.scaled_deployments import branch_deployment, in_namespace, roomy_node
 from tests.cluster.autoscaling.scripted_prometheus import ScriptedPrometheus, serving
 from tests.cluster.state import has, namespace_object
 
@@ -48,7 +48,7 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlP
     plane = ControlPlane(folder, report=print, api_server_flags=flags, controller_flags=CONTROLLER_FLAGS)
     with plane:
         definitions.install(plane.kubectl, print)
-        plane.kubectl.apply([_node(), namespace_object(_NAMESPACE)])
+        plane.kubectl.apply([roomy_node(), namespace_object(_NAMESPACE)])
         with keda(plane):
             yield plane
 
@@ -57,7 +57,7 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlP
 def observed(control_plane: ControlPlane) -> _Observed:
     """Run all branches at the same time."""
     kubectl = control_plane.kubectl
-    kubectl.apply([_deployment(branch) for branch in BRANCHES])
+    kubectl.apply([branch_deployment(branch, _NAMESPACE) for branch in BRANCHES])
     kubectl.wait_until(lambda: _workers_are_ready(kubectl), "the workers")
     scripts = {
         f"{branch.name}/{trigger}": script
@@ -68,7 +68,9 @@ def observed(control_plane: ControlPlane) -> _Observed:
     with serving(prometheus), _watched_numbers(kubectl) as numbers:
         minute = (int(time.time() + _LEAD_SECONDS) // _MINUTE_SECONDS + 1) * _MINUTE_SECONDS
         window = (daily(minute), daily(minute + _MINUTE_SECONDS))
-        kubectl.apply([_in_namespace(branch.manifest(prometheus.address, window)) for branch in BRANCHES])
+        kubectl.apply(
+            [in_namespace(branch.manifest(prometheus.address, window), _NAMESPACE) for branch in BRANCHES]
+        )
         kubectl.wait_until(lambda: _all_are_scaled(kubectl), "KEDA and the HorizontalPodAutoscaler")
         begin = prometheus.begin()
         end = max(begin + SECONDS, minute + _MINUTE_SECONDS + _TAIL_SECONDS)
@@ -84,39 +86,6 @@ def observed(control_plane: ControlPlane) -> _Observed:
 def test_same_decisions(branch: Branch, observed: _Observed) -> None:
     simulated = branch.simulated_numbers(observed.window, observed.begin, observed.end)
     assert (simulated, observed.numbers[branch.name]) == (branch.numbers, branch.numbers)
-
-
-def _in_namespace(manifest: dict[str, Any]) -> dict[str, Any]:
-    return {**manifest, "metadata": {**manifest["metadata"], "namespace": _NAMESPACE}}
-
-
-def _node() -> dict[str, Any]:
-    resources = {"cpu": "64", "memory": "64Gi", "pods": "500"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": "node", "annotations": FAKE_NODE_ANNOTATION},
-        "status": {"allocatable": resources, "capacity": resources},
-    }
-
-
-def _deployment(branch: Branch) -> dict[str, Any]:
-    labels = {"app": branch.name}
-    specification = {"containers": [{"name": "worker", "image": "worker"}]}
-    if not branch.ready:
-        specification |= {"nodeSelector": {"none": "such"}}
-    return _in_namespace(
-        {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": {"name": branch.name},
-            "spec": {
-                "replicas": branch.start,
-                "selector": {"matchLabels": labels},
-                "template": {"metadata": {"labels": labels}, "spec": specification},
-            },
-        }
-    )
 
 
 def _workers_are_ready(kubectl: Kubectl) -> bool:
