@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,7 +64,11 @@ class RunningEngines:
 
 @contextmanager
 def running_engines(
-    blueprint: Blueprint, directory: Path, kind: EngineKind | None = None
+    blueprint: Blueprint,
+    directory: Path,
+    kind: EngineKind | None = None,
+    *,
+    meanwhile: Callable[[LocalServing], None] | None = None,
 ) -> Iterator[RunningEngines]:
     """Serve a blueprint, and stop it at the end.
 
@@ -71,6 +76,8 @@ def running_engines(
     ----------
     kind
         The engines. By default, those of `local up --engines vllm`.
+    meanwhile
+        Called while the engines start. It ends before this returns.
     """
     engines = kind or VllmKind(blueprint)
     engines.prepare(print)
@@ -78,7 +85,12 @@ def running_engines(
         ProcessGroup() as processes,
         LocalServing(build_plan(blueprint), blueprint, directory, processes, engines=engines) as serving,
     ):
-        yield RunningEngines(serving, serving.start(print), processes, directory)
+        with ThreadPoolExecutor(1) as pool:
+            task = pool.submit(meanwhile, serving) if meanwhile else None
+            endpoints = serving.start(print)
+            if task:
+                task.result()
+        yield RunningEngines(serving, endpoints, processes, directory)
 
 
 def _page(url: str) -> str:

@@ -36,7 +36,7 @@ _NO_FP8 = "vLLM quantises 16-bit weights only, and this machine computes with 32
 _NO_FP8_CACHE = "FP8 KV cache needs AVX-512 or AMX, which not every machine has"
 # ``v1/kv_offload/cpu/spec.py``
 _NO_HOST_CACHE = "vLLM copies KV cache to host memory from GPUs only"
-_NO_LMCACHE = "LMCache moves no KV cache of processors"
+_NO_LMCACHE = "the environment of this machine has no LMCache"
 # ``apply`` of ``fused_moe/experts/cpu_moe.py`` ignores which experts a process has. Data parallel ranks need
 # ``all_gatherv``, which ``CpuCommunicator`` has not (``device_communicators/base_device_communicator.py``).
 _NO_EXPERTS = "vLLM cannot spread experts over processes of a CPU"
@@ -68,9 +68,10 @@ Values = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Worker:
-    """The address of a worker, the names of its planned arguments, and whether its attention is latent."""
+    """A worker's address and draft, the names of its planned arguments, and if its attention is latent."""
 
     address: str
+    draft_directory: Path
     planned: frozenset[str]
     latent_attention: bool
 
@@ -151,8 +152,17 @@ def _connector_reason(values: Values) -> str:
     return "; ".join(dict.fromkeys(_CONNECTORS.get(name, _NO_HOST_CACHE) for name in sorted(names)))
 
 
-def _without_draft(values: Values, _worker: _Worker) -> Values | None:
-    return values if json.loads(values[0])["method"] == "ngram" else None
+def draft_directory(model_directory: Path) -> Path:
+    """Return the folder of the small draft beside that of a small model."""
+    return model_directory.with_name("draft")
+
+
+def _small_draft(values: Values, worker: _Worker) -> Values:
+    config = json.loads(values[0])
+    if "model" not in config:
+        return values
+    here = {name: value for name, value in config.items() if name != "revision"}
+    return (json.dumps({**here, "model": str(worker.draft_directory)}, separators=(",", ":")),)
 
 
 def _latent_block(values: Values, worker: _Worker) -> Values:
@@ -203,7 +213,7 @@ _ARGUMENTS: Mapping[str, Rule] = MappingProxyType(
             _connector_reason,
         ),
         "speculative-config": Rule(
-            _without_draft, "the small model has no layers or draft that guess", "left out, except ngram"
+            _small_draft, "a draft (EAGLE) has one layer with random weights", "a draft on this machine"
         ),
         "kv-events-config": Rule(_own_ports, _SHARED_ADDRESS, "a port of the worker's own"),
     }
@@ -286,7 +296,7 @@ def local_settings(
         Whether the model's attention is latent (MLA).
     """
     planned = dict(_by_name(process.arguments))
-    worker = _Worker(address, frozenset(planned), latent_attention)
+    worker = _Worker(address, draft_directory(model_directory), frozenset(planned), latent_attention)
     here: dict[str, Values] = {}
     replaced: list[tuple[str, str | None, str | None, str]] = []
     for name, values in planned.items():

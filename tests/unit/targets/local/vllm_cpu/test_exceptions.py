@@ -153,7 +153,11 @@ def test_kv_cache_moves_between_roles_by_ucx_and_is_not_kept_in_host_memory(
             {"kv-cache-dtype": None, "quantization": None},
         ),
         ({"speculative-config": '{"method":"ngram"}'}, {"speculative-config": '{"method":"ngram"}'}),
-        ({"speculative-config": '{"method":"mtp"}'}, {"speculative-config": None}),
+        ({"speculative-config": '{"method":"mtp"}'}, {"speculative-config": '{"method":"mtp"}'}),
+        (
+            {"speculative-config": '{"method":"eagle3","model":"a/b","revision":"0"}'},
+            {"speculative-config": '{"method":"eagle3","model":"/small/draft"}'},
+        ),
         ({"reasoning-parser": "qwen3"}, {"reasoning-parser": "qwen3"}),
     ],
 )
