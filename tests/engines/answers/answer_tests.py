@@ -19,6 +19,8 @@ class AnswerTests:
     """A server's class of tests names its families. Its module has a fixture ``clients``."""
 
     families: ClassVar[Mapping[str, Family]]
+    #: The finish reason of an answer whose tool is forced, by how it is forced.
+    forced_finish: ClassVar[Mapping[str, str]]
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         if "family" in metafunc.fixturenames:
@@ -52,14 +54,14 @@ class AnswerTests:
         self, clients: dict[str, openai.OpenAI], caller: str, forced: str
     ) -> None:
         """A required or named tool is called with arguments of its schema, which the weights do not write."""
-        checks.calls_a_forced_tool(clients[caller], caller, forced)
+        checks.calls_a_forced_tool(clients[caller], caller, forced, self.forced_finish[forced])
 
     @pytest.mark.parametrize("forced", checks.FORCED)
     def test_a_forced_tool_is_called_in_a_stream(
         self, clients: dict[str, openai.OpenAI], caller: str, forced: str
     ) -> None:
         """A required or named tool is called in a stream as well."""
-        checks.calls_a_forced_tool_in_a_stream(clients[caller], caller, forced)
+        checks.calls_a_forced_tool_in_a_stream(clients[caller], caller, forced, self.forced_finish[forced])
 
     def test_a_forced_call_that_is_cut_is_marked(self, clients: dict[str, openai.OpenAI]) -> None:
         """A forced call that `max_tokens` cuts ends with the finish reason `length`."""

@@ -43,7 +43,6 @@ FORCED: Mapping[str, tuple[Any, set[str]]] = {
     "required": ("required", {"get_weather", _NAMED}),
     "named": ({"type": "function", "function": {"name": _NAMED}}, {_NAMED}),
 }
-_FORCED_FINISH = {"required": "tool_calls", "named": "stop"}
 _SCHEMA = {
     "type": "object",
     "properties": {"city": {"enum": ["Paris", "Rome"]}, "degrees": {"enum": [1, 2]}},
@@ -129,7 +128,8 @@ def keeps_a_schema(client: openai.OpenAI, name: str) -> None:
 def _forced(name: str, forced: str) -> dict[str, Any]:
     direct = {"chat_template_kwargs": {"enable_thinking": False}}
     choice, _ = FORCED[forced]
-    return _question(name, tools=_CHOICES, tool_choice=choice, temperature=0, extra_body=direct)
+    asked = _question(name, tools=_CHOICES, tool_choice=choice, extra_body=direct)
+    return asked | {"parallel_tool_calls": False, "temperature": 0}
 
 
 def _is_allowed(called: str, arguments: str, forced: str) -> bool:
@@ -139,17 +139,17 @@ def _is_allowed(called: str, arguments: str, forced: str) -> bool:
     return called in names and written.keys() == {"city"} and written["city"] in cities
 
 
-def calls_a_forced_tool(client: openai.OpenAI, name: str, forced: str) -> None:
+def calls_a_forced_tool(client: openai.OpenAI, name: str, forced: str, finish: str) -> None:
     """A forced tool is called, and there is nothing else in the answer."""
     [choice] = client.chat.completions.create(**_forced(name, forced)).choices
     calls = [call.function for call in choice.message.tool_calls or ()]
     assert calls, choice
     assert all(_is_allowed(call.name, call.arguments, forced) for call in calls), calls
     assert not (choice.message.content or "").strip(), choice
-    assert choice.finish_reason == _FORCED_FINISH[forced]
+    assert choice.finish_reason == finish
 
 
-def calls_a_forced_tool_in_a_stream(client: openai.OpenAI, name: str, forced: str) -> None:
+def calls_a_forced_tool_in_a_stream(client: openai.OpenAI, name: str, forced: str, finish: str) -> None:
     """A forced tool is called in a stream, and there is nothing else in it."""
     chunks = list(client.chat.completions.create(**_forced(name, forced), stream=True))
     deltas = [choice.delta for chunk in chunks for choice in chunk.choices]
@@ -162,7 +162,7 @@ def calls_a_forced_tool_in_a_stream(client: openai.OpenAI, name: str, forced: st
     assert all(_is_allowed(called, arguments, forced) for called, arguments in calls.values()), calls
     assert not "".join(delta.content or "" for delta in deltas).strip()
     ends = [choice.finish_reason for chunk in chunks for choice in chunk.choices if choice.finish_reason]
-    assert ends == [_FORCED_FINISH[forced]]
+    assert ends == [finish]
 
 
 def marks_a_call_that_is_cut(client: openai.OpenAI, name: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import openai
 import pytest
@@ -20,6 +20,7 @@ from tests.engines.answers.answer_tests import COUNTING, AnswerTests
 from tests.engines.answers.scripted_weights import write_counting_model, write_scripted_model
 from tests.engines.answers.scripts import SCRIPTS
 from tests.engines.running import running_engines
+from tests.local.targets.local.answers.answer_families import Family
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(3600), pytest.mark.xdist_group("engines")]
 
@@ -78,4 +79,5 @@ def clients(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, open
 class TestDynamo(AnswerTests):
     """Dynamo with the plan's parsers."""
 
-    families = _FAMILIES
+    families: ClassVar[Mapping[str, Family]] = _FAMILIES
+    forced_finish: ClassVar[Mapping[str, str]] = {"required": "tool_calls", "named": "tool_calls"}

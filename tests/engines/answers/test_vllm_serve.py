@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import ClassVar
 
 import openai
 import pytest
@@ -13,6 +14,7 @@ from tests.engines.answers.answer_tests import COUNTING, AnswerTests
 from tests.engines.answers.scripted_weights import write_counting_model, write_scripted_model
 from tests.engines.answers.scripts import SCRIPTS
 from tests.engines.answers.serving import serving
+from tests.local.targets.local.answers.answer_families import Family
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(3600), pytest.mark.xdist_group("engines")]
 
@@ -53,4 +55,5 @@ def clients(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, open
 class TestVllmServe(AnswerTests):
     """`vllm serve` with the catalogue's parsers."""
 
-    families = _SERVED
+    families: ClassVar[Mapping[str, Family]] = _SERVED
+    forced_finish: ClassVar[Mapping[str, str]] = {"required": "tool_calls", "named": "stop"}
