@@ -25,12 +25,15 @@ def write_scaled_draft(model_directory: Path, directory: Path, method: DraftMeth
         How the draft guesses.
     """
     config = json.loads((model_directory / "config.json").read_text(encoding="utf-8"))
+    text = config.get("text_config", config)
     shape = {
-        **config.get("text_config", config),
+        **text,
         "architectures": [_CLASSES[method]],
         "model_type": "llama",
         "num_hidden_layers": 1,
-        "draft_vocab_size": config.get("text_config", config)["vocab_size"],
+        "draft_vocab_size": text["vocab_size"],
+        # EAGLE-3 reads three hidden states. vLLM itself chooses layers that only deeper models have.
+        "eagle_aux_hidden_state_layer_ids": list(range(text["num_hidden_layers"] + 1)),
     }
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "config.json").write_text(json.dumps(shape), encoding="utf-8")

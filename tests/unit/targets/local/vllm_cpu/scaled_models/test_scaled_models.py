@@ -157,6 +157,7 @@ def test_a_draft_has_the_width_and_the_words_of_its_model(
     )
     assert draft["architectures"] == [class_name]
     assert draft["num_hidden_layers"] == 1
+    assert draft["eagle_aux_hidden_state_layer_ids"] == [0, 1, 2]  # before, between and after two layers
     assert draft["draft_vocab_size"] == draft["vocab_size"] == model["vocab_size"]
     for size in ("hidden_size", "num_attention_heads", "num_key_value_heads", "max_position_embeddings"):
         assert draft[size] == model[size]
