@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import openai
@@ -19,6 +19,8 @@ class AnswerTests:
     """A server's class of tests names its families. Its module has a fixture ``clients``."""
 
     families: ClassVar[Mapping[str, Family]]
+    #: Models whose weights can be forced to call a tool.
+    callers: ClassVar[Sequence[str]]
     #: The finish reason of an answer whose tool is forced, by how it is forced.
     forced_finish: ClassVar[Mapping[str, str]]
 
@@ -26,8 +28,7 @@ class AnswerTests:
         if "family" in metafunc.fixturenames:
             metafunc.parametrize("family", self.families)
         if "caller" in metafunc.fixturenames:
-            callers = [name for name, family in self.families.items() if family.calls]
-            metafunc.parametrize("caller", [COUNTING, *callers])
+            metafunc.parametrize("caller", self.callers)
 
     def test_reasoning_and_tool_calls_are_separated(
         self, clients: dict[str, openai.OpenAI], family: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -80,4 +80,5 @@ class TestDynamo(AnswerTests):
     """Dynamo with the plan's parsers."""
 
     families: ClassVar[Mapping[str, Family]] = _FAMILIES
+    callers: ClassVar[Sequence[str]] = (COUNTING, *_FAMILIES)
     forced_finish: ClassVar[Mapping[str, str]] = {"required": "tool_calls", "named": "tool_calls"}

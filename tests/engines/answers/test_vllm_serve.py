@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -56,4 +56,7 @@ class TestVllmServe(AnswerTests):
     """`vllm serve` with the catalogue's parsers."""
 
     families: ClassVar[Mapping[str, Family]] = _SERVED
+    # Without mistral, which writes calls until max_tokens, and qwen3-coder, whose named calls end otherwise.
+    # Without glm-5 and kimi-k2-5: their streams come without the call (docs/serving.md, "Not clear yet").
+    callers: ClassVar[Sequence[str]] = (COUNTING, "qwen3", "kimi-k2", "llama3", "minimax-m2")
     forced_finish: ClassVar[Mapping[str, str]] = {"required": "tool_calls", "named": "stop"}
