@@ -36,7 +36,7 @@ def prompt_to(start: int, count: int) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CountingRole(VllmRole):
+class _CountingRole(VllmRole):
     """vLLM workers that load the weights of the model instead of random ones."""
 
     def launch(self, model: str, place: WorkerPlace, workers: int) -> Launch:
@@ -48,7 +48,7 @@ class CountingRole(VllmRole):
 class CountingKind(VllmKind):
     """vLLM on the processors of this machine, with the counting model."""
 
-    role = CountingRole
+    role = _CountingRole
 
     def write_model(self, deployment: LocalDeployment, shape: Model, directory: Path) -> None:  # noqa: ARG002 -- the same for each deployment
         write_counting_model(shape.name, directory)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,11 +63,7 @@ class RunningEngines:
 
 @contextmanager
 def running_engines(
-    blueprint: Blueprint,
-    directory: Path,
-    kind: EngineKind | None = None,
-    *,
-    meanwhile: Callable[[LocalServing], None] | None = None,
+    blueprint: Blueprint, directory: Path, kind: EngineKind | None = None
 ) -> Iterator[RunningEngines]:
     """Serve a blueprint, and stop it at the end.
 
@@ -76,8 +71,6 @@ def running_engines(
     ----------
     kind
         The engines. By default, those of `local up --engines vllm`.
-    meanwhile
-        Called while the engines start. It ends before this returns.
     """
     engines = kind or VllmKind(blueprint)
     engines.prepare(print)
@@ -85,12 +78,7 @@ def running_engines(
         ProcessGroup() as processes,
         LocalServing(build_plan(blueprint), blueprint, directory, processes, engines=engines) as serving,
     ):
-        with ThreadPoolExecutor(1) as pool:
-            task = pool.submit(meanwhile, serving) if meanwhile else None
-            endpoints = serving.start(print)
-            if task:
-                task.result()
-        yield RunningEngines(serving, endpoints, processes, directory)
+        yield RunningEngines(serving, serving.start(print), processes, directory)
 
 
 def _page(url: str) -> str:
