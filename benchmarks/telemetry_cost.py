@@ -1,16 +1,18 @@
 """What observability adds to the processor time of a Dynamo frontend per request.
 
-Three frontends with the plan's arguments of quickstart-g6e serve the same requests of its workload at the
+Four frontends with the plan's arguments of quickstart-g6e serve the same requests of its workload at the
 same time, each in front of simulated workers that answer at once. So whatever else the machine does meets all
-of them. One has the variables of the plan without `observability`. The second writes its logs as JSON too,
-and the third has the variables of the plan with `observability` and traces of 1 % of the requests. Its
-metrics are read as often as in the cluster: by two Prometheus servers every 15 seconds and by one CloudWatch
-agent every 60 seconds, at the blueprint's peak rate. Its spans go to a program on this machine, by OTLP over
-HTTP instead of gRPC. All log at Dynamo's own level.
+of them. The first has the variables of the plan without `observability`, and logs as Dynamo does by itself.
+The second writes the same lines as JSON. The third has the variables of the plan with `observability` and
+traces of 1 % of the requests, which drop four of the five lines per request. The fourth has those of the
+first, and drops these lines too. The third's metrics are read as often as in the cluster: by two Prometheus
+servers every 15 seconds and by one CloudWatch agent every 60 seconds, at the blueprint's peak rate. Its spans
+go to a program on this machine, by OTLP over HTTP instead of gRPC.
 
 `telemetry_cost` is what the third costs more than the first, the mean over the pairs of rounds.
 `telemetry_cost_lower` and `telemetry_cost_upper` are the ends of its 95 % interval (Student's t), and the
-goal applies to the upper one. `_logs` is what the second costs more than the first, `_metrics` the part that
+goal applies to the upper one. `_logs` is what the second costs more than the first: so much do JSON logs add
+if all lines are kept. `_same_lines` is what the third costs more than the fourth. `_metrics` is the part that
 comes from reading metrics.
 """
 
@@ -42,8 +44,8 @@ _QUANTILE = 2.045
 #: Two servers every 15 s, one agent every 60 s.
 _READINGS_PER_MINUTE = 9
 _MEASURED_READINGS = 200
-#: The local commands of processes lower the level; the plan leaves it alone.
-_LOG_LEVEL = {"DYN_LOG": "info"}
+#: Dynamo's own level. The local commands of processes lower it, unless the plan sets it.
+_LOG, _LOG_LEVEL = "DYN_LOG", {"DYN_LOG": "info"}
 _UNIT = "% of the processor time per request"
 _GOAL = 3.0
 
@@ -55,6 +57,7 @@ class _Pair:
     plain: float
     logs: float
     observed: float
+    same_lines: float
 
 
 def measure() -> list[Figure]:
@@ -62,7 +65,10 @@ def measure() -> list[Figure]:
     plain = load_blueprint(_BLUEPRINT).blueprint
     document = plain.model_dump(by_alias=True, exclude_unset=True)
     document["spec"]["observability"] = {"traces": {"sampleRatio": _SAMPLE_RATIO}}
-    blueprints = {"plain": plain, "logs": plain, "observed": Blueprint.model_validate(document)}
+    observed = Blueprint.model_validate(document)
+    blueprints = {"plain": plain, "logs": plain, "observed": observed, "same_lines": plain}
+    planned = build_plan(observed).models[0].deployments[0].entry_point.environment
+    level = _LOG_LEVEL | {name: str(value) for name, value in planned.items() if name == _LOG}
     workload = plain.spec.models[0].workload
     with tempfile.TemporaryDirectory() as directory, ProcessGroup() as processes, trace_sink() as sink:
         folder = Path(directory)
@@ -70,7 +76,8 @@ def measure() -> list[Figure]:
         variables = {
             "plain": _LOG_LEVEL,
             "logs": {**_LOG_LEVEL, "DYN_LOGGING_JSONL": "true"},
-            "observed": {**_LOG_LEVEL, **sink.variables},
+            "observed": {**level, **sink.variables},
+            "same_lines": level,
         }
         frontends = {}
         for name, blueprint in blueprints.items():
@@ -131,11 +138,13 @@ def _figures(pairs: list[_Pair], metrics: float) -> list[Figure]:
     mean = statistics.mean(shares)
     half = _QUANTILE * statistics.stdev(shares) / math.sqrt(len(shares))
     of_logs = statistics.mean(100 * (pair.logs / pair.plain - 1) for pair in pairs)
+    same_lines = statistics.mean(100 * (pair.observed / pair.same_lines - 1) for pair in pairs)
     of_metrics = statistics.mean(100 * metrics / pair.plain for pair in pairs)
     return [
         Figure("telemetry_cost", mean, _UNIT, simulated=True),
         Figure("telemetry_cost_logs", of_logs, _UNIT, simulated=True),
         Figure("telemetry_cost_lower", mean - half, _UNIT, simulated=True),
         Figure("telemetry_cost_metrics", of_metrics, _UNIT, simulated=True),
+        Figure("telemetry_cost_same_lines", same_lines, _UNIT, simulated=True),
         Figure("telemetry_cost_upper", mean + half, _UNIT, goal=_GOAL, simulated=True),
     ]
