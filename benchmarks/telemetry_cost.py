@@ -66,7 +66,7 @@ def measure() -> list[Figure]:
     document = plain.model_dump(by_alias=True, exclude_unset=True)
     document["spec"]["observability"] = {"traces": {"sampleRatio": _SAMPLE_RATIO}}
     observed = Blueprint.model_validate(document)
-    blueprints = {"plain": plain, "logs": plain, "observed": observed, "same_lines": plain}
+    blueprints = {"plain": plain, "same_lines": plain, "logs": plain, "observed": observed}
     planned = build_plan(observed).models[0].deployments[0].entry_point.environment
     level = _LOG_LEVEL | {name: str(value) for name, value in planned.items() if name == _LOG}
     workload = plain.spec.models[0].workload

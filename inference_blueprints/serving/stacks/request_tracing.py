@@ -23,9 +23,10 @@ from inference_blueprints.spec.types import ArgumentValue
 #: https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/#batch-logrecord-processor
 _LOG_EXPORT_MILLISECONDS: Final = 3_600_000
 
-#: Value of ``DYN_LOG`` for frontends. Four of the five lines that a frontend of 1.6.1 writes about a request come
-#: from these modules, and lines cost more as JSON. The level `warn` for all would also drop the router's spans,
-#: such as ``kv_router.select_worker``: Dynamo filters spans as it filters lines (``tests/local/monitoring/test_traces.py``).
+#: Value of ``DYN_LOG`` for frontends. Four of the five lines that a frontend of 1.6.1 writes about a request
+#: come from these modules, and lines cost more as JSON. The level `warn` for all would also drop the router's
+#: spans, such as ``kv_router.select_worker``, because Dynamo filters spans as it filters lines
+#: (``tests/local/monitoring/test_traces.py``).
 _FRONTEND_LOG: Final = ",".join(
     ("info", "dynamo_llm::http::service=warn", "dynamo_kv_router::scheduling::selector=warn")
 )

@@ -179,6 +179,7 @@ ALLOWED = {
         f"{LIBRARY}.deployment",
         f"{LIBRARY}.loading",
         f"{LIBRARY}.measurement",
+        f"{LIBRARY}.monitoring",
         f"{LIBRARY}.planning",
         f"{LIBRARY}.figures",
         f"{LIBRARY}.pages",
