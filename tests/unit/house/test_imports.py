@@ -70,6 +70,7 @@ ALLOWED = {
         f"{LIBRARY}.errors",
     },
     f"{LIBRARY}/pricing": {
+        f"{LIBRARY}.contracts",
         f"{LIBRARY}.pricing",
         f"{LIBRARY}.figures",
         f"{LIBRARY}.serving",
