@@ -1,19 +1,17 @@
 """What observability adds to the processor time of a Dynamo frontend per request.
 
-Four frontends with the plan's arguments of quickstart-g6e serve the same requests of its workload at the
+Three frontends with the plan's arguments of quickstart-g6e serve the same requests of its workload at the
 same time, each in front of simulated workers that answer at once. So whatever else the machine does meets all
 of them. The first has the variables of the plan without `observability`, and logs as Dynamo does by itself.
 The second writes the same lines as JSON. The third has the variables of the plan with `observability` and
-traces of 1 % of the requests, which drop four of the five lines per request. The fourth has those of the
-first, and drops these lines too. The third's metrics are read as often as in the cluster: by two Prometheus
-servers every 15 seconds and by one CloudWatch agent every 60 seconds, at the blueprint's peak rate. Its spans
-go to a program on this machine, by OTLP over HTTP instead of gRPC.
+traces of 1 % of the requests, which drop four of the five lines per request. Its metrics are read as often as
+in the cluster: by two Prometheus servers every 15 seconds and by one CloudWatch agent every 60 seconds, at the
+blueprint's peak rate. Its spans go to a program on this machine, by OTLP over HTTP instead of gRPC.
 
 `telemetry_cost` is what the third costs more than the first, the mean over the pairs of rounds.
 `telemetry_cost_lower` and `telemetry_cost_upper` are the ends of its 95 % interval (Student's t), and the
 goal applies to the upper one. `_logs` is what the second costs more than the first: so much do JSON logs add
-if all lines are kept. `_same_lines` is what the third costs more than the fourth. `_metrics` is the part that
-comes from reading metrics.
+if all lines are kept. `_metrics` is the part that comes from reading metrics.
 """
 
 from __future__ import annotations
@@ -57,7 +55,6 @@ class _Pair:
     plain: float
     logs: float
     observed: float
-    same_lines: float
 
 
 def measure() -> list[Figure]:
@@ -66,7 +63,7 @@ def measure() -> list[Figure]:
     document = plain.model_dump(by_alias=True, exclude_unset=True)
     document["spec"]["observability"] = {"traces": {"sampleRatio": _SAMPLE_RATIO}}
     observed = Blueprint.model_validate(document)
-    blueprints = {"plain": plain, "same_lines": plain, "logs": plain, "observed": observed}
+    blueprints = {"plain": plain, "logs": plain, "observed": observed}
     planned = build_plan(observed).models[0].deployments[0].entry_point.environment
     level = _LOG_LEVEL | {name: str(value) for name, value in planned.items() if name == _LOG}
     workload = plain.spec.models[0].workload
@@ -77,7 +74,6 @@ def measure() -> list[Figure]:
             "plain": _LOG_LEVEL,
             "logs": {**_LOG_LEVEL, "DYN_LOGGING_JSONL": "true"},
             "observed": {**level, **sink.variables},
-            "same_lines": level,
         }
         frontends = {}
         for name, blueprint in blueprints.items():
@@ -138,13 +134,11 @@ def _figures(pairs: list[_Pair], metrics: float) -> list[Figure]:
     mean = statistics.mean(shares)
     half = _QUANTILE * statistics.stdev(shares) / math.sqrt(len(shares))
     of_logs = statistics.mean(100 * (pair.logs / pair.plain - 1) for pair in pairs)
-    same_lines = statistics.mean(100 * (pair.observed / pair.same_lines - 1) for pair in pairs)
     of_metrics = statistics.mean(100 * metrics / pair.plain for pair in pairs)
     return [
         Figure("telemetry_cost", mean, _UNIT, simulated=True),
         Figure("telemetry_cost_logs", of_logs, _UNIT, simulated=True),
         Figure("telemetry_cost_lower", mean - half, _UNIT, simulated=True),
         Figure("telemetry_cost_metrics", of_metrics, _UNIT, simulated=True),
-        Figure("telemetry_cost_same_lines", same_lines, _UNIT, simulated=True),
         Figure("telemetry_cost_upper", mean + half, _UNIT, goal=_GOAL, simulated=True),
     ]
