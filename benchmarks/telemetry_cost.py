@@ -4,9 +4,9 @@ Three frontends with the plan's arguments of quickstart-g6e serve the same reque
 same time, each in front of simulated workers that answer at once. So whatever else the machine does meets all
 of them. The first has the variables of the plan without `observability`, and logs as Dynamo does by itself.
 The second writes the same lines as JSON. The third has the variables of the plan with `observability` and
-traces of 1 % of the requests, which drop four of the five lines per request. Its metrics are read as often as
-in the cluster: by two Prometheus servers every 15 seconds and by one CloudWatch agent every 60 seconds, at the
-blueprint's peak rate. Its spans go to a program on this machine, by OTLP over HTTP instead of gRPC.
+traces of 1 % of the requests, which drop four of the five lines per request. Its metrics are read as often
+as in the cluster: by two Prometheus servers every 15 seconds and by one CloudWatch agent every 60 seconds, at
+the blueprint's peak rate. Its spans go to a program on this machine, by OTLP over HTTP instead of gRPC.
 
 `telemetry_cost` is what the third costs more than the first, the mean over the pairs of rounds.
 `telemetry_cost_lower` and `telemetry_cost_upper` are the ends of its 95 % interval (Student's t), and the
