@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from inference_blueprints.deployment.costs.attributed_costs import AttributedCosts
 
 _FORMATS = ["%Y-%m-%d", "%Y-%m-%dT%H:%M"]
+_METAVAR = "YYYY-MM-DD[THH:MM]"
 
 
 def register(app: typer.Typer) -> None:
@@ -31,9 +32,18 @@ def register(app: typer.Typer) -> None:
 def costs(
     name_or_path: NameOrPath,
     start: Annotated[
-        datetime, typer.Option("--from", formats=_FORMATS, help="First hour, in UTC, such as 2026-11-01.")
+        datetime,
+        typer.Option(
+            "--from",
+            formats=_FORMATS,
+            metavar=_METAVAR,
+            help="Start in UTC, a full hour, as 2026-11-01.",
+        ),
     ],
-    end: Annotated[datetime, typer.Option("--to", formats=_FORMATS, help="End, in UTC: a full hour too.")],
+    end: Annotated[
+        datetime,
+        typer.Option("--to", formats=_FORMATS, metavar=_METAVAR, help="End in UTC, a full hour too."),
+    ],
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Show what nodes cost in a time, by model and team. What is not known is unattributed."""
