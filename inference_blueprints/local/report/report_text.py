@@ -97,7 +97,7 @@ def worker_loss(loss: WorkerLoss) -> str:
 
 def scaling_lines(outcome: ScalingOutcome) -> list[str]:
     """Return sentences about workers that followed the load."""
-    starts = ", ".join(f"{role} {seconds:.0f} s" for role, seconds in outcome.start_seconds.items())
+    starts = ", ".join(f"{role} {seconds:.1f} s" for role, seconds in outcome.start_seconds.items())
     changes = len(changing(outcome))
     return [
         f"Workers followed the load: {outcome.workers_min} to {outcome.workers_max} were ready. "

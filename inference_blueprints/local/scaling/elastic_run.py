@@ -56,6 +56,7 @@ class ElasticRun:
         self._decisions: list[ScalingDecision] = []
         self._samples: list[WorkerSample] = []
         self._gpu_seconds: dict[str, float] = dict.fromkeys((role.model for role, _ in roles), 0.0)
+        self._ready: dict[str, int] = {}
         self._before = 0.0
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="elastic run", daemon=True)
@@ -133,9 +134,7 @@ class ElasticRun:
     def _decide(self, now: float) -> None:
         ready = 0
         for role, rules, autoscaler, stand_in in self._roles:
-            listed = min(self._serving.registered(role.deployment))
-            others = sum(each.replicas for each in role.deployment.workers if each is not role.workers)
-            role_ready = max(0, min(listed - others, stand_in.serving))
+            role_ready = self._ready_of(role, stand_in)
             readings = self._readings(rules)
             decision = autoscaler.decide(_BEGIN + now * TIME_FACTOR, stand_in.wanted, role_ready, readings)
             self._decisions.append(
@@ -153,6 +152,14 @@ class ElasticRun:
                 sum(stand_in.occupying for _, _, _, stand_in in self._roles),
             )
         )
+
+    def _ready_of(self, role: ElasticRole, stand_in: OperatorStandIn) -> int:
+        """Return how many workers every frontend lists. One that is too busy to answer changes nothing."""
+        listed = [each for each in self._serving.registered(role.deployment) if each is not None]
+        others = sum(each.replicas for each in role.deployment.workers if each is not role.workers)
+        if listed:
+            self._ready[role.name] = max(0, min(listed) - others)
+        return min(self._ready.get(role.name, 0), stand_in.serving)
 
     def _readings(self, rules: ScaledObject) -> Mapping[str, float | None]:
         asked = [each for each in rules.triggers if isinstance(each, MetricTrigger)]

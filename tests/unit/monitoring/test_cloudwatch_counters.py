@@ -10,8 +10,8 @@ from inference_blueprints.monitoring.alarm_table import alarm_rows
 from inference_blueprints.monitoring.dashboard_table import dashboard_rows
 from inference_blueprints.monitoring.recordings import recordings
 
-#: Metrics that arrive as totals since a start. ``alarms.yaml`` names the sources. All others that CloudWatch is
-#: asked for are recorded series, whose type is unknown to Prometheus, so the agent sends them as gauges.
+#: Metrics that arrive as totals since a start. ``alarms.yaml`` names the sources. All others that CloudWatch
+#: is asked for are recorded series, whose type is unknown to Prometheus, so the agent sends them as gauges.
 CUMULATIVE = {"efa_rx_dropped"}
 
 #: "The `rate`, `increase`, `irate`, and `resets` functions assume cumulative data.":

@@ -45,11 +45,13 @@ class FakeServing:
 
     workers: FakeWorkers
     unlisted: int = 0
+    silent: int = 0
 
-    def registered(self, deployment: Any) -> tuple[int, ...]:
+    def registered(self, deployment: Any) -> tuple[int | None, ...]:
         fixed = sum(each.replicas for each in deployment.workers if each.name != "worker")
         running = len(self.workers.running) + fixed
-        return running, running - self.unlisted
+        listed = [running, running - self.unlisted][: 2 - self.silent]
+        return (*listed, *[None] * self.silent)
 
 
 @dataclass
@@ -126,6 +128,18 @@ def test_a_worker_is_ready_once_every_frontend_lists_it() -> None:
     it.run.step(1.0)
     outcome = it.run.outcome([run_of(result_of(answered(0.0, 100.0)))])
     assert [each.ready for each in outcome.samples] == [2, 3]
+
+
+def test_a_frontend_that_is_too_busy_to_answer_has_not_lost_its_workers() -> None:
+    it = scene(running=3)
+    it.prometheus.answer = 300.0
+    it.run.step(0.0)
+    it.serving.silent = 2
+    it.run.step(1.0)
+    it.serving.silent = 1
+    it.run.step(2.0)
+    outcome = it.run.outcome([run_of(result_of(answered(0.0, 100.0)))])
+    assert [each.ready for each in outcome.samples] == [3, 3, 3]
 
 
 def test_without_an_answer_the_number_stays_and_the_decision_says_so() -> None:
