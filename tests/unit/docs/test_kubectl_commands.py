@@ -29,7 +29,10 @@ _PLACEHOLDER = re.compile("[A-Z]+")
 
 _prometheus, _prometheus_namespace = (urlsplit(PROMETHEUS_ADDRESS).hostname or "").split(".")[:2]
 #: Objects by namespace. KEDA's are those of its chart 2.20.2.
-OBJECTS = {_prometheus_namespace: {f"service/{_prometheus}"}, "keda": {"deployment/keda-operator"}}
+OBJECTS = {
+    _prometheus_namespace: {f"service/{_prometheus}"},
+    "keda": {"deployment/keda-operator", "deployment/keda-operator-metrics-apiserver"},
+}
 
 
 def _namespaces() -> set[str]:
